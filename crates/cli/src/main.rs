@@ -1,0 +1,2 @@
+//! The posthaste command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The emulated path in real time: a userspace UDP relay.

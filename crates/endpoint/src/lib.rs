@@ -1,0 +1,1 @@
+//! Posthaste's transport on tokio and UDP sockets.

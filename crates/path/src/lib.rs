@@ -1,0 +1,1 @@
+//! One emulated direction of a link: delay, loss, reordering, in integer time.

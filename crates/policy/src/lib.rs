@@ -1,0 +1,1 @@
+//! How fast: every decision about speed as a replaceable policy.

@@ -1,0 +1,2 @@
+//! Developer and CI commands.
+fn main() {}
