@@ -1,1 +1,194 @@
-//! How fast: every decision about speed as a replaceable policy.
+//! How fast: every decision about speed, as a policy behind a small trait.
+//!
+//! A policy does no I/O, reads no clock and knows no transport type: it is told what happened (see [`sample`])
+//! and answers with bytes, rates and times. It can therefore be tested by its step response alone.
+//! One file a policy; each opens with what it claims, its source, when to use it and when it breaks.
+//!
+//! A `Profile` names a bundle of policies; the transport builds one set of boxes a path from it.
+
+pub mod sample;
+
+use std::fmt::Debug;
+
+use posthaste_units::{ByteCount, Duration, Rate, Time};
+
+use sample::{
+    AckSample, CreditMoment, LossSample, PathHistory, PathSummary, ReceivedSample, RttView, SentSample,
+    SpuriousSample, WindowView,
+};
+
+/// What a new path may send first, and what is worth remembering of it.
+pub trait Start: Debug + Send {
+    /// The congestion window that a new path starts with.
+    fn initial_window(&self, max_datagram_size: ByteCount) -> ByteCount;
+
+    /// Told of each ack before the controller is; may answer with a state to put the controller into
+    /// (a jump that has been validated, or taken back).
+    fn on_ack(&mut self, _ack: &AckSample<'_>, _state: &CongestionState) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told of each loss before the controller is.
+    fn on_loss(&mut self, _loss: &LossSample<'_>, _state: &CongestionState) -> Option<Adjustment> {
+        None
+    }
+
+    /// What to remember of the path when the connection ends or is sampled.
+    fn remember(&self, _summary: &PathSummary) -> Option<PathHistory> {
+        None
+    }
+}
+
+/// How the window grows until the path's capacity is found, and when that is.
+pub trait SlowStart: Debug + Send {
+    /// The growth that this ack earns, and whether slow start ends with it.
+    ///
+    /// Called only while the controller is in slow start and outside recovery, with a sender that was limited
+    /// by its window. `acked` is the part of the ack that counts for growth.
+    fn on_ack(&mut self, ack: &AckSample<'_>, acked: ByteCount, window: ByteCount) -> SlowStartStep;
+
+    /// Slow start begins anew (a path change, persistent congestion): rounds and baselines are forgotten.
+    fn restart(&mut self);
+}
+
+/// What one ack does to a window in slow start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlowStartStep {
+    /// Bytes to add to the window.
+    pub growth: ByteCount,
+    /// Set when slow start is over: the window to go on with (after `growth`), which becomes `ssthresh` too.
+    pub exit: Option<ByteCount>,
+}
+
+/// Congestion control of one path: how much may be in flight, and how fast it may leave.
+///
+/// All byte counts are of in-flight packets (RFC 9002 section 2), whole UDP payloads.
+pub trait Congestion: Debug + Send {
+    /// Told of each in-flight packet sent.
+    fn on_sent(&mut self, _sent: &SentSample) {}
+
+    /// Told once for each ACK frame that newly acknowledges in-flight packets.
+    fn on_ack(&mut self, ack: &AckSample<'_>);
+
+    /// Told once for each batch of packets declared lost together.
+    fn on_loss(&mut self, loss: &LossSample<'_>);
+
+    /// Told that an ack reported more packets marked CE; `sent_at` is when the newest packet that the ack
+    /// acknowledges was sent (RFC 9002 section 7.1).
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time);
+
+    /// Told that packets declared lost have been acknowledged after all.
+    fn on_spurious_loss(&mut self, _spurious: &SpuriousSample) {}
+
+    /// Told that persistent congestion was established (RFC 9002 section 7.6) and that the silence policy
+    /// wants the window to collapse.
+    fn on_persistent_congestion(&mut self, now: Time);
+
+    /// Told that the path's datagram size has changed.
+    fn on_max_datagram_size(&mut self, size: ByteCount);
+
+    /// Puts the controller into a state that a start or a group policy decided.
+    fn adjust(&mut self, adjustment: &Adjustment);
+
+    /// Most bytes that may be in flight.
+    fn window(&self) -> ByteCount;
+
+    /// How fast packets may leave, or `None` for as fast as the window allows.
+    fn pacing(&self, rtt: &RttView) -> Option<Pacing>;
+
+    /// Where the controller stands, for logs, statistics and other policies.
+    fn state(&self) -> CongestionState;
+}
+
+/// A pacing rate and the burst that may leave at once after a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pacing {
+    /// The rate at which the bucket fills.
+    pub rate: Rate,
+    /// The bucket's depth, at least one datagram.
+    pub burst: ByteCount,
+}
+
+/// A state that another policy imposes on a [`Congestion`] controller; `None` leaves a part as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Adjustment {
+    /// The new window.
+    pub window: Option<ByteCount>,
+    /// The new slow-start threshold; `ByteCount::MAX` puts the controller back into slow start.
+    pub slow_start_threshold: Option<ByteCount>,
+}
+
+/// A snapshot of a controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CongestionState {
+    /// Most bytes that may be in flight.
+    pub window: ByteCount,
+    /// The slow-start threshold, once there is one.
+    pub slow_start_threshold: Option<ByteCount>,
+    /// What the controller is doing.
+    pub phase: Phase,
+}
+
+/// What a controller is doing, in qlog's words where it has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Looking for the capacity.
+    SlowStart,
+    /// Probing around it.
+    CongestionAvoidance,
+    /// Within one round trip of a reduction.
+    Recovery,
+    /// A phase of a model-based controller, by name.
+    Named(&'static str),
+}
+
+impl Phase {
+    /// The phase's name in reports and in qlog's `congestion_state_updated`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SlowStart => "slow_start",
+            Self::CongestionAvoidance => "congestion_avoidance",
+            Self::Recovery => "recovery",
+            Self::Named(name) => name,
+        }
+    }
+}
+
+/// What a peer that has gone silent means.
+pub trait Silence: Debug + Send {
+    /// The wait before the next probe: `base` is the probe timeout (RFC 9002 section 6.2.1) and `count` the
+    /// number of probe timeouts in a row.
+    fn probe_timeout(&self, base: Duration, count: u32) -> Duration;
+
+    /// True if persistent congestion should collapse the window.
+    fn collapses(&self) -> bool;
+}
+
+/// How much a receiver lets its peer send on one window, a stream's or the connection's.
+///
+/// Monotone by construction: a policy can only advance the limit, as RFC 9000 section 4.1 demands.
+pub trait Credit: Debug + Send {
+    /// The window granted in the transport parameters.
+    fn initial_window(&self) -> ByteCount;
+
+    /// Whether to advertise more credit now: the bytes by which to advance the limit, none for "not yet".
+    ///
+    /// Asked at each [`CreditMoment`]. An answer is always carried out, so the policy may count it as sent.
+    fn grant(&mut self, moment: CreditMoment, view: &WindowView) -> Option<ByteCount>;
+
+    /// The window as it stands: how far ahead of consumption the policy means to keep the limit.
+    fn window(&self) -> ByteCount;
+}
+
+/// When to acknowledge 1-RTT packets. (Initial and Handshake packets are acknowledged at once,
+/// RFC 9000 section 13.2.1.)
+pub trait AckPolicy: Debug + Send {
+    /// Told of each packet that arrives.
+    fn on_packet(&mut self, packet: &ReceivedSample);
+
+    /// When an ACK frame must leave: a time that has passed means at once, `None` that nothing is owed.
+    fn deadline(&self) -> Option<Time>;
+
+    /// Told that an ACK frame has been sent that covers everything received.
+    fn on_ack_sent(&mut self);
+}

@@ -1,0 +1,194 @@
+//! What policies are told: plain values, filled by the transport.
+
+use posthaste_units::{ByteCount, Duration, Rate, Time};
+
+/// The path's round-trip time estimate (RFC 9002 section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RttView {
+    /// The latest adjusted sample; the initial RTT before the first.
+    pub latest: Duration,
+    /// Exponentially weighted mean.
+    pub smoothed: Duration,
+    /// Mean deviation.
+    pub variance: Duration,
+    /// Least sample seen, not adjusted for ack delay.
+    pub min: Duration,
+    /// False until the first sample: the values are then the initial RTT's.
+    pub is_measured: bool,
+}
+
+/// One packet that was in flight, as it stood when it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketSample {
+    /// Its packet number.
+    pub number: u64,
+    /// When it was sent.
+    pub sent_at: Time,
+    /// Its size: the whole packet, as part of a UDP payload.
+    pub bytes: ByteCount,
+    /// Bytes in flight when it was sent, itself included.
+    pub in_flight: ByteCount,
+    /// Bytes delivered on the path before it was sent.
+    pub delivered: ByteCount,
+    /// Bytes declared lost on the path before it was sent.
+    pub lost: ByteCount,
+    /// True if the sender had run out of data when it was sent.
+    pub app_limited: bool,
+}
+
+/// A packet has been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentSample {
+    /// When.
+    pub now: Time,
+    /// Its packet number.
+    pub number: u64,
+    /// Its size.
+    pub bytes: ByteCount,
+    /// Bytes in flight before it.
+    pub prior_in_flight: ByteCount,
+    /// True if nothing else is waiting that window and pacer would let out.
+    pub app_limited: bool,
+}
+
+/// A delivery-rate sample (draft-ietf-ccwg-bbr section 4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSample {
+    /// Delivered bytes over `interval`.
+    pub rate: Rate,
+    /// Bytes delivered during the sample.
+    pub delivered: ByteCount,
+    /// The longer of the send and the ack interval.
+    pub interval: Duration,
+    /// True if the sample's packet was sent while the sender had run out of data: a lower bound only.
+    pub app_limited: bool,
+}
+
+/// An ACK frame has newly acknowledged in-flight packets.
+#[derive(Debug, Clone, Copy)]
+pub struct AckSample<'a> {
+    /// When it arrived.
+    pub now: Time,
+    /// The packets, in ascending order of packet number; never empty.
+    pub packets: &'a [PacketSample],
+    /// Their sizes summed.
+    pub acked: ByteCount,
+    /// The adjusted RTT sample that the ack gave, if it gave one.
+    pub rtt_sample: Option<Duration>,
+    /// The estimate, this sample included.
+    pub rtt: RttView,
+    /// Bytes in flight before the ack.
+    pub prior_in_flight: ByteCount,
+    /// Bytes in flight after it (losses that it revealed are still counted).
+    pub in_flight: ByteCount,
+    /// Bytes delivered on the path in all, this ack's included.
+    pub delivered: ByteCount,
+    /// Bytes declared lost on the path in all.
+    pub lost: ByteCount,
+    /// The delivery rate, where the ack gives a valid sample.
+    pub delivery_rate: Option<RateSample>,
+    /// Packet-timed round trips so far (a round ends when a packet is acked that was sent after its start).
+    pub round: u64,
+    /// True if this ack began a new round.
+    pub round_started: bool,
+    /// True if the sender, not the window or the pacer, bounded the flight that is being acknowledged: the
+    /// window must not grow (RFC 9002 section 7.8).
+    pub app_limited: bool,
+    /// Packets that the ack newly reports as marked CE.
+    pub newly_marked: u64,
+    /// Highest packet number sent so far in the space, for round-keeping by packet number.
+    pub largest_sent: u64,
+}
+
+/// Packets have been declared lost together.
+#[derive(Debug, Clone, Copy)]
+pub struct LossSample<'a> {
+    /// When.
+    pub now: Time,
+    /// The packets, in ascending order of packet number; never empty.
+    pub packets: &'a [PacketSample],
+    /// Their sizes summed.
+    pub bytes: ByteCount,
+    /// Bytes in flight before the loss was declared.
+    pub prior_in_flight: ByteCount,
+    /// Bytes in flight without the lost packets.
+    pub in_flight: ByteCount,
+    /// The estimate.
+    pub rtt: RttView,
+    /// Bytes delivered on the path in all.
+    pub delivered: ByteCount,
+    /// Bytes declared lost on the path in all, these included.
+    pub lost: ByteCount,
+}
+
+/// Packets that had been declared lost turned out to have arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpuriousSample {
+    /// When that was found out.
+    pub now: Time,
+    /// How many packets.
+    pub packets: u64,
+    /// When the oldest of them was sent.
+    pub sent_at: Time,
+}
+
+/// What has been learnt of a path before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathHistory {
+    /// A measure of bytes a round trip.
+    pub window: ByteCount,
+    /// The least RTT then.
+    pub min_rtt: Duration,
+}
+
+/// A path at its end, for [`crate::Start::remember`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathSummary {
+    /// The controller's state.
+    pub congestion: crate::CongestionState,
+    /// The RTT estimate.
+    pub rtt: RttView,
+    /// Bytes delivered in all.
+    pub delivered: ByteCount,
+}
+
+/// One receive window, a stream's or the connection's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowView {
+    /// The time.
+    pub now: Time,
+    /// The limit advertised to the peer.
+    pub advertised: ByteCount,
+    /// Bytes received: the highest offset, or their sum over streams for the connection.
+    pub received: ByteCount,
+    /// Bytes that the application has read.
+    pub consumed: ByteCount,
+    /// The smoothed RTT, once there is one.
+    pub rtt: Option<Duration>,
+    /// Largest datagram that the path carries.
+    pub max_datagram_size: ByteCount,
+}
+
+/// Why a credit policy is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CreditMoment {
+    /// The application has read data.
+    Consumed,
+    /// A packet with an ACK frame is about to leave.
+    AckLeaving,
+    /// The peer says that the limit blocks it.
+    Blocked,
+}
+
+/// A packet has arrived in the 1-RTT space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceivedSample {
+    /// When.
+    pub now: Time,
+    /// True if it must be acknowledged.
+    pub ack_eliciting: bool,
+    /// True if it is below the highest number received, or leaves a gap behind that (RFC 9000 section 13.2.1).
+    pub out_of_order: bool,
+    /// True if it was marked CE.
+    pub marked: bool,
+}
