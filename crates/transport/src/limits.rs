@@ -1,0 +1,32 @@
+//! Every bound on what a peer can make this end store or do, in one place.
+
+/// Bytes of CRYPTO data buffered at one level, ahead of what TLS has read (RFC 9000 section 7.5 asks for 4096).
+pub(crate) const CRYPTO_BUFFER: u64 = 64 * 1024;
+
+/// Ranges of received packet numbers kept in one space; the oldest are forgotten first (RFC 9000 section 13.2.3).
+pub(crate) const ACK_RANGES: usize = 64;
+
+/// Packets kept until the keys that open them arrive.
+pub(crate) const UNDECRYPTABLE_PACKETS: usize = 10;
+
+/// Bytes beyond the granted window that a stream's reassembly may hold, however it is fragmented.
+pub(crate) const REASSEMBLY_SLACK: u64 = 256 * 1024;
+
+/// Streams of one direction that the peer may have open at once, whatever the configuration asks for.
+pub(crate) const MAX_CONCURRENT_STREAMS: u64 = 1 << 16;
+
+/// Connection IDs of the peer's that are kept (our `active_connection_id_limit`).
+pub(crate) const PEER_CONNECTION_IDS: u64 = 4;
+
+/// Connection IDs that this end issues, whatever the peer would take.
+pub(crate) const LOCAL_CONNECTION_IDS: u64 = 4;
+
+/// `RETIRE_CONNECTION_ID` frames that may wait to be sent before the peer is closed for a storm (RFC 9000
+/// section 5.1.2 suggests at least twice the limit).
+pub(crate) const PENDING_RETIREMENTS: usize = 32;
+
+/// `PATH_RESPONSE` frames that may wait to be sent; older challenges are forgotten.
+pub(crate) const PENDING_PATH_RESPONSES: usize = 4;
+
+/// Factor by which a server may send more than it received before the address is validated (RFC 9000 section 8.1).
+pub(crate) const AMPLIFICATION_FACTOR: u64 = 3;
