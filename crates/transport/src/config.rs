@@ -1,0 +1,115 @@
+//! What an endpoint and its connections are built with.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+
+use posthaste_policy::Profile;
+use posthaste_units::{ByteCount, Duration};
+use posthaste_wire::{ConnectionId, Side};
+
+/// Settings of a connection's transport, shared by all connections made from one configuration.
+#[derive(Clone)]
+pub struct TransportConfig {
+    /// Decides how fast: congestion control, credit, acks.
+    pub profile: Profile,
+    /// Time without traffic after which the connection is dropped silently; zero for never. The lesser of
+    /// both ends' values holds (RFC 9000 section 10.1). Default 30 s.
+    pub max_idle_timeout: Duration,
+    /// Interval of PINGs that keep an idle connection alive; `None` sends none. Default `None`.
+    pub keep_alive: Option<Duration>,
+    /// Bidirectional streams that the peer may have open at once. Default 256, at most 65,536.
+    pub max_concurrent_bidi_streams: u64,
+    /// Unidirectional streams that the peer may have open at once. Default 32, at most 65,536.
+    pub max_concurrent_uni_streams: u64,
+    /// Bytes of stream data that a connection keeps until they are acknowledged. Default 16 MiB.
+    pub send_buffer: ByteCount,
+    /// Bytes of one stream that may wait unsent before writes block. Default 256 KiB.
+    pub unsent_limit: ByteCount,
+    /// Assumed RTT before the first sample. Default 333 ms (RFC 9002 section 6.2.2).
+    pub initial_rtt: Duration,
+    /// Size of the UDP payloads sent, 1200 to 65,527. Default 1252, which fits an IPv6 path of 1300 and every
+    /// common tunnel; discovery of larger sizes comes with path MTU discovery.
+    pub max_datagram_size: usize,
+    /// Sends reserved transport parameters so that peers keep ignoring what they do not know. Default true.
+    pub grease: bool,
+    /// Where qlog traces go; `None` writes none.
+    pub qlog: Option<Arc<dyn QlogSink>>,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            max_idle_timeout: Duration::from_secs(30),
+            keep_alive: None,
+            max_concurrent_bidi_streams: 256,
+            max_concurrent_uni_streams: 32,
+            send_buffer: ByteCount::new(16 << 20),
+            unsent_limit: ByteCount::new(256 << 10),
+            initial_rtt: Duration::from_millis(333),
+            max_datagram_size: 1252,
+            grease: true,
+            qlog: None,
+        }
+    }
+}
+
+impl fmt::Debug for TransportConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportConfig").field("profile", &self.profile).finish_non_exhaustive()
+    }
+}
+
+/// Opens a qlog trace for each connection.
+pub trait QlogSink: Send + Sync {
+    /// Where the trace of the connection with this original destination ID goes, or `None` for no trace.
+    /// A sink that cannot open its file logs that and returns `None`: tracing never disturbs a connection.
+    fn open(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Write + Send + Sync>>;
+}
+
+/// What a server's connections are made from.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Transport settings.
+    pub transport: Arc<TransportConfig>,
+    /// TLS settings; must offer TLS 1.3 and an ALPN protocol.
+    pub tls: Arc<rustls::ServerConfig>,
+    /// Handshakes that may be in progress at once; further Initials are dropped. Default 4096.
+    pub max_pending_handshakes: usize,
+}
+
+impl ServerConfig {
+    /// A server with default transport settings.
+    pub fn new(tls: Arc<rustls::ServerConfig>) -> Self {
+        Self { transport: Arc::default(), tls, max_pending_handshakes: 4096 }
+    }
+
+    /// The same with these transport settings.
+    pub fn with_transport(mut self, transport: Arc<TransportConfig>) -> Self {
+        self.transport = transport;
+        self
+    }
+}
+
+/// What a client's connections are made from.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// Transport settings.
+    pub transport: Arc<TransportConfig>,
+    /// TLS settings; must offer TLS 1.3 and an ALPN protocol.
+    pub tls: Arc<rustls::ClientConfig>,
+}
+
+impl ClientConfig {
+    /// A client with default transport settings.
+    pub fn new(tls: Arc<rustls::ClientConfig>) -> Self {
+        Self { transport: Arc::default(), tls }
+    }
+
+    /// The same with these transport settings.
+    pub fn with_transport(mut self, transport: Arc<TransportConfig>) -> Self {
+        self.transport = transport;
+        self
+    }
+}

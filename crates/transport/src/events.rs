@@ -1,0 +1,90 @@
+//! What a connection tells its user, and why one ends.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::error::{PeerError, TransportErrorCode};
+use crate::streams::StreamEvent;
+
+/// Something that a connection's user may want to act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A server endpoint has accepted a connection; its handshake is under way.
+    Incoming,
+    /// The handshake is complete: the peer is authenticated, its parameters are known.
+    Connected,
+    /// The handshake is confirmed (RFC 9001 section 4.1.2).
+    Confirmed,
+    /// Something about streams.
+    Stream(StreamEvent),
+    /// The connection is over. No other event of it follows but [`Event::Drained`].
+    Closed(CloseReason),
+    /// The endpoint has forgotten the connection: its handle is dead.
+    Drained,
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CloseReason {
+    /// This end's application closed it.
+    Local {
+        /// The application's code.
+        error_code: u64,
+    },
+    /// The peer's application closed it.
+    PeerApplication {
+        /// The peer application's code.
+        error_code: u64,
+        /// Its reason, for people.
+        reason: Bytes,
+    },
+    /// The peer's transport closed it.
+    PeerTransport {
+        /// Why.
+        code: TransportErrorCode,
+        /// Type of the frame that the peer blames, 0 if none.
+        frame_type: u64,
+        /// Its reason, for people.
+        reason: Bytes,
+    },
+    /// The peer broke the protocol, and this end closed.
+    Violation(PeerError),
+    /// TLS failed at this end: the alert sent and what was wrong (an untrusted certificate, say).
+    Tls {
+        /// The TLS alert.
+        alert: u8,
+        /// What was wrong.
+        reason: String,
+    },
+    /// Nothing was heard for the idle timeout.
+    IdleTimeout,
+    /// The peer has lost the connection's state (RFC 9000 section 10.3).
+    StatelessReset,
+    /// The server speaks none of this end's versions; these are the ones that it offered.
+    VersionMismatch(Vec<u32>),
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::Local { error_code } => write!(f, "closed here (code {error_code:#x})"),
+            Self::PeerApplication { error_code, reason } => {
+                write!(f, "closed by the peer (code {error_code:#x}) {}", text(reason))
+            }
+            Self::PeerTransport { code, reason, .. } => {
+                write!(f, "closed by the peer's transport: {code:?} {}", text(reason))
+            }
+            Self::Violation(error) => write!(f, "the peer broke the protocol: {error}"),
+            Self::Tls { alert, reason } => write!(f, "TLS failed: {reason} (alert {alert})"),
+            Self::IdleTimeout => f.write_str("timed out: nothing was heard from the peer"),
+            Self::StatelessReset => f.write_str("reset: the peer no longer knows the connection"),
+            Self::VersionMismatch(versions) => {
+                write!(f, "the server speaks none of our QUIC versions; it offers {versions:x?}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CloseReason {}

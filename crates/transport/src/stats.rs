@@ -1,0 +1,66 @@
+//! Counters and gauges of one connection and of an endpoint.
+
+use posthaste_policy::CongestionState;
+use posthaste_policy::sample::RttView;
+use posthaste_units::{ByteCount, Rate, Time};
+
+/// One connection's statistics. Counters start at zero with the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionStats {
+    /// Datagrams and bytes sent (UDP payloads).
+    pub sent: Traffic,
+    /// Datagrams and bytes received (UDP payloads).
+    pub received: Traffic,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received and opened.
+    pub packets_received: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Of these, packets that had arrived after all.
+    pub packets_spuriously_lost: u64,
+    /// Packets that were dropped: not opened, duplicate, or not meant for the state of the connection.
+    pub packets_dropped: u64,
+    /// Probe timeouts.
+    pub probe_timeouts: u64,
+    /// ACK frames sent.
+    pub acks_sent: u64,
+    /// ACK frames received.
+    pub acks_received: u64,
+    /// When the handshake was complete.
+    pub connected_at: Option<Time>,
+    /// The round-trip time estimate.
+    pub rtt: RttView,
+    /// The congestion controller.
+    pub congestion: CongestionState,
+    /// Bytes in flight.
+    pub in_flight: ByteCount,
+    /// The pacing rate, where the policy paces.
+    pub pacing_rate: Option<Rate>,
+}
+
+/// Datagrams and the bytes in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// UDP datagrams.
+    pub datagrams: u64,
+    /// UDP payload bytes.
+    pub bytes: ByteCount,
+}
+
+/// An endpoint's counters: what was dropped before it reached a connection, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EndpointStats {
+    /// Connections accepted in all.
+    pub accepted: u64,
+    /// Datagrams whose header could not be parsed.
+    pub malformed: u64,
+    /// Datagrams for no connection, and not worth an answer.
+    pub unroutable: u64,
+    /// Initials dropped: too small, or too many handshakes in progress, or not accepting.
+    pub refused: u64,
+    /// Stateless resets sent.
+    pub resets_sent: u64,
+    /// Version negotiation packets sent.
+    pub version_negotiations_sent: u64,
+}
