@@ -57,6 +57,8 @@ pub(super) fn pace(view: View, rtt: &RttView) -> Option<Pacing> {
     }
     let (numerator, denominator) = if view.in_slow_start { SLOW_START_GAIN } else { AVOIDANCE_GAIN };
     let rate = Rate::from_transfer(view.window, rtt.smoothed).mul_ratio(numerator, denominator);
+    // An absurd RTT must not round to a rate at which nothing ever leaves.
+    let rate = rate.max(Rate::from_bytes_per_second(1));
     let least = view.max_datagram_size * LEAST_BURST_DATAGRAMS;
     let greatest = view.max_datagram_size * GREATEST_BURST_DATAGRAMS;
     let steady = rate.bytes_in(BURST_TIME).clamp(least, greatest);

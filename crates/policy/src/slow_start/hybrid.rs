@@ -5,7 +5,8 @@
 //!   constants of the most deployed QUIC stack: the first 8 samples of a round against the path's least RTT plus
 //!   clamp(least / 8, 4 ms, 16 ms), not below 16 datagrams.
 //! - Use when: paths have a steady delay (wired backhaul), and to compare with what servers run today.
-//! - Breaks when: delay jitters by more than the threshold (Wi-Fi, LTE): one spike of 8 acks ends it for good.
+//! - Breaks when: delay jitters by more than the threshold (Wi-Fi, LTE): one spike of 8 acks ends it for good;
+//!   and when the peer sends fewer than 8 acks a round trip, which leaves only `classic`.
 
 use posthaste_units::{ByteCount, Duration};
 
@@ -19,7 +20,8 @@ pub const TEXT: PolicyText = PolicyText {
     claims: "doubles the window each round trip, and stops before the buffer overflows: when the RTT has grown",
     source: "Ha and Rhee 2011 (HyStart), the delay-increase exit with the constants most deployed",
     use_when: "the path's own delay is steady, as on wired backhauls",
-    breaks_when: "delay jitters by more than 4 to 16 ms (Wi-Fi, LTE): one spike ends slow start for good",
+    breaks_when: "delay jitters by more than 4 to 16 ms (Wi-Fi, LTE): one spike ends slow start for good; fewer \
+                  than 8 acks a round trip",
 };
 
 /// Below this many datagrams an exit is put off: the estimate would rest on too little.

@@ -4,8 +4,9 @@
 //! - Source: RFC 9406, whole: when the least RTT of a round has grown, conservative slow start (a quarter of the
 //!   growth) for at most 5 rounds; if the RTT falls below what it was on entry, back to slow start.
 //! - Use when: always, unless a comparison asks otherwise; it is the default.
-//! - Breaks when: jitter lasts longer than 5 rounds (the window is then left too small), and when the bottleneck's
-//!   buffer holds less than 4 ms (loss comes first, as in `classic`).
+//! - Breaks when: jitter lasts longer than 5 rounds (the window is then left too small), when the bottleneck's
+//!   buffer holds less than 4 ms, or when the peer sends fewer than 8 acks a round trip (loss comes first, as in
+//!   `classic`).
 
 use posthaste_units::{ByteCount, Duration};
 use serde::Deserialize;
@@ -21,7 +22,8 @@ pub const TEXT: PolicyText = PolicyText {
     claims: "stops doubling before the buffer overflows, and takes it up again if the delay was a passing spike",
     source: "RFC 9406 (HyStart++)",
     use_when: "always, unless a comparison asks otherwise",
-    breaks_when: "jitter outlasts 5 round trips, or the bottleneck's buffer holds less than 4 ms",
+    breaks_when: "jitter outlasts 5 round trips, the bottleneck's buffer holds less than 4 ms, or the peer sends \
+                  fewer than 8 acks a round trip",
 };
 
 /// Growth is divided by this in conservative slow start (`CSS_GROWTH_DIVISOR`).
