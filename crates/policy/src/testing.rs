@@ -72,13 +72,21 @@ pub(crate) fn loss(now: Time, packets: &[PacketSample], rtt: RttView) -> LossSam
 pub(crate) struct Path {
     pub(crate) now: Time,
     pub(crate) rtt: Duration,
+    /// What is in flight besides the flights sent here: above zero, the sender never counts as idle.
+    pub(crate) others_in_flight: ByteCount,
     next_number: u64,
     round: u64,
 }
 
 impl Path {
     pub(crate) fn new(rtt: Duration) -> Self {
-        Self { now: Time::ZERO + Duration::from_secs(1), rtt, next_number: 0, round: 0 }
+        Self {
+            now: Time::ZERO + Duration::from_secs(1),
+            rtt,
+            others_in_flight: ByteCount::ZERO,
+            next_number: 0,
+            round: 0,
+        }
     }
 
     /// Sends `count` packets now.
@@ -91,7 +99,7 @@ impl Path {
                     now: self.now,
                     number,
                     bytes: DATAGRAM,
-                    prior_in_flight: DATAGRAM * index,
+                    prior_in_flight: self.others_in_flight + DATAGRAM * index,
                     app_limited: false,
                 });
                 packet(number, self.now)

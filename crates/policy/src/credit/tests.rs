@@ -93,6 +93,16 @@ fn autotune_stops_where_two_round_trips_pass_between_updates() {
 }
 
 #[test]
+fn two_round_trips_between_updates_are_slow_enough() {
+    let mut policy = autotune(64 * KIB, 1024 * KIB);
+    let mut ask = |now, consumed| {
+        policy.grant(CreditMoment::Consumed, &view(now, consumed, consumed, Some(100)));
+        policy.window().get() / KIB
+    };
+    assert_eq!([ask(0, 1), ask(200, 2), ask(399, 3), ask(598, 4), ask(798, 5)], [64, 64, 128, 256, 256]);
+}
+
+#[test]
 fn autotune_without_an_rtt_does_not_guess() {
     let grants = read(&mut autotune(16 * KIB, 1024 * KIB), 8 * KIB, 1, None, 100);
     assert!(grants.len() > 20 && grants.iter().all(|(_, _, window)| *window == 16), "{grants:?}");
