@@ -102,7 +102,7 @@ impl Connection {
         let control =
             PathControl::new(start, congestion, profile.silence(), config.initial_rtt, datagram_size);
         let received = PerSpace::from_fn(|space| match space {
-            SpaceId::Data => ReceivedPackets::delayed(profile.ack_policy(profile.max_ack_delay())),
+            SpaceId::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
             _ => ReceivedPackets::immediate(),
         });
         let log = Log::open(config.qlog.as_deref(), &birth.original_destination, side, now);
@@ -228,7 +228,7 @@ impl Connection {
 
     /// The probe timeout of the 1-RTT space, without back-off (RFC 9002 section 6.2.1).
     pub(crate) fn probe_timeout(&self) -> Duration {
-        self.recovery.probe_timeout(SpaceId::Data, &self.path.control)
+        self.recovery.pto_interval(&self.path.control)
     }
 
     /// An authentic packet has arrived: the connection is not idle.

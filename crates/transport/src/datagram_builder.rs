@@ -5,8 +5,7 @@
 
 use posthaste_wire::ConnectionId;
 use posthaste_wire::packet::header::{self, LongLayout};
-use posthaste_wire::packet::number::TruncatedNumber;
-use posthaste_wire::packet::{PacketType, version};
+use posthaste_wire::packet::{PacketType, TruncatedNumber, version};
 use smallvec::SmallVec;
 
 use crate::crypto::{TAG_LEN, min_payload_len};
@@ -109,7 +108,7 @@ impl<'a> DatagramBuilder<'a> {
             self.buffer.truncate(start);
             return false;
         }
-        let number_len = usize::from(fields.truncated.len);
+        let number_len = fields.truncated.len();
         let least = header_end + min_payload_len(number_len);
         if self.buffer.len() < least {
             self.buffer.resize(least, 0);

@@ -90,7 +90,7 @@ impl Connection {
             self.on_frame_lost(space, &frame);
         }
         self.counters.packets_lost += fate.lost_packets.len() as u64;
-        self.counters.packets_spuriously_lost += fate.spurious;
+        self.counters.packets_spuriously_lost += fate.spurious_packets;
         self.log.packets_lost(now, &fate.lost_packets);
         fate.clear();
         self.fate = fate;

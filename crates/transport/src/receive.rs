@@ -4,8 +4,7 @@
 use bytes::BytesMut;
 use posthaste_units::Time;
 use posthaste_wire::frame;
-use posthaste_wire::packet::header::RESERVED_BITS_SHORT;
-use posthaste_wire::packet::header::{KEY_PHASE_BIT, RESERVED_BITS_LONG};
+use posthaste_wire::packet::header::{KEY_PHASE, LONG_RESERVED, SHORT_RESERVED};
 use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number, version};
 use posthaste_wire::{ConnectionId, Side};
 
@@ -91,11 +90,12 @@ impl Connection {
         if is_early || !self.handshake.has_keys(space) {
             return self.keep(packet, ecn, space);
         }
-        let source = *packet.header.source();
-        if space != SpaceId::Data && self.peer_id_is_fixed && source != *self.remote_ids.current() {
+        let source = packet.header.scid();
+        let is_renamed = source.is_some_and(|source| source != *self.remote_ids.current());
+        if self.peer_id_is_fixed && is_renamed {
             return self.drop_packet(); // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
         }
-        let destination = *packet.header.destination();
+        let destination = packet.header.dcid();
         let opened = match self.open(now, space, packet) {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.drop_packet(),
@@ -104,7 +104,7 @@ impl Connection {
                 return Outcome::Authentic;
             }
         };
-        if space != SpaceId::Data && !self.peer_id_is_fixed {
+        if let (false, Some(source)) = (self.peer_id_is_fixed, source) {
             self.remote_ids.set_handshake_id(source);
             self.peer_id_is_fixed = true;
         }
@@ -160,7 +160,7 @@ impl Connection {
             return Ok(None);
         };
         let number = number::decode(largest, unmasked.truncated, unmasked.number_len);
-        let which = keys.choose(unmasked.first & KEY_PHASE_BIT != 0, number);
+        let which = keys.choose(unmasked.first & KEY_PHASE != 0, number);
         let Some(key) = keys.open_key(which) else { return Ok(None) };
         let Some(opened) = crate::crypto::open(packet.bytes, number_at, unmasked, number, key) else {
             if keys.on_forged() {
@@ -180,7 +180,7 @@ impl Connection {
         opened: Opened,
     ) -> Result<(), Fault> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
-        let reserved = if context.space == SpaceId::Data { RESERVED_BITS_SHORT } else { RESERVED_BITS_LONG };
+        let reserved = if context.space == SpaceId::Data { SHORT_RESERVED } else { LONG_RESERVED };
         if opened.first & reserved != 0 {
             return Err(violation("reserved header bits are set").into());
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use posthaste_units::{Rng, Time};
-use posthaste_wire::packet::{self, Invariants, PacketType, version};
+use posthaste_wire::packet::{Invariants, PacketType, version};
 use posthaste_wire::{ConnectionId, Side};
 use rustls_pki_types::ServerName;
 
@@ -157,11 +157,11 @@ impl Endpoint {
             self.stats.unroutable += 1;
         } else if invariants.version != version::V1 {
             // RFC 9000 section 5.2.2: only datagrams that could begin a connection are answered.
-            let random = self.rng.next_u64() as u8;
+            let random = self.rng.next_u64() as u32;
             if self.stateless.negotiate_version(info, invariants, random) {
                 self.stats.version_negotiations_sent += 1;
             }
-        } else if packet::type_of(&data) == Some(PacketType::Initial)
+        } else if data.first().is_some_and(|first| version::long_type(version::V1, *first) == PacketType::Initial)
             && invariants.dcid.len() >= MIN_INITIAL_ID_LEN
         {
             self.accept(now, info, invariants, data);

@@ -26,14 +26,15 @@ pub(crate) struct Stateless {
 
 impl Stateless {
     /// Answers a client whose version is unknown with those that are known. False if too many answers wait.
-    pub(crate) fn negotiate_version(&mut self, info: &DatagramInfo, invariants: &Invariants, random: u8) -> bool {
+    pub(crate) fn negotiate_version(&mut self, info: &DatagramInfo, invariants: &Invariants, random: u32) -> bool {
         if self.waiting.len() >= MAX_WAITING {
             return false;
         }
         let mut datagram = Vec::new();
         // A reserved version keeps clients from taking the list for complete (section 6.3).
-        let versions = [version::V1, version::GREASE];
-        write_version_negotiation(&mut datagram, &invariants.scid, &invariants.dcid, &versions, random);
+        let versions = [version::V1, version::reserved(random)];
+        let (dcid, scid) = (invariants.scid.as_slice(), invariants.dcid.as_slice());
+        write_version_negotiation(&mut datagram, dcid, scid, &versions, random as u8);
         self.waiting.push_back((*info, datagram));
         true
     }

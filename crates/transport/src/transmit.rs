@@ -45,7 +45,7 @@ impl Connection {
         Some(Transmit {
             remote: self.path.remote,
             local_ip: self.path.local_ip,
-            ecn: self.path.control.ecn.codepoint(),
+            ecn: self.path.control.ecn_codepoint(),
             size,
             segment_size: (size > segment_size).then_some(segment_size),
         })
@@ -159,7 +159,7 @@ impl Connection {
         datagram: &mut DatagramBuilder<'_>,
         fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
     ) -> bool {
-        let number = self.recovery.peek_number(space);
+        let number = self.recovery.next_number(space);
         let destination = *self.remote_ids.current();
         let source = self.local_ids.handshake_id();
         let fields = HeaderFields {
@@ -234,7 +234,7 @@ impl Connection {
             self.probes[space] = self.probes[space].saturating_sub(1);
             self.on_ack_eliciting_sent(now);
         }
-        let ecn_marked = self.path.control.ecn.codepoint().is_some();
+        let ecn_marked = self.path.control.ecn_codepoint().is_some();
         let outgoing = Outgoing { space, number, now, bytes: size, ack_eliciting, in_flight, ecn_marked, frames };
         self.recovery.on_packet_sent(outgoing, &mut self.path.control);
         if space == SpaceId::Handshake && self.side == Side::Client {

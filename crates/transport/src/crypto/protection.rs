@@ -1,18 +1,15 @@
 //! Packet protection: sealing and opening one packet in place (RFC 9001 section 5).
 
 use bytes::{Bytes, BytesMut};
-use posthaste_wire::packet::header::NUMBER_LEN_MASK;
-use posthaste_wire::packet::number;
+use posthaste_wire::packet::{header, number};
 use rustls::quic::{HeaderProtectionKey, PacketKey};
 
 /// Bytes that every AEAD of TLS 1.3 adds to a payload.
 pub(crate) const TAG_LEN: usize = 16;
 
-/// Bytes after the start of the packet number at which the header protection sample begins (section 5.4.2).
-const SAMPLE_OFFSET: usize = 4;
-
-/// A packet number field is at most this long.
-const MAX_NUMBER_LEN: usize = 4;
+/// Bytes after the start of the packet number at which the header protection sample begins: the longest that a
+/// packet number may be (section 5.4.2).
+const SAMPLE_OFFSET: usize = number::MAX_LEN;
 
 /// What header protection hid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +48,9 @@ pub(crate) fn remove_header_protection(
     let (number, sample) = tail.split_at_mut_checked(SAMPLE_OFFSET)?;
     let sample = sample.get(..key.sample_len())?;
     key.decrypt_in_place(sample, first, number).ok()?;
-    let number_len = (*first & NUMBER_LEN_MASK) + 1;
-    let truncated = number::read(number.get(..usize::from(number_len))?);
-    Some(Unmasked { first: *first, truncated, number_len })
+    let number_len = header::number_len(*first);
+    let truncated = number::read(number.get(..number_len)?);
+    Some(Unmasked { first: *first, truncated, number_len: number_len as u8 })
 }
 
 /// Opens a packet whose header protection has been removed; `None` if its tag is wrong.
@@ -93,12 +90,11 @@ pub(crate) fn seal(
     }
     room.copy_from_slice(tag.as_ref());
     let (head, tail) = packet.split_at_mut_checked(number_at).ok_or(SealError)?;
-    let (number_field, sample) = tail.split_at_mut_checked(MAX_NUMBER_LEN).ok_or(SealError)?;
+    let (number_field, sample) = tail.split_at_mut_checked(SAMPLE_OFFSET).ok_or(SealError)?;
     let sample = sample.get(..header_key.sample_len()).ok_or(SealError)?;
     let first = head.first_mut().ok_or(SealError)?;
     // The mask covers only as many bytes as the (unprotected) first byte says the number has.
-    let number_len = usize::from(*first & NUMBER_LEN_MASK) + 1;
-    let number_field = number_field.get_mut(..number_len).ok_or(SealError)?;
+    let number_field = number_field.get_mut(..header::number_len(*first)).ok_or(SealError)?;
     header_key.encrypt_in_place(sample, first, number_field).map_err(|_| SealError)
 }
 
