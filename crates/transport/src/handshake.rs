@@ -166,10 +166,10 @@ impl Handshake {
     pub(crate) fn on_crypto(&mut self, space: SpaceId, frame: CryptoFrame) -> Result<(), Fault> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let stream = &mut self.streams[space];
-        if end <= stream.received.bytes_read() {
+        if end <= stream.received.read_offset() {
             return Ok(());
         }
-        if end - stream.received.bytes_read() > limits::CRYPTO_BUFFER {
+        if end - stream.received.read_offset() > limits::CRYPTO_BUFFER {
             let reason = "CRYPTO data too far ahead";
             return Err(PeerError::new(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED, reason).into());
         }
@@ -222,7 +222,7 @@ impl Handshake {
         let change = session.write_handshake(&mut bytes);
         let progressed = !bytes.is_empty() || change.is_some();
         if !bytes.is_empty() {
-            self.streams[write_space].sending.write(Bytes::from(bytes));
+            self.streams[write_space].sending.push(Bytes::from(bytes));
         }
         match change {
             None => return Ok(progressed),
@@ -282,7 +282,7 @@ impl Handshake {
 
     /// True if the space has CRYPTO bytes or `HANDSHAKE_DONE` to send.
     pub(crate) fn has_frames(&self, space: SpaceId) -> bool {
-        self.streams[space].sending.has_unsent() || (space == SpaceId::Data && self.done_is_due)
+        next_range(&self.streams[space].sending).is_some() || (space == SpaceId::Data && self.done_is_due)
     }
 
     /// Writes what the space has to send.
@@ -291,34 +291,39 @@ impl Handshake {
             self.done_is_due = !writer.push(&posthaste_wire::Frame::HandshakeDone, Some(SentFrame::HandshakeDone));
         }
         let sending = &mut self.streams[space].sending;
-        while sending.has_unsent() {
-            let offset = sending.next_offset();
+        while let Some((start, end)) = next_range(sending) {
             // The length field is sized for all that could fit; a shorter one only leaves a byte unused.
-            let header_len = frame::crypto::header_len(offset, writer.remaining());
+            let header_len = frame::crypto::header_len(start, writer.remaining());
             let room = writer.remaining().saturating_sub(header_len);
             if room == 0 {
                 return;
             }
-            let range = sending.take(room);
-            let len = (range.end - range.start) as usize;
-            frame::crypto::write_header(writer.buffer(), range.start, len);
-            sending.copy_to(range.clone(), writer.buffer());
-            writer.record(SentFrame::Crypto { start: range.start, end: range.end });
+            let end = end.min(start + room as u64);
+            frame::crypto::write_header(writer.buffer(), start, (end - start) as usize);
+            sending.copy_to(writer.buffer(), start, end);
+            sending.sent(start, end);
+            writer.record(SentFrame::Crypto { start, end });
         }
     }
 
     /// CRYPTO bytes have been acknowledged.
     pub(crate) fn on_crypto_acked(&mut self, space: SpaceId, start: u64, end: u64) {
-        self.streams[space].sending.on_acked(start..end);
+        self.streams[space].sending.acked(start, end);
     }
 
     /// CRYPTO bytes have been lost.
     pub(crate) fn on_crypto_lost(&mut self, space: SpaceId, start: u64, end: u64) {
-        self.streams[space].sending.on_lost(start..end);
+        self.streams[space].sending.lost(start, end);
     }
 
     /// `HANDSHAKE_DONE` has been lost.
     pub(crate) fn on_done_lost(&mut self) {
         self.done_is_due = true;
     }
+}
+
+/// What is to be sent next: what was lost before what is new.
+fn next_range(sending: &SendBuffer) -> Option<(u64, u64)> {
+    let unsent = || (sending.unsent() > 0).then(|| (sending.next(), sending.end()));
+    sending.first_lost().or_else(unsent)
 }
