@@ -1,14 +1,11 @@
 //! Received packet numbers of one space and their acknowledgement (RFC 9000 section 13.2).
 
 use std::collections::VecDeque;
-use std::mem;
-use std::ops::RangeInclusive;
 
 use posthaste_policy::AckPolicy;
 use posthaste_policy::sample::ReceivedSample;
 use posthaste_units::Time;
-use posthaste_wire::Frame;
-use posthaste_wire::frame::{AckFrame, EcnCounts};
+use posthaste_wire::frame::{self, EcnCounts};
 
 use crate::ecn::EcnCodepoint;
 use crate::frame_writer::FrameWriter;
@@ -99,8 +96,6 @@ pub(crate) struct ReceivedPackets {
     news_from: Option<u64>,
     promptness: Promptness,
     ecn: EcnCounts,
-    /// Lent to each ACK frame, so that none allocates.
-    scratch: Vec<RangeInclusive<u64>>,
 }
 
 impl ReceivedPackets {
@@ -124,7 +119,6 @@ impl ReceivedPackets {
             news_from: None,
             promptness,
             ecn: EcnCounts::default(),
-            scratch: Vec::new(),
         }
     }
 
@@ -192,32 +186,20 @@ impl ReceivedPackets {
     ) -> bool {
         let Some(largest) = self.reported.largest() else { return false };
         let waited = now.since(self.largest_at).as_micros();
-        let mut ranges = mem::take(&mut self.scratch);
-        ranges.clear();
-        ranges.extend(self.reported.0.iter().rev().map(|&(start, end)| start..=end));
-        let ecn = (self.ecn != EcnCounts::default()).then_some(self.ecn);
         let delay = waited.checked_shr(u32::from(ack_delay_exponent)).unwrap_or(0);
-        let mut frame = AckFrame { delay, ranges, ecn };
-        let is_written = loop {
-            let wrapped = Frame::Ack(frame);
-            let fits = writer.push(&wrapped, Some(SentFrame::Ack { largest }));
-            // Taken back out for the vector's sake.
-            let Frame::Ack(unwrapped) = wrapped else { return fits };
-            frame = unwrapped;
-            if fits || frame.ranges.len() <= 1 {
-                break fits;
-            }
-            frame.ranges.truncate(frame.ranges.len() / 2);
-        };
-        self.scratch = frame.ranges;
-        if is_written {
-            self.news_from = None;
-            match &mut self.promptness {
-                Promptness::Immediate(owed) => *owed = None,
-                Promptness::Policy(policy) => policy.on_ack_sent(),
-            }
+        let ecn = (self.ecn != EcnCounts::default()).then_some(self.ecn);
+        let room = writer.remaining();
+        let ranges = self.reported.0.iter().rev().map(|&(start, end)| start..=end);
+        if frame::ack::write(writer.buffer(), delay, ranges, ecn, room) == 0 {
+            return false;
         }
-        is_written
+        writer.record(SentFrame::Ack { largest });
+        self.news_from = None;
+        match &mut self.promptness {
+            Promptness::Immediate(owed) => *owed = None,
+            Promptness::Policy(policy) => policy.on_ack_sent(),
+        }
+        true
     }
 
     /// The peer has acknowledged an ACK frame up to `largest`: older ranges need not be repeated (section 13.2.4),
