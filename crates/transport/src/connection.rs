@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_units::{Duration, Rng, Time};
+use posthaste_units::{Duration, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
@@ -61,7 +61,6 @@ pub struct Connection {
     pub(crate) fate: Fate,
     pub(crate) counters: Counters,
     pub(crate) log: Log,
-    pub(crate) rng: Rng,
     events: VecDeque<Event>,
     idle: IdleClock,
 }
@@ -88,7 +87,6 @@ pub(crate) struct Birth {
     pub(crate) remote_id: ConnectionId,
     pub(crate) original_destination: ConnectionId,
     pub(crate) streams: Streams,
-    pub(crate) rng: Rng,
 }
 
 impl Connection {
@@ -128,7 +126,6 @@ impl Connection {
             fate: Fate::default(),
             counters: Counters::default(),
             log,
-            rng: birth.rng,
             events: VecDeque::new(),
             idle,
             config,
@@ -254,7 +251,7 @@ impl Connection {
                 Timer::Ack | Timer::Pacing => {}
                 Timer::Idle => {
                     self.log.closed(now, "idle_timeout");
-                    self.finish(CloseReason::IdleTimeout);
+                    self.vanish(CloseReason::IdleTimeout);
                 }
                 Timer::KeepAlive => self.ping_is_due = true,
                 Timer::Close => self.lifecycle = Lifecycle::Drained,
@@ -345,7 +342,8 @@ impl Connection {
         self.emit(Event::Closed(reason));
     }
 
-    fn finish(&mut self, reason: CloseReason) {
+    /// Ends without a word: there is nobody to tell.
+    fn vanish(&mut self, reason: CloseReason) {
         self.timers.clear();
         self.lifecycle = Lifecycle::Drained;
         self.emit(Event::Closed(reason));

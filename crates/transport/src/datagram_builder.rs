@@ -108,7 +108,7 @@ impl<'a> DatagramBuilder<'a> {
             self.buffer.truncate(start);
             return false;
         }
-        let number_len = fields.truncated.len();
+        let number_len = usize::from(fields.truncated.len);
         let least = header_end + min_payload_len(number_len);
         if self.buffer.len() < least {
             self.buffer.resize(least, 0);

@@ -96,7 +96,7 @@ impl Connection {
             return self.drop_packet(); // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
         }
         let destination = packet.header.dcid();
-        let opened = match self.open(now, space, packet) {
+        let opened = match self.unprotect(now, space, packet) {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.drop_packet(),
             Err(fault) => {
@@ -141,7 +141,8 @@ impl Connection {
         }
     }
 
-    fn open(&mut self, now: Time, space: SpaceId, mut packet: ProtectedPacket) -> Result<Option<Opened>, Fault> {
+    /// Removes a packet's protection; `None` if it is not authentic.
+    fn unprotect(&mut self, now: Time, space: SpaceId, mut packet: ProtectedPacket) -> Result<Option<Opened>, Fault> {
         let largest = self.received[space].largest();
         let number_at = packet.number_at;
         if space != SpaceId::Data {

@@ -124,7 +124,6 @@ impl Endpoint {
             remote_id,
             original_destination: remote_id,
             streams,
-            rng: self.rng.fork(),
         };
         let handle = self.insert(Connection::new(now, birth), &[local_id]);
         Ok(handle)
@@ -202,7 +201,6 @@ impl Endpoint {
             remote_id: invariants.scid,
             original_destination: invariants.dcid,
             streams,
-            rng: self.rng.fork(),
         };
         let mut connection = Connection::new(now, birth);
         connection.on_datagram(now, info, data);

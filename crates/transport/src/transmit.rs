@@ -36,7 +36,7 @@ impl Connection {
         let start = buffer.len();
         let segment_size = match &self.lifecycle {
             Lifecycle::Open => self.transmit_open(now, buffer, max_segments),
-            Lifecycle::Closing(_) => self.transmit_close(buffer),
+            Lifecycle::Closing(_) => self.transmit_close(now, buffer),
             Lifecycle::Draining | Lifecycle::Drained => None,
         };
         self.update_timers(now);
@@ -250,7 +250,7 @@ impl Connection {
 
     /// Writes the close into a packet of every space that the peer may be able to read (RFC 9000
     /// section 10.2.3).
-    fn transmit_close(&mut self, buffer: &mut Vec<u8>) -> Option<usize> {
+    fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<usize> {
         let limit = self.path.max_datagram_size;
         if self.path.amplification_budget() < limit {
             return None;
@@ -269,9 +269,13 @@ impl Connection {
         }
         let handshake = &mut self.handshake;
         let (len, packets) = datagram.finish(|packet, sealable| seal_packet(handshake, packet, sealable)).ok()?;
-        for (packet, _) in &packets {
-            self.recovery.skip_number(packet.space);
+        for (packet, bytes) in packets {
+            let OpenPacket { space, number, frames, .. } = packet;
             self.counters.packets_sent += 1;
+            // Nothing is expected in return; recovery only learns that the number is used.
+            let (ack_eliciting, in_flight, ecn_marked) = (false, false, false);
+            let outgoing = Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, frames };
+            self.recovery.on_packet_sent(outgoing, &mut self.path.control);
         }
         self.path.on_sent(len);
         self.counters.sent.add(len);

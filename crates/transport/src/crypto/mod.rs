@@ -7,10 +7,10 @@ mod one_rtt;
 mod protection;
 mod tls;
 
-pub use rustls::quic::{KeyChange, Keys};
+pub(crate) use rustls::quic::{KeyChange, Keys};
 use rustls_pki_types::CertificateDer;
 
-pub(crate) use one_rtt::{OneRttKeys, OpenWith};
+pub(crate) use one_rtt::OneRttKeys;
 pub(crate) use protection::{Opened, SealError, TAG_LEN, min_payload_len, open, remove_header_protection, seal};
 pub(crate) use tls::{InitialKeys, client_session, server_session};
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod tls;
+pub mod transfer;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
