@@ -4,9 +4,20 @@
 //! and answers with bytes, rates and times. It can therefore be tested by its step response alone.
 //! One file a policy; each opens with what it claims, its source, when to use it and when it breaks.
 //!
-//! A `Profile` names a bundle of policies; the transport builds one set of boxes a path from it.
+//! A [`Profile`] names a bundle of policies; the transport builds one set of boxes a path from it.
 
+pub mod ack;
+pub mod congestion;
+pub mod credit;
+mod describe;
+pub mod profile;
 pub mod sample;
+pub mod silence;
+pub mod slow_start;
+pub mod start;
+
+#[cfg(test)]
+mod testing;
 
 use std::fmt::Debug;
 
@@ -16,6 +27,9 @@ use sample::{
     AckSample, CreditMoment, LossSample, PathHistory, PathSummary, ReceivedSample, RttView, SentSample,
     SpuriousSample, WindowView,
 };
+
+pub use describe::{Constant, PolicyReport, PolicyText, ProfileReport, Seam};
+pub use profile::{Profile, ProfileError};
 
 /// What a new path may send first, and what is worth remembering of it.
 pub trait Start: Debug + Send {
@@ -48,7 +62,10 @@ pub trait SlowStart: Debug + Send {
     fn on_ack(&mut self, ack: &AckSample<'_>, acked: ByteCount, window: ByteCount) -> SlowStartStep;
 
     /// Slow start begins anew (a path change, persistent congestion): rounds and baselines are forgotten.
-    fn restart(&mut self);
+    ///
+    /// `threshold` is the slow-start threshold that is known already, at which growth will end; `None` if the
+    /// capacity is as unknown as at the connection's start.
+    fn restart(&mut self, threshold: Option<ByteCount>);
 }
 
 /// What one ack does to a window in slow start.

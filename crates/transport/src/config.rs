@@ -113,3 +113,6 @@ impl ClientConfig {
         self
     }
 }
+
+/// Exponent of the ACK Delay field in ACK frames sent: units of 8 microseconds (RFC 9000 section 18.2).
+pub(crate) const ACK_DELAY_EXPONENT: u8 = 3;

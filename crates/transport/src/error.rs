@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use posthaste_wire::StreamId;
+use posthaste_wire::{DecodeError, StreamId};
+
+use crate::crypto::CryptoFailure;
 
 /// A transport error code (RFC 9000 section 20.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,4 +133,37 @@ pub enum LocalError {
     /// The handshake has not come far enough for this.
     #[error("not possible before the handshake is confirmed")]
     TooEarly,
+}
+
+/// What ends a connection from this end's side: the peer's breach, or a failed TLS handshake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The peer broke the protocol.
+    Peer(PeerError),
+    /// TLS failed.
+    Tls(CryptoFailure),
+}
+
+impl From<PeerError> for Fault {
+    fn from(error: PeerError) -> Self {
+        Self::Peer(error)
+    }
+}
+
+impl From<CryptoFailure> for Fault {
+    fn from(failure: CryptoFailure) -> Self {
+        Self::Tls(failure)
+    }
+}
+
+impl From<DecodeError> for PeerError {
+    fn from(error: DecodeError) -> Self {
+        Self { code: TransportErrorCode(error.code), frame_type: error.frame_type, reason: error.reason }
+    }
+}
+
+impl From<DecodeError> for Fault {
+    fn from(error: DecodeError) -> Self {
+        Self::Peer(error.into())
+    }
 }

@@ -1,9 +1,54 @@
 //! A sans-IO QUIC transport (RFC 9000, 9001, 9002) whose decisions about speed are policies.
+//!
+//! An [`Endpoint`] owns connections and finds each datagram's connection; a [`Connection`] is a conductor over
+//! parts that each own their state. Neither reads a clock, opens a socket or draws randomness of its own: the
+//! caller passes `now` and datagrams in, and takes datagrams, events and the next timeout out.
 
+mod ack;
+mod api;
+mod cids;
+mod config;
+mod connection;
+mod control;
+mod crypto;
+mod datagram;
+mod datagram_builder;
+mod dispatch;
+mod ecn;
 mod error;
+mod events;
+mod flow;
 mod frame_writer;
+mod handshake;
+mod keyed_map;
+mod lifecycle;
 mod limits;
+mod pacing;
+mod parameters;
+mod path;
+mod qlog;
+mod receive;
+mod recovery;
+mod router;
 mod sent_frame;
+mod slots;
 mod space;
+mod stateless;
+mod stats;
+mod streams;
+mod timers;
+mod token;
+mod transmit;
 
+pub use config::{ClientConfig, QlogSink, ServerConfig, TransportConfig};
+pub use connection::Connection;
+pub use crypto::{CryptoFailure, CryptoSession};
+pub use datagram::{DatagramInfo, Transmit};
+pub use ecn::EcnCodepoint;
 pub use error::{LocalError, PeerError, TransportErrorCode};
+pub use events::{CloseReason, Event};
+pub use posthaste_wire::{ConnectionId, Direction, Side, StreamId};
+pub use router::{ConnectError, Endpoint};
+pub use slots::ConnectionHandle;
+pub use stats::{ConnectionStats, EndpointStats, Traffic};
+pub use streams::{Priority, Read, ReadError, StreamEvent, WriteError};

@@ -30,3 +30,12 @@ pub(crate) const PENDING_PATH_RESPONSES: usize = 4;
 
 /// Factor by which a server may send more than it received before the address is validated (RFC 9000 section 8.1).
 pub(crate) const AMPLIFICATION_FACTOR: u64 = 3;
+
+/// Packets declared lost that one space remembers, to recognise a late acknowledgement.
+pub(crate) const LOST_PACKETS: usize = 1024;
+
+/// Packets of nothing but ACK that one space remembers, to learn which ranges the peer has been told of.
+pub(crate) const ACK_ONLY_PACKETS: usize = 64;
+
+/// Packet numbers never used that one space remembers, to catch a peer that acknowledges them.
+pub(crate) const SKIPPED_NUMBERS: usize = 16;

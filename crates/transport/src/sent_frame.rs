@@ -9,11 +9,21 @@ use smallvec::SmallVec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentFrame {
     /// ACK up to this packet number: once acknowledged, older ranges may be forgotten.
-    Ack { largest: u64 },
+    Ack {
+        largest: u64,
+    },
     /// CRYPTO bytes `start..end` of the packet's space.
-    Crypto { start: u64, end: u64 },
+    Crypto {
+        start: u64,
+        end: u64,
+    },
     /// STREAM bytes `start..end`, with or without FIN.
-    Stream { id: StreamId, start: u64, end: u64, fin: bool },
+    Stream {
+        id: StreamId,
+        start: u64,
+        end: u64,
+        fin: bool,
+    },
     ResetStream(StreamId),
     StopSending(StreamId),
     MaxData,

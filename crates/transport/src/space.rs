@@ -27,7 +27,11 @@ pub(crate) struct PerSpace<T> {
 impl<T> PerSpace<T> {
     /// The value of each space made by `make`.
     pub(crate) fn from_fn(mut make: impl FnMut(SpaceId) -> T) -> Self {
-        Self { initial: make(SpaceId::Initial), handshake: make(SpaceId::Handshake), data: make(SpaceId::Data) }
+        Self {
+            initial: make(SpaceId::Initial),
+            handshake: make(SpaceId::Handshake),
+            data: make(SpaceId::Data),
+        }
     }
 }
 

@@ -64,3 +64,26 @@ pub struct EndpointStats {
     /// Version negotiation packets sent.
     pub version_negotiations_sent: u64,
 }
+
+impl Traffic {
+    pub(crate) fn add(&mut self, len: usize) {
+        self.datagrams += 1;
+        self.bytes += ByteCount::from(len);
+    }
+}
+
+/// What a connection counts as it goes; see [`ConnectionStats`] for each.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) sent: Traffic,
+    pub(crate) received: Traffic,
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_received: u64,
+    pub(crate) packets_lost: u64,
+    pub(crate) packets_spuriously_lost: u64,
+    pub(crate) packets_dropped: u64,
+    pub(crate) probe_timeouts: u64,
+    pub(crate) acks_sent: u64,
+    pub(crate) acks_received: u64,
+    pub(crate) connected_at: Option<Time>,
+}

@@ -1,9 +1,10 @@
-//! QUIC's wire format (RFC 9000 sections 12 to 20): decoding never panics and never allocates more than the
-//! datagram it was given; encoding appends to a caller's buffer.
+//! QUIC's wire format (RFC 9000 sections 12 to 20): decoding never panics and allocates no more than in
+//! proportion to the bytes it was given; encoding appends to a caller's buffer.
 //!
 //! Nothing here knows keys, connections or time.
 
 pub mod connection_id;
+mod error;
 pub mod frame;
 pub mod packet;
 pub mod stream_id;
@@ -11,6 +12,7 @@ pub mod transport_parameters;
 pub mod varint;
 
 pub use connection_id::{ConnectionId, ResetToken};
+pub use error::DecodeError;
 pub use frame::Frame;
 pub use stream_id::{Direction, Side, StreamId};
 pub use transport_parameters::TransportParameters;

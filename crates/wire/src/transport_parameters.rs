@@ -1,6 +1,44 @@
 //! Transport parameters (RFC 9000 section 18).
 
-use crate::{ConnectionId, ResetToken};
+use crate::error::DecodeError;
+use crate::varint::{self, Reader, Truncated};
+use crate::{ConnectionId, ResetToken, Side, frame};
+
+/// Identifiers (section 18.2).
+mod id {
+    pub(super) const ORIGINAL_DESTINATION_CONNECTION_ID: u64 = 0x00;
+    pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
+    pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
+    pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+    pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+    pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+    pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+    pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+    pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
+    pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+    pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
+    pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+    pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
+    pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+    /// Behind the last of those above.
+    pub(super) const END: u64 = 0x11;
+}
+
+/// How many unknown parameters are remembered to find duplicates among them; those beyond are only skipped, for their
+/// number is the peer's choice.
+pub const MAX_UNKNOWN_REMEMBERED: usize = 64;
+
+/// Least value of `max_udp_payload_size` (section 18.2).
+pub const MIN_UDP_PAYLOAD_SIZE: u64 = 1200;
+/// Largest value of `ack_delay_exponent` (section 18.2).
+pub const MAX_ACK_DELAY_EXPONENT: u64 = 20;
+/// `max_ack_delay` is below this many milliseconds (section 18.2).
+pub const MAX_ACK_DELAY_END: u64 = 1 << 14;
+/// Least value of `active_connection_id_limit` (section 18.2).
+pub const MIN_ACTIVE_CONNECTION_ID_LIMIT: u64 = 2;
 
 /// The transport parameters of one endpoint; `Default` gives the values that an absent parameter stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,3 +102,216 @@ impl Default for TransportParameters {
         }
     }
 }
+
+impl TransportParameters {
+    /// Appends the parameters as the TLS extension carries them. Those that have the value that their absence stands
+    /// for are left out.
+    pub fn write(&self, buffer: &mut Vec<u8>) {
+        write_id(buffer, id::ORIGINAL_DESTINATION_CONNECTION_ID, self.original_destination_connection_id);
+        if let Some(token) = &self.stateless_reset_token {
+            write_bytes(buffer, id::STATELESS_RESET_TOKEN, &token.0);
+        }
+        let absent = Self::default();
+        for ((identifier, value), (_, default)) in self.integers().into_iter().zip(absent.integers()) {
+            if value != default {
+                varint::write(buffer, identifier);
+                varint::write(buffer, varint::len(value) as u64);
+                varint::write(buffer, value);
+            }
+        }
+        if self.disable_active_migration {
+            write_bytes(buffer, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        write_id(buffer, id::INITIAL_SOURCE_CONNECTION_ID, self.initial_source_connection_id);
+        write_id(buffer, id::RETRY_SOURCE_CONNECTION_ID, self.retry_source_connection_id);
+        if let Some((identifier, value)) = &self.grease {
+            write_bytes(buffer, *identifier, value);
+        }
+    }
+
+    /// The parameters that are integers.
+    const fn integers(&self) -> [(u64, u64); 11] {
+        [
+            (id::MAX_IDLE_TIMEOUT, self.max_idle_timeout),
+            (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
+            (id::INITIAL_MAX_DATA, self.initial_max_data),
+            (id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL, self.initial_max_stream_data_bidi_local),
+            (id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE, self.initial_max_stream_data_bidi_remote),
+            (id::INITIAL_MAX_STREAM_DATA_UNI, self.initial_max_stream_data_uni),
+            (id::INITIAL_MAX_STREAMS_BIDI, self.initial_max_streams_bidi),
+            (id::INITIAL_MAX_STREAMS_UNI, self.initial_max_streams_uni),
+            (id::ACK_DELAY_EXPONENT, self.ack_delay_exponent),
+            (id::MAX_ACK_DELAY, self.max_ack_delay),
+            (id::ACTIVE_CONNECTION_ID_LIMIT, self.active_connection_id_limit),
+        ]
+    }
+
+    /// Decodes the parameters that `from` has sent. Unknown ones are skipped, absent ones get their default;
+    /// `preferred_address` is checked and then ignored.
+    ///
+    /// Whether the connection IDs are present and the right ones (section 7.3) is for the connection to check.
+    ///
+    /// # Errors
+    /// [`DecodeError::TRANSPORT_PARAMETER_ERROR`] for a malformed or duplicate parameter, a value that section 18.2
+    /// excludes, or one from a client that only a server may send. The frame type is that of CRYPTO.
+    pub fn parse(bytes: &[u8], from: Side) -> Result<Self, DecodeError> {
+        parse(bytes, from).map_err(|Invalid(reason)| DecodeError {
+            code: DecodeError::TRANSPORT_PARAMETER_ERROR,
+            frame_type: frame::crypto::TYPE,
+            reason,
+        })
+    }
+
+    /// Takes over one known parameter.
+    fn set(&mut self, identifier: u64, value: &[u8]) -> Result<(), Invalid> {
+        match identifier {
+            id::ORIGINAL_DESTINATION_CONNECTION_ID => {
+                self.original_destination_connection_id = Some(connection_id(value)?);
+            }
+            id::STATELESS_RESET_TOKEN => {
+                let token = value.try_into().map_err(|_| Invalid("stateless_reset_token not of 16 bytes"))?;
+                self.stateless_reset_token = Some(ResetToken(token));
+            }
+            id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => self.disable_active_migration = true,
+            id::DISABLE_ACTIVE_MIGRATION => return Err(Invalid("disable_active_migration with a value")),
+            id::PREFERRED_ADDRESS => check_preferred_address(value)?,
+            id::INITIAL_SOURCE_CONNECTION_ID => {
+                self.initial_source_connection_id = Some(connection_id(value)?);
+            }
+            id::RETRY_SOURCE_CONNECTION_ID => {
+                self.retry_source_connection_id = Some(connection_id(value)?);
+            }
+            _ => self.set_integer(identifier, value)?,
+        }
+        Ok(())
+    }
+
+    fn set_integer(&mut self, identifier: u64, value: &[u8]) -> Result<(), Invalid> {
+        let mut reader = Reader::new(value);
+        let value = reader.varint()?;
+        if !reader.is_empty() {
+            return Err(Invalid("integer parameter of another length than it says"));
+        }
+        let excluded = |when: bool, reason| if when { Err(Invalid(reason)) } else { Ok(value) };
+        match identifier {
+            id::MAX_IDLE_TIMEOUT => self.max_idle_timeout = value,
+            id::MAX_UDP_PAYLOAD_SIZE => {
+                self.max_udp_payload_size =
+                    excluded(value < MIN_UDP_PAYLOAD_SIZE, "max_udp_payload_size below 1200")?;
+            }
+            id::INITIAL_MAX_DATA => self.initial_max_data = value,
+            id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => self.initial_max_stream_data_bidi_local = value,
+            id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => self.initial_max_stream_data_bidi_remote = value,
+            id::INITIAL_MAX_STREAM_DATA_UNI => self.initial_max_stream_data_uni = value,
+            id::INITIAL_MAX_STREAMS_BIDI => {
+                self.initial_max_streams_bidi =
+                    excluded(value > frame::flow::MAX_STREAMS, "initial_max_streams_bidi above 2^60")?;
+            }
+            id::INITIAL_MAX_STREAMS_UNI => {
+                self.initial_max_streams_uni =
+                    excluded(value > frame::flow::MAX_STREAMS, "initial_max_streams_uni above 2^60")?;
+            }
+            id::ACK_DELAY_EXPONENT => {
+                self.ack_delay_exponent =
+                    excluded(value > MAX_ACK_DELAY_EXPONENT, "ack_delay_exponent above 20")?;
+            }
+            id::MAX_ACK_DELAY => {
+                self.max_ack_delay = excluded(value >= MAX_ACK_DELAY_END, "max_ack_delay of 2^14 or more")?;
+            }
+            _ => {
+                self.active_connection_id_limit =
+                    excluded(value < MIN_ACTIVE_CONNECTION_ID_LIMIT, "active_connection_id_limit below 2")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why parameters are refused.
+struct Invalid(&'static str);
+
+impl From<Truncated> for Invalid {
+    fn from(_: Truncated) -> Self {
+        Self("transport parameters end within a field")
+    }
+}
+
+fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
+    let mut reader = Reader::new(bytes);
+    let mut parameters = TransportParameters::default();
+    let mut seen: u32 = 0;
+    let mut unknown = Vec::new();
+    while !reader.is_empty() {
+        let identifier = reader.varint()?;
+        let value = reader.prefixed()?;
+        let is_duplicate = if identifier < id::END {
+            let bit = 1 << identifier;
+            let was_seen = seen & bit != 0;
+            seen |= bit;
+            was_seen
+        } else {
+            let was_seen = unknown.contains(&identifier);
+            if !was_seen && unknown.len() < MAX_UNKNOWN_REMEMBERED {
+                unknown.push(identifier);
+            }
+            was_seen
+        };
+        if is_duplicate {
+            return Err(Invalid("duplicate transport parameter"));
+        }
+        if from == Side::Client && is_server_only(identifier) {
+            return Err(Invalid("transport parameter that only a server may send"));
+        }
+        if identifier < id::END {
+            parameters.set(identifier, value)?;
+        }
+    }
+    // Section 18.2: who has no ID to move the connection to must not ask for the move.
+    let has_preferred_address = seen & 1 << id::PREFERRED_ADDRESS != 0;
+    if has_preferred_address && parameters.initial_source_connection_id.is_some_and(|id| id.is_empty()) {
+        return Err(Invalid("preferred_address from a server with an empty connection ID"));
+    }
+    Ok(parameters)
+}
+
+const fn is_server_only(identifier: u64) -> bool {
+    matches!(
+        identifier,
+        id::ORIGINAL_DESTINATION_CONNECTION_ID
+            | id::STATELESS_RESET_TOKEN
+            | id::PREFERRED_ADDRESS
+            | id::RETRY_SOURCE_CONNECTION_ID
+    )
+}
+
+fn connection_id(value: &[u8]) -> Result<ConnectionId, Invalid> {
+    ConnectionId::new(value).ok_or(Invalid("connection ID of more than 20 bytes"))
+}
+
+/// Two addresses with ports, a connection ID and its reset token (section 18.2).
+fn check_preferred_address(value: &[u8]) -> Result<(), Invalid> {
+    const ADDRESSES: usize = 4 + 2 + 16 + 2;
+    let mut reader = Reader::new(value);
+    reader.take(ADDRESSES)?;
+    let length = usize::from(reader.byte()?);
+    if connection_id(reader.take(length)?)?.is_empty() {
+        return Err(Invalid("preferred_address with an empty connection ID"));
+    }
+    reader.array::<16>()?;
+    if reader.is_empty() { Ok(()) } else { Err(Invalid("preferred_address with bytes left over")) }
+}
+
+fn write_bytes(buffer: &mut Vec<u8>, identifier: u64, value: &[u8]) {
+    varint::write(buffer, identifier);
+    varint::write(buffer, value.len() as u64);
+    buffer.extend_from_slice(value);
+}
+
+fn write_id(buffer: &mut Vec<u8>, identifier: u64, value: Option<ConnectionId>) {
+    if let Some(value) = value {
+        write_bytes(buffer, identifier, value.as_slice());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,34 @@
 //! Frames (RFC 9000 section 19), one kind a file.
 
 use bytes::Bytes;
-use std::ops::RangeInclusive;
 
-use crate::{ConnectionId, Direction, ResetToken, StreamId};
+use crate::error::Fault;
+use crate::packet::PacketType;
+use crate::varint::{self, Reader};
+use crate::{Direction, StreamId};
+
+pub mod ack;
+pub mod cid;
+pub mod close;
+pub mod crypto;
+pub mod flow;
+mod iter;
+pub mod path;
+pub mod stream;
+
+pub use ack::{AckFrame, EcnCounts};
+pub use cid::NewConnectionId;
+pub use close::{CloseFrame, CloseKind};
+pub use crypto::CryptoFrame;
+pub use iter::Iter;
+pub use stream::{ResetStream, StopSending, StreamFrame};
+
+/// Wire type of PADDING.
+pub const TYPE_PADDING: u64 = 0x00;
+/// Wire type of PING.
+pub const TYPE_PING: u64 = 0x01;
+/// Wire type of `HANDSHAKE_DONE`.
+pub const TYPE_HANDSHAKE_DONE: u64 = 0x1e;
 
 /// A decoded frame. Data is a slice of the decrypted packet, never a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,102 +95,147 @@ pub enum Frame {
     HandshakeDone,
 }
 
-/// ACK: which packets have arrived.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AckFrame {
-    /// The ACK Delay field as sent: units of 2^`ack_delay_exponent` microseconds.
-    pub delay: u64,
-    /// Packet numbers that have arrived, highest range first, disjoint and not adjacent; never empty.
-    pub ranges: Vec<RangeInclusive<u64>>,
-    /// ECN counts, if the frame carries them (type 0x03).
-    pub ecn: Option<EcnCounts>,
+impl Frame {
+    /// The type on the wire; for STREAM without its flag bits.
+    pub const fn frame_type(&self) -> u64 {
+        match self {
+            Self::Padding => TYPE_PADDING,
+            Self::Ping => TYPE_PING,
+            Self::Ack(ack) if ack.ecn.is_some() => ack::TYPE_ECN,
+            Self::Ack(_) => ack::TYPE,
+            Self::ResetStream(_) => stream::TYPE_RESET,
+            Self::StopSending(_) => stream::TYPE_STOP,
+            Self::Crypto(_) => crypto::TYPE,
+            Self::NewToken(_) => path::TYPE_NEW_TOKEN,
+            Self::Stream(_) => stream::TYPE,
+            Self::MaxData(_) => flow::TYPE_MAX_DATA,
+            Self::MaxStreamData { .. } => flow::TYPE_MAX_STREAM_DATA,
+            Self::MaxStreams { direction, .. } => flow::directed(flow::TYPE_MAX_STREAMS, *direction),
+            Self::DataBlocked(_) => flow::TYPE_DATA_BLOCKED,
+            Self::StreamDataBlocked { .. } => flow::TYPE_STREAM_DATA_BLOCKED,
+            Self::StreamsBlocked { direction, .. } => flow::directed(flow::TYPE_STREAMS_BLOCKED, *direction),
+            Self::NewConnectionId(_) => cid::TYPE_NEW,
+            Self::RetireConnectionId(_) => cid::TYPE_RETIRE,
+            Self::PathChallenge(_) => path::TYPE_CHALLENGE,
+            Self::PathResponse(_) => path::TYPE_RESPONSE,
+            Self::Close(CloseFrame { kind: CloseKind::Transport { .. }, .. }) => close::TYPE_TRANSPORT,
+            Self::Close(CloseFrame { kind: CloseKind::Application, .. }) => close::TYPE_APPLICATION,
+            Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
+        }
+    }
+
+    /// True if a packet with this frame must be acknowledged: all but PADDING, ACK and `CONNECTION_CLOSE`
+    /// (RFC 9002 section 2).
+    pub const fn is_ack_eliciting(&self) -> bool {
+        !matches!(self, Self::Padding | Self::Ack(_) | Self::Close(_))
+    }
+
+    /// True if the frame may probe a path without moving the connection to it (RFC 9000 section 9.1).
+    pub const fn is_probing(&self) -> bool {
+        matches!(
+            self,
+            Self::Padding | Self::NewConnectionId(_) | Self::PathChallenge(_) | Self::PathResponse(_)
+        )
+    }
+
+    /// Appends the frame: PADDING as a single byte, STREAM with its length written out.
+    ///
+    /// Integers above 2^62 - 1 are the caller's mistake: debug builds assert, others write 2^62 - 1.
+    pub fn write(&self, buffer: &mut Vec<u8>) {
+        match self {
+            Self::Ack(ack) => return ack.write(buffer),
+            Self::ResetStream(reset) => return reset.write(buffer),
+            Self::StopSending(stop) => return stop.write(buffer),
+            Self::Crypto(crypto) => return crypto.write(buffer),
+            Self::Stream(stream) => return stream.write(buffer),
+            Self::NewConnectionId(new) => return new.write(buffer),
+            Self::Close(close) => return close.write(buffer),
+            _ => {}
+        }
+        // Every type below 0x40 is one byte, and all of these are.
+        buffer.push(self.frame_type() as u8);
+        match self {
+            Self::NewToken(token) => {
+                debug_assert!(!token.is_empty(), "NEW_TOKEN with an empty token");
+                varint::write(buffer, token.len() as u64);
+                buffer.extend_from_slice(token);
+            }
+            Self::PathChallenge(data) | Self::PathResponse(data) => buffer.extend_from_slice(data),
+            _ => self.integers().into_iter().flatten().for_each(|value| varint::write(buffer, value)),
+        }
+    }
+
+    /// Bytes that [`Frame::write`] appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            Self::Ack(ack) => ack.encoded_len(),
+            Self::ResetStream(reset) => reset.encoded_len(),
+            Self::StopSending(stop) => stop.encoded_len(),
+            Self::Crypto(crypto) => crypto.encoded_len(),
+            Self::Stream(stream) => stream.encoded_len(),
+            Self::NewConnectionId(new) => new.encoded_len(),
+            Self::Close(close) => close.encoded_len(),
+            Self::NewToken(token) => 1 + varint::len(token.len() as u64) + token.len(),
+            Self::PathChallenge(data) | Self::PathResponse(data) => 1 + data.len(),
+            _ => 1 + self.integers().into_iter().flatten().map(varint::len).sum::<usize>(),
+        }
+    }
+
+    /// The body of a frame that is nothing but up to two integers.
+    const fn integers(&self) -> [Option<u64>; 2] {
+        match self {
+            Self::MaxStreamData { id, maximum: value } | Self::StreamDataBlocked { id, limit: value } => {
+                [Some(id.to_wire()), Some(*value)]
+            }
+            Self::MaxData(value)
+            | Self::MaxStreams { maximum: value, .. }
+            | Self::DataBlocked(value)
+            | Self::StreamsBlocked { limit: value, .. }
+            | Self::RetireConnectionId(value) => [Some(*value), None],
+            _ => [None, None],
+        }
+    }
 }
 
-/// Cumulative ECN counts of one packet number space (section 19.3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EcnCounts {
-    /// Packets that arrived with ECT(0).
-    pub ect0: u64,
-    /// Packets that arrived with ECT(1).
-    pub ect1: u64,
-    /// Packets that arrived with CE.
-    pub ce: u64,
+/// Whether `frame` may come in a packet of this type (RFC 9000 section 12.4, table 3). If not, that is a
+/// `PROTOCOL_VIOLATION`.
+pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
+    let (in_handshake, in_early, in_short) = match frame {
+        Frame::Padding | Frame::Ping => (true, true, true),
+        Frame::Ack(_) | Frame::Crypto(_) => (true, false, true),
+        // An application's reason could give away what only 1-RTT keys protect.
+        Frame::Close(close) => (matches!(close.kind, CloseKind::Transport { .. }), true, true),
+        Frame::NewToken(_) | Frame::PathResponse(_) | Frame::HandshakeDone => (false, false, true),
+        Frame::ResetStream(_)
+        | Frame::StopSending(_)
+        | Frame::Stream(_)
+        | Frame::MaxData(_)
+        | Frame::MaxStreamData { .. }
+        | Frame::MaxStreams { .. }
+        | Frame::DataBlocked(_)
+        | Frame::StreamDataBlocked { .. }
+        | Frame::StreamsBlocked { .. }
+        | Frame::NewConnectionId(_)
+        | Frame::RetireConnectionId(_)
+        | Frame::PathChallenge(_) => (false, true, true),
+    };
+    match packet {
+        PacketType::Initial | PacketType::Handshake => in_handshake,
+        PacketType::ZeroRtt => in_early,
+        PacketType::Short => in_short,
+        PacketType::Retry | PacketType::VersionNegotiation => false,
+    }
 }
 
-/// `RESET_STREAM`: the sender gives a stream up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResetStream {
-    /// The stream.
-    pub id: StreamId,
-    /// The application's reason.
-    pub error_code: u64,
-    /// Bytes that the stream has in all; must agree with every other final size.
-    pub final_size: u64,
+/// Reads a length and makes sure that as many bytes follow, without reading them.
+#[inline]
+fn data_length(reader: &mut Reader<'_>) -> Result<usize, Fault> {
+    let length = reader.varint()?;
+    usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= reader.remaining())
+        .ok_or(Fault::encoding("frame announces more data than the packet holds"))
 }
 
-/// `STOP_SENDING`: the receiver wants no more of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StopSending {
-    /// The stream.
-    pub id: StreamId,
-    /// The application's reason.
-    pub error_code: u64,
-}
-
-/// CRYPTO: handshake bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CryptoFrame {
-    /// Position of `data` in the level's handshake stream.
-    pub offset: u64,
-    /// The bytes; `offset + data.len()` is at most 2^62 - 1.
-    pub data: Bytes,
-}
-
-/// STREAM: application bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamFrame {
-    /// The stream.
-    pub id: StreamId,
-    /// Position of `data` in the stream.
-    pub offset: u64,
-    /// The bytes; `offset + data.len()` is at most 2^62 - 1.
-    pub data: Bytes,
-    /// True if the stream ends after `data`.
-    pub fin: bool,
-}
-
-/// `NEW_CONNECTION_ID`: another name for the sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewConnectionId {
-    /// Sequence number of the ID.
-    pub sequence: u64,
-    /// IDs below this sequence number are to be retired; at most `sequence`.
-    pub retire_prior_to: u64,
-    /// The ID, 1 to 20 bytes.
-    pub id: ConnectionId,
-    /// The token of a stateless reset for this ID.
-    pub reset_token: ResetToken,
-}
-
-/// `CONNECTION_CLOSE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CloseFrame {
-    /// The error code, of the space that `kind` names.
-    pub error_code: u64,
-    /// Who closes.
-    pub kind: CloseKind,
-    /// A reason for people; meant to be UTF-8, not checked.
-    pub reason: Bytes,
-}
-
-/// Whether the transport (0x1c) or the application (0x1d) closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CloseKind {
-    /// The transport, because of a frame of this type (0 if unknown).
-    Transport {
-        /// Type of the offending frame.
-        frame_type: u64,
-    },
-    /// The application.
-    Application,
-}
+#[cfg(test)]
+mod tests;

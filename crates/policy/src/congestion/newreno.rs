@@ -1,0 +1,47 @@
+//! Congestion control `newreno`: one datagram more a round trip, half on loss.
+//!
+//! - Claims: the behaviour that RFC 9002 describes, against which everything else is measured.
+//! - Source: RFC 9002 section 7 and appendix B.
+//! - Use when: as the baseline, or where a path must be shared with Reno to the letter.
+//! - Breaks when: BDP is large (regaining half of 1,000 datagrams takes 500 round trips) or loss is random (the
+//!   window settles near 1.22 / sqrt(loss) datagrams, whatever the capacity).
+
+use super::loss_based::{Avoidance, Growth, LossBased, shared_constants};
+use crate::{Constant, PolicyText};
+
+/// What the policy says of itself.
+pub const TEXT: PolicyText = PolicyText {
+    name: "newreno",
+    claims: "one datagram more a round trip, half on loss: the behaviour that RFC 9002 describes",
+    source: "RFC 9002 section 7 and appendix B",
+    use_when: "as the baseline",
+    breaks_when: "the path holds hundreds of datagrams, or loses at random (window near 1.22 / sqrt(loss))",
+};
+
+/// RFC 9002 appendix B.1: the window's factor on loss.
+const LOSS_REDUCTION_FACTOR: f64 = 0.5;
+
+/// The constants, for people.
+pub fn constants() -> Vec<Constant> {
+    let mut constants = vec![Constant::new("loss reduction factor", LOSS_REDUCTION_FACTOR)];
+    constants.extend(shared_constants());
+    constants
+}
+
+/// The controller.
+pub type NewReno = LossBased<AdditiveIncrease>;
+
+/// Additive increase, multiplicative decrease; see the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AdditiveIncrease;
+
+impl Avoidance for AdditiveIncrease {
+    fn on_ack(&mut self, growth: &Growth) -> f64 {
+        // Section 7.3.3: a datagram for each window acknowledged.
+        growth.window + growth.datagram * growth.acked / growth.window
+    }
+
+    fn reduce(&mut self, window: f64) -> f64 {
+        window * LOSS_REDUCTION_FACTOR
+    }
+}

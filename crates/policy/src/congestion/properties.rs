@@ -1,0 +1,141 @@
+//! Whatever happens in whatever order, a controller stays within its bounds.
+
+use posthaste_units::{ByteCount, Duration, Time};
+use proptest::prelude::*;
+
+use crate::profile::Profile;
+use crate::sample::{AckSample, RttView, SentSample, SpuriousSample};
+use crate::testing::{ack, loss, packet};
+use crate::{Adjustment, Congestion};
+
+#[derive(Debug, Clone)]
+enum Event {
+    Wait(u64),
+    Sent { count: u64, idle: bool },
+    Acked { count: usize, rtt: u64, app_limited: bool, new_round: bool },
+    Lost(usize),
+    Marked,
+    Spurious { packets: u64, age: u64 },
+    Persistent,
+    DatagramSize(u64),
+    Adjusted(Option<u64>, Option<u64>),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let nanos = prop_oneof![4 => 0..500_000_000_u64, 1 => any::<u64>().prop_map(|value| value >> 8)];
+    prop_oneof![
+        4 => nanos.clone().prop_map(Event::Wait),
+        8 => (1..100_u64, any::<bool>()).prop_map(|(count, idle)| Event::Sent { count, idle }),
+        8 => (1..100_usize, nanos.clone(), any::<bool>(), any::<bool>()).prop_map(
+            |(count, rtt, app_limited, new_round)| Event::Acked { count, rtt, app_limited, new_round }
+        ),
+        3 => (1..20_usize).prop_map(Event::Lost),
+        1 => Just(Event::Marked),
+        2 => (any::<u64>(), nanos).prop_map(|(packets, age)| Event::Spurious { packets, age }),
+        1 => Just(Event::Persistent),
+        1 => (1..65_536_u64).prop_map(Event::DatagramSize),
+        1 => any::<(Option<u64>, Option<u64>)>().prop_map(|(window, threshold)| Event::Adjusted(window, threshold)),
+    ]
+}
+
+struct World {
+    now: Time,
+    round: u64,
+    next: u64,
+    size: ByteCount,
+    in_flight: Vec<crate::sample::PacketSample>,
+    rtt: RttView,
+}
+
+impl World {
+    fn apply(&mut self, event: &Event, controller: &mut dyn Congestion) {
+        match *event {
+            Event::Wait(nanos) => self.now += Duration::from_nanos(nanos),
+            Event::Sent { count, idle } => self.send(count, idle, controller),
+            Event::Acked { count, rtt, app_limited, new_round } => {
+                self.round += u64::from(new_round);
+                let packets: Vec<_> = self.in_flight.drain(..count.min(self.in_flight.len())).collect();
+                let latest = Duration::from_nanos(rtt);
+                self.rtt = RttView {
+                    latest,
+                    smoothed: latest,
+                    min: self.rtt.min.min(latest),
+                    is_measured: true,
+                    ..self.rtt
+                };
+                if !packets.is_empty() {
+                    let sample = ack(self.now, &packets, self.rtt, self.round);
+                    controller.on_ack(&AckSample { app_limited, ..sample });
+                }
+            }
+            Event::Lost(count) => {
+                let packets: Vec<_> = self.in_flight.drain(..count.min(self.in_flight.len())).collect();
+                if !packets.is_empty() {
+                    controller.on_loss(&loss(self.now, &packets, self.rtt));
+                }
+            }
+            Event::Marked => controller.on_congestion_experienced(self.now, self.now),
+            Event::Spurious { packets, age } => {
+                let sent_at = self.now - Duration::from_nanos(age);
+                controller.on_spurious_loss(&SpuriousSample { now: self.now, packets, sent_at });
+            }
+            Event::Persistent => controller.on_persistent_congestion(self.now),
+            Event::DatagramSize(size) => {
+                self.size = ByteCount::new(size);
+                controller.on_max_datagram_size(self.size);
+            }
+            Event::Adjusted(window, threshold) => controller.adjust(&Adjustment {
+                window: window.map(ByteCount::new),
+                slow_start_threshold: threshold.map(ByteCount::new),
+            }),
+        }
+    }
+
+    fn send(&mut self, count: u64, idle: bool, controller: &mut dyn Congestion) {
+        for index in 0..count {
+            let prior_in_flight = if idle && index == 0 { ByteCount::ZERO } else { self.size };
+            controller.on_sent(&SentSample {
+                now: self.now,
+                number: self.next,
+                bytes: self.size,
+                prior_in_flight,
+                app_limited: false,
+            });
+            self.in_flight.push(packet(self.next, self.now));
+            self.next += 1;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn windows_and_rates_stay_within_their_bounds(events in prop::collection::vec(event(), 1..300)) {
+        for name in Profile::names() {
+            let size = ByteCount::new(1200);
+            let profile = Profile::named(name).unwrap();
+            let mut controller = profile.congestion(size, profile.start().initial_window(size));
+            let initial = Duration::from_millis(333);
+            let rtt = RttView {
+                latest: initial, smoothed: initial, variance: initial / 2, min: initial, is_measured: false,
+            };
+            let mut world = World { now: Time::ZERO, round: 0, next: 0, size, in_flight: Vec::new(), rtt };
+            for event in &events {
+                let before = controller.window();
+                world.apply(event, &mut *controller);
+                let window = controller.window();
+                prop_assert!(window >= world.size * 2, "{name}: {window} after {event:?}");
+                prop_assert!(window <= ByteCount::new(1 << 36), "{name}: {window} after {event:?}");
+                if let Event::Lost(_) | Event::Marked = event {
+                    prop_assert!(window <= before, "{name}: a congestion event never adds");
+                }
+                if let Event::Acked { app_limited, .. } = event {
+                    prop_assert!(window >= before, "{name}: an ack never takes away");
+                    prop_assert!(!app_limited || window == before, "{name}: an unused window never grows");
+                }
+                if let Some(pacing) = controller.pacing(&world.rtt) {
+                    prop_assert!(pacing.burst >= world.size && pacing.rate.as_bytes_per_second() > 0);
+                }
+            }
+        }
+    }
+}

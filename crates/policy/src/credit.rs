@@ -1,0 +1,27 @@
+//! How much a receiver lets its peer send.
+
+pub mod autotune;
+pub mod fixed;
+
+use posthaste_units::ByteCount;
+
+use crate::sample::WindowView;
+
+/// The greatest limit that the wire can carry (RFC 9000 section 16).
+const GREATEST_LIMIT: ByteCount = ByteCount::new((1 << 62) - 1);
+
+/// What the peer may still send, counted from what the application has read.
+fn ahead(view: &WindowView) -> ByteCount {
+    view.advertised - view.consumed
+}
+
+/// The advance that puts the limit `window` ahead of what has been read; none if it is there already or beyond
+/// (a limit is never taken back, RFC 9000 section 4.1).
+fn replenish(view: &WindowView, window: ByteCount) -> Option<ByteCount> {
+    let limit = (view.consumed + window).min(GREATEST_LIMIT);
+    let advance = limit - view.advertised;
+    (!advance.is_zero()).then_some(advance)
+}
+
+#[cfg(test)]
+mod tests;

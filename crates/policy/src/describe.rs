@@ -1,0 +1,94 @@
+//! What a policy says of itself: `posthaste profiles` prints it, people choose by it.
+
+use serde::Serialize;
+
+/// A seam: the kind of decision that a policy makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seam {
+    /// What a new path may send first ([`crate::Start`]).
+    Start,
+    /// How the window grows until the capacity is found ([`crate::SlowStart`]).
+    SlowStart,
+    /// How much may be in flight, and how fast it leaves ([`crate::Congestion`]).
+    Congestion,
+    /// What a silent peer means ([`crate::Silence`]).
+    Silence,
+    /// How much a peer may send on one stream ([`crate::Credit`]).
+    #[serde(rename = "credit.stream")]
+    StreamCredit,
+    /// How much a peer may send on the connection ([`crate::Credit`]).
+    #[serde(rename = "credit.connection")]
+    ConnectionCredit,
+    /// When to acknowledge ([`crate::AckPolicy`]).
+    Ack,
+}
+
+impl Seam {
+    /// The seam's name, as in a profile's TOML (credit's two parts with a dot).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::SlowStart => "slow_start",
+            Self::Congestion => "congestion",
+            Self::Silence => "silence",
+            Self::StreamCredit => "credit.stream",
+            Self::ConnectionCredit => "credit.connection",
+            Self::Ack => "ack",
+        }
+    }
+}
+
+/// What a policy claims; one constant in each policy's file, beside the code that it speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PolicyText {
+    /// The policy's name, as in a profile's TOML.
+    pub name: &'static str,
+    /// What it does for whom.
+    pub claims: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The conditions that it is for.
+    pub use_when: &'static str,
+    /// The conditions in which it does harm or no good.
+    pub breaks_when: &'static str,
+}
+
+/// One constant of a policy as a profile sets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Constant {
+    /// Its name; the TOML key where it can be set.
+    pub name: &'static str,
+    /// Its value with its unit.
+    pub value: String,
+}
+
+impl Constant {
+    /// The constant `name` with `value`.
+    pub fn new(name: &'static str, value: impl std::fmt::Display) -> Self {
+        Self { name, value: value.to_string() }
+    }
+}
+
+/// One policy of a profile, with its constants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PolicyReport {
+    /// The decision that it makes.
+    pub seam: Seam,
+    /// What it claims.
+    #[serde(flatten)]
+    pub text: PolicyText,
+    /// Its constants in this profile.
+    pub constants: Vec<Constant>,
+}
+
+/// A whole profile for people (or, serialised, for programs).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProfileReport {
+    /// The profile's name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its policies, in the order of [`Seam`].
+    pub policies: Vec<PolicyReport>,
+}

@@ -1,0 +1,204 @@
+//! Profiles: a name or a TOML text turned into one policy for each seam.
+//!
+//! A profile's TOML has a `description` and a table for each seam, whose only key names the policy:
+//!
+//! ```toml
+//! description = "what it is for"
+//! [start.initial]
+//! datagrams = 32
+//! [slow_start.hystart_pp]
+//! [congestion.cubic]
+//! beta = 0.7
+//! [silence.collapse]
+//! [credit.stream.autotune]
+//! initial = "1 MiB"
+//! maximum = "16 MiB"
+//! [credit.connection.autotune]
+//! initial = "1536 KiB"
+//! maximum = "24 MiB"
+//! [ack.standard]
+//! max_ack_delay = "25 ms"
+//! ```
+//!
+//! A seam that is left out has the policy of the default profile.
+
+mod bundle;
+pub(crate) mod value;
+
+use std::sync::Arc;
+
+use posthaste_units::{ByteCount, Duration};
+
+use crate::congestion::PathLimits;
+use crate::{AckPolicy, Congestion, Credit, ProfileReport, Silence, Start};
+use bundle::Bundle;
+
+/// The default profile.
+const DEFAULT: &str = "cubic";
+
+/// The built-in profiles, the default first; the texts are the files in `profiles/`.
+const BUILT_IN: [(&str, &str); 6] = [
+    (DEFAULT, include_str!("../../../profiles/cubic.toml")),
+    ("cubic-classic", include_str!("../../../profiles/cubic-classic.toml")),
+    ("cubic-fixed", include_str!("../../../profiles/cubic-fixed.toml")),
+    ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
+    ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
+    ("standard", include_str!("../../../profiles/standard.toml")),
+];
+
+/// Their names, in the same order.
+const NAMES: [&str; BUILT_IN.len()] = {
+    let mut names = [""; BUILT_IN.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = BUILT_IN[index].0;
+        index += 1;
+    }
+    names
+};
+
+/// A named bundle of policies, one for each seam. Cloning shares it.
+///
+/// ```
+/// use posthaste_policy::Profile;
+///
+/// let profile = Profile::named("cubic-iw32")?;
+/// assert_eq!(profile.start().initial_window(1200.into()), 38_400.into());
+/// assert!(Profile::named("cubik").unwrap_err().to_string().contains("cubic-iw32"));
+/// # Ok::<(), posthaste_policy::ProfileError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Profile {
+    name: Arc<str>,
+    bundle: Arc<Bundle>,
+}
+
+/// Why there is no such profile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// No built-in profile has the name.
+    #[error("there is no profile `{name}`; there are: {}", .valid.join(", "))]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        valid: &'static [&'static str],
+    },
+    /// The TOML text is not a profile.
+    #[error("profile `{name}`{}: {message}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Invalid {
+        /// The profile's name.
+        name: String,
+        /// The line, counted from 1, where the fault is at one place.
+        line: Option<usize>,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+}
+
+impl Default for Profile {
+    /// The profile `cubic`.
+    fn default() -> Self {
+        Self { name: DEFAULT.into(), bundle: Arc::new(Bundle::default()) }
+    }
+}
+
+impl Profile {
+    /// The built-in profile with this name.
+    ///
+    /// # Errors
+    /// [`ProfileError::Unknown`] with the names that there are.
+    pub fn named(name: &str) -> Result<Self, ProfileError> {
+        let (name, text) = BUILT_IN
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| ProfileError::Unknown { name: name.to_owned(), valid: &NAMES })?;
+        Self::from_toml(name, text)
+    }
+
+    /// A profile from its TOML text (see the module); `name` is for reports.
+    ///
+    /// # Errors
+    /// [`ProfileError::Invalid`] for a text that is not TOML, for keys and policies that are unknown, and for values
+    /// out of range; the message lists what is valid.
+    pub fn from_toml(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let invalid = |line, message: &str| ProfileError::Invalid {
+            name: name.to_owned(),
+            line,
+            message: message.trim().to_owned(),
+        };
+        let bundle: Bundle = toml::from_str(text).map_err(|error| {
+            let line = error
+                .span()
+                .and_then(|span| text.get(..span.start))
+                .map(|before| before.matches('\n').count() + 1);
+            invalid(line, error.message())
+        })?;
+        bundle.check().map_err(|message| invalid(None, &message))?;
+        Ok(Self { name: name.into(), bundle: Arc::new(bundle) })
+    }
+
+    /// The names of the built-in profiles, the default first.
+    pub const fn names() -> &'static [&'static str] {
+        &NAMES
+    }
+
+    /// The profile's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the profile is for, in a sentence.
+    pub fn description(&self) -> &str {
+        &self.bundle.description
+    }
+
+    /// Its policies, with their claims and constants.
+    pub fn describe(&self) -> ProfileReport {
+        ProfileReport {
+            name: self.name.to_string(),
+            description: self.bundle.description.clone(),
+            policies: self.bundle.reports(),
+        }
+    }
+
+    /// What a new path may send first.
+    pub fn start(&self) -> Box<dyn Start> {
+        self.bundle.start.build()
+    }
+
+    /// Congestion control for a new path with datagrams of `max_datagram_size` (above zero), which begins with
+    /// `initial_window`: what [`Self::start`] answered.
+    pub fn congestion(&self, max_datagram_size: ByteCount, initial_window: ByteCount) -> Box<dyn Congestion> {
+        let slow_start = self.bundle.slow_start.build(max_datagram_size);
+        self.bundle.congestion.build(slow_start, PathLimits { max_datagram_size, initial_window })
+    }
+
+    /// What a silent peer means.
+    pub fn silence(&self) -> Box<dyn Silence> {
+        self.bundle.silence.build()
+    }
+
+    /// The credit of one stream.
+    pub fn stream_credit(&self) -> Box<dyn Credit> {
+        self.bundle.credit.stream.build()
+    }
+
+    /// The credit of the connection.
+    pub fn connection_credit(&self) -> Box<dyn Credit> {
+        self.bundle.credit.connection.build()
+    }
+
+    /// When to acknowledge, given the `max_ack_delay` that was promised to the peer.
+    pub fn ack_policy(&self, max_ack_delay: Duration) -> Box<dyn AckPolicy> {
+        self.bundle.ack.build(max_ack_delay)
+    }
+
+    /// The `max_ack_delay` to promise (RFC 9000 section 18.2), in whole milliseconds.
+    pub fn max_ack_delay(&self) -> Duration {
+        self.bundle.ack.max_ack_delay()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! The choices that a profile makes: an enum for each seam, a variant for each policy.
+//!
+//! A new policy is a variant here and an arm in `build` and `report`; everything else stands in its own file.
+
+use posthaste_units::{ByteCount, Duration};
+use serde::Deserialize;
+
+use crate::congestion::cubic::CubicIncrease;
+use crate::congestion::newreno::AdditiveIncrease;
+use crate::congestion::{LossBased, PathLimits, cubic, newreno};
+use crate::credit::{autotune, fixed};
+use crate::silence::collapse;
+use crate::slow_start::{classic, hybrid, hystart_pp};
+use crate::start::initial;
+use crate::{
+    AckPolicy, Congestion, Constant, Credit, PolicyReport, PolicyText, Seam, Silence, SlowStart, Start, ack,
+};
+
+/// Parameters of a policy that has none.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoParameters {}
+
+/// A profile's text, read.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Bundle {
+    pub(super) description: String,
+    pub(super) start: StartChoice,
+    pub(super) slow_start: SlowStartChoice,
+    pub(super) congestion: CongestionChoice,
+    pub(super) silence: SilenceChoice,
+    pub(super) credit: CreditPair,
+    pub(super) ack: AckChoice,
+}
+
+impl Default for Bundle {
+    fn default() -> Self {
+        Self {
+            description:
+                "What the internet runs today, done carefully: CUBIC behind HyStart++, windows that grow."
+                    .to_owned(),
+            start: StartChoice::Initial(initial::Parameters::default()),
+            slow_start: SlowStartChoice::HystartPp(hystart_pp::Parameters::default()),
+            congestion: CongestionChoice::Cubic(cubic::Parameters::default()),
+            silence: SilenceChoice::Collapse(NoParameters {}),
+            credit: CreditPair::default(),
+            ack: AckChoice::Standard(ack::standard::Parameters::default()),
+        }
+    }
+}
+
+impl Bundle {
+    /// What no value alone can show to be wrong.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let CreditPair { stream, connection } = &self.credit;
+        for (key, choice) in [("credit.stream", stream), ("credit.connection", connection)] {
+            let (initial, maximum) = choice.bounds();
+            if initial > maximum {
+                return Err(format!("{key}: `initial` is above `maximum`"));
+            }
+        }
+        let ((stream_initial, stream_maximum), (initial, maximum)) = (stream.bounds(), connection.bounds());
+        if initial < stream_initial || maximum < stream_maximum {
+            return Err("credit.connection is smaller than credit.stream: no stream could use its window; \
+                        give the connection at least 1.5 times the stream's"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    /// All policies, in the order of [`Seam`].
+    pub(super) fn reports(&self) -> Vec<PolicyReport> {
+        let report = |seam, (text, constants)| PolicyReport { seam, text, constants };
+        vec![
+            report(Seam::Start, self.start.report()),
+            report(Seam::SlowStart, self.slow_start.report()),
+            report(Seam::Congestion, self.congestion.report()),
+            report(Seam::Silence, self.silence.report()),
+            report(Seam::StreamCredit, self.credit.stream.report()),
+            report(Seam::ConnectionCredit, self.credit.connection.report()),
+            report(Seam::Ack, self.ack.report()),
+        ]
+    }
+}
+
+/// Policies of the seam `start`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StartChoice {
+    Initial(initial::Parameters),
+}
+
+impl StartChoice {
+    pub(super) fn build(&self) -> Box<dyn Start> {
+        match self {
+            Self::Initial(parameters) => Box::new(initial::Initial::new(*parameters)),
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::Initial(parameters) => (initial::TEXT, parameters.constants()),
+        }
+    }
+}
+
+/// Policies of the seam `slow_start`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SlowStartChoice {
+    Classic(NoParameters),
+    Hybrid(NoParameters),
+    HystartPp(hystart_pp::Parameters),
+}
+
+impl SlowStartChoice {
+    pub(super) fn build(&self, max_datagram_size: ByteCount) -> Box<dyn SlowStart> {
+        match self {
+            Self::Classic(_) => Box::new(classic::Classic),
+            Self::Hybrid(_) => Box::new(hybrid::Hybrid::new(max_datagram_size)),
+            Self::HystartPp(parameters) => {
+                Box::new(hystart_pp::HystartPlusPlus::new(*parameters, max_datagram_size))
+            }
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::Classic(_) => (classic::TEXT, Vec::new()),
+            Self::Hybrid(_) => (hybrid::TEXT, hybrid::constants()),
+            Self::HystartPp(parameters) => (hystart_pp::TEXT, parameters.constants()),
+        }
+    }
+}
+
+/// Policies of the seam `congestion`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CongestionChoice {
+    Newreno(NoParameters),
+    Cubic(cubic::Parameters),
+}
+
+impl CongestionChoice {
+    pub(super) fn build(&self, slow_start: Box<dyn SlowStart>, limits: PathLimits) -> Box<dyn Congestion> {
+        match self {
+            Self::Newreno(_) => Box::new(LossBased::new(AdditiveIncrease, slow_start, limits)),
+            Self::Cubic(parameters) => {
+                Box::new(LossBased::new(CubicIncrease::new(*parameters), slow_start, limits))
+            }
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::Newreno(_) => (newreno::TEXT, newreno::constants()),
+            Self::Cubic(parameters) => (cubic::TEXT, parameters.constants()),
+        }
+    }
+}
+
+/// Policies of the seam `silence`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SilenceChoice {
+    Collapse(NoParameters),
+}
+
+impl SilenceChoice {
+    pub(super) fn build(&self) -> Box<dyn Silence> {
+        match self {
+            Self::Collapse(_) => Box::new(collapse::Collapse),
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::Collapse(_) => (collapse::TEXT, collapse::constants()),
+        }
+    }
+}
+
+/// The seam `credit`: one policy for each stream, one for the connection.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CreditPair {
+    pub(super) stream: CreditChoice,
+    pub(super) connection: CreditChoice,
+}
+
+impl Default for CreditPair {
+    /// The connection has 1.5 times a stream's window: with less, two streams that share it stall each other.
+    fn default() -> Self {
+        let window = |initial_kib: u64, maximum_kib: u64| {
+            CreditChoice::Autotune(autotune::Parameters {
+                initial: ByteCount::new(initial_kib << 10),
+                maximum: ByteCount::new(maximum_kib << 10),
+            })
+        };
+        Self { stream: window(1024, 16 * 1024), connection: window(1536, 24 * 1024) }
+    }
+}
+
+/// Policies of the seam `credit`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CreditChoice {
+    Fixed(fixed::Parameters),
+    Autotune(autotune::Parameters),
+}
+
+impl CreditChoice {
+    pub(super) fn build(&self) -> Box<dyn Credit> {
+        match self {
+            Self::Fixed(parameters) => Box::new(fixed::Fixed::new(*parameters)),
+            Self::Autotune(parameters) => Box::new(autotune::Autotune::new(*parameters)),
+        }
+    }
+
+    /// The first and the greatest window.
+    fn bounds(&self) -> (ByteCount, ByteCount) {
+        match self {
+            Self::Fixed(parameters) => (parameters.window, parameters.window),
+            Self::Autotune(parameters) => (parameters.initial, parameters.maximum),
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::Fixed(parameters) => (fixed::TEXT, parameters.constants()),
+            Self::Autotune(parameters) => (autotune::TEXT, parameters.constants()),
+        }
+    }
+}
+
+/// Policies of the seam `ack`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AckChoice {
+    Standard(ack::standard::Parameters),
+}
+
+impl AckChoice {
+    pub(super) fn build(&self, max_ack_delay: Duration) -> Box<dyn AckPolicy> {
+        match self {
+            Self::Standard(parameters) => Box::new(ack::standard::Standard::new(*parameters, max_ack_delay)),
+        }
+    }
+
+    pub(super) fn max_ack_delay(&self) -> Duration {
+        match self {
+            Self::Standard(parameters) => parameters.max_ack_delay,
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::Standard(parameters) => (ack::standard::TEXT, parameters.constants()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+use posthaste_units::ByteCount;
+
+use super::*;
+use crate::Seam;
+
+const DATAGRAM: ByteCount = ByteCount::new(1200);
+
+fn invalid(text: &str) -> (Option<usize>, String) {
+    match Profile::from_toml("mine", text) {
+        Err(ProfileError::Invalid { name, line, message }) => {
+            assert_eq!(name, "mine");
+            (line, message)
+        }
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_built_in_profile_builds_all_its_policies() {
+    for name in Profile::names() {
+        let profile = Profile::named(name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(profile.name(), *name);
+        assert!(!profile.description().is_empty(), "{name}");
+        let window = profile.start().initial_window(DATAGRAM);
+        assert_eq!(profile.congestion(DATAGRAM, window).window(), window);
+        assert!(profile.silence().collapses());
+        let (stream, connection) = (profile.stream_credit(), profile.connection_credit());
+        assert!(connection.initial_window() * 2 >= stream.initial_window() * 3, "{name}: 1.5 times at least");
+        assert_eq!(profile.ack_policy(profile.max_ack_delay()).deadline(), None);
+    }
+}
+
+#[test]
+fn the_default_is_the_first_and_what_an_empty_file_gives() {
+    assert_eq!(Profile::names()[0], Profile::default().name());
+    let named = Profile::named(Profile::default().name()).unwrap();
+    assert_eq!(named.describe(), Profile::default().describe());
+    assert_eq!(named.bundle, Profile::default().bundle);
+    assert_eq!(Profile::from_toml("empty", "").unwrap().bundle, named.bundle);
+}
+
+#[test]
+fn profiles_differ_in_what_their_names_say() {
+    let policies = |name: &str| -> Vec<String> {
+        let report = Profile::named(name).unwrap().describe();
+        report.policies.iter().map(|policy| format!("{}={}", policy.seam.name(), policy.text.name)).collect()
+    };
+    let default = policies("cubic");
+    let differences = |name| -> Vec<String> {
+        policies(name).into_iter().filter(|policy| !default.contains(policy)).collect()
+    };
+    assert_eq!(differences("cubic-hybrid"), ["slow_start=hybrid"]);
+    assert_eq!(differences("cubic-classic"), ["slow_start=classic"]);
+    assert_eq!(differences("cubic-fixed"), ["credit.stream=fixed", "credit.connection=fixed"]);
+    assert_eq!(differences("standard"), ["slow_start=classic", "congestion=newreno"]);
+    assert_eq!(differences("cubic-iw32"), Vec::<String>::new());
+    assert_eq!(Profile::named("cubic-iw32").unwrap().start().initial_window(DATAGRAM), DATAGRAM * 32);
+}
+
+#[test]
+fn an_unknown_name_is_refused_with_the_names_that_there_are() {
+    let error = Profile::named("cubik").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no profile `cubik`; there are: cubic, cubic-classic, cubic-fixed, cubic-hybrid, cubic-iw32, \
+         standard"
+    );
+}
+
+#[test]
+fn unknown_keys_and_policies_are_refused_with_their_line_and_what_is_valid() {
+    for (text, line, parts) in [
+        ("descripton = \"x\"", 1, ["descripton", "congestion"]),
+        ("description = \"x\"\n\n[congestion.cubik]\n", 3, ["cubik", "`newreno` or `cubic`"]),
+        ("[slow_start.hystart]\n", 1, ["hystart", "`hystart_pp`"]),
+        ("[congestion.cubic]\nbeta = 0.7\ngamma = 1.0\n", 3, ["gamma", "`fast_convergence`"]),
+        ("[congestion.newreno]\nbeta = 0.7\n", 2, ["beta", "no fields"]),
+        ("[credit.strean.fixed]\nwindow = 4096\n", 1, ["strean", "`connection`"]),
+        ("[credit.stream.fixed]\n", 1, ["missing", "window"]),
+        ("[congestion.cubic]\n[congestion.newreno]\n", 1, ["", ""]),
+        ("[congestion\n", 1, ["", ""]),
+    ] {
+        let (at, message) = invalid(text);
+        assert_eq!(at, Some(line), "{text}: {message}");
+        assert!(parts.iter().all(|part| message.contains(part)), "{text}: {message}");
+    }
+}
+
+#[test]
+fn values_out_of_range_are_refused_with_their_line_and_the_range() {
+    for (text, line, part) in [
+        ("[start.initial]\ndatagrams = 1", 2, "from 2 to 1000"),
+        ("[start.initial]\ndatagrams = -1", 2, "-1"),
+        ("[slow_start.hystart_pp]\ngrowth_limit = 0", 2, "from 1 to"),
+        ("[congestion.cubic]\nbeta = 0.0", 2, "above 0, below 1"),
+        ("[congestion.cubic]\nbeta = 1.0", 2, "above 0, below 1"),
+        ("[congestion.cubic]\nbeta = nan", 2, "above 0, below 1"),
+        ("[congestion.cubic]\nc = 10.5", 2, "at most 10"),
+        ("[credit.stream.fixed]\nwindow = 0", 2, "from 1 KiB to 4 GiB"),
+        ("[credit.stream.fixed]\nwindow = -4096", 2, "never negative"),
+        ("[credit.stream.fixed]\nwindow = \"8 GiB\"", 2, "from 1 KiB to 4 GiB"),
+        ("[credit.stream.fixed]\nwindow = \"many\"", 2, "KiB"),
+        ("[ack.standard]\nmax_ack_delay = \"25\"", 2, "\"25 ms\""),
+        ("[ack.standard]\nmax_ack_delay = \"2000 ms\"", 2, "from 0 to 1000"),
+        ("[ack.standard]\npackets = 0", 2, "from 1 to 256"),
+    ] {
+        let (at, message) = invalid(text);
+        assert_eq!(at, Some(line), "{text}: {message}");
+        assert!(message.contains(part), "{text}: {message}");
+    }
+}
+
+#[test]
+fn windows_that_contradict_each_other_are_refused() {
+    let (line, message) = invalid("[credit.stream.autotune]\ninitial = \"2 MiB\"\nmaximum = \"1 MiB\"\n");
+    assert_eq!(line, None);
+    assert!(message.contains("credit.stream"), "{message}");
+    let (_, message) = invalid("[credit.connection.fixed]\nwindow = \"512 KiB\"\n");
+    assert!(message.contains("1.5 times"), "{message}");
+}
+
+#[test]
+fn values_of_a_text_reach_the_policies() {
+    let text = "[ack.standard]\nmax_ack_delay = \"5 ms\"\n[credit.stream.fixed]\nwindow = \"64 KiB\"\n";
+    let profile = Profile::from_toml("mine", text).unwrap();
+    assert_eq!(profile.max_ack_delay(), Duration::from_millis(5));
+    assert_eq!(profile.stream_credit().window(), ByteCount::new(65_536));
+}
+
+#[test]
+fn the_report_has_every_seam_once_and_no_empty_text() {
+    for name in Profile::names() {
+        let report = Profile::named(name).unwrap().describe();
+        let seams: Vec<Seam> = report.policies.iter().map(|policy| policy.seam).collect();
+        assert!(seams.is_sorted() && seams.len() == 7, "{seams:?}");
+        for policy in &report.policies {
+            let text = policy.text;
+            assert!(
+                ![text.name, text.claims, text.source, text.use_when, text.breaks_when].contains(&""),
+                "{text:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_default_profiles_report() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&Profile::default().describe()).unwrap());
+}

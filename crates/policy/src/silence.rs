@@ -1,0 +1,3 @@
+//! What a silent peer means.
+
+pub mod collapse;

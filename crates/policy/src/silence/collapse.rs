@@ -1,0 +1,61 @@
+//! Silence `collapse`: probe ever more rarely, and take a long silence for congestion.
+//!
+//! - Claims: a network that has broken down is not kept down by its senders.
+//! - Source: RFC 9002 sections 6.2.1 (doubling probe timeouts) and 7.6 (persistent congestion).
+//! - Use when: always on the open internet.
+//! - Breaks when: the silence was a radio's (handover, tunnel): the window starts again from 2 datagrams.
+
+use posthaste_units::Duration;
+
+use crate::{Constant, PolicyText, Silence};
+
+/// What the policy says of itself.
+pub const TEXT: PolicyText = PolicyText {
+    name: "collapse",
+    claims: "a network that has broken down is not kept down: probes back off, and the window collapses",
+    source: "RFC 9002 sections 6.2.1 and 7.6",
+    use_when: "always on the open internet",
+    breaks_when: "the silence was a radio's (handover, tunnel): the window starts again from 2 datagrams",
+};
+
+/// Doubling stops here: RFC 8961 section 4, rule 3c lets a back-off be bounded at 60 s or more.
+const GREATEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Doublings that a u64 shift can hold; with any timeout above a nanosecond the bound above comes first.
+const GREATEST_DOUBLINGS: u32 = 40;
+
+/// The constants, for people.
+pub fn constants() -> Vec<Constant> {
+    vec![Constant::new("back-off", format!("x2 each, at most {} s", GREATEST_TIMEOUT.as_secs_f64()))]
+}
+
+/// Back-off and collapse; see the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Collapse;
+
+impl Silence for Collapse {
+    fn probe_timeout(&self, base: Duration, count: u32) -> Duration {
+        // A base above the bound is the path's own: it is never cut.
+        (base * (1 << count.min(GREATEST_DOUBLINGS))).min(GREATEST_TIMEOUT.max(base))
+    }
+
+    fn collapses(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probe_timeouts_double_up_to_a_minute() {
+        let base = Duration::from_millis(300);
+        let waits: Vec<u64> = [0, 1, 2, 3, 7, 8, 40, u32::MAX]
+            .map(|count| Collapse.probe_timeout(base, count).as_millis())
+            .into();
+        assert_eq!(waits, [300, 600, 1200, 2400, 38_400, 60_000, 60_000, 60_000]);
+        let long = Duration::from_secs(90);
+        assert_eq!(Collapse.probe_timeout(long, 3), long, "a path slower than the bound is not probed early");
+        assert!(Collapse.collapses());
+    }
+}

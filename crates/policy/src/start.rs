@@ -1,0 +1,3 @@
+//! What a new path may send first.
+
+pub mod initial;

@@ -1,0 +1,260 @@
+//! Connection IDs: those that name this end ([`LocalIds`]) and those that name the peer ([`RemoteIds`])
+//! (RFC 9000 section 5.1).
+
+use posthaste_wire::frame::NewConnectionId;
+use posthaste_wire::{ConnectionId, ResetToken};
+
+use crate::error::{PeerError, TransportErrorCode};
+use crate::limits;
+
+/// A connection ID with its sequence number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Issued {
+    sequence: u64,
+    id: ConnectionId,
+    reset_token: Option<ResetToken>,
+}
+
+/// The IDs that the peer may use to name this end.
+pub(crate) struct LocalIds {
+    active: Vec<Issued>,
+    next_sequence: u64,
+    /// Sequence numbers whose `NEW_CONNECTION_ID` is to be sent (again).
+    unsent: Vec<u64>,
+    limit: u64,
+    /// IDs that the router must learn of or forget.
+    changes: Vec<RouteChange>,
+}
+
+/// A change in the names that datagrams for a connection carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RouteChange {
+    /// Datagrams to this ID are the connection's.
+    Add(ConnectionId),
+    /// They no longer are.
+    Remove(ConnectionId),
+}
+
+impl LocalIds {
+    /// The ID of the handshake has sequence number 0 (section 5.1.1).
+    pub(crate) fn new(handshake_id: ConnectionId) -> Self {
+        let first = Issued { sequence: 0, id: handshake_id, reset_token: None };
+        Self { active: vec![first], next_sequence: 1, unsent: Vec::new(), limit: 1, changes: Vec::new() }
+    }
+
+    /// The ID that this end puts into long headers.
+    pub(crate) fn handshake_id(&self) -> ConnectionId {
+        self.active.first().map_or(ConnectionId::EMPTY, |issued| issued.id)
+    }
+
+    /// The peer keeps this many IDs (its `active_connection_id_limit`).
+    pub(crate) fn set_peer_limit(&mut self, limit: u64) {
+        self.limit = limit.min(limits::LOCAL_CONNECTION_IDS);
+    }
+
+    /// True if another ID should be issued.
+    pub(crate) fn wants_more(&self) -> bool {
+        (self.active.len() as u64) < self.limit
+    }
+
+    /// Issues an ID; its `NEW_CONNECTION_ID` is then to be sent.
+    pub(crate) fn issue(&mut self, id: ConnectionId, reset_token: ResetToken) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.active.push(Issued { sequence, id, reset_token: Some(reset_token) });
+        self.unsent.push(sequence);
+        self.changes.push(RouteChange::Add(id));
+    }
+
+    /// The peer uses an ID no longer (section 19.16). `packet_destination` is what its packet was sent to.
+    ///
+    /// # Errors
+    /// `PROTOCOL_VIOLATION` if the ID was never issued, or is the one that the packet itself was sent to.
+    pub(crate) fn retire(&mut self, sequence: u64, packet_destination: &ConnectionId) -> Result<(), PeerError> {
+        let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
+        if sequence >= self.next_sequence {
+            return Err(violation("retired a connection ID that was never issued"));
+        }
+        let Some(index) = self.active.iter().position(|issued| issued.sequence == sequence) else { return Ok(()) };
+        if self.active.get(index).is_some_and(|issued| issued.id == *packet_destination) {
+            return Err(violation("retired the connection ID that the packet was sent to"));
+        }
+        let retired = self.active.remove(index);
+        self.unsent.retain(|unsent| *unsent != sequence);
+        self.changes.push(RouteChange::Remove(retired.id));
+        Ok(())
+    }
+
+    /// The next `NEW_CONNECTION_ID` to send.
+    pub(crate) fn next_unsent(&self) -> Option<NewConnectionId> {
+        let sequence = *self.unsent.first()?;
+        let issued = self.active.iter().find(|issued| issued.sequence == sequence)?;
+        let reset_token = issued.reset_token?;
+        Some(NewConnectionId { sequence, retire_prior_to: 0, id: issued.id, reset_token })
+    }
+
+    /// The frame that [`Self::next_unsent`] gave has been sent.
+    pub(crate) fn on_sent(&mut self) {
+        if !self.unsent.is_empty() {
+            self.unsent.remove(0);
+        }
+    }
+
+    /// A `NEW_CONNECTION_ID` was lost: it is sent again unless the ID has been retired since.
+    pub(crate) fn on_lost(&mut self, sequence: u64) {
+        let is_active = self.active.iter().any(|issued| issued.sequence == sequence);
+        if is_active && !self.unsent.contains(&sequence) {
+            self.unsent.push(sequence);
+        }
+    }
+
+    /// What the router must change, in order.
+    pub(crate) fn take_changes(&mut self) -> Vec<RouteChange> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Every ID in use, for the router to forget at the end.
+    pub(crate) fn all(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.active.iter().map(|issued| issued.id)
+    }
+}
+
+/// The IDs that this end may use to name the peer.
+pub(crate) struct RemoteIds {
+    active: Issued,
+    /// IDs in reserve, by ascending sequence number.
+    spare: Vec<Issued>,
+    retire_prior_to: u64,
+    /// Sequence numbers whose `RETIRE_CONNECTION_ID` is to be sent (again).
+    unsent_retirements: Vec<u64>,
+    /// Retirements that the peer has not acknowledged, those to be sent included.
+    pending_retirements: usize,
+}
+
+impl RemoteIds {
+    /// The peer is named `id` until its handshake packets say otherwise.
+    pub(crate) fn new(id: ConnectionId) -> Self {
+        Self {
+            active: Issued { sequence: 0, id, reset_token: None },
+            spare: Vec::new(),
+            retire_prior_to: 0,
+            unsent_retirements: Vec::new(),
+            pending_retirements: 0,
+        }
+    }
+
+    /// The ID that packets are sent to.
+    pub(crate) fn current(&self) -> &ConnectionId {
+        &self.active.id
+    }
+
+    /// The peer chose its handshake ID (section 7.2).
+    pub(crate) fn set_handshake_id(&mut self, id: ConnectionId) {
+        self.active.id = id;
+    }
+
+    /// The server's transport parameters carried a reset token for its handshake ID.
+    pub(crate) fn set_handshake_token(&mut self, token: ResetToken) {
+        if self.active.sequence == 0 {
+            self.active.reset_token = Some(token);
+        }
+    }
+
+    /// True if a datagram that ends with `token` is the peer's stateless reset (section 10.3.1).
+    pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
+        // Every token is compared in full whatever the outcome, so that timing tells nothing of them.
+        let equals = |issued: &Issued| {
+            let known = issued.reset_token.map_or([0; 16], |known| known.0);
+            let difference = known.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
+            difference == 0 && issued.reset_token.is_some()
+        };
+        self.spare.iter().fold(equals(&self.active), |found, issued| found | equals(issued))
+    }
+
+    /// The peer offers another ID (section 19.15).
+    ///
+    /// # Errors
+    /// `PROTOCOL_VIOLATION` for an ID that contradicts an earlier one or for a peer that chose to have none;
+    /// `CONNECTION_ID_LIMIT_ERROR` for more than this end keeps, or for a storm of retirements.
+    pub(crate) fn on_new(&mut self, frame: &NewConnectionId) -> Result<(), PeerError> {
+        let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
+        let too_many = |reason| PeerError::new(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR, reason);
+        if self.active.id.is_empty() {
+            return Err(violation("a peer with an empty connection ID offers another"));
+        }
+        let offered = Issued { sequence: frame.sequence, id: frame.id, reset_token: Some(frame.reset_token) };
+        for known in self.spare.iter().chain([&self.active]) {
+            let same_sequence = known.sequence == offered.sequence;
+            let same_id = known.id == offered.id;
+            if same_sequence && same_id {
+                return self.retire_below(frame.retire_prior_to);
+            }
+            if same_sequence || same_id {
+                return Err(violation("two connection IDs with one sequence number, or one ID with two"));
+            }
+        }
+        if offered.sequence < self.retire_prior_to {
+            self.retire(offered.sequence);
+        } else {
+            let index = self.spare.partition_point(|spare| spare.sequence < offered.sequence);
+            self.spare.insert(index, offered);
+        }
+        self.retire_below(frame.retire_prior_to)?;
+        if self.spare.len() as u64 + 1 > limits::PEER_CONNECTION_IDS {
+            return Err(too_many("more connection IDs than active_connection_id_limit"));
+        }
+        if self.pending_retirements > limits::PENDING_RETIREMENTS {
+            return Err(too_many("too many connection IDs to retire"));
+        }
+        Ok(())
+    }
+
+    fn retire_below(&mut self, sequence: u64) -> Result<(), PeerError> {
+        self.retire_prior_to = self.retire_prior_to.max(sequence);
+        while self.spare.first().is_some_and(|spare| spare.sequence < self.retire_prior_to) {
+            let retired = self.spare.remove(0);
+            self.retire(retired.sequence);
+        }
+        if self.active.sequence < self.retire_prior_to {
+            if self.spare.is_empty() {
+                let reason = "asked to retire every connection ID";
+                return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason));
+            }
+            let retired = std::mem::replace(&mut self.active, self.spare.remove(0));
+            self.retire(retired.sequence);
+        }
+        Ok(())
+    }
+
+    fn retire(&mut self, sequence: u64) {
+        // A frame that repeats an ID retired before (its packet was retransmitted) must not count again.
+        if !self.unsent_retirements.contains(&sequence) {
+            self.unsent_retirements.push(sequence);
+            self.pending_retirements += 1;
+        }
+    }
+
+    /// The next `RETIRE_CONNECTION_ID` to send.
+    pub(crate) fn next_retirement(&self) -> Option<u64> {
+        self.unsent_retirements.first().copied()
+    }
+
+    /// The frame that [`Self::next_retirement`] gave has been sent.
+    pub(crate) fn on_retirement_sent(&mut self) {
+        if !self.unsent_retirements.is_empty() {
+            self.unsent_retirements.remove(0);
+        }
+    }
+
+    /// A `RETIRE_CONNECTION_ID` was acknowledged.
+    pub(crate) fn on_retirement_acked(&mut self) {
+        self.pending_retirements = self.pending_retirements.saturating_sub(1);
+    }
+
+    /// A `RETIRE_CONNECTION_ID` was lost.
+    pub(crate) fn on_retirement_lost(&mut self, sequence: u64) {
+        if !self.unsent_retirements.contains(&sequence) {
+            self.unsent_retirements.push(sequence);
+        }
+    }
+}

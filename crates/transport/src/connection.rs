@@ -1,0 +1,377 @@
+//! One connection: a thin conductor over the parts that own its state.
+//!
+//! What comes in is in `receive.rs` and `dispatch.rs`, what goes out in `transmit.rs`; this file holds the
+//! parts together, and the user's verbs are in `api.rs`.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_units::{Duration, Rng, Time};
+use posthaste_wire::frame::{CloseFrame, CloseKind};
+use posthaste_wire::{ConnectionId, Side, TransportParameters};
+
+use crate::ack::ReceivedPackets;
+use crate::cids::{LocalIds, RemoteIds, RouteChange};
+use crate::config::TransportConfig;
+use crate::control::PathControl;
+use crate::crypto::{CryptoSession, Keys};
+use crate::error::{Fault, PeerError, TransportErrorCode};
+use crate::events::{CloseReason, Event};
+use crate::handshake::{Handshake, Progress};
+use crate::lifecycle::Lifecycle;
+use crate::path::Path;
+use crate::qlog::Log;
+use crate::receive::KeptPacket;
+use crate::recovery::{Expired, Fate, HandshakeView, Recovery};
+use crate::space::{PerSpace, SpaceId};
+use crate::stats::Counters;
+use crate::streams::Streams;
+use crate::timers::{Timer, Timers};
+
+/// Probe timeouts for which a closed connection lingers (RFC 9000 section 10.2).
+const CLOSE_PROBE_TIMEOUTS: u64 = 3;
+
+/// A QUIC connection. It is owned by an [`Endpoint`](crate::Endpoint), which feeds it datagrams and time.
+pub struct Connection {
+    pub(crate) side: Side,
+    pub(crate) config: Arc<TransportConfig>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) handshake: Handshake,
+    pub(crate) received: PerSpace<ReceivedPackets>,
+    pub(crate) recovery: Recovery,
+    pub(crate) streams: Streams,
+    pub(crate) path: Path,
+    pub(crate) local_ids: LocalIds,
+    pub(crate) remote_ids: RemoteIds,
+    /// True once the peer's handshake ID is known and may no longer change.
+    pub(crate) peer_id_is_fixed: bool,
+    /// What the client's first Initial was sent to.
+    pub(crate) original_destination: ConnectionId,
+    /// On a client: the server is known to have validated our address.
+    pub(crate) peer_validated_address: bool,
+    pub(crate) timers: Timers,
+    /// Probe packets owed.
+    pub(crate) probes: PerSpace<u8>,
+    pub(crate) ping_is_due: bool,
+    /// CRYPTO data has arrived that TLS has not been shown.
+    pub(crate) crypto_arrived: bool,
+    pub(crate) kept_packets: Vec<KeptPacket>,
+    pub(crate) fate: Fate,
+    pub(crate) counters: Counters,
+    pub(crate) log: Log,
+    pub(crate) rng: Rng,
+    events: VecDeque<Event>,
+    idle: IdleClock,
+}
+
+/// When the connection counts as idle (RFC 9000 section 10.1).
+#[derive(Debug, Default)]
+struct IdleClock {
+    /// The lesser of both ends' timeouts; zero for never.
+    timeout: Duration,
+    last_activity: Time,
+    /// True once an ack-eliciting packet was sent since the peer was last heard.
+    has_sent_since: bool,
+}
+
+/// What a new connection is made of.
+pub(crate) struct Birth {
+    pub(crate) side: Side,
+    pub(crate) config: Arc<TransportConfig>,
+    pub(crate) session: Box<dyn CryptoSession>,
+    pub(crate) initial_keys: Keys,
+    pub(crate) remote: SocketAddr,
+    pub(crate) local_id: ConnectionId,
+    /// What the peer is called at first.
+    pub(crate) remote_id: ConnectionId,
+    pub(crate) original_destination: ConnectionId,
+    pub(crate) streams: Streams,
+    pub(crate) rng: Rng,
+}
+
+impl Connection {
+    /// A connection at its start; a client's first flight is then ready to be sent.
+    pub(crate) fn new(now: Time, birth: Birth) -> Self {
+        let Birth { side, config, remote, .. } = birth;
+        let profile = &config.profile;
+        let start = profile.start();
+        let datagram_size = config.max_datagram_size.into();
+        let congestion = profile.congestion(datagram_size, start.initial_window(datagram_size));
+        let control =
+            PathControl::new(start, congestion, profile.silence(), config.initial_rtt, datagram_size);
+        let received = PerSpace::from_fn(|space| match space {
+            SpaceId::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
+            _ => ReceivedPackets::immediate(),
+        });
+        let log = Log::open(config.qlog.as_deref(), &birth.original_destination, side, now);
+        let idle = IdleClock { timeout: config.max_idle_timeout, last_activity: now, has_sent_since: false };
+        let mut connection = Self {
+            side,
+            lifecycle: Lifecycle::Open,
+            handshake: Handshake::new(side, birth.session, birth.initial_keys),
+            received,
+            recovery: Recovery::new(),
+            streams: birth.streams,
+            path: Path::new(remote, control, config.max_datagram_size, side == Side::Client),
+            local_ids: LocalIds::new(birth.local_id),
+            remote_ids: RemoteIds::new(birth.remote_id),
+            peer_id_is_fixed: side == Side::Server,
+            original_destination: birth.original_destination,
+            peer_validated_address: side == Side::Server,
+            timers: Timers::default(),
+            probes: PerSpace::default(),
+            ping_is_due: false,
+            crypto_arrived: false,
+            kept_packets: Vec::new(),
+            fate: Fate::default(),
+            counters: Counters::default(),
+            log,
+            rng: birth.rng,
+            events: VecDeque::new(),
+            idle,
+            config,
+        };
+        if let Err(fault) = connection.advance_handshake(now) {
+            connection.fail(now, fault);
+        }
+        connection.update_timers(now);
+        connection
+    }
+
+    /// Lets TLS go on, and follows each of its steps.
+    pub(crate) fn advance_handshake(&mut self, now: Time) -> Result<(), Fault> {
+        for step in self.handshake.advance()? {
+            match step {
+                Progress::Parameters(parameters) => self.on_peer_parameters(&parameters)?,
+                Progress::Keys => self.open_kept_packets(now),
+                Progress::Complete => self.on_handshake_complete(now),
+            }
+        }
+        Ok(())
+    }
+
+    fn on_peer_parameters(&mut self, parameters: &TransportParameters) -> Result<(), PeerError> {
+        let error = |reason| PeerError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason);
+        // RFC 9000 section 7.3: both ends prove which IDs the handshake used.
+        if parameters.initial_source_connection_id != Some(*self.remote_ids.current()) {
+            return Err(error("initial_source_connection_id does not match the handshake's"));
+        }
+        if self.side == Side::Client {
+            if parameters.original_destination_connection_id != Some(self.original_destination) {
+                return Err(error("original_destination_connection_id does not match the first Initial's"));
+            }
+            if parameters.retry_source_connection_id.is_some() {
+                return Err(error("retry_source_connection_id without a Retry"));
+            }
+            if let Some(token) = parameters.stateless_reset_token {
+                self.remote_ids.set_handshake_token(token);
+            }
+        }
+        self.log.peer_parameters(parameters);
+        self.streams.set_peer_limits(parameters);
+        let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
+        self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
+        self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
+        let peer_timeout = Duration::from_millis(parameters.max_idle_timeout);
+        if !peer_timeout.is_zero() {
+            let ours = self.idle.timeout;
+            self.idle.timeout = if ours.is_zero() { peer_timeout } else { ours.min(peer_timeout) };
+        }
+        let largest = usize::try_from(parameters.max_udp_payload_size).unwrap_or(usize::MAX);
+        if largest < self.path.max_datagram_size {
+            self.path.max_datagram_size = largest;
+            self.path.control.set_max_datagram_size(largest.into());
+        }
+        Ok(())
+    }
+
+    fn on_handshake_complete(&mut self, now: Time) {
+        self.counters.connected_at = Some(now);
+        self.emit(Event::Connected);
+        if self.side == Side::Server {
+            self.handshake.confirm_as_server();
+            self.on_confirmed(now);
+        }
+        self.open_kept_packets(now);
+    }
+
+    /// The handshake is confirmed: Handshake keys go (RFC 9001 section 4.9.2).
+    pub(crate) fn on_confirmed(&mut self, now: Time) {
+        self.peer_validated_address = true;
+        self.discard_space(now, SpaceId::Initial);
+        self.discard_space(now, SpaceId::Handshake);
+        self.emit(Event::Confirmed);
+    }
+
+    /// Drops a space's keys and all that was under way in it.
+    pub(crate) fn discard_space(&mut self, now: Time, space: SpaceId) {
+        if self.handshake.discard(space) {
+            self.recovery.discard_space(space, &mut self.path.control);
+            self.received[space] = ReceivedPackets::immediate();
+            self.probes[space] = 0;
+            self.log.keys_discarded(now, space);
+        }
+    }
+
+    /// What recovery must know of the handshake.
+    pub(crate) fn handshake_view(&self) -> HandshakeView {
+        HandshakeView {
+            is_client: self.side == Side::Client,
+            has_handshake_keys: self.handshake.has_keys(SpaceId::Handshake),
+            is_confirmed: self.handshake.is_confirmed(),
+            peer_address_validated: self.peer_validated_address,
+            amplification_blocked: self.path.is_amplification_blocked(),
+        }
+    }
+
+    /// The probe timeout of the 1-RTT space, without back-off (RFC 9002 section 6.2.1).
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        self.recovery.pto_interval(&self.path.control)
+    }
+
+    /// An authentic packet has arrived: the connection is not idle.
+    pub(crate) fn on_peer_heard(&mut self, now: Time) {
+        self.idle.last_activity = now;
+        self.idle.has_sent_since = false;
+    }
+
+    /// An ack-eliciting packet leaves: the first since the peer was heard restarts the idle timer too.
+    pub(crate) fn on_ack_eliciting_sent(&mut self, now: Time) {
+        if !self.idle.has_sent_since {
+            self.idle.has_sent_since = true;
+            self.idle.last_activity = now;
+        }
+    }
+
+    /// Acts on the timers that have expired.
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                Timer::Recovery => self.on_recovery_timeout(now),
+                // What was held back is sent by the `poll_transmit` that follows.
+                Timer::Ack | Timer::Pacing => {}
+                Timer::Idle => {
+                    self.log.closed(now, "idle_timeout");
+                    self.finish(CloseReason::IdleTimeout);
+                }
+                Timer::KeepAlive => self.ping_is_due = true,
+                Timer::Close => self.lifecycle = Lifecycle::Drained,
+                Timer::OldKeys => {
+                    if let Some(keys) = self.handshake.one_rtt_mut() {
+                        keys.on_time(now);
+                    }
+                }
+            }
+        }
+        self.update_timers(now);
+    }
+
+    fn on_recovery_timeout(&mut self, now: Time) {
+        let view = self.handshake_view();
+        match self.recovery.on_timeout(now, &view, &mut self.path.control, &mut self.fate) {
+            Expired::Nothing | Expired::LossDetected => {}
+            Expired::Probe { space, packets } => {
+                self.counters.probe_timeouts += 1;
+                self.probes[space] = packets;
+                // Probes carry what is outstanding rather than a bare PING (RFC 9002 section 6.2.4).
+                self.recovery.frames_to_probe(space, &mut self.fate);
+            }
+        }
+        self.apply_fate(now);
+    }
+
+    /// Sets the timers from the state that they depend on.
+    pub(crate) fn update_timers(&mut self, now: Time) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        let view = self.handshake_view();
+        self.timers.set(Timer::Recovery, self.recovery.timeout(&view, &self.path.control));
+        let acks = SpaceId::ALL.into_iter().filter(|space| self.handshake.has_keys(*space));
+        let ack = acks.filter_map(|space| self.received[space].deadline()).min();
+        // A server that may not send must not be woken for it; the client's next datagram will.
+        self.timers.set(Timer::Ack, ack.filter(|at| *at > now));
+        let idle = (!self.idle.timeout.is_zero()).then(|| {
+            // RFC 9000 section 10.1: at least three probe timeouts.
+            self.idle.last_activity + self.idle.timeout.max(self.probe_timeout() * CLOSE_PROBE_TIMEOUTS)
+        });
+        self.timers.set(Timer::Idle, idle);
+        let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete());
+        self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.last_activity + interval));
+        self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(|keys| keys.old_key_expires()));
+    }
+
+    /// The connection failed: tells the peer why.
+    pub(crate) fn fail(&mut self, now: Time, fault: Fault) {
+        let (code, frame_type, text, reason) = match fault {
+            Fault::Peer(error) => {
+                let text = Bytes::from_static(error.reason.as_bytes());
+                (error.code, error.frame_type, text, CloseReason::Violation(error))
+            }
+            Fault::Tls(failure) => {
+                // The peer is told the alert only: the words may hold local detail.
+                let reason = CloseReason::Tls { alert: failure.alert, reason: failure.reason };
+                (TransportErrorCode::crypto(failure.alert), 0, Bytes::new(), reason)
+            }
+        };
+        let frame = CloseFrame { error_code: code.0, kind: CloseKind::Transport { frame_type }, reason: text };
+        self.close_with(now, frame, reason);
+    }
+
+    /// Enters the closing state.
+    pub(crate) fn close_with(&mut self, now: Time, frame: CloseFrame, reason: CloseReason) {
+        if self.lifecycle.is_open() {
+            self.lifecycle.close(frame);
+            self.log.closed(now, "local");
+            self.linger(now, reason);
+        }
+    }
+
+    /// Enters the draining state: the peer has closed.
+    pub(crate) fn drain(&mut self, now: Time, reason: CloseReason) {
+        if self.lifecycle.is_open() {
+            self.lifecycle = Lifecycle::Draining;
+            self.log.closed(now, "remote");
+            self.linger(now, reason);
+        }
+    }
+
+    fn linger(&mut self, now: Time, reason: CloseReason) {
+        self.timers.clear();
+        self.timers.set(Timer::Close, Some(now + self.probe_timeout() * CLOSE_PROBE_TIMEOUTS));
+        self.kept_packets = Vec::new();
+        self.emit(Event::Closed(reason));
+    }
+
+    fn finish(&mut self, reason: CloseReason) {
+        self.timers.clear();
+        self.lifecycle = Lifecycle::Drained;
+        self.emit(Event::Closed(reason));
+    }
+
+    fn emit(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// The next event, the connection's own before its streams'.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front().or_else(|| self.streams.poll_event().map(Event::Stream))
+    }
+
+    /// When [`Self::on_timeout`] wants to be called.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// True if the peer would take more names for this end.
+    pub(crate) fn wants_connection_id(&self) -> bool {
+        self.lifecycle.is_open() && self.handshake.is_complete() && self.local_ids.wants_more()
+    }
+
+    /// Names that the router must add or remove.
+    pub(crate) fn take_route_changes(&mut self) -> Vec<RouteChange> {
+        self.local_ids.take_changes()
+    }
+}

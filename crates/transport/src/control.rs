@@ -1,0 +1,335 @@
+//! Everything of one path that bears on how fast: the policies, the RTT estimate, the pacer, the delivery-rate
+//! sampler, ECN validation and the bytes in flight.
+
+use std::fmt;
+
+use posthaste_policy::sample::{
+    AckSample, LossSample, PacketSample, PathSummary, RttView, SentSample, SpuriousSample,
+};
+use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Silence, Start};
+use posthaste_units::{ByteCount, Duration, Time};
+
+use crate::ecn::{EcnCodepoint, EcnValidation};
+use crate::pacing::Pacer;
+use crate::recovery::rate_sample::{RateSampler, Stamp};
+use crate::recovery::rtt::RttEstimator;
+
+/// What may leave now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Budget {
+    /// Bytes of in-flight packets: zero, or a whole number of full datagrams. Packets of ACK alone and probes need
+    /// none.
+    pub(crate) bytes: ByteCount,
+    /// What keeps `bytes` from being more.
+    pub(crate) limited_by: Limit,
+}
+
+/// What bounds a [`Budget`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// The congestion window: only an ack or a loss makes room.
+    Window,
+    /// The pacer.
+    Pacer {
+        /// When to ask again, once the budget has been used.
+        until: Time,
+    },
+}
+
+/// When the flight was last bounded, and by what.
+///
+/// A flight is application-limited unless something else bounded it within the round trip between sending and
+/// acknowledgement: the window was full at some moment, or the pacer held data back and the sender never ran dry.
+/// (A sender that runs dry after each paced burst is slower than its rate; one that merely is slower than its
+/// window because the pacer spreads it is not, RFC 9002 section 7.8.)
+#[derive(Debug, Default)]
+struct Bounds {
+    window_full_at: Option<Time>,
+    pacer_blocked_at: Option<Time>,
+    ran_dry_at: Option<Time>,
+}
+
+impl Bounds {
+    /// True if the sender itself bounded the flight whose oldest packet, of those acknowledged, left at `sent_at`.
+    fn is_app_limited(&self, sent_at: Time) -> bool {
+        let since = |moment: Option<Time>| moment.is_some_and(|at| at >= sent_at);
+        let by_pacer = since(self.pacer_blocked_at) && !since(self.ran_dry_at);
+        !(since(self.window_full_at) || by_pacer)
+    }
+}
+
+/// Packets newly acknowledged by one ACK frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Acked {
+    pub(crate) now: Time,
+    /// The stamp of the newest of them.
+    pub(crate) newest: Stamp,
+    /// The adjusted RTT sample, if there is one.
+    pub(crate) rtt_sample: Option<Duration>,
+    /// Packets newly reported as CE.
+    pub(crate) newly_marked: u64,
+    /// Highest packet number sent in the space.
+    pub(crate) largest_sent: u64,
+}
+
+/// One path's speed.
+pub(crate) struct PathControl {
+    start: Box<dyn Start>,
+    congestion: Box<dyn Congestion>,
+    silence: Box<dyn Silence>,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) ecn: EcnValidation,
+    pacer: Pacer,
+    sampler: RateSampler,
+    bounds: Bounds,
+    in_flight: ByteCount,
+    max_datagram_size: ByteCount,
+    /// Filled by recovery while it walks an ACK frame, then shown to the policies; kept for its capacity.
+    pub(crate) acked: Vec<PacketSample>,
+    /// The same for packets declared lost.
+    pub(crate) lost: Vec<PacketSample>,
+}
+
+impl PathControl {
+    /// A path that nothing is known of: the controller is given the start policy's window.
+    pub(crate) fn new(
+        start: Box<dyn Start>,
+        mut congestion: Box<dyn Congestion>,
+        silence: Box<dyn Silence>,
+        initial_rtt: Duration,
+        max_datagram_size: ByteCount,
+    ) -> Self {
+        congestion.on_max_datagram_size(max_datagram_size);
+        let window = Some(start.initial_window(max_datagram_size));
+        congestion.adjust(&Adjustment { window, slow_start_threshold: None });
+        Self {
+            start,
+            congestion,
+            silence,
+            rtt: RttEstimator::new(initial_rtt),
+            ecn: EcnValidation::new(),
+            pacer: Pacer::default(),
+            sampler: RateSampler::default(),
+            bounds: Bounds::default(),
+            in_flight: ByteCount::ZERO,
+            max_datagram_size,
+            acked: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// What may leave now. `app_wants` says that there is data that would: being refused is then remembered as
+    /// being bounded by the window or the pacer.
+    ///
+    /// Strict, as RFC 9002 section 7 demands: a packet that would take the flight beyond the window must wait,
+    /// so what is left of a window below one datagram stays unused. An empty pipe always lets one through.
+    pub(crate) fn budget(&mut self, now: Time, app_wants: bool) -> Budget {
+        let datagram = self.max_datagram_size;
+        let mut room = self.congestion.window() - self.in_flight;
+        if self.in_flight.is_zero() {
+            room = room.max(datagram);
+        }
+        let room = self.whole_datagrams(room);
+        let pacing = self.pacing();
+        let tokens = self.pacer.available(now, pacing.as_ref(), datagram);
+        let budget = match (tokens, pacing) {
+            (Some(tokens), Some(pacing)) if self.whole_datagrams(tokens) < room => {
+                let bytes = self.whole_datagrams(tokens);
+                let until = self.pacer.ready_at(&pacing, datagram, bytes);
+                Budget { bytes, limited_by: Limit::Pacer { until } }
+            }
+            _ => Budget { bytes: room, limited_by: Limit::Window },
+        };
+        if app_wants && budget.bytes.is_zero() {
+            match budget.limited_by {
+                Limit::Window => self.bounds.window_full_at = Some(now),
+                Limit::Pacer { .. } => self.bounds.pacer_blocked_at = Some(now),
+            }
+        }
+        budget
+    }
+
+    fn whole_datagrams(&self, bytes: ByteCount) -> ByteCount {
+        let size = self.max_datagram_size.get().max(1);
+        ByteCount::new(bytes.get() - bytes.get() % size)
+    }
+
+    /// The sender has run dry (of data, or of the peer's flow-control credit). Call it whenever transmission ends
+    /// for that reason; it means nothing while the window is full.
+    pub(crate) fn on_app_limited(&mut self, now: Time) {
+        if self.is_window_full() {
+            return;
+        }
+        self.bounds.ran_dry_at = Some(now);
+        self.sampler.on_app_limited(self.in_flight);
+    }
+
+    fn is_window_full(&self) -> bool {
+        self.in_flight + self.max_datagram_size > self.congestion.window()
+    }
+
+    /// An in-flight packet leaves.
+    pub(crate) fn on_sent(&mut self, now: Time, number: u64, bytes: ByteCount) -> Stamp {
+        let prior_in_flight = self.in_flight;
+        let stamp = self.sampler.on_sent(now, prior_in_flight, bytes);
+        self.in_flight += bytes;
+        self.pacer.on_sent(bytes);
+        let app_limited = stamp.app_limited;
+        self.congestion.on_sent(&SentSample { now, number, bytes, prior_in_flight, app_limited });
+        if self.is_window_full() {
+            self.bounds.window_full_at = Some(now);
+        }
+        stamp
+    }
+
+    /// The packets in [`Self::acked`] have been acknowledged.
+    pub(crate) fn on_acked(&mut self, acked: &Acked) {
+        let Some(oldest) = self.acked.first() else { return };
+        let app_limited = self.bounds.is_app_limited(oldest.sent_at);
+        let bytes = self.acked.iter().map(|packet| packet.bytes).sum();
+        let prior_in_flight = self.in_flight;
+        self.in_flight -= bytes;
+        let rtt = self.rtt.view();
+        let (delivery_rate, round_started) = self.sampler.on_acked(acked.now, bytes, &acked.newest, rtt.min);
+        let sample = AckSample {
+            now: acked.now,
+            packets: &self.acked,
+            acked: bytes,
+            rtt_sample: acked.rtt_sample,
+            rtt,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            delivered: self.sampler.delivered(),
+            lost: self.sampler.lost(),
+            delivery_rate,
+            round: self.sampler.round(),
+            round_started,
+            app_limited,
+            newly_marked: acked.newly_marked,
+            largest_sent: acked.largest_sent,
+        };
+        if let Some(adjustment) = self.start.on_ack(&sample, &self.congestion.state()) {
+            self.congestion.adjust(&adjustment);
+        }
+        self.congestion.on_ack(&sample);
+        if acked.newly_marked > 0 {
+            self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at);
+        }
+    }
+
+    /// The packets in [`Self::lost`] have been declared lost.
+    pub(crate) fn on_lost(&mut self, now: Time, is_persistent: bool) {
+        if self.lost.is_empty() {
+            return;
+        }
+        let bytes = self.lost.iter().map(|packet| packet.bytes).sum();
+        let prior_in_flight = self.in_flight;
+        self.in_flight -= bytes;
+        self.sampler.on_lost(bytes);
+        let sample = LossSample {
+            now,
+            packets: &self.lost,
+            bytes,
+            prior_in_flight,
+            in_flight: self.in_flight,
+            rtt: self.rtt.view(),
+            delivered: self.sampler.delivered(),
+            lost: self.sampler.lost(),
+        };
+        if let Some(adjustment) = self.start.on_loss(&sample, &self.congestion.state()) {
+            self.congestion.adjust(&adjustment);
+        }
+        self.congestion.on_loss(&sample);
+        if is_persistent {
+            self.rtt.forget_minimum();
+            if self.silence.collapses() {
+                self.congestion.on_persistent_congestion(now);
+            }
+        }
+    }
+
+    /// Packets declared lost have been acknowledged after all: `bytes` of them.
+    pub(crate) fn on_spurious_loss(&mut self, spurious: &SpuriousSample, bytes: ByteCount) {
+        self.sampler.on_late_delivery(spurious.now, bytes);
+        self.congestion.on_spurious_loss(spurious);
+    }
+
+    /// Packets leave the flight without a verdict: their keys are gone, or they count as never sent.
+    pub(crate) fn on_forgotten(&mut self, bytes: ByteCount) {
+        self.in_flight -= bytes;
+    }
+
+    /// The path carries datagrams of another size now.
+    pub(crate) fn set_max_datagram_size(&mut self, size: ByteCount) {
+        self.max_datagram_size = size;
+        self.congestion.on_max_datagram_size(size);
+    }
+
+    /// The largest datagram that the path carries.
+    pub(crate) fn max_datagram_size(&self) -> ByteCount {
+        self.max_datagram_size
+    }
+
+    /// The RTT estimate.
+    pub(crate) fn rtt(&self) -> RttView {
+        self.rtt.view()
+    }
+
+    /// Where the congestion controller stands.
+    pub(crate) fn state(&self) -> CongestionState {
+        self.congestion.state()
+    }
+
+    /// Bytes in flight.
+    pub(crate) fn bytes_in_flight(&self) -> ByteCount {
+        self.in_flight
+    }
+
+    /// The pacing rate and burst, if the controller paces.
+    pub(crate) fn pacing(&self) -> Option<Pacing> {
+        self.congestion.pacing(&self.rtt.view())
+    }
+
+    /// How the next packet is to be marked.
+    pub(crate) fn ecn_codepoint(&self) -> Option<EcnCodepoint> {
+        self.ecn.codepoint()
+    }
+
+    /// The wait before probe number `count` (from 0) of a silence, `base` being the probe timeout.
+    pub(crate) fn probe_timeout(&self, base: Duration, count: u32) -> Duration {
+        self.silence.probe_timeout(base, count)
+    }
+
+    /// True while the sender is known to have run dry within the present flight.
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.sampler.is_app_limited()
+    }
+
+    /// Bytes declared lost in all.
+    pub(crate) fn bytes_lost(&self) -> ByteCount {
+        self.sampler.lost()
+    }
+
+    /// What there is to remember of the path.
+    pub(crate) fn summary(&self) -> PathSummary {
+        PathSummary {
+            congestion: self.congestion.state(),
+            rtt: self.rtt.view(),
+            delivered: self.sampler.delivered(),
+        }
+    }
+}
+
+impl fmt::Debug for PathControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PathControl")
+            .field("congestion", &self.congestion)
+            .field("rtt", &self.rtt)
+            .field("in_flight", &self.in_flight)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "control_tests.rs"]
+mod tests;

@@ -1,0 +1,53 @@
+//! The seam to TLS: a handshake behind [`CryptoSession`], and packet protection (RFC 9001).
+//!
+//! Packet keys are rustls's own boxed traits; what is abstracted is where they come from, so that the lab can
+//! inject a provider whose transcripts repeat.
+
+mod one_rtt;
+mod protection;
+mod tls;
+
+pub use rustls::quic::{KeyChange, Keys};
+use rustls_pki_types::CertificateDer;
+
+pub(crate) use one_rtt::{OneRttKeys, OpenWith};
+pub(crate) use protection::{Opened, SealError, TAG_LEN, min_payload_len, open, remove_header_protection, seal};
+pub(crate) use tls::{InitialKeys, client_session, server_session};
+
+/// A TLS 1.3 handshake that carries QUIC's transport parameters (RFC 9001 section 4).
+pub trait CryptoSession: Send {
+    /// Hands over handshake bytes, in order, of the level that the session reads now.
+    ///
+    /// # Errors
+    /// The alert to send, if the peer's handshake is unacceptable.
+    fn read_handshake(&mut self, data: &[u8]) -> Result<(), CryptoFailure>;
+
+    /// Appends the handshake bytes to send next. A key change means that what follows belongs to the next
+    /// level; call again until there are neither bytes nor keys.
+    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<KeyChange>;
+
+    /// False once the handshake is complete (RFC 9001 section 4.1.1).
+    fn is_handshaking(&self) -> bool;
+
+    /// The peer's transport parameters, once they have arrived.
+    fn peer_transport_parameters(&self) -> Option<&[u8]>;
+
+    /// The application protocol agreed on.
+    fn application_protocol(&self) -> Option<&[u8]>;
+
+    /// On a server, the name that the client asked for.
+    fn server_name(&self) -> Option<&str>;
+
+    /// The peer's certificate chain, leaf first.
+    fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]>;
+}
+
+/// The handshake failed at this end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("TLS alert {alert}: {reason}")]
+pub struct CryptoFailure {
+    /// The TLS alert that the peer is sent.
+    pub alert: u8,
+    /// What was wrong, for people.
+    pub reason: String,
+}

@@ -1,0 +1,98 @@
+//! [`CryptoSession`] over rustls.
+
+use std::sync::Arc;
+
+use posthaste_wire::{ConnectionId, Side};
+use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, ServerConnection, Suite, Version};
+use rustls::{CipherSuite, SupportedCipherSuite};
+use rustls_pki_types::{CertificateDer, ServerName};
+
+use super::{CryptoFailure, CryptoSession};
+
+/// TLS's `internal_error`, for failures that rustls names no alert for.
+const ALERT_INTERNAL_ERROR: u8 = 80;
+
+/// Derives Initial keys (RFC 9001 section 5.2): always AES-128-GCM, whatever TLS agrees on later.
+#[derive(Clone)]
+pub(crate) struct InitialKeys(Suite);
+
+impl InitialKeys {
+    /// Finds the suite in a provider, or `None` if the provider has no AES-128-GCM for QUIC.
+    pub(crate) fn from_provider(provider: &rustls::crypto::CryptoProvider) -> Option<Self> {
+        let suites = provider.cipher_suites.iter();
+        let mut tls13 = suites.filter_map(SupportedCipherSuite::tls13);
+        let suite = tls13.find(|suite| suite.common.suite == CipherSuite::TLS13_AES_128_GCM_SHA256)?;
+        suite.quic_suite().map(Self)
+    }
+
+    /// The Initial keys of a connection whose client first sent to `destination`.
+    pub(crate) fn derive(&self, destination: &ConnectionId, side: Side) -> Keys {
+        let side = match side {
+            Side::Client => rustls::Side::Client,
+            Side::Server => rustls::Side::Server,
+        };
+        self.0.keys(destination.as_slice(), side, Version::V1)
+    }
+}
+
+/// A client's session, with its transport parameters encoded.
+pub(crate) fn client_session(
+    config: Arc<rustls::ClientConfig>,
+    server_name: ServerName<'static>,
+    parameters: Vec<u8>,
+) -> Result<Box<dyn CryptoSession>, rustls::Error> {
+    let client = ClientConnection::new(config, Version::V1, server_name, parameters)?;
+    Ok(Box::new(TlsSession { tls: Connection::Client(client) }))
+}
+
+/// A server's session, with its transport parameters encoded.
+pub(crate) fn server_session(
+    config: Arc<rustls::ServerConfig>,
+    parameters: Vec<u8>,
+) -> Result<Box<dyn CryptoSession>, rustls::Error> {
+    let server = ServerConnection::new(config, Version::V1, parameters)?;
+    Ok(Box::new(TlsSession { tls: Connection::Server(server) }))
+}
+
+struct TlsSession {
+    tls: Connection,
+}
+
+impl CryptoSession for TlsSession {
+    fn read_handshake(&mut self, data: &[u8]) -> Result<(), CryptoFailure> {
+        self.tls.read_hs(data).map_err(|error| {
+            let alert = self.tls.alert().map_or(ALERT_INTERNAL_ERROR, u8::from);
+            CryptoFailure { alert, reason: error.to_string() }
+        })
+    }
+
+    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
+        self.tls.write_hs(out)
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match &self.tls {
+            Connection::Client(client) => client.is_handshaking(),
+            Connection::Server(server) => server.is_handshaking(),
+        }
+    }
+
+    fn peer_transport_parameters(&self) -> Option<&[u8]> {
+        self.tls.quic_transport_parameters()
+    }
+
+    fn application_protocol(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
+    fn server_name(&self) -> Option<&str> {
+        match &self.tls {
+            Connection::Client(_) => None,
+            Connection::Server(server) => server.server_name(),
+        }
+    }
+
+    fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
+        self.tls.peer_certificates()
+    }
+}

@@ -1,0 +1,32 @@
+//! What passes between the transport and a socket.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::ecn::EcnCodepoint;
+
+
+/// Where a received datagram came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatagramInfo {
+    /// The sender.
+    pub remote: SocketAddr,
+    /// The local address that it reached, where the socket tells.
+    pub local_ip: Option<IpAddr>,
+    /// Its ECN mark, if it had one.
+    pub ecn: Option<EcnCodepoint>,
+}
+
+/// A datagram to send, or several of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub remote: SocketAddr,
+    /// The local address to send from, where it is known.
+    pub local_ip: Option<IpAddr>,
+    /// The ECN mark to set.
+    pub ecn: Option<EcnCodepoint>,
+    /// Bytes in all.
+    pub size: usize,
+    /// Set if there are several datagrams: the size of each but the last, which may be shorter.
+    pub segment_size: Option<usize>,
+}

@@ -1,0 +1,155 @@
+//! Each frame to its owner, and the fate of each frame sent back to it.
+
+use posthaste_units::Time;
+use posthaste_wire::frame::{AckFrame, CloseFrame, CloseKind};
+use posthaste_wire::{Frame, Side};
+
+use crate::connection::Connection;
+use crate::error::{Fault, PeerError, TransportErrorCode};
+use crate::events::CloseReason;
+use crate::receive::PacketContext;
+use crate::sent_frame::SentFrame;
+use crate::space::SpaceId;
+use crate::streams::CreditContext;
+
+impl Connection {
+    /// Hands a frame to its owner.
+    pub(crate) fn dispatch(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
+        let frame_type = frame.frame_type();
+        self.dispatch_untyped(context, frame).map_err(|fault| match fault {
+            Fault::Peer(error) => Fault::Peer(error.in_frame(frame_type)),
+            tls @ Fault::Tls(_) => tls,
+        })
+    }
+
+    fn dispatch_untyped(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
+        let credit = self.credit_context(context.now);
+        match frame {
+            Frame::Padding | Frame::Ping => {}
+            Frame::Ack(ack) => self.on_ack(context, &ack)?,
+            Frame::Crypto(crypto) => {
+                self.crypto_arrived = true;
+                self.handshake.on_crypto(context.space, crypto)?;
+            }
+            Frame::Stream(stream) => self.streams.on_stream(stream, &credit)?,
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset, &credit)?,
+            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop)?,
+            Frame::MaxData(maximum) => self.streams.on_max_data(maximum),
+            Frame::MaxStreamData { id, maximum } => self.streams.on_max_stream_data(id, maximum)?,
+            Frame::MaxStreams { direction, maximum } => self.streams.on_max_streams(direction, maximum)?,
+            Frame::DataBlocked(limit) => self.streams.on_data_blocked(limit, &credit),
+            Frame::StreamDataBlocked { id, limit } => self.streams.on_stream_data_blocked(id, limit, &credit)?,
+            Frame::StreamsBlocked { direction, limit } => self.streams.on_streams_blocked(direction, limit)?,
+            Frame::NewConnectionId(new) => self.remote_ids.on_new(&new)?,
+            Frame::RetireConnectionId(sequence) => self.local_ids.retire(sequence, &context.destination)?,
+            Frame::PathChallenge(data) => self.path.challenge_received(data),
+            Frame::PathResponse(_) => {} // This end sends no challenge yet; an answer to none is ignored.
+            Frame::NewToken(token) => self.on_new_token(&token)?,
+            Frame::HandshakeDone => self.on_handshake_done(context.now)?,
+            Frame::Close(close) => self.on_close(context.now, close),
+        }
+        Ok(())
+    }
+
+    /// What credit policies are told of the moment.
+    pub(crate) fn credit_context(&self, now: Time) -> CreditContext {
+        let rtt = self.path.control.rtt();
+        CreditContext {
+            now,
+            rtt: rtt.is_measured.then_some(rtt.smoothed),
+            max_datagram_size: self.path.max_datagram_size.into(),
+        }
+    }
+
+    fn on_ack(&mut self, context: &PacketContext, ack: &AckFrame) -> Result<(), Fault> {
+        self.counters.acks_received += 1;
+        let view = self.handshake_view();
+        let space = context.space;
+        let path = &mut self.path.control;
+        self.recovery.on_ack(context.now, space, ack, &view, path, &mut self.fate)?;
+        if space == SpaceId::Data {
+            if let (Some(keys), Some(range)) = (self.handshake.one_rtt_mut(), ack.ranges.first()) {
+                keys.on_acked(*range.end());
+            }
+        }
+        if space == SpaceId::Handshake {
+            // The server acknowledged a Handshake packet, so it has validated our address (RFC 9002 A.8).
+            self.peer_validated_address = true;
+        }
+        self.apply_fate(context.now);
+        Ok(())
+    }
+
+    /// Tells the owners of frames what recovery has found out about the packets that carried them.
+    pub(crate) fn apply_fate(&mut self, now: Time) {
+        let mut fate = std::mem::take(&mut self.fate);
+        for (space, frame) in fate.acked.drain(..) {
+            self.on_frame_acked(space, &frame);
+        }
+        for (space, frame) in fate.lost.drain(..) {
+            self.on_frame_lost(space, &frame);
+        }
+        self.counters.packets_lost += fate.lost_packets.len() as u64;
+        self.counters.packets_spuriously_lost += fate.spurious_packets;
+        self.log.packets_lost(now, &fate.lost_packets);
+        fate.clear();
+        self.fate = fate;
+    }
+
+    fn on_frame_acked(&mut self, space: SpaceId, frame: &SentFrame) {
+        match frame {
+            SentFrame::Ack { largest } => self.received[space].on_ack_acked(*largest),
+            SentFrame::Crypto { start, end } => self.handshake.on_crypto_acked(space, *start, *end),
+            SentFrame::RetireConnectionId(_) => self.remote_ids.on_retirement_acked(),
+            SentFrame::NewConnectionId(_) | SentFrame::HandshakeDone => {}
+            stream_frame => self.streams.on_acked(stream_frame),
+        }
+    }
+
+    fn on_frame_lost(&mut self, space: SpaceId, frame: &SentFrame) {
+        match frame {
+            SentFrame::Ack { .. } => {}
+            SentFrame::Crypto { start, end } => self.handshake.on_crypto_lost(space, *start, *end),
+            SentFrame::RetireConnectionId(sequence) => self.remote_ids.on_retirement_lost(*sequence),
+            SentFrame::NewConnectionId(sequence) => self.local_ids.on_lost(*sequence),
+            SentFrame::HandshakeDone => self.handshake.on_done_lost(),
+            stream_frame => self.streams.on_lost(stream_frame),
+        }
+    }
+
+    /// Address tokens are kept from the next issue on; their rules hold now (RFC 9000 section 19.7).
+    fn on_new_token(&self, token: &[u8]) -> Result<(), PeerError> {
+        if self.side == Side::Server {
+            return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, "a client sent NEW_TOKEN"));
+        }
+        if token.is_empty() {
+            return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, "an empty token"));
+        }
+        Ok(())
+    }
+
+    fn on_handshake_done(&mut self, now: Time) -> Result<(), PeerError> {
+        if self.side == Side::Server {
+            return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, "a client sent HANDSHAKE_DONE"));
+        }
+        if !self.handshake.is_confirmed() {
+            self.handshake.confirm_as_client();
+            self.on_confirmed(now);
+        }
+        Ok(())
+    }
+
+    fn on_close(&mut self, now: Time, close: CloseFrame) {
+        let reason = match close.kind {
+            CloseKind::Application => {
+                CloseReason::PeerApplication { error_code: close.error_code, reason: close.reason }
+            }
+            CloseKind::Transport { frame_type } => CloseReason::PeerTransport {
+                code: TransportErrorCode(close.error_code),
+                frame_type,
+                reason: close.reason,
+            },
+        };
+        self.drain(now, reason);
+    }
+}

@@ -1,0 +1,329 @@
+//! The handshake: TLS bytes in CRYPTO frames, the keys of each level, and how far it has come
+//! (RFC 9001 section 4).
+
+use bytes::Bytes;
+use posthaste_wire::frame::{self, CryptoFrame};
+use posthaste_wire::{Side, TransportParameters};
+use rustls::quic::{KeyChange, Keys};
+use rustls_pki_types::CertificateDer;
+
+use crate::crypto::{CryptoSession, OneRttKeys};
+use crate::error::{Fault, PeerError, TransportErrorCode};
+use crate::frame_writer::FrameWriter;
+use crate::limits;
+use crate::sent_frame::SentFrame;
+use crate::space::{PerSpace, SpaceId};
+use crate::streams::{Assembler, SendBuffer};
+
+/// TLS's `unexpected_message`: what a server is sent after its handshake.
+const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
+
+/// TLS's `no_application_protocol` (RFC 9001 section 8.1).
+const ALERT_NO_APPLICATION_PROTOCOL: u8 = 120;
+
+/// A handshake in progress or complete.
+pub(crate) struct Handshake {
+    side: Side,
+    /// Dropped by a server once the handshake is complete: it has nothing more to say.
+    session: Option<Box<dyn CryptoSession>>,
+    streams: PerSpace<CryptoStream>,
+    initial: Option<Box<Keys>>,
+    handshake: Option<Box<Keys>>,
+    one_rtt: Option<Box<OneRttKeys>>,
+    has_peer_parameters: bool,
+    is_complete: bool,
+    is_confirmed: bool,
+    done_is_due: bool,
+    summary: Summary,
+}
+
+/// What outlives the TLS session.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    /// The application protocol.
+    pub(crate) application_protocol: Option<Box<[u8]>>,
+    /// The name that the client asked for (servers only).
+    pub(crate) server_name: Option<Box<str>>,
+    /// The peer's certificates, leaf first.
+    pub(crate) peer_certificates: Option<Box<[CertificateDer<'static>]>>,
+}
+
+/// A step that the rest of the connection must follow, in order.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// The peer's transport parameters have arrived. They are authenticated only with [`Progress::Complete`].
+    Parameters(Box<TransportParameters>),
+    /// New keys: packets kept for want of them can be opened.
+    Keys,
+    /// The handshake is complete.
+    Complete,
+}
+
+/// The TLS bytes of one level, both ways.
+#[derive(Default)]
+struct CryptoStream {
+    received: Assembler,
+    sending: SendBuffer,
+}
+
+impl Handshake {
+    /// A handshake that has yet to begin; [`Self::advance`] makes a client write its first flight.
+    pub(crate) fn new(side: Side, session: Box<dyn CryptoSession>, initial: Keys) -> Self {
+        Self {
+            side,
+            session: Some(session),
+            streams: PerSpace::from_fn(|_| CryptoStream::default()),
+            initial: Some(Box::new(initial)),
+            handshake: None,
+            one_rtt: None,
+            has_peer_parameters: false,
+            is_complete: false,
+            is_confirmed: false,
+            done_is_due: false,
+            summary: Summary::default(),
+        }
+    }
+
+    /// True once TLS has finished at this end (RFC 9001 section 4.1.1).
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// True once both ends are known to have finished (RFC 9001 section 4.1.2).
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// What is kept of the TLS session.
+    pub(crate) fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// True if packets of the space can be sealed and opened.
+    pub(crate) fn has_keys(&self, space: SpaceId) -> bool {
+        match space {
+            SpaceId::Initial => self.initial.is_some(),
+            SpaceId::Handshake => self.handshake.is_some(),
+            SpaceId::Data => self.one_rtt.is_some(),
+        }
+    }
+
+    /// The keys of a long-header space.
+    pub(crate) fn long_keys(&self, space: SpaceId) -> Option<&Keys> {
+        match space {
+            SpaceId::Initial => self.initial.as_deref(),
+            SpaceId::Handshake => self.handshake.as_deref(),
+            SpaceId::Data => None,
+        }
+    }
+
+    /// The 1-RTT keys.
+    pub(crate) fn one_rtt(&self) -> Option<&OneRttKeys> {
+        self.one_rtt.as_deref()
+    }
+
+    /// The 1-RTT keys, to use or update them.
+    pub(crate) fn one_rtt_mut(&mut self) -> Option<&mut OneRttKeys> {
+        self.one_rtt.as_deref_mut()
+    }
+
+    /// True if packets of the space may still arrive for which there are no keys yet.
+    pub(crate) fn awaits_keys(&self, space: SpaceId) -> bool {
+        match space {
+            SpaceId::Initial => false,
+            SpaceId::Handshake => self.handshake.is_none() && !self.is_complete,
+            SpaceId::Data => !self.is_complete,
+        }
+    }
+
+    /// Drops the keys of a space and what it had to send (RFC 9001 section 4.9). True if there were any.
+    pub(crate) fn discard(&mut self, space: SpaceId) -> bool {
+        let keys = match space {
+            SpaceId::Initial => self.initial.take(),
+            SpaceId::Handshake => self.handshake.take(),
+            SpaceId::Data => None,
+        };
+        if keys.is_some() {
+            self.streams[space] = CryptoStream::default();
+        }
+        keys.is_some()
+    }
+
+    /// The level whose bytes TLS reads now.
+    fn read_space(&self) -> SpaceId {
+        match (&self.handshake, self.is_complete) {
+            (_, true) => SpaceId::Data,
+            (None, false) => SpaceId::Initial,
+            (Some(_), false) => SpaceId::Handshake,
+        }
+    }
+
+    /// Takes a CRYPTO frame in; [`Self::advance`] then tells what came of it.
+    ///
+    /// # Errors
+    /// `CRYPTO_BUFFER_EXCEEDED` for data too far ahead, `PROTOCOL_VIOLATION` for new data at a level that TLS
+    /// has left (RFC 9001 section 4.1.3), or TLS's own failure.
+    pub(crate) fn on_crypto(&mut self, space: SpaceId, frame: CryptoFrame) -> Result<(), Fault> {
+        let end = frame.offset.saturating_add(frame.data.len() as u64);
+        let stream = &mut self.streams[space];
+        if end <= stream.received.read_offset() {
+            return Ok(());
+        }
+        if end - stream.received.read_offset() > limits::CRYPTO_BUFFER {
+            let reason = "CRYPTO data too far ahead";
+            return Err(PeerError::new(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED, reason).into());
+        }
+        stream.received.insert(frame.offset, frame.data);
+        if space < self.read_space() {
+            let reason = "CRYPTO data at a level that is over";
+            return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason).into());
+        }
+        Ok(())
+    }
+
+    /// Lets TLS read what has arrived and write what it wants to, step by step.
+    ///
+    /// # Errors
+    /// TLS's failure, malformed transport parameters, or a peer that agreed on no application protocol.
+    pub(crate) fn advance(&mut self) -> Result<Vec<Progress>, Fault> {
+        let mut steps = Vec::new();
+        loop {
+            let wrote = self.write_tls(&mut steps)?;
+            let read = self.read_tls()?;
+            self.note_parameters(&mut steps)?;
+            self.note_completion(&mut steps)?;
+            if !wrote && !read {
+                return Ok(steps);
+            }
+        }
+    }
+
+    fn read_tls(&mut self) -> Result<bool, Fault> {
+        let space = self.read_space();
+        let Some(data) = self.streams[space].received.read(usize::MAX) else { return Ok(false) };
+        let Some(session) = &mut self.session else {
+            let reason = "a client sends nothing in CRYPTO frames after the handshake".to_owned();
+            return Err(Fault::Tls(crate::crypto::CryptoFailure { alert: ALERT_UNEXPECTED_MESSAGE, reason }));
+        };
+        session.read_handshake(&data)?;
+        Ok(true)
+    }
+
+    fn write_tls(&mut self, steps: &mut Vec<Progress>) -> Result<bool, Fault> {
+        let Some(session) = &mut self.session else { return Ok(false) };
+        let write_space = if self.one_rtt.is_some() {
+            SpaceId::Data
+        } else if self.handshake.is_some() {
+            SpaceId::Handshake
+        } else {
+            SpaceId::Initial
+        };
+        let mut bytes = Vec::new();
+        let change = session.write_handshake(&mut bytes);
+        let progressed = !bytes.is_empty() || change.is_some();
+        if !bytes.is_empty() {
+            self.streams[write_space].sending.push(Bytes::from(bytes));
+        }
+        match change {
+            None => return Ok(progressed),
+            Some(KeyChange::Handshake { keys }) => self.handshake = Some(Box::new(keys)),
+            Some(change @ KeyChange::OneRtt { .. }) => self.one_rtt = OneRttKeys::new(change).map(Box::new),
+        }
+        steps.push(Progress::Keys);
+        Ok(progressed)
+    }
+
+    fn note_parameters(&mut self, steps: &mut Vec<Progress>) -> Result<(), Fault> {
+        if self.has_peer_parameters {
+            return Ok(());
+        }
+        let session = self.session.as_ref();
+        let Some(encoded) = session.and_then(|session| session.peer_transport_parameters()) else { return Ok(()) };
+        let parameters = TransportParameters::parse(encoded, self.side.peer()).map_err(PeerError::from)?;
+        self.has_peer_parameters = true;
+        steps.push(Progress::Parameters(Box::new(parameters)));
+        Ok(())
+    }
+
+    fn note_completion(&mut self, steps: &mut Vec<Progress>) -> Result<(), Fault> {
+        let Some(session) = &self.session else { return Ok(()) };
+        if self.is_complete || session.is_handshaking() || self.one_rtt.is_none() {
+            return Ok(());
+        }
+        if session.application_protocol().is_none() {
+            let reason = "no application protocol was agreed on (ALPN)".to_owned();
+            return Err(Fault::Tls(crate::crypto::CryptoFailure { alert: ALERT_NO_APPLICATION_PROTOCOL, reason }));
+        }
+        if !self.has_peer_parameters {
+            let reason = "the peer sent no transport parameters";
+            return Err(PeerError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason).into());
+        }
+        self.is_complete = true;
+        self.summary = Summary {
+            application_protocol: session.application_protocol().map(Into::into),
+            server_name: session.server_name().map(Into::into),
+            peer_certificates: session.peer_certificates().map(Into::into),
+        };
+        steps.push(Progress::Complete);
+        Ok(())
+    }
+
+    /// The server's handshake is complete, hence confirmed, and the client is to be told; TLS is done.
+    pub(crate) fn confirm_as_server(&mut self) {
+        self.is_confirmed = true;
+        self.done_is_due = true;
+        self.session = None;
+    }
+
+    /// The server says that it is done.
+    pub(crate) fn confirm_as_client(&mut self) {
+        self.is_confirmed = true;
+    }
+
+    /// True if the space has CRYPTO bytes or `HANDSHAKE_DONE` to send.
+    pub(crate) fn has_frames(&self, space: SpaceId) -> bool {
+        next_range(&self.streams[space].sending).is_some() || (space == SpaceId::Data && self.done_is_due)
+    }
+
+    /// Writes what the space has to send.
+    pub(crate) fn write_frames(&mut self, space: SpaceId, writer: &mut FrameWriter<'_>) {
+        if space == SpaceId::Data && self.done_is_due {
+            self.done_is_due = !writer.push(&posthaste_wire::Frame::HandshakeDone, Some(SentFrame::HandshakeDone));
+        }
+        let sending = &mut self.streams[space].sending;
+        while let Some((start, end)) = next_range(sending) {
+            // The length field is sized for all that could fit; a shorter one only leaves a byte unused.
+            let header_len = frame::crypto::header_len(start, writer.remaining());
+            let room = writer.remaining().saturating_sub(header_len);
+            if room == 0 {
+                return;
+            }
+            let end = end.min(start + room as u64);
+            frame::crypto::write_header(writer.buffer(), start, (end - start) as usize);
+            sending.copy_to(writer.buffer(), start, end);
+            sending.sent(start, end);
+            writer.record(SentFrame::Crypto { start, end });
+        }
+    }
+
+    /// CRYPTO bytes have been acknowledged.
+    pub(crate) fn on_crypto_acked(&mut self, space: SpaceId, start: u64, end: u64) {
+        self.streams[space].sending.acked(start, end);
+    }
+
+    /// CRYPTO bytes have been lost.
+    pub(crate) fn on_crypto_lost(&mut self, space: SpaceId, start: u64, end: u64) {
+        self.streams[space].sending.lost(start, end);
+    }
+
+    /// `HANDSHAKE_DONE` has been lost.
+    pub(crate) fn on_done_lost(&mut self) {
+        self.done_is_due = true;
+    }
+}
+
+/// What is to be sent next: what was lost before what is new.
+fn next_range(sending: &SendBuffer) -> Option<(u64, u64)> {
+    let unsent = || (sending.unsent() > 0).then(|| (sending.next(), sending.end()));
+    sending.first_lost().or_else(unsent)
+}

@@ -1,0 +1,56 @@
+//! The transport parameters that this end sends (RFC 9000 section 18.2).
+
+use posthaste_units::Rng;
+use posthaste_wire::{ConnectionId, ResetToken, TransportParameters};
+
+use crate::config::{ACK_DELAY_EXPONENT, TransportConfig};
+use crate::limits;
+use crate::streams::LocalLimits;
+
+/// Reserved parameter identifiers are 31 x N + 27 (section 18.1); N is drawn below this bound.
+const GREASE_RANGE: u64 = 1 << 40;
+
+/// What a server adds to the parameters that both ends send.
+pub(crate) struct ServerPart {
+    /// What the client's first Initial was sent to.
+    pub(crate) original_destination: ConnectionId,
+    /// The reset token of the handshake's ID.
+    pub(crate) reset_token: ResetToken,
+}
+
+/// Encodes the parameters of a connection whose handshake ID is `local_id`.
+pub(crate) fn encode(
+    config: &TransportConfig,
+    limits_granted: &LocalLimits,
+    local_id: ConnectionId,
+    server: Option<ServerPart>,
+    rng: &mut Rng,
+) -> Vec<u8> {
+    let grease = config.grease.then(|| {
+        let mut value = [0; 8];
+        rng.fill(&mut value);
+        (31 * rng.below(GREASE_RANGE) + 27, value.to_vec())
+    });
+    let parameters = TransportParameters {
+        original_destination_connection_id: server.as_ref().map(|server| server.original_destination),
+        stateless_reset_token: server.as_ref().map(|server| server.reset_token),
+        max_idle_timeout: config.max_idle_timeout.as_millis(),
+        initial_max_data: limits_granted.max_data,
+        initial_max_stream_data_bidi_local: limits_granted.max_stream_data,
+        initial_max_stream_data_bidi_remote: limits_granted.max_stream_data,
+        initial_max_stream_data_uni: limits_granted.max_stream_data,
+        initial_max_streams_bidi: limits_granted.max_streams_bidi,
+        initial_max_streams_uni: limits_granted.max_streams_uni,
+        ack_delay_exponent: u64::from(ACK_DELAY_EXPONENT),
+        max_ack_delay: config.profile.max_ack_delay().as_millis(),
+        // Paths change with the migration of a later issue; until then this end stays where it is.
+        disable_active_migration: true,
+        active_connection_id_limit: limits::PEER_CONNECTION_IDS,
+        initial_source_connection_id: Some(local_id),
+        grease,
+        ..TransportParameters::default()
+    };
+    let mut encoded = Vec::new();
+    parameters.write(&mut encoded);
+    encoded
+}

@@ -1,0 +1,250 @@
+//! A datagram in: split, unprotect, decode, hand each frame to its owner (RFC 9000 section 12, RFC 9001
+//! section 5).
+
+use bytes::BytesMut;
+use posthaste_units::Time;
+use posthaste_wire::frame;
+use posthaste_wire::packet::header::{KEY_PHASE, LONG_RESERVED, SHORT_RESERVED};
+use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number, version};
+use posthaste_wire::{ConnectionId, Side};
+
+use crate::ack::Arrival;
+use crate::connection::Connection;
+use crate::crypto::{Opened, remove_header_protection};
+use crate::datagram::DatagramInfo;
+use crate::ecn::EcnCodepoint;
+use crate::error::{Fault, PeerError, TransportErrorCode};
+use crate::events::CloseReason;
+use crate::limits;
+use crate::router::LOCAL_ID_LEN;
+use crate::space::SpaceId;
+
+/// What one packet tells the frames in it.
+pub(crate) struct PacketContext {
+    pub(crate) now: Time,
+    pub(crate) space: SpaceId,
+    pub(crate) packet_type: PacketType,
+    /// What the packet was sent to.
+    pub(crate) destination: ConnectionId,
+}
+
+/// A packet that waits for its keys.
+pub(crate) struct KeptPacket {
+    packet: ProtectedPacket,
+    ecn: Option<EcnCodepoint>,
+}
+
+/// What became of a packet.
+enum Outcome {
+    /// It was authentic (a duplicate included).
+    Authentic,
+    /// It was dropped.
+    Dropped,
+}
+
+impl Connection {
+    /// Takes in a datagram that the router found to be for this connection.
+    ///
+    /// Never fails: what is wrong with it is counted, or closes the connection.
+    pub(crate) fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
+        self.counters.received.add(data.len());
+        self.path.on_received(data.len());
+        if !self.lifecycle.is_open() {
+            self.lifecycle.on_datagram();
+            return;
+        }
+        if self.path.local_ip.is_none() {
+            self.path.local_ip = info.local_ip;
+        }
+        let trailer = last_bytes(&data);
+        let mut is_authentic = false;
+        for packet in posthaste_wire::packet::split(data, LOCAL_ID_LEN) {
+            let Ok(packet) = packet else {
+                self.counters.packets_dropped += 1;
+                break;
+            };
+            is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);
+            if !self.lifecycle.is_open() {
+                break;
+            }
+        }
+        if is_authentic {
+            self.on_peer_heard(now);
+        } else if trailer.is_some_and(|token| self.remote_ids.is_reset_token(&token)) {
+            self.drain(now, CloseReason::StatelessReset);
+        }
+        self.update_timers(now);
+    }
+
+    fn on_packet(&mut self, now: Time, ecn: Option<EcnCodepoint>, packet: ProtectedPacket) -> Outcome {
+        let (space, packet_type) = match &packet.header {
+            Header::Initial { .. } => (SpaceId::Initial, PacketType::Initial),
+            Header::Handshake { .. } => (SpaceId::Handshake, PacketType::Handshake),
+            Header::Short { .. } => (SpaceId::Data, PacketType::Short),
+            Header::VersionNegotiation { .. } => return self.on_version_negotiation(now, &packet),
+            // 0-RTT and Retry come with a later issue; a client that sent no token gets none refused.
+            Header::ZeroRtt { .. } | Header::Retry { .. } => return self.drop_packet(),
+        };
+        // 1-RTT packets must not be processed before the handshake is complete (RFC 9001 section 5.7).
+        let is_early = space == SpaceId::Data && !self.handshake.is_complete();
+        if is_early || !self.handshake.has_keys(space) {
+            return self.keep(packet, ecn, space);
+        }
+        let source = packet.header.scid();
+        let is_renamed = source.is_some_and(|source| source != *self.remote_ids.current());
+        if self.peer_id_is_fixed && is_renamed {
+            return self.drop_packet(); // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
+        }
+        let destination = packet.header.dcid();
+        let opened = match self.open(now, space, packet) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return self.drop_packet(),
+            Err(fault) => {
+                self.fail(now, fault);
+                return Outcome::Authentic;
+            }
+        };
+        if let (false, Some(source)) = (self.peer_id_is_fixed, source) {
+            self.remote_ids.set_handshake_id(source);
+            self.peer_id_is_fixed = true;
+        }
+        let context = PacketContext { now, space, packet_type, destination };
+        if let Err(fault) = self.on_opened(&context, ecn, opened) {
+            self.fail(now, fault);
+        }
+        Outcome::Authentic
+    }
+
+    fn drop_packet(&mut self) -> Outcome {
+        self.counters.packets_dropped += 1;
+        Outcome::Dropped
+    }
+
+    /// Keeps a packet whose keys have yet to come.
+    fn keep(&mut self, packet: ProtectedPacket, ecn: Option<EcnCodepoint>, space: SpaceId) -> Outcome {
+        if self.handshake.awaits_keys(space) && self.kept_packets.len() < limits::UNDECRYPTABLE_PACKETS {
+            self.kept_packets.push(KeptPacket { packet, ecn });
+            return Outcome::Dropped;
+        }
+        self.drop_packet()
+    }
+
+    /// New keys have come: tries the packets that were kept. Those whose keys are still to come stay.
+    pub(crate) fn open_kept_packets(&mut self, now: Time) {
+        for kept in std::mem::take(&mut self.kept_packets) {
+            if !self.lifecycle.is_open() {
+                return;
+            }
+            if matches!(self.on_packet(now, kept.ecn, kept.packet), Outcome::Authentic) {
+                self.on_peer_heard(now);
+            }
+        }
+    }
+
+    fn open(&mut self, now: Time, space: SpaceId, mut packet: ProtectedPacket) -> Result<Option<Opened>, Fault> {
+        let largest = self.received[space].largest();
+        let number_at = packet.number_at;
+        if space != SpaceId::Data {
+            let Some(keys) = self.handshake.long_keys(space) else { return Ok(None) };
+            let header_key = &*keys.remote.header;
+            let Some(unmasked) = remove_header_protection(&mut packet.bytes, number_at, header_key) else {
+                return Ok(None);
+            };
+            let number = number::decode(largest, unmasked.truncated, unmasked.number_len);
+            return Ok(crate::crypto::open(packet.bytes, number_at, unmasked, number, &*keys.remote.packet));
+        }
+        // Keys of the phase before are kept for three probe timeouts (RFC 9001 section 6.5).
+        let discard_at = now + self.probe_timeout() * 3;
+        let Some(keys) = self.handshake.one_rtt_mut() else { return Ok(None) };
+        let Some(unmasked) = remove_header_protection(&mut packet.bytes, number_at, keys.remote_header()) else {
+            return Ok(None);
+        };
+        let number = number::decode(largest, unmasked.truncated, unmasked.number_len);
+        let which = keys.choose(unmasked.first & KEY_PHASE != 0, number);
+        let Some(key) = keys.open_key(which) else { return Ok(None) };
+        let Some(opened) = crate::crypto::open(packet.bytes, number_at, unmasked, number, key) else {
+            if keys.on_forged() {
+                let reason = "too many forged packets for one key";
+                return Err(PeerError::new(TransportErrorCode::AEAD_LIMIT_REACHED, reason).into());
+            }
+            return Ok(None);
+        };
+        keys.on_opened(which, number, discard_at)?;
+        Ok(Some(opened))
+    }
+
+    fn on_opened(
+        &mut self,
+        context: &PacketContext,
+        ecn: Option<EcnCodepoint>,
+        opened: Opened,
+    ) -> Result<(), Fault> {
+        let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
+        let reserved = if context.space == SpaceId::Data { SHORT_RESERVED } else { LONG_RESERVED };
+        if opened.first & reserved != 0 {
+            return Err(violation("reserved header bits are set").into());
+        }
+        self.counters.packets_received += 1;
+        let Arrival::New { .. } = self.received[context.space].on_packet(opened.number) else {
+            self.counters.packets_dropped += 1;
+            return Ok(());
+        };
+        self.log.packet_received(context, opened.number, opened.payload.len());
+        if context.space == SpaceId::Handshake && self.side == Side::Server {
+            // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and
+            // needs Initial packets no longer (RFC 9001 section 4.9.1).
+            self.path.validate();
+            self.discard_space(context.now, SpaceId::Initial);
+        }
+        let mut ack_eliciting = false;
+        let mut frames = 0_usize;
+        for frame in frame::Iter::new(opened.payload) {
+            let frame = frame?;
+            if !frame::is_allowed_in(&frame, context.packet_type) {
+                return Err(violation("frame not permitted in this packet").in_frame(frame.frame_type()).into());
+            }
+            frames += 1;
+            ack_eliciting |= frame.is_ack_eliciting();
+            self.log.frame_received(&frame);
+            self.dispatch(context, frame)?;
+            if !self.lifecycle.is_open() {
+                break;
+            }
+        }
+        if frames == 0 {
+            return Err(violation("packet without frames").into());
+        }
+        self.received[context.space].record(context.now, opened.number, ack_eliciting, ecn);
+        self.log.packet_received_end();
+        self.after_frames(context)
+    }
+
+    /// What a packet's frames have set off together: the handshake's next steps.
+    fn after_frames(&mut self, context: &PacketContext) -> Result<(), Fault> {
+        if self.crypto_arrived {
+            self.crypto_arrived = false;
+            self.advance_handshake(context.now)?;
+        }
+        Ok(())
+    }
+
+    /// A server answers a version that it does not speak with a list of those that it does (RFC 9000
+    /// section 6.2). Believed only as the very first answer, and only if our version is not in it.
+    fn on_version_negotiation(&mut self, now: Time, packet: &ProtectedPacket) -> Outcome {
+        let Header::VersionNegotiation { versions, .. } = &packet.header else { return self.drop_packet() };
+        if self.side == Side::Server || self.peer_id_is_fixed || versions.contains(&version::V1) {
+            return self.drop_packet();
+        }
+        let reason = CloseReason::VersionMismatch(versions.clone());
+        self.drain(now, reason);
+        Outcome::Dropped
+    }
+}
+
+/// The last 16 bytes of a datagram that is long enough for a stateless reset (RFC 9000 section 10.3).
+fn last_bytes(data: &[u8]) -> Option<[u8; 16]> {
+    if data.len() < 21 {
+        return None;
+    }
+    data.last_chunk().copied()
+}

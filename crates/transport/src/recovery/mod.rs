@@ -1,0 +1,443 @@
+//! Loss recovery (RFC 9002): what was sent, what became of it, and when to look again.
+//!
+//! Here is what happens to packets; how fast they may leave is the path's ([`PathControl`]).
+
+mod loss;
+mod pto;
+pub(crate) mod rate_sample;
+pub(crate) mod rtt;
+mod sent;
+
+use std::collections::VecDeque;
+
+use posthaste_units::{ByteCount, Duration, Time};
+use posthaste_wire::frame::AckFrame;
+
+use crate::control::{Acked, PathControl};
+use crate::error::{PeerError, TransportErrorCode};
+use crate::limits::{ACK_ONLY_PACKETS, SKIPPED_NUMBERS};
+use crate::sent_frame::{SentFrame, SentFrames};
+use crate::space::{PerSpace, SpaceId};
+
+use loss::{LateAck, LossRun, LostPackets, Thresholds};
+use rate_sample::Stamp;
+use sent::{SentPacket, SentPackets};
+
+/// The peer's `max_ack_delay` unless it says otherwise (RFC 9000 section 18.2).
+pub(crate) const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
+/// The `ack_delay_exponent` unless the peer says otherwise, and always in Initial and Handshake packets.
+pub(crate) const DEFAULT_ACK_DELAY_EXPONENT: u8 = 3;
+
+/// Type of an ACK frame, to blame errors on.
+const ACK_FRAME: u64 = 0x02;
+
+/// Packets whose frames one probe timeout has sent again.
+const REQUEUED_PACKETS: usize = 2;
+
+/// A packet that has just been sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) space: SpaceId,
+    pub(crate) number: u64,
+    pub(crate) now: Time,
+    /// The whole packet, as part of a UDP payload.
+    pub(crate) bytes: usize,
+    pub(crate) ack_eliciting: bool,
+    /// True if it counts as in flight (ack-eliciting, or with PADDING).
+    pub(crate) in_flight: bool,
+    /// True if its datagram was marked ECT(0).
+    pub(crate) ecn_marked: bool,
+    pub(crate) frames: SentFrames,
+}
+
+/// What recovery must know of the handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts, named at every use")]
+pub(crate) struct HandshakeView {
+    pub(crate) is_client: bool,
+    pub(crate) has_handshake_keys: bool,
+    /// The handshake is confirmed (RFC 9001 section 4.1.2).
+    pub(crate) is_confirmed: bool,
+    /// The peer has validated our address: always true at a server; at a client once a Handshake packet has been
+    /// acknowledged or the handshake is confirmed (`PeerCompletedAddressValidation`).
+    pub(crate) peer_address_validated: bool,
+    /// A server that may not send for the anti-amplification limit.
+    pub(crate) amplification_blocked: bool,
+}
+
+/// Why a packet was declared lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LossReason {
+    /// Enough packets sent later have been acknowledged.
+    PacketThreshold,
+    /// A packet sent later has been acknowledged, and enough time has passed.
+    TimeThreshold,
+}
+
+/// A packet declared lost, for logs and statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LostPacket {
+    pub(crate) space: SpaceId,
+    pub(crate) number: u64,
+    pub(crate) bytes: ByteCount,
+    pub(crate) reason: LossReason,
+}
+
+/// What became of packets; the caller deals it out to the frames' owners, then clears it for the next time.
+///
+/// The frames of a packet come up in `lost` at most once and in `acked` at most once; in both if the loss was
+/// spurious or a probe has had them sent again.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) acked: Vec<(SpaceId, SentFrame)>,
+    /// Frames to be sent again (or no more, if nothing is left to tell).
+    pub(crate) lost: Vec<(SpaceId, SentFrame)>,
+    pub(crate) lost_packets: Vec<LostPacket>,
+    /// Packets newly acknowledged, those of ACK alone included.
+    pub(crate) acked_packets: u64,
+    /// Bytes of in-flight packets newly acknowledged.
+    pub(crate) acked_bytes: ByteCount,
+    /// Packets declared lost before that have been acknowledged now.
+    pub(crate) spurious_packets: u64,
+    /// Packets newly reported as CE.
+    pub(crate) newly_marked: u64,
+    /// True if persistent congestion was established.
+    pub(crate) persistent_congestion: bool,
+}
+
+impl Fate {
+    /// Empties everything but keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        let Self { acked, lost, lost_packets, .. } = std::mem::take(self);
+        *self = Self { acked, lost, lost_packets, ..Self::default() };
+        self.acked.clear();
+        self.lost.clear();
+        self.lost_packets.clear();
+    }
+}
+
+/// What a timeout turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// Nothing was due.
+    Nothing,
+    /// Packets were declared lost.
+    LossDetected,
+    /// This many ack-eliciting packets must be sent in this space, whatever the window says.
+    Probe { space: SpaceId, packets: u8 },
+}
+
+/// Packets of ACK alone, for which only what their acknowledgement tells is of interest.
+#[derive(Debug, Default)]
+struct AckOnlyPackets {
+    packets: VecDeque<AckOnly>,
+}
+
+#[derive(Debug)]
+struct AckOnly {
+    number: u64,
+    frames: SentFrames,
+    is_acked: bool,
+}
+
+impl AckOnlyPackets {
+    fn push(&mut self, number: u64, frames: SentFrames) {
+        if self.packets.len() >= ACK_ONLY_PACKETS {
+            self.packets.pop_front();
+        }
+        self.packets.push_back(AckOnly { number, frames, is_acked: false });
+    }
+
+    /// Marks `first..=last` acknowledged and gives the frames of those that were not; their number.
+    fn acknowledge(&mut self, first: u64, last: u64, mut frame: impl FnMut(SentFrame)) -> u64 {
+        let mut count = 0;
+        let from = self.packets.partition_point(|packet| packet.number < first);
+        for packet in self.packets.range_mut(from..).take_while(|packet| packet.number <= last) {
+            if !packet.is_acked {
+                packet.is_acked = true;
+                count += 1;
+                packet.frames.drain(..).for_each(&mut frame);
+            }
+        }
+        count
+    }
+
+    fn was_acked_between(&self, first: u64, last: u64) -> bool {
+        self.packets.iter().any(|packet| packet.is_acked && packet.number > first && packet.number < last)
+    }
+}
+
+/// One packet number space.
+#[derive(Debug, Default)]
+struct Space {
+    next_number: u64,
+    largest_acked: Option<u64>,
+    sent: SentPackets,
+    ack_only: AckOnlyPackets,
+    lost: LostPackets,
+    run: LossRun,
+    /// Numbers never used, ascending.
+    skipped: VecDeque<u64>,
+    loss_time: Option<Time>,
+    last_ack_eliciting_at: Time,
+    last_sent_at: Time,
+}
+
+impl Space {
+    /// Takes note of numbers that are passed over.
+    fn advance_to(&mut self, number: u64) {
+        let newest = number.saturating_sub(SKIPPED_NUMBERS as u64).max(self.next_number);
+        for skipped in newest..number {
+            if self.skipped.len() >= SKIPPED_NUMBERS {
+                self.skipped.pop_front();
+            }
+            self.skipped.push_back(skipped);
+        }
+        self.next_number = self.next_number.max(number.saturating_add(1));
+    }
+
+    /// A peer that acknowledges what was never sent is lying or broken (RFC 9000 section 13.1).
+    fn validate(&self, ack: &AckFrame) -> Result<(), PeerError> {
+        let refuse =
+            |reason| Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason).in_frame(ACK_FRAME));
+        if ack.ranges.first().is_some_and(|range| *range.end() >= self.next_number) {
+            return refuse("acknowledges a packet that was not sent yet");
+        }
+        if self.skipped.iter().any(|number| ack.ranges.iter().any(|range| range.contains(number))) {
+            return refuse("acknowledges a packet number that was skipped");
+        }
+        Ok(())
+    }
+}
+
+/// What one ACK frame newly acknowledges of one space's in-flight packets.
+#[derive(Debug, Default)]
+struct Newly {
+    packets: u64,
+    bytes: ByteCount,
+    ecn_marked: u64,
+    any_ack_eliciting: bool,
+    newest: Option<(u64, Stamp)>,
+}
+
+/// Loss recovery of one connection.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    spaces: PerSpace<Space>,
+    thresholds: Thresholds,
+    peer_max_ack_delay: Duration,
+    peer_ack_delay_exponent: u8,
+    pto_count: u32,
+    /// The last probe timeout.
+    probed_at: Time,
+    /// The last ack-eliciting packet sent or ack received: where a client without anything in flight counts from.
+    last_event_at: Time,
+}
+
+impl Recovery {
+    /// Recovery of a connection whose peer's transport parameters are not known yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            spaces: PerSpace::default(),
+            thresholds: Thresholds::new(),
+            peer_max_ack_delay: DEFAULT_MAX_ACK_DELAY,
+            peer_ack_delay_exponent: DEFAULT_ACK_DELAY_EXPONENT,
+            pto_count: 0,
+            probed_at: Time::ZERO,
+            last_event_at: Time::ZERO,
+        }
+    }
+
+    /// The peer's `max_ack_delay` and `ack_delay_exponent` (RFC 9000 section 18.2).
+    pub(crate) fn set_peer_ack_parameters(&mut self, max_ack_delay: Duration, exponent: u8) {
+        self.peer_max_ack_delay = max_ack_delay;
+        self.peer_ack_delay_exponent = exponent;
+    }
+
+    /// The number of the space's next packet. It is used up by [`Self::on_packet_sent`], so asking for it and then
+    /// not sending costs nothing. (Numbers will be skipped on purpose here.)
+    pub(crate) fn next_number(&mut self, space: SpaceId) -> u64 {
+        self.spaces[space].next_number
+    }
+
+    /// The largest number that the peer has acknowledged, for the encoding of packet numbers.
+    pub(crate) fn largest_acked(&self, space: SpaceId) -> Option<u64> {
+        self.spaces[space].largest_acked
+    }
+
+    /// True if an ack-eliciting packet of the space has neither been acknowledged nor declared lost.
+    pub(crate) fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
+        self.spaces[space].sent.has_ack_eliciting()
+    }
+
+    /// A packet has been sent. Numbers ascend; one above [`Self::next_number`] skips those between.
+    pub(crate) fn on_packet_sent(&mut self, packet: Outgoing, path: &mut PathControl) {
+        let Outgoing { space: id, number, ack_eliciting, ecn_marked, frames, .. } = packet;
+        let bytes = ByteCount::from(packet.bytes);
+        let space = &mut self.spaces[id];
+        debug_assert!(number >= space.next_number, "packet numbers are never used twice");
+        space.advance_to(number);
+        if ecn_marked {
+            path.ecn.on_sent(id);
+        }
+        // Loss detection relies on times that ascend with the numbers.
+        let now = packet.now.max(space.last_sent_at);
+        space.last_sent_at = now;
+        if !packet.in_flight && !ack_eliciting {
+            space.ack_only.push(number, frames);
+            return;
+        }
+        let stamp = path.on_sent(now, number, bytes);
+        if ack_eliciting {
+            space.last_ack_eliciting_at = now;
+            self.last_event_at = self.last_event_at.max(now);
+        }
+        space.sent.push(SentPacket {
+            number,
+            bytes,
+            stamp,
+            ack_eliciting,
+            ecn_marked,
+            requeued: false,
+            frames,
+        });
+    }
+
+    /// An ACK frame has arrived in a packet of `space` (Appendix A.7). `fate` is added to, not cleared.
+    ///
+    /// # Errors
+    /// `PROTOCOL_VIOLATION` if it acknowledges a packet that was never sent; nothing has changed then.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        ack: &AckFrame,
+        view: &HandshakeView,
+        path: &mut PathControl,
+        fate: &mut Fate,
+    ) -> Result<(), PeerError> {
+        let Some(largest) = ack.ranges.first().map(|range| *range.end()) else { return Ok(()) };
+        self.spaces[id].validate(ack)?;
+        let raises_largest = self.spaces[id].largest_acked.is_none_or(|before| largest > before);
+        if raises_largest {
+            self.spaces[id].largest_acked = Some(largest);
+        }
+        let newly = self.take_acked(now, id, ack, path, fate);
+        if newly.packets == 0 {
+            return Ok(());
+        }
+        fate.acked_packets += newly.packets;
+        fate.acked_bytes += newly.bytes;
+        self.last_event_at = self.last_event_at.max(now);
+        let rtt_sample = match newly.newest {
+            Some((number, stamp)) if number == largest && newly.any_ack_eliciting => {
+                let delay = self.ack_delay(id, ack, view);
+                Some(path.rtt.on_sample(now, now.since(stamp.sent_at), delay))
+            }
+            _ => None,
+        };
+        let newly_marked = if raises_largest { path.ecn.on_ack(id, newly.ecn_marked, ack.ecn) } else { 0 };
+        fate.newly_marked += newly_marked;
+        if let Some((_, newest)) = newly.newest {
+            let largest_sent = self.spaces[id].next_number.saturating_sub(1);
+            path.on_acked(&Acked { now, newest, rtt_sample, newly_marked, largest_sent });
+        }
+        self.detect_lost(now, id, path, fate);
+        // A client that is not sure of being validated keeps backing off (section 6.2.1).
+        if view.peer_address_validated {
+            self.pto_count = 0;
+        }
+        Ok(())
+    }
+
+    /// Takes what the frame acknowledges out of the space, oldest first: its frames into `fate`, its samples into
+    /// the path's scratch.
+    fn take_acked(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        ack: &AckFrame,
+        path: &mut PathControl,
+        fate: &mut Fate,
+    ) -> Newly {
+        let mut newly = Newly::default();
+        let mut late = LateAck::default();
+        late.largest = ack.ranges.first().map_or(0, |range| *range.end());
+        path.acked.clear();
+        for range in ack.ranges.iter().rev() {
+            let (first, last) = (*range.start(), *range.end());
+            let space = &mut self.spaces[id];
+            newly.packets += space.ack_only.acknowledge(first, last, |frame| fate.acked.push((id, frame)));
+            space.sent.take_range(first, last, |packet| {
+                newly.packets += 1;
+                newly.bytes += packet.bytes;
+                newly.ecn_marked += u64::from(packet.ecn_marked);
+                newly.any_ack_eliciting |= packet.ack_eliciting;
+                newly.newest = Some((packet.number, packet.stamp));
+                path.acked.push(packet.stamp.sample(packet.number, packet.bytes));
+                fate.acked.extend(packet.frames.into_iter().map(|frame| (id, frame)));
+            });
+            if !space.lost.is_empty() {
+                self.find_spurious(id, first, last, &mut late, fate);
+            }
+        }
+        late.report(now, path, fate);
+        newly
+    }
+
+    /// The peer's ack delay as far as it is to be believed (section 5.3).
+    fn ack_delay(&self, id: SpaceId, ack: &AckFrame, view: &HandshakeView) -> Duration {
+        let exponent = match id {
+            // A peer acknowledges Initial packets at once; a delay would be the fault of missing keys.
+            SpaceId::Initial => return Duration::ZERO,
+            SpaceId::Handshake => DEFAULT_ACK_DELAY_EXPONENT,
+            SpaceId::Data => self.peer_ack_delay_exponent,
+        };
+        let factor = 1u64.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
+        let delay = Duration::from_micros(ack.delay.saturating_mul(factor));
+        if view.is_confirmed { delay.min(self.peer_max_ack_delay) } else { delay }
+    }
+
+    /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4).
+    pub(crate) fn discard_space(&mut self, id: SpaceId, path: &mut PathControl) {
+        let space = &mut self.spaces[id];
+        path.on_forgotten(space.sent.iter().map(|packet| packet.bytes).sum());
+        path.ecn.on_space_discarded(id);
+        let next_number = space.next_number;
+        *space = Space { next_number, ..Space::default() };
+        // Section 6.2.2 and Appendix A.11: the timers start anew from what is left.
+        self.pto_count = 0;
+    }
+
+    /// Everything outstanding in the space counts as not sent (Retry, version negotiation, rejected 0-RTT): its
+    /// frames are to be sent again, and the congestion controller hears nothing.
+    pub(crate) fn requeue_all(&mut self, id: SpaceId, path: &mut PathControl, fate: &mut Fate) {
+        let space = &mut self.spaces[id];
+        for packet in space.sent.iter().filter(|packet| !packet.requeued) {
+            fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
+        }
+        path.on_forgotten(space.sent.iter().map(|packet| packet.bytes).sum());
+        space.sent = SentPackets::default();
+        space.run.interrupt();
+        space.loss_time = None;
+        self.pto_count = 0;
+    }
+
+    /// After a probe timeout: reports the frames of the oldest packets as to be sent again, so that the probes carry
+    /// what the peer most likely misses. The packets stay outstanding; if they are lost, their frames are no news.
+    pub(crate) fn frames_to_probe(&mut self, id: SpaceId, fate: &mut Fate) {
+        let unsettled = self.spaces[id]
+            .sent
+            .iter_mut()
+            .filter(|packet| packet.ack_eliciting && !packet.requeued && !packet.frames.is_empty());
+        for packet in unsettled.take(REQUEUED_PACKETS) {
+            packet.requeued = true;
+            fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

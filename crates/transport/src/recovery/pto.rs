@@ -1,0 +1,117 @@
+//! The loss detection timer: time-threshold losses and probe timeouts (RFC 9002 section 6.2, Appendices A.8 and
+//! A.9).
+
+use posthaste_units::{Duration, Time};
+
+use super::rtt::GRANULARITY;
+use super::{Expired, Fate, HandshakeView, Recovery};
+use crate::control::PathControl;
+use crate::space::SpaceId;
+
+/// Packets that a probe timeout sends: two, so that one may be lost (section 6.2.4).
+const PROBE_PACKETS: u8 = 2;
+
+/// The packet that a client without anything in flight sends so that a server short of credit goes on.
+const ANTI_DEADLOCK_PACKETS: u8 = 1;
+
+impl Recovery {
+    /// When to call [`Self::on_timeout`]: the loss time if there is one, else the probe timeout.
+    pub(crate) fn timeout(&self, view: &HandshakeView, path: &PathControl) -> Option<Time> {
+        if let Some((at, _)) = self.loss_time() {
+            return Some(at);
+        }
+        if view.amplification_blocked {
+            // A server that may not send arms no probe timeout (section 6.2.2.1).
+            return None;
+        }
+        self.probe_time(view, path).map(|probe| probe.at)
+    }
+
+    /// The timer of [`Self::timeout`] has expired; harmless if it has not.
+    ///
+    /// After [`Expired::Probe`] the caller sends that many ack-eliciting packets, window or not, and may ask
+    /// [`Self::frames_to_probe`] first for something to put into them.
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Time,
+        view: &HandshakeView,
+        path: &mut PathControl,
+        fate: &mut Fate,
+    ) -> Expired {
+        if let Some((at, space)) = self.loss_time() {
+            if at > now {
+                return Expired::Nothing;
+            }
+            self.detect_lost(now, space, path, fate);
+            return Expired::LossDetected;
+        }
+        if view.amplification_blocked {
+            return Expired::Nothing;
+        }
+        match self.probe_time(view, path) {
+            Some(Probe { at, space, packets }) if at <= now => {
+                self.pto_count = self.pto_count.saturating_add(1);
+                self.probed_at = now;
+                Expired::Probe { space, packets }
+            }
+            _ => Expired::Nothing,
+        }
+    }
+
+    /// The probe timeout of 1-RTT packets as it stands, without back-off: what closing, key retirement and path
+    /// validation count in.
+    pub(crate) fn pto_interval(&self, path: &PathControl) -> Duration {
+        path.rtt.probe_base() + self.peer_max_ack_delay
+    }
+
+    /// Probe timeouts in a row.
+    pub(crate) fn pto_count(&self) -> u32 {
+        self.pto_count
+    }
+
+    /// The earliest loss time and its space.
+    fn loss_time(&self) -> Option<(Time, SpaceId)> {
+        SpaceId::ALL.into_iter().filter_map(|id| self.spaces[id].loss_time.map(|at| (at, id))).min()
+    }
+
+    /// The earliest probe timeout over the spaces (Appendix A.8).
+    fn probe_time(&self, view: &HandshakeView, path: &PathControl) -> Option<Probe> {
+        let mut earliest: Option<Probe> = None;
+        for id in SpaceId::ALL {
+            let space = &self.spaces[id];
+            // No probe timeout for application data before the handshake is confirmed (section 6.2.1): the peer
+            // may have no keys to read the probe, and the handshake spaces have timers of their own.
+            if !space.sent.has_ack_eliciting() || (id == SpaceId::Data && !view.is_confirmed) {
+                continue;
+            }
+            let base = if id == SpaceId::Data { self.pto_interval(path) } else { path.rtt.probe_base() };
+            let at = self.probe_from(space.last_ack_eliciting_at, base, path);
+            if earliest.as_ref().is_none_or(|probe| at < probe.at) {
+                earliest = Some(Probe { at, space: id, packets: PROBE_PACKETS });
+            }
+        }
+        if earliest.is_none() && view.is_client && !view.peer_address_validated {
+            // The server may be out of anti-amplification credit: only the client can go on (section 6.2.2.1).
+            let space = if view.has_handshake_keys { SpaceId::Handshake } else { SpaceId::Initial };
+            let at = self.probe_from(self.last_event_at, path.rtt.probe_base(), path);
+            earliest = Some(Probe { at, space, packets: ANTI_DEADLOCK_PACKETS });
+        }
+        earliest
+    }
+
+    /// A probe's time. A probe timeout that could not send anything counts as a start, too: the timer always moves.
+    fn probe_from(&self, start: Time, base: Duration, path: &PathControl) -> Time {
+        start.max(self.probed_at) + path.probe_timeout(base, self.pto_count).max(GRANULARITY)
+    }
+}
+
+/// A probe that will be due.
+struct Probe {
+    at: Time,
+    space: SpaceId,
+    packets: u8,
+}
+
+#[cfg(test)]
+#[path = "pto_tests.rs"]
+mod tests;

@@ -1,0 +1,469 @@
+//! The endpoint: owns connections, finds each datagram's connection, and says which to poll
+//! (RFC 9000 sections 5.2 and 10.3, RFC 8999).
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use posthaste_units::{Rng, Time};
+use posthaste_wire::packet::{Invariants, PacketType, version};
+use posthaste_wire::{ConnectionId, Side};
+use rustls_pki_types::ServerName;
+
+use crate::cids::RouteChange;
+use crate::config::{ClientConfig, ServerConfig, TransportConfig};
+use crate::connection::{Birth, Connection};
+use crate::crypto::{InitialKeys, client_session, server_session};
+use crate::datagram::{DatagramInfo, Transmit};
+use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
+use crate::events::Event;
+use crate::keyed_map::{KeyedMap, keyed_map};
+use crate::parameters::{self, ServerPart};
+use crate::slots::{ConnectionHandle, Slots};
+use crate::stateless::Stateless;
+use crate::stats::EndpointStats;
+use crate::streams::{Streams, StreamsConfig};
+use crate::token::ResetKey;
+
+/// Length of the connection IDs that this end chooses.
+pub(crate) const LOCAL_ID_LEN: usize = 8;
+
+/// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
+const MIN_INITIAL_ID_LEN: usize = 8;
+
+/// Why a connection could not be begun.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The name is neither a DNS name nor an IP address.
+    #[error("`{0}` is neither a host name nor an IP address")]
+    InvalidServerName(String),
+    /// The TLS configuration cannot be used with QUIC.
+    #[error("the TLS configuration cannot be used: {0}")]
+    Tls(String),
+}
+
+/// Many connections on one socket, without the socket: datagrams and time in, datagrams and events out.
+///
+/// After each call that takes `&mut self`, call [`Self::poll_transmit`] until `None`, then [`Self::poll_event`]
+/// until `None`, then wait for a datagram or for [`Self::next_timeout`]. The same seed and the same calls give
+/// the same datagrams, bit for bit, if the TLS provider does.
+pub struct Endpoint {
+    server: Option<ServerConfig>,
+    is_accepting: bool,
+    slots: Slots,
+    routes: KeyedMap<ConnectionId, u32>,
+    /// Connections by the peer's address, to recognise stateless resets, which name no ID of ours.
+    remotes: KeyedMap<SocketAddr, Vec<u32>>,
+    timers: BTreeSet<(Time, u32)>,
+    /// Connections to poll for datagrams.
+    dirty: VecDeque<u32>,
+    /// Connections that may have events.
+    eventful: VecDeque<u32>,
+    /// Events of connections that are gone.
+    last_events: VecDeque<(ConnectionHandle, Event)>,
+    stateless: Stateless,
+    reset_key: ResetKey,
+    rng: Rng,
+    pending_handshakes: usize,
+    stats: EndpointStats,
+}
+
+impl Endpoint {
+    /// An endpoint whose randomness comes from `seed`: 32 bytes from the operating system, or fixed ones where
+    /// runs must repeat. Without a server configuration it accepts nothing.
+    pub fn new(seed: [u8; 32], server: Option<ServerConfig>) -> Self {
+        let mut rng = Rng::from_seed(seed);
+        Self {
+            is_accepting: server.is_some(),
+            server,
+            slots: Slots::default(),
+            routes: keyed_map(&mut rng),
+            remotes: keyed_map(&mut rng),
+            timers: BTreeSet::new(),
+            dirty: VecDeque::new(),
+            eventful: VecDeque::new(),
+            last_events: VecDeque::new(),
+            stateless: Stateless::default(),
+            reset_key: ResetKey::new(&mut rng),
+            rng,
+            pending_handshakes: 0,
+            stats: EndpointStats::default(),
+        }
+    }
+
+    /// Begins a connection. [`Event::Connected`] or [`Event::Closed`] tells what came of it.
+    ///
+    /// # Errors
+    /// If the name or the TLS configuration cannot be used.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        let invalid_name = || ConnectError::InvalidServerName(server_name.to_owned());
+        let name = ServerName::try_from(server_name).map_err(|_| invalid_name())?.to_owned();
+        let no_suite = || ConnectError::Tls("the provider has no AES-128-GCM with SHA-256 for QUIC".to_owned());
+        let initial = InitialKeys::from_provider(config.tls.crypto_provider()).ok_or_else(no_suite)?;
+        let local_id = self.fresh_id();
+        let remote_id = random_id(&mut self.rng);
+        let streams = new_streams(Side::Client, &config.transport);
+        let limits = streams.local_limits();
+        let encoded = parameters::encode(&config.transport, &limits, local_id, None, &mut self.rng);
+        let session = client_session(Arc::clone(&config.tls), name, encoded)
+            .map_err(|error| ConnectError::Tls(error.to_string()))?;
+        let birth = Birth {
+            side: Side::Client,
+            config: Arc::clone(&config.transport),
+            session,
+            initial_keys: initial.derive(&remote_id, Side::Client),
+            remote,
+            local_id,
+            remote_id,
+            original_destination: remote_id,
+            streams,
+            rng: self.rng.fork(),
+        };
+        let handle = self.insert(Connection::new(now, birth), &[local_id]);
+        Ok(handle)
+    }
+
+    /// Takes in one UDP payload. `data` is opened in place and handed through: stream data that the application
+    /// reads is a slice of it.
+    ///
+    /// Never fails: what is wrong with a datagram is counted, or closes its connection.
+    pub fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
+        let Ok(invariants) = Invariants::parse(&data, LOCAL_ID_LEN) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        if let Some(index) = self.routes.get(&invariants.dcid).copied() {
+            if let Some(connection) = self.slots.get_mut(index) {
+                connection.on_datagram(now, info, data);
+                self.touch(index);
+            }
+        } else if invariants.is_long {
+            self.on_unknown_long(now, info, &invariants, data);
+        } else {
+            self.on_unknown_short(now, info, &invariants, data);
+        }
+    }
+
+    fn on_unknown_long(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
+        let is_full = data.len() >= MIN_INITIAL_DATAGRAM;
+        if invariants.version == version::NEGOTIATION || !is_full || self.server.is_none() {
+            self.stats.unroutable += 1;
+        } else if invariants.version != version::V1 {
+            // RFC 9000 section 5.2.2: only datagrams that could begin a connection are answered.
+            let random = self.rng.next_u64() as u32;
+            if self.stateless.negotiate_version(info, invariants, random) {
+                self.stats.version_negotiations_sent += 1;
+            }
+        } else if data.first().is_some_and(|first| version::long_type(version::V1, *first) == PacketType::Initial)
+            && invariants.dcid.len() >= MIN_INITIAL_ID_LEN
+        {
+            self.accept(now, info, invariants, data);
+        } else {
+            self.stats.unroutable += 1;
+        }
+    }
+
+    /// A client's first Initial.
+    fn accept(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
+        let Some(server) = self.server.clone() else { return };
+        if !self.is_accepting || self.pending_handshakes >= server.max_pending_handshakes {
+            self.stats.refused += 1;
+            return;
+        }
+        let local_id = self.fresh_id();
+        let part = ServerPart {
+            original_destination: invariants.dcid,
+            reset_token: self.reset_key.token(&local_id),
+        };
+        let streams = new_streams(Side::Server, &server.transport);
+        let limits = streams.local_limits();
+        let encoded = parameters::encode(&server.transport, &limits, local_id, Some(part), &mut self.rng);
+        let initial = InitialKeys::from_provider(server.tls.crypto_provider());
+        let session = server_session(Arc::clone(&server.tls), encoded);
+        let (Some(initial), Ok(session)) = (initial, session) else {
+            tracing::error!("the TLS configuration cannot be used with QUIC: it needs TLS 1.3 and AES-128-GCM");
+            self.stats.refused += 1;
+            return;
+        };
+        let birth = Birth {
+            side: Side::Server,
+            config: server.transport,
+            session,
+            initial_keys: initial.derive(&invariants.dcid, Side::Server),
+            remote: info.remote,
+            local_id,
+            remote_id: invariants.scid,
+            original_destination: invariants.dcid,
+            streams,
+            rng: self.rng.fork(),
+        };
+        let mut connection = Connection::new(now, birth);
+        connection.on_datagram(now, info, data);
+        if connection.counters.packets_received == 0 {
+            self.stats.refused += 1; // Nothing in it was authentic: no state for noise.
+            return;
+        }
+        self.stats.accepted += 1;
+        let handle = self.insert(connection, &[local_id, invariants.dcid]);
+        if let Some(index) = self.slots.index(handle) {
+            self.slots.set_pending(index, true);
+            self.pending_handshakes += 1;
+        }
+        self.last_events.push_back((handle, Event::Incoming));
+    }
+
+    /// A short header with an unknown ID: the peer's stateless reset, or a packet of a connection that is gone.
+    fn on_unknown_short(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
+        let token: Option<[u8; 16]> = data.last_chunk().copied();
+        let candidates = self.remotes.get(&info.remote);
+        let reset = candidates.and_then(|candidates| {
+            let is_reset = |index: &&u32| {
+                let ids = self.slots.get(**index).map(|connection| &connection.remote_ids);
+                ids.zip(token).is_some_and(|(ids, token)| ids.is_reset_token(&token))
+            };
+            candidates.iter().find(is_reset).copied()
+        });
+        if let Some(index) = reset {
+            if let Some(connection) = self.slots.get_mut(index) {
+                connection.on_datagram(now, info, data);
+                self.touch(index);
+            }
+            return;
+        }
+        self.stats.unroutable += 1;
+        let token = self.reset_key.token(&invariants.dcid);
+        if self.stateless.reset(info, data.len(), token, &mut self.rng) {
+            self.stats.resets_sent += 1;
+        }
+    }
+
+    /// Lets every connection act whose time has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        while let Some(&(at, index)) = self.timers.first() {
+            if at > now {
+                return;
+            }
+            self.timers.pop_first();
+            self.slots.set_deadline(index, None);
+            if let Some(connection) = self.slots.get_mut(index) {
+                connection.on_timeout(now);
+            }
+            self.touch(index);
+        }
+    }
+
+    /// When [`Self::on_timeout`] must be called, if nothing happens before.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Appends to `buffer`, which must be empty, at most `max_segments` datagrams for one peer, all of one size but
+    /// the last. Connections take turns.
+    pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>, max_segments: usize) -> Option<Transmit> {
+        if let Some(transmit) = self.stateless.poll(buffer) {
+            return Some(transmit);
+        }
+        while let Some(index) = self.dirty.pop_front() {
+            let transmit =
+                self.slots.get_mut(index).and_then(|connection| connection.poll_transmit(now, buffer, max_segments));
+            if transmit.is_some() {
+                self.dirty.push_back(index);
+                return transmit;
+            }
+            self.slots.set_dirty(index, false);
+            self.settle(index);
+        }
+        None
+    }
+
+    /// The next event, with the connection that it is of.
+    pub fn poll_event(&mut self) -> Option<(ConnectionHandle, Event)> {
+        if let Some(event) = self.last_events.pop_front() {
+            return Some(event);
+        }
+        while let Some(&index) = self.eventful.front() {
+            let handle = self.slots.handle(index);
+            let event = self.slots.get_mut(index).and_then(Connection::poll_event);
+            if let (Some(handle), Some(event)) = (handle, event) {
+                self.note(index, &event);
+                return Some((handle, event));
+            }
+            self.eventful.pop_front();
+            self.slots.set_eventful(index, false);
+        }
+        None
+    }
+
+    /// The connection, unless it has been drained.
+    pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.slots.get(self.slots.index(handle)?)
+    }
+
+    /// The connection, to use it; [`Self::poll_transmit`] will then see what came of that.
+    pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        let index = self.slots.index(handle)?;
+        self.touch(index);
+        self.slots.get_mut(index)
+    }
+
+    /// Whether new connections are accepted; a server starts accepting.
+    pub fn set_accepting(&mut self, accepting: bool) {
+        self.is_accepting = accepting && self.server.is_some();
+    }
+
+    /// Connections that are not drained yet.
+    pub fn connections(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// What was dropped before it reached a connection.
+    pub fn stats(&self) -> EndpointStats {
+        self.stats
+    }
+
+    fn insert(&mut self, connection: Connection, ids: &[ConnectionId]) -> ConnectionHandle {
+        let remote = connection.remote();
+        let handle = self.slots.insert(connection);
+        if let Some(index) = self.slots.index(handle) {
+            for id in ids {
+                self.routes.insert(*id, index);
+            }
+            self.remotes.entry(remote).or_default().push(index);
+            self.touch(index);
+        }
+        handle
+    }
+
+    /// The connection has changed: it is to be polled for datagrams and events.
+    fn touch(&mut self, index: u32) {
+        if self.slots.set_dirty(index, true) == Some(false) {
+            self.dirty.push_back(index);
+        }
+        if self.slots.set_eventful(index, true) == Some(false) {
+            self.eventful.push_back(index);
+        }
+    }
+
+    /// Bookkeeping that an event of a connection calls for.
+    fn note(&mut self, index: u32, event: &Event) {
+        let Some(connection) = self.slots.get(index) else { return };
+        match event {
+            Event::Confirmed if connection.side == Side::Server => {
+                // The client knows our ID by now; its own first choice is no name of ours (section 7.2).
+                let id = connection.original_destination();
+                self.routes.remove(&id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A connection has nothing more to send: brings routes and timers up to date, or forgets it.
+    fn settle(&mut self, index: u32) {
+        let Some(connection) = self.slots.get_mut(index) else { return };
+        let changes = connection.take_route_changes();
+        let is_drained = connection.lifecycle.is_drained();
+        let deadline = connection.next_timeout();
+        let is_handshaking = connection.is_handshaking();
+        let wants_ids = !is_drained && connection.wants_connection_id();
+        for change in changes {
+            match change {
+                RouteChange::Add(id) => self.routes.insert(id, index),
+                RouteChange::Remove(id) => self.routes.remove(&id),
+            };
+        }
+        if (is_drained || !is_handshaking) && self.slots.set_pending(index, false) == Some(true) {
+            self.pending_handshakes -= 1;
+        }
+        if is_drained {
+            self.forget(index);
+            return;
+        }
+        self.set_timer(index, deadline);
+        if wants_ids {
+            self.issue_ids(index);
+        }
+        if self.slots.set_eventful(index, true) == Some(false) {
+            self.eventful.push_back(index);
+        }
+    }
+
+    /// Gives the peer more names for a connection.
+    fn issue_ids(&mut self, index: u32) {
+        while self.slots.get(index).is_some_and(Connection::wants_connection_id) {
+            let id = self.fresh_id();
+            let token = self.reset_key.token(&id);
+            if let Some(connection) = self.slots.get_mut(index) {
+                connection.local_ids.issue(id, token);
+            }
+        }
+        self.touch(index);
+    }
+
+    fn set_timer(&mut self, index: u32, deadline: Option<Time>) {
+        let before = self.slots.set_deadline(index, deadline);
+        if before != deadline {
+            if let Some(before) = before {
+                self.timers.remove(&(before, index));
+            }
+            if let Some(deadline) = deadline {
+                self.timers.insert((deadline, index));
+            }
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        self.set_timer(index, None);
+        let Some((handle, mut connection)) = self.slots.remove(index) else { return };
+        while let Some(event) = connection.poll_event() {
+            self.last_events.push_back((handle, event));
+        }
+        self.last_events.push_back((handle, Event::Drained));
+        for id in connection.local_ids.all().chain([connection.original_destination()]) {
+            if self.routes.get(&id) == Some(&index) {
+                self.routes.remove(&id);
+            }
+        }
+        if let Some(indices) = self.remotes.get_mut(&connection.remote()) {
+            indices.retain(|other| *other != index);
+            if indices.is_empty() {
+                self.remotes.remove(&connection.remote());
+            }
+        }
+    }
+
+    /// An ID that names no connection yet.
+    fn fresh_id(&mut self) -> ConnectionId {
+        loop {
+            let id = random_id(&mut self.rng);
+            if !self.routes.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+fn random_id(rng: &mut Rng) -> ConnectionId {
+    let mut bytes = [0; LOCAL_ID_LEN];
+    rng.fill(&mut bytes);
+    ConnectionId::new(&bytes).unwrap_or_default()
+}
+
+fn new_streams(side: Side, config: &Arc<TransportConfig>) -> Streams {
+    let profile = config.profile.clone();
+    Streams::new(StreamsConfig {
+        side,
+        max_streams_bidi: config.max_concurrent_bidi_streams,
+        max_streams_uni: config.max_concurrent_uni_streams,
+        send_buffer: config.send_buffer,
+        unsent_limit: config.unsent_limit,
+        connection_credit: profile.connection_credit(),
+        stream_credit: Box::new(move || profile.stream_credit()),
+    })
+}

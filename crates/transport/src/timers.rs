@@ -1,0 +1,69 @@
+//! The times at which a connection must act though nothing arrives.
+
+use posthaste_units::Time;
+
+/// What is to be done when a timer expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// Declare packets lost, or probe (RFC 9002 section 6).
+    Recovery,
+    /// Acknowledge what has arrived (RFC 9000 section 13.2.1).
+    Ack,
+    /// Send what the pacer held back.
+    Pacing,
+    /// Drop the connection: nothing was heard (RFC 9000 section 10.1).
+    Idle,
+    /// Send a PING so that the peer does not drop it.
+    KeepAlive,
+    /// Forget a closed connection (RFC 9000 section 10.2).
+    Close,
+    /// Drop the keys of the phase before (RFC 9001 section 6.5).
+    OldKeys,
+}
+
+const COUNT: usize = 7;
+
+/// At most one time for each [`Timer`].
+#[derive(Debug, Default)]
+pub(crate) struct Timers([Option<Time>; COUNT]);
+
+impl Timers {
+    const ALL: [Timer; COUNT] = [
+        Timer::Recovery,
+        Timer::Ack,
+        Timer::Pacing,
+        Timer::Idle,
+        Timer::KeepAlive,
+        Timer::Close,
+        Timer::OldKeys,
+    ];
+
+    /// Sets a timer, or stops it with `None`.
+    pub(crate) fn set(&mut self, timer: Timer, at: Option<Time>) {
+        if let Some(slot) = self.0.get_mut(timer as usize) {
+            *slot = at;
+        }
+    }
+
+    /// When a timer expires.
+    pub(crate) fn get(&self, timer: Timer) -> Option<Time> {
+        self.0.get(timer as usize).copied().flatten()
+    }
+
+    /// Stops every timer.
+    pub(crate) fn clear(&mut self) {
+        self.0 = [None; COUNT];
+    }
+
+    /// The earliest time.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.0.iter().flatten().min().copied()
+    }
+
+    /// Stops and returns a timer that has expired, in a fixed order; call until `None`.
+    pub(crate) fn expire(&mut self, now: Time) -> Option<Timer> {
+        let expired = Self::ALL.into_iter().find(|timer| self.get(*timer).is_some_and(|at| at <= now))?;
+        self.set(expired, None);
+        Some(expired)
+    }
+}

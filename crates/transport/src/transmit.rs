@@ -1,0 +1,316 @@
+//! Who may send now, and what: datagrams out (RFC 9000 section 12, RFC 9002 section 7).
+
+use posthaste_units::Time;
+use posthaste_wire::frame::{CloseFrame, CloseKind};
+use posthaste_wire::packet::number;
+use posthaste_wire::{Frame, Side};
+
+use crate::connection::Connection;
+use crate::control::{Budget, Limit};
+use crate::crypto::{SealError, seal};
+use crate::datagram::Transmit;
+use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM, OpenPacket, Sealable};
+use crate::error::TransportErrorCode;
+use crate::events::CloseReason;
+use crate::frame_writer::FrameWriter;
+use crate::handshake::Handshake;
+use crate::lifecycle::Lifecycle;
+use crate::recovery::Outgoing;
+use crate::space::SpaceId;
+use crate::timers::Timer;
+
+/// What a datagram may contain besides acks and probes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Permit {
+    /// Anything: window and pacer have room.
+    Everything,
+    /// Only what is not congestion-controlled.
+    AcksAndProbes,
+}
+
+impl Connection {
+    /// Appends at most `max_segments` datagrams to `buffer`, all but the last of one size.
+    ///
+    /// Call until `None` after each call that takes `&mut self`.
+    pub(crate) fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>, max_segments: usize) -> Option<Transmit> {
+        let start = buffer.len();
+        let segment_size = match &self.lifecycle {
+            Lifecycle::Open => self.transmit_open(now, buffer, max_segments),
+            Lifecycle::Closing(_) => self.transmit_close(buffer),
+            Lifecycle::Draining | Lifecycle::Drained => None,
+        };
+        self.update_timers(now);
+        let size = buffer.len() - start;
+        let segment_size = segment_size.filter(|_| size > 0)?;
+        Some(Transmit {
+            remote: self.path.remote,
+            local_ip: self.path.local_ip,
+            ecn: self.path.control.ecn_codepoint(),
+            size,
+            segment_size: (size > segment_size).then_some(segment_size),
+        })
+    }
+
+    /// Fills the buffer datagram by datagram; returns the size of the first.
+    fn transmit_open(&mut self, now: Time, buffer: &mut Vec<u8>, max_segments: usize) -> Option<usize> {
+        let start = buffer.len();
+        let mut first = None;
+        for _ in 0..max_segments {
+            let limit = first.unwrap_or(self.path.max_datagram_size);
+            if self.path.amplification_budget() < limit {
+                break;
+            }
+            let permit = self.permit(now);
+            let before = buffer.len();
+            let Ok(is_bulk) = self.transmit_datagram(now, buffer, limit, permit) else {
+                self.fail_locally(now, TransportErrorCode::AEAD_LIMIT_REACHED, "a key is used up");
+                break;
+            };
+            let written = buffer.len() - before;
+            if written == 0 {
+                break;
+            }
+            self.path.on_sent(written);
+            self.counters.sent.add(written);
+            first.get_or_insert(written);
+            if !is_bulk || written < limit {
+                break;
+            }
+        }
+        if buffer.len() == start { None } else { first }
+    }
+
+    /// Asks window and pacer, and sets the pacing timer or notes that the sender has run dry.
+    fn permit(&mut self, now: Time) -> Permit {
+        let wants = self.has_controlled_frames();
+        let Budget { bytes, limited_by } = self.path.control.budget(now, wants);
+        self.timers.set(Timer::Pacing, None);
+        if !bytes.is_zero() {
+            if !wants && self.handshake.is_complete() {
+                self.path.control.on_app_limited(now);
+            }
+            return Permit::Everything;
+        }
+        if let (true, Limit::Pacer { until }) = (wants, limited_by) {
+            self.timers.set(Timer::Pacing, Some(until));
+        }
+        Permit::AcksAndProbes
+    }
+
+    /// True if anything waits that window and pacer hold back.
+    fn has_controlled_frames(&self) -> bool {
+        SpaceId::ALL.into_iter().any(|space| self.handshake.has_keys(space) && self.has_frames(space))
+    }
+
+    fn has_frames(&self, space: SpaceId) -> bool {
+        if self.handshake.has_frames(space) {
+            return true;
+        }
+        space == SpaceId::Data
+            && (self.streams.has_control()
+                || self.streams.has_data()
+                || self.path.owes_response()
+                || self.ping_is_due
+                || self.local_ids.next_unsent().is_some()
+                || self.remote_ids.next_retirement().is_some())
+    }
+
+    /// True if a packet of the space should leave now.
+    fn wants_packet(&self, now: Time, space: SpaceId, permit: Permit) -> bool {
+        self.handshake.has_keys(space)
+            && (self.probes[space] > 0
+                || self.received[space].deadline().is_some_and(|deadline| deadline <= now)
+                || (permit == Permit::Everything && self.has_frames(space)))
+    }
+
+    /// Builds one datagram. True if another of the same size may follow: a lone 1-RTT packet.
+    fn transmit_datagram(
+        &mut self,
+        now: Time,
+        buffer: &mut Vec<u8>,
+        limit: usize,
+        permit: Permit,
+    ) -> Result<bool, SealError> {
+        let mut datagram = DatagramBuilder::new(buffer, limit);
+        let mut is_bulk = true;
+        for space in SpaceId::ALL {
+            if !self.wants_packet(now, space, permit) {
+                continue;
+            }
+            if space == SpaceId::Data && self.path.owes_response() {
+                datagram.pad_to(MIN_INITIAL_DATAGRAM);
+            }
+            let written =
+                self.add_packet(space, &mut datagram, |connection, writer| connection.write_frames(now, space, permit, writer));
+            is_bulk &= !written || space == SpaceId::Data;
+        }
+        let handshake = &mut self.handshake;
+        let (_, packets) = datagram.finish(|packet, sealable| seal_packet(handshake, packet, sealable))?;
+        for (packet, size) in packets {
+            self.on_packet_sent(now, packet, size);
+        }
+        Ok(is_bulk)
+    }
+
+    /// Adds a packet of the space whose frames `fill` writes. False if there were none or no room.
+    fn add_packet(
+        &mut self,
+        space: SpaceId,
+        datagram: &mut DatagramBuilder<'_>,
+        fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
+    ) -> bool {
+        let number = self.recovery.next_number(space);
+        let destination = *self.remote_ids.current();
+        let source = self.local_ids.handshake_id();
+        let fields = HeaderFields {
+            space,
+            number,
+            truncated: number::encode(number, self.recovery.largest_acked(space)),
+            destination: &destination,
+            source: &source,
+            token: &[],
+            key_phase: self.handshake.one_rtt().is_some_and(|keys| keys.phase()),
+        };
+        datagram.packet(&fields, |writer| fill(self, writer))
+    }
+
+    /// Writes all that the space has to say now.
+    fn write_frames(&mut self, now: Time, space: SpaceId, permit: Permit, writer: &mut FrameWriter<'_>) {
+        let is_probe = self.probes[space] > 0;
+        if self.received[space].has_news() {
+            if space == SpaceId::Data {
+                let context = self.credit_context(now);
+                self.streams.on_ack_leaving(&context);
+            }
+            if self.received[space].write_ack(now, writer, crate::config::ACK_DELAY_EXPONENT) {
+                self.counters.acks_sent += 1;
+            }
+        }
+        if permit == Permit::Everything || is_probe {
+            self.handshake.write_frames(space, writer);
+            if space == SpaceId::Data {
+                self.write_data_frames(writer);
+            }
+        }
+        if is_probe && !writer.is_ack_eliciting() {
+            writer.push(&Frame::Ping, None);
+        }
+    }
+
+    fn write_data_frames(&mut self, writer: &mut FrameWriter<'_>) {
+        while let Some(data) = self.path.next_response() {
+            if !writer.push(&Frame::PathResponse(data), None) {
+                break;
+            }
+            self.path.response_sent();
+        }
+        while let Some(new) = self.local_ids.next_unsent() {
+            let record = crate::sent_frame::SentFrame::NewConnectionId(new.sequence);
+            if !writer.push(&Frame::NewConnectionId(new), Some(record)) {
+                break;
+            }
+            self.local_ids.on_sent();
+        }
+        while let Some(sequence) = self.remote_ids.next_retirement() {
+            let record = crate::sent_frame::SentFrame::RetireConnectionId(sequence);
+            if !writer.push(&Frame::RetireConnectionId(sequence), Some(record)) {
+                break;
+            }
+            self.remote_ids.on_retirement_sent();
+        }
+        if self.ping_is_due {
+            self.ping_is_due = !writer.push(&Frame::Ping, None);
+        }
+        self.streams.write_control(writer);
+        self.streams.write_data(writer);
+    }
+
+    /// Books a packet that is about to leave.
+    fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize) {
+        let OpenPacket { space, number, frames, ack_eliciting, in_flight, .. } = packet;
+        self.counters.packets_sent += 1;
+        self.log.packet_sent(now, space, number, size, &frames);
+        if ack_eliciting {
+            self.probes[space] = self.probes[space].saturating_sub(1);
+            self.on_ack_eliciting_sent(now);
+        }
+        let ecn_marked = self.path.control.ecn_codepoint().is_some();
+        let outgoing = Outgoing { space, number, now, bytes: size, ack_eliciting, in_flight, ecn_marked, frames };
+        self.recovery.on_packet_sent(outgoing, &mut self.path.control);
+        if space == SpaceId::Handshake && self.side == Side::Client {
+            // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
+            self.discard_space(now, SpaceId::Initial);
+        }
+        if space == SpaceId::Data && self.handshake.one_rtt().is_some_and(|keys| keys.wants_update()) {
+            if let Some(keys) = self.handshake.one_rtt_mut() {
+                keys.rotate();
+            }
+        }
+    }
+
+    /// Writes the close into a packet of every space that the peer may be able to read (RFC 9000
+    /// section 10.2.3).
+    fn transmit_close(&mut self, buffer: &mut Vec<u8>) -> Option<usize> {
+        let limit = self.path.max_datagram_size;
+        if self.path.amplification_budget() < limit {
+            return None;
+        }
+        let close = self.lifecycle.take_due_close()?;
+        let start = buffer.len();
+        let mut datagram = DatagramBuilder::new(buffer, limit);
+        for space in SpaceId::ALL {
+            let is_needed = space == SpaceId::Data || !self.handshake.is_confirmed();
+            if is_needed && self.handshake.has_keys(space) {
+                let frame = readable_close(space, &close);
+                self.add_packet(space, &mut datagram, |_, writer| {
+                    writer.push(&Frame::Close(frame), None);
+                });
+            }
+        }
+        let handshake = &mut self.handshake;
+        let (len, packets) = datagram.finish(|packet, sealable| seal_packet(handshake, packet, sealable)).ok()?;
+        for (packet, _) in &packets {
+            self.recovery.skip_number(packet.space);
+            self.counters.packets_sent += 1;
+        }
+        self.path.on_sent(len);
+        self.counters.sent.add(len);
+        (buffer.len() > start).then_some(len)
+    }
+
+    /// Ends the connection for a reason of this end's own.
+    fn fail_locally(&mut self, now: Time, code: TransportErrorCode, reason: &'static str) {
+        self.close_with(
+            now,
+            CloseFrame {
+                error_code: code.0,
+                kind: CloseKind::Transport { frame_type: 0 },
+                reason: bytes::Bytes::from_static(reason.as_bytes()),
+            },
+            CloseReason::Local { error_code: code.0 },
+        );
+    }
+}
+
+/// The close as the space may carry it: an application's code must not be shown before the handshake is
+/// complete (RFC 9000 section 10.2.3).
+fn readable_close(space: SpaceId, close: &CloseFrame) -> CloseFrame {
+    if space == SpaceId::Data || close.kind != CloseKind::Application {
+        return close.clone();
+    }
+    CloseFrame {
+        error_code: TransportErrorCode::APPLICATION_ERROR.0,
+        kind: CloseKind::Transport { frame_type: 0 },
+        reason: bytes::Bytes::new(),
+    }
+}
+
+fn seal_packet(handshake: &mut Handshake, packet: &OpenPacket, sealable: Sealable<'_>) -> Result<(), SealError> {
+    let Sealable { bytes, number_at, header_len } = sealable;
+    if packet.space == SpaceId::Data {
+        let keys = handshake.one_rtt_mut().ok_or(SealError)?;
+        return keys.seal(bytes, number_at, header_len, packet.number);
+    }
+    let keys = handshake.long_keys(packet.space).ok_or(SealError)?;
+    seal(bytes, number_at, header_len, packet.number, &*keys.local.header, &*keys.local.packet)
+}

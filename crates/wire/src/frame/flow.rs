@@ -1,0 +1,41 @@
+//! Flow control: `MAX_DATA`, `MAX_STREAM_DATA`, `MAX_STREAMS` and the frames of who is blocked by them
+//! (RFC 9000 sections 19.9 to 19.14). They have no types of their own beyond [`Frame`](super::Frame)'s variants.
+
+use crate::Direction;
+use crate::error::Fault;
+use crate::varint::Reader;
+
+/// Wire type of `MAX_DATA`.
+pub const TYPE_MAX_DATA: u64 = 0x10;
+/// Wire type of `MAX_STREAM_DATA`.
+pub const TYPE_MAX_STREAM_DATA: u64 = 0x11;
+/// Wire type of `MAX_STREAMS` for bidirectional streams; the next is for unidirectional ones.
+pub const TYPE_MAX_STREAMS: u64 = 0x12;
+/// Wire type of `DATA_BLOCKED`.
+pub const TYPE_DATA_BLOCKED: u64 = 0x14;
+/// Wire type of `STREAM_DATA_BLOCKED`.
+pub const TYPE_STREAM_DATA_BLOCKED: u64 = 0x15;
+/// Wire type of `STREAMS_BLOCKED` for bidirectional streams; the next is for unidirectional ones.
+pub const TYPE_STREAMS_BLOCKED: u64 = 0x16;
+
+/// Most streams of one direction that an end may ever open (RFC 9000 section 4.6): more would not fit an ID.
+pub const MAX_STREAMS: u64 = 1 << 60;
+
+/// Decodes a stream count. More than 2^60 is an encoding error (sections 19.11 and 19.14).
+pub(super) fn decode_stream_count(reader: &mut Reader<'_>) -> Result<u64, Fault> {
+    let count = reader.varint()?;
+    if count > MAX_STREAMS {
+        return Err(Fault::encoding("more than 2^60 streams"));
+    }
+    Ok(count)
+}
+
+/// The wire type of `direction`, where `base` is the bidirectional one.
+pub(super) const fn directed(base: u64, direction: Direction) -> u64 {
+    base | direction.index() as u64
+}
+
+/// The direction that the lowest bit of a wire type stands for.
+pub(super) const fn direction_of(frame_type: u64) -> Direction {
+    if frame_type & 1 == 0 { Direction::Bidirectional } else { Direction::Unidirectional }
+}

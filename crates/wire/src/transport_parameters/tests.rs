@@ -1,0 +1,224 @@
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+
+use super::*;
+
+fn encode(parameters: &TransportParameters) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    parameters.write(&mut buffer);
+    buffer
+}
+
+fn refused(bytes: &[u8], from: Side) -> &'static str {
+    let error = TransportParameters::parse(bytes, from).unwrap_err();
+    assert_eq!(error.code, DecodeError::TRANSPORT_PARAMETER_ERROR);
+    error.reason
+}
+
+fn integer_parameter(identifier: u64, value: u64) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    varint::write(&mut buffer, identifier);
+    varint::write(&mut buffer, varint::len(value) as u64);
+    varint::write(&mut buffer, value);
+    buffer
+}
+
+fn bytes_parameter(identifier: u64, value: &[u8]) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    write_bytes(&mut buffer, identifier, value);
+    buffer
+}
+
+/// IPv4 and IPv6 addresses and ports, an ID of this length, a token.
+fn preferred_address(id_len: u8) -> Vec<u8> {
+    let mut value = vec![1; 24];
+    value.push(id_len);
+    value.extend(std::iter::repeat_n(2, usize::from(id_len) + 16));
+    value
+}
+
+#[test]
+fn nothing_means_the_defaults() {
+    let parsed = TransportParameters::parse(&[], Side::Client).unwrap();
+    assert_eq!(parsed, TransportParameters::default());
+    assert_eq!(
+        (parsed.max_udp_payload_size, parsed.ack_delay_exponent, parsed.max_ack_delay),
+        (65_527, 3, 25)
+    );
+    assert_eq!(parsed.active_connection_id_limit, 2);
+    assert!(encode(&parsed).is_empty());
+}
+
+#[test]
+fn bytes_of_a_known_set() {
+    let parameters = TransportParameters {
+        max_idle_timeout: 30_000,
+        initial_max_data: 1 << 20,
+        disable_active_migration: true,
+        initial_source_connection_id: ConnectionId::new(&[1, 2, 3]),
+        grease: Some((27, vec![9, 9])),
+        ..TransportParameters::default()
+    };
+    let expected =
+        [0x01, 4, 0x80, 0, 0x75, 0x30, 0x04, 4, 0x80, 0x10, 0, 0, 0x0c, 0, 0x0f, 3, 1, 2, 3, 0x1b, 2, 9, 9];
+    assert_eq!(encode(&parameters), expected);
+}
+
+#[test]
+fn value_bounds() {
+    let limit = |id, value| TransportParameters::parse(&integer_parameter(id, value), Side::Client).is_ok();
+    for (identifier, good, bad) in [
+        (0x03, 1200, 1199),
+        (0x08, 1 << 60, (1 << 60) + 1),
+        (0x09, 1 << 60, (1 << 60) + 1),
+        (0x0a, 20, 21),
+        (0x0b, (1 << 14) - 1, 1 << 14),
+        (0x0e, 2, 1),
+    ] {
+        assert!(limit(identifier, good), "{identifier:#x} = {good}");
+        assert!(!limit(identifier, bad), "{identifier:#x} = {bad}");
+        refused(&integer_parameter(identifier, bad), Side::Client);
+    }
+    // Above the default, yet nothing excludes it.
+    assert!(limit(0x03, 70_000));
+}
+
+#[test]
+fn integers_fill_their_length() {
+    refused(&[0x01, 2, 5, 5], Side::Client);
+    refused(&[0x01, 1, 0x40], Side::Client);
+    refused(&[0x01, 0], Side::Client);
+    // Longer than needed is allowed.
+    let parsed = TransportParameters::parse(&[0x01, 2, 0x40, 5], Side::Client).unwrap();
+    assert_eq!(parsed.max_idle_timeout, 5);
+}
+
+#[test]
+fn lengths_of_the_others() {
+    refused(&bytes_parameter(0x0f, &[1; 21]), Side::Client);
+    refused(&bytes_parameter(0x00, &[1; 21]), Side::Server);
+    refused(&bytes_parameter(0x10, &[1; 21]), Side::Server);
+    refused(&bytes_parameter(0x02, &[1; 15]), Side::Server);
+    refused(&bytes_parameter(0x02, &[1; 17]), Side::Server);
+    refused(&bytes_parameter(0x0c, &[1]), Side::Client);
+    assert!(TransportParameters::parse(&bytes_parameter(0x0f, &[]), Side::Client).is_ok());
+}
+
+#[test]
+fn duplicates_are_refused() {
+    let once = integer_parameter(0x04, 7);
+    assert_eq!(refused(&[&once[..], &once].concat(), Side::Client), "duplicate transport parameter");
+    let unknown = bytes_parameter(0x3fff, b"x");
+    assert_eq!(refused(&[&unknown[..], &unknown].concat(), Side::Client), "duplicate transport parameter");
+    let preferred = bytes_parameter(0x0d, &preferred_address(4));
+    assert_eq!(
+        refused(&[&preferred[..], &preferred].concat(), Side::Server),
+        "duplicate transport parameter"
+    );
+}
+
+#[test]
+fn unknown_parameters_are_skipped() {
+    let mut bytes = Vec::new();
+    for identifier in 0x20..0x20 + 10 * MAX_UNKNOWN_REMEMBERED as u64 {
+        bytes.extend(bytes_parameter(identifier, b"whatever"));
+    }
+    bytes.extend(integer_parameter(0x04, 7));
+    let parsed = TransportParameters::parse(&bytes, Side::Client).unwrap();
+    assert_eq!(parsed, TransportParameters { initial_max_data: 7, ..TransportParameters::default() });
+}
+
+#[test]
+fn server_only_parameters_from_a_client_are_refused() {
+    for (identifier, value) in
+        [(0x00, vec![1; 8]), (0x02, vec![1; 16]), (0x0d, preferred_address(8)), (0x10, vec![1; 8])]
+    {
+        let bytes = bytes_parameter(identifier, &value);
+        assert_eq!(refused(&bytes, Side::Client), "transport parameter that only a server may send");
+        assert!(TransportParameters::parse(&bytes, Side::Server).is_ok(), "{identifier:#x}");
+    }
+}
+
+#[test]
+fn preferred_addresses_are_checked() {
+    let parse = |value: &[u8]| TransportParameters::parse(&bytes_parameter(0x0d, value), Side::Server);
+    assert_eq!(parse(&preferred_address(20)), Ok(TransportParameters::default()));
+    for wrong in [preferred_address(0), preferred_address(21), [&preferred_address(8)[..], &[1]].concat()] {
+        refused(&bytes_parameter(0x0d, &wrong), Side::Server);
+    }
+    let whole = preferred_address(8);
+    for cut in 0..whole.len() {
+        refused(&bytes_parameter(0x0d, &whole[..cut]), Side::Server);
+    }
+    let without_id = [bytes_parameter(0x0f, &[]), bytes_parameter(0x0d, &preferred_address(8))].concat();
+    refused(&without_id, Side::Server);
+}
+
+#[test]
+fn an_announced_length_beyond_the_end_is_refused() {
+    refused(&[0x1b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Side::Server);
+    refused(&[0x0f, 5, 1, 2], Side::Server);
+}
+
+fn integer() -> impl Strategy<Value = u64> {
+    (0..=varint::MAX, 0_u32..62).prop_map(|(value, shift)| value >> shift)
+}
+
+fn id() -> impl Strategy<Value = Option<ConnectionId>> {
+    of(vec(any::<u8>(), 0..=20).prop_map(|bytes| ConnectionId::new(&bytes).unwrap()))
+}
+
+fn parameters() -> impl Strategy<Value = TransportParameters> {
+    let limits = [(); 5].map(|()| integer());
+    let streams = [0..=1_u64 << 60, 0..=1_u64 << 60];
+    let acks = (0..=20_u64, 0..1_u64 << 14, any::<bool>());
+    let rest = (1200..70_000_u64, 2..=varint::MAX, of(any::<[u8; 16]>()));
+    let strategy = (limits, streams, acks, rest, [id(), id(), id()]);
+    strategy.prop_map(|(limits, streams, acks, rest, ids)| TransportParameters {
+        original_destination_connection_id: ids[0],
+        max_idle_timeout: limits[0],
+        stateless_reset_token: rest.2.map(ResetToken),
+        max_udp_payload_size: rest.0,
+        initial_max_data: limits[1],
+        initial_max_stream_data_bidi_local: limits[2],
+        initial_max_stream_data_bidi_remote: limits[3],
+        initial_max_stream_data_uni: limits[4],
+        initial_max_streams_bidi: streams[0],
+        initial_max_streams_uni: streams[1],
+        ack_delay_exponent: acks.0,
+        max_ack_delay: acks.1,
+        disable_active_migration: acks.2,
+        active_connection_id_limit: rest.1,
+        initial_source_connection_id: ids[1],
+        retry_source_connection_id: ids[2],
+        grease: None,
+    })
+}
+
+proptest! {
+    #[test]
+    fn round_trip(parameters in parameters(), grease in of((0_u64..1000, vec(any::<u8>(), 0..30)))) {
+        let grease = grease.map(|(n, value)| (31 * n + 27, value));
+        let bytes = encode(&TransportParameters { grease, ..parameters.clone() });
+        prop_assert_eq!(TransportParameters::parse(&bytes, Side::Server), Ok(parameters));
+    }
+
+    #[test]
+    fn cut_anywhere(parameters in parameters(), cut: prop::sample::Index) {
+        // A cut is an error, or else falls between two parameters: then what is there decodes and encodes alike.
+        let bytes = encode(&parameters);
+        let cut = &bytes[..cut.index(bytes.len() + 1)];
+        if let Ok(parsed) = TransportParameters::parse(cut, Side::Server) {
+            prop_assert_eq!(encode(&parsed), cut);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in vec(any::<u8>(), 0..300), from_server: bool) {
+        let from = if from_server { Side::Server } else { Side::Client };
+        if let Ok(parsed) = TransportParameters::parse(&bytes, from) {
+            prop_assert_eq!(TransportParameters::parse(&encode(&parsed), from), Ok(parsed));
+        }
+    }
+}
