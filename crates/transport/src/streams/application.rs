@@ -1,0 +1,184 @@
+//! What the application does with streams.
+
+use bytes::Bytes;
+use posthaste_policy::sample::CreditMoment;
+use posthaste_wire::{Direction, StreamId, varint};
+
+use super::map::Found;
+use super::recv::RecvHalf;
+use super::send::SendHalf;
+use super::{Priority, Read, ReadError, Streams, WriteError};
+use crate::error::LocalError;
+use crate::flow::CreditContext;
+use crate::limits::MAX_CONCURRENT_STREAMS;
+
+impl Streams {
+    /// Opens a stream. Before the peer's limits are known that always works, but such streams may have to
+    /// wait until the peer permits them.
+    pub(crate) fn open(&mut self, direction: Direction) -> Result<StreamId, LocalError> {
+        let is_limits_known = self.is_limits_known;
+        let local = self.local_mut(direction);
+        let is_permitted = if is_limits_known {
+            local.window.available() > 0
+        } else {
+            local.window.used() < MAX_CONCURRENT_STREAMS
+        };
+        if !is_permitted {
+            local.is_opener_waiting = true;
+            if is_limits_known {
+                local.window.mark_blocked();
+            }
+            return Err(LocalError::StreamLimit);
+        }
+        local.window.take(1);
+        let table = self.map.table(self.side, direction);
+        let index = table.next();
+        table.open_below(index + 1);
+        Ok(StreamId::new(self.side, direction, index))
+    }
+
+    /// The next stream that the peer has opened, in order.
+    pub(crate) fn accept(&mut self, direction: Direction) -> Option<StreamId> {
+        let peer = self.side.peer();
+        let opened = self.map.table(peer, direction).next();
+        let remote = self.remote_mut(direction);
+        if remote.accepted >= opened {
+            return None;
+        }
+        let index = remote.accepted;
+        remote.accepted += 1;
+        Some(StreamId::new(peer, direction, index))
+    }
+
+    /// The sending half of a stream that this end has not ended.
+    fn writable_half(&mut self, id: StreamId) -> Result<&mut SendHalf, WriteError> {
+        let send = self.send_half(id)?;
+        match send.stopped {
+            Some(error_code) => Err(WriteError::Stopped(error_code)),
+            None if send.is_ended() => Err(LocalError::Finished(id).into()),
+            None => Ok(send),
+        }
+    }
+
+    fn send_half(&mut self, id: StreamId) -> Result<&mut SendHalf, LocalError> {
+        if !self.map.maker.sends_on(id) {
+            return Err(LocalError::WrongDirection(id));
+        }
+        match self.map.find(id) {
+            Found::Live(stream) => stream.send.as_mut().ok_or(LocalError::UnknownStream(id)),
+            Found::Future | Found::Gone => Err(LocalError::UnknownStream(id)),
+        }
+    }
+
+    /// Takes data from the front of `data`, as much as there is room for, without copying large pieces. If that
+    /// is nothing, a `Writable` event follows.
+    pub(crate) fn write(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        let (unsent_limit, room) = (self.unsent_limit, self.send_buffer.saturating_sub(self.buffered));
+        let send = self.writable_half(id)?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        // The last bound is that of offsets (RFC 9000 section 4.5), which no real stream reaches.
+        let room = room.min(unsent_limit.saturating_sub(send.unsent())).min(varint::MAX - send.written());
+        let count = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if count == 0 {
+            send.is_writer_waiting = true;
+        } else {
+            send.push(data.split_to(count));
+            self.buffered += count as u64;
+        }
+        self.refresh(id);
+        self.note_blocked();
+        Ok(count)
+    }
+
+    /// Ends a stream after what has been written.
+    pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.writable_half(id)?.finish();
+        self.refresh(id);
+        Ok(())
+    }
+
+    /// Gives a stream up: what has not arrived need not.
+    pub(crate) fn reset(&mut self, id: StreamId, error_code: u64) -> Result<(), LocalError> {
+        let send = self.send_half(id)?;
+        if send.is_reset() {
+            // Resetting what the peer has stopped meanwhile is no mistake of the caller's.
+            return if send.stopped.is_some() { Ok(()) } else { Err(LocalError::Finished(id)) };
+        }
+        let freed = send.reset(error_code);
+        self.refresh(id);
+        self.release(freed);
+        Ok(())
+    }
+
+    fn recv_half(&mut self, id: StreamId) -> Result<&mut RecvHalf, LocalError> {
+        if !self.map.maker.receives_on(id) {
+            return Err(LocalError::WrongDirection(id));
+        }
+        let recv = match self.map.find(id) {
+            Found::Live(stream) => stream.recv.as_mut().ok_or(LocalError::UnknownStream(id))?,
+            Found::Future | Found::Gone => return Err(LocalError::UnknownStream(id)),
+        };
+        if recv.is_stopped() { Err(LocalError::Finished(id)) } else { Ok(recv) }
+    }
+
+    /// Reads at most `max` bytes (at least one) of what has arrived in order.
+    pub(crate) fn read(
+        &mut self,
+        context: &CreditContext,
+        id: StreamId,
+        max: usize,
+    ) -> Result<Read, ReadError> {
+        self.recv_half(id)?;
+        let Found::Live(stream) = self.map.find(id) else { return Err(LocalError::UnknownStream(id).into()) };
+        let Some(recv) = &mut stream.recv else { return Err(LocalError::UnknownStream(id).into()) };
+        if let Some(error_code) = recv.reset_code() {
+            stream.recv = None;
+            self.refresh(id);
+            return Err(ReadError::Reset(error_code));
+        }
+        let read = recv.read(max.max(1), &mut self.receive_window);
+        match read {
+            Read::Data(_) => {
+                let has_update = recv.ask(CreditMoment::Consumed, context);
+                self.receive_window.ask(CreditMoment::Consumed, context);
+                if has_update {
+                    self.refresh(id);
+                }
+            }
+            Read::Finished => {
+                stream.recv = None;
+                self.refresh(id);
+            }
+            Read::Blocked => {}
+        }
+        Ok(read)
+    }
+
+    /// Tells the peer that no more of a stream is wanted, and drops what has come of it.
+    pub(crate) fn stop_sending(
+        &mut self,
+        context: &CreditContext,
+        id: StreamId,
+        error_code: u64,
+    ) -> Result<(), LocalError> {
+        self.recv_half(id)?;
+        if let Found::Live(stream) = self.map.find(id)
+            && let Some(recv) = &mut stream.recv
+        {
+            recv.stop(error_code.min(varint::MAX), &mut self.receive_window);
+            self.receive_window.ask(CreditMoment::Consumed, context);
+        }
+        self.refresh(id);
+        Ok(())
+    }
+
+    /// Changes a stream's place in the order of sending; nothing happens if the stream is over.
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        if let Ok(send) = self.send_half(id) {
+            send.priority = priority;
+            self.refresh(id);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Frames to the peer, and their fate.
+
+use posthaste_policy::sample::CreditMoment;
+use posthaste_wire::frame::Frame;
+use posthaste_wire::{Direction, StreamId};
+
+use super::Streams;
+use super::map::Found;
+use super::recv::RecvHalf;
+use super::send::SendHalf;
+use super::stream::Stream;
+use crate::flow::CreditContext;
+use crate::frame_writer::FrameWriter;
+use crate::sent_frame::SentFrame;
+
+const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
+
+impl Streams {
+    /// True if frames other than STREAM are due.
+    pub(crate) fn has_control(&self) -> bool {
+        !self.control.is_empty()
+            || self.receive_window.is_update_pending()
+            || self.send_window.pending_report().is_some()
+            || self.local.iter().any(|local| local.window.pending_report().is_some())
+            || self.remote.iter().any(|remote| remote.is_update_pending)
+    }
+
+    /// True if STREAM frames can be sent now as far as flow control is concerned.
+    pub(crate) fn has_data(&self) -> bool {
+        self.schedule.next(self.send_window.available() > 0).is_some()
+    }
+
+    /// Writes what [`Self::has_control`] told of, as far as it fits.
+    pub(crate) fn write_control(&mut self, writer: &mut FrameWriter<'_>) {
+        if !self.write_connection_control(writer) {
+            return;
+        }
+        while let Some(id) = self.control.first().copied() {
+            let is_written = match self.map.find(id) {
+                Found::Live(stream) => write_stream_control(stream, id, writer),
+                Found::Future | Found::Gone => {
+                    self.control.remove(&id);
+                    continue;
+                }
+            };
+            // Takes the stream out of the queue if all was written.
+            self.refresh(id);
+            if !is_written {
+                return;
+            }
+        }
+    }
+
+    /// Writes the control frames of the connection as a whole. False if one does not fit.
+    fn write_connection_control(&mut self, writer: &mut FrameWriter<'_>) -> bool {
+        if self.receive_window.is_update_pending() {
+            let frame = Frame::MaxData(self.receive_window.advertised());
+            if !writer.push(&frame, Some(SentFrame::MaxData)) {
+                return false;
+            }
+            self.receive_window.update_sent();
+        }
+        if let Some(limit) = self.send_window.pending_report() {
+            if !writer.push(&Frame::DataBlocked(limit), Some(SentFrame::DataBlocked)) {
+                return false;
+            }
+            self.send_window.report_sent();
+        }
+        DIRECTIONS.into_iter().all(|direction| self.write_stream_counts(direction, writer))
+    }
+
+    fn write_stream_counts(&mut self, direction: Direction, writer: &mut FrameWriter<'_>) -> bool {
+        let remote = self.remote_mut(direction);
+        if remote.is_update_pending {
+            let frame = Frame::MaxStreams { direction, maximum: remote.advertised };
+            if !writer.push(&frame, Some(SentFrame::MaxStreams(direction))) {
+                return false;
+            }
+            remote.is_update_pending = false;
+        }
+        let local = self.local_mut(direction);
+        if let Some(limit) = local.window.pending_report() {
+            let frame = Frame::StreamsBlocked { direction, limit };
+            if !writer.push(&frame, Some(SentFrame::StreamsBlocked(direction))) {
+                return false;
+            }
+            local.window.report_sent();
+        }
+        true
+    }
+
+    /// Fills the rest of the packet with STREAM frames. Must come last: the last of them may have no length.
+    pub(crate) fn write_data(&mut self, writer: &mut FrameWriter<'_>) {
+        loop {
+            let credit = self.send_window.available();
+            let Some(id) = self.schedule.next(credit > 0) else { break };
+            let Found::Live(Stream { send: Some(send), .. }) = self.map.find(id) else { break };
+            let Some(written) = send.write_frame(id, credit, writer) else { break };
+            self.schedule.sent(id, &mut send.place);
+            self.send_window.take(written.fresh);
+            self.sent += written.fresh;
+            self.resent += written.repeated;
+            self.refresh(id);
+        }
+        self.note_blocked();
+    }
+
+    /// An ACK is about to leave: asks the credit policies of the windows that have received data since the
+    /// last one, so that updates can travel with it.
+    pub(crate) fn on_ack_leaving(&mut self, context: &CreditContext) {
+        if self.received_since_ack.is_empty() {
+            return;
+        }
+        self.receive_window.ask(CreditMoment::AckLeaving, context);
+        let mut ids = std::mem::take(&mut self.received_since_ack);
+        for id in ids.drain(..) {
+            if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(id) {
+                recv.is_listed_for_ack = false;
+                if recv.ask(CreditMoment::AckLeaving, context) {
+                    self.refresh(id);
+                }
+            }
+        }
+        self.received_since_ack = ids;
+    }
+
+    /// A frame has arrived.
+    pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { id, start, end, fin } => {
+                let freed = self.update_send(id, |send| send.acked(start, end, fin));
+                self.release(freed.unwrap_or(0));
+            }
+            SentFrame::ResetStream(id) => {
+                self.update_send(id, SendHalf::reset_acked);
+            }
+            // Limits and requests need no more once they have arrived.
+            _ => {}
+        }
+    }
+
+    /// A frame was lost: what it carried is sent again if that still matters (RFC 9000 section 13.3).
+    pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { id, start, end, fin } => {
+                self.update_send(id, |send| send.lost(start, end, fin));
+            }
+            SentFrame::ResetStream(id) => {
+                self.update_send(id, SendHalf::reset_lost);
+            }
+            SentFrame::StreamDataBlocked(id) => {
+                self.update_send(id, |send| send.window.report_lost());
+            }
+            SentFrame::StopSending(id) => self.update_recv(id, RecvHalf::stop_lost),
+            SentFrame::MaxStreamData(id) => self.update_recv(id, RecvHalf::update_lost),
+            SentFrame::MaxData => self.receive_window.update_lost(),
+            SentFrame::MaxStreams(direction) => self.remote_mut(direction).is_update_pending = true,
+            SentFrame::DataBlocked => self.send_window.report_lost(),
+            SentFrame::StreamsBlocked(direction) => self.local_mut(direction).window.report_lost(),
+            SentFrame::Ack { .. }
+            | SentFrame::Crypto { .. }
+            | SentFrame::NewConnectionId(_)
+            | SentFrame::RetireConnectionId(_)
+            | SentFrame::HandshakeDone => {}
+        }
+    }
+
+    fn update_send<T>(&mut self, id: StreamId, update: impl FnOnce(&mut SendHalf) -> T) -> Option<T> {
+        let Found::Live(Stream { send: Some(send), .. }) = self.map.find(id) else { return None };
+        let result = update(send);
+        self.refresh(id);
+        Some(result)
+    }
+
+    fn update_recv(&mut self, id: StreamId, update: impl FnOnce(&mut RecvHalf)) {
+        if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(id) {
+            update(recv);
+            self.refresh(id);
+        }
+    }
+}
+
+/// Writes the control frames of one stream. False if one does not fit.
+fn write_stream_control(stream: &mut Stream, id: StreamId, writer: &mut FrameWriter<'_>) -> bool {
+    stream.recv.as_mut().is_none_or(|recv| recv.write_control(id, writer))
+        && stream.send.as_mut().is_none_or(|send| send.write_control(id, writer))
+}

@@ -1,0 +1,135 @@
+//! Whose data goes next: urgency first, then turns (RFC 9218 section 4 and 10).
+
+use std::collections::BTreeSet;
+
+use posthaste_wire::StreamId;
+
+/// Urgencies, 0 (most urgent) to 7.
+const URGENCIES: u8 = 8;
+
+/// Lanes of one urgency: two classes, each with streams in order and streams in turn.
+const LANES: usize = 4;
+
+/// A stream's place in the order of sending (RFC 9218 section 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Priority {
+    /// 0 (most urgent) to 7; larger values count as 7. Default 3.
+    pub urgency: u8,
+    /// True to share the connection packet by packet with the others of the same urgency; false to be sent
+    /// whole before streams of the same urgency with higher identifiers. Default true.
+    pub incremental: bool,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self { urgency: 3, incremental: true }
+    }
+}
+
+/// What sending needs beside room in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Nothing: lost data, or a bare FIN.
+    Free,
+    /// Credit of the connection: new data.
+    Credit,
+}
+
+/// Where a stream stands in the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    lane: usize,
+    turn: u64,
+}
+
+/// The streams that have something to send which their own flow control permits.
+///
+/// Choosing, adding and removing take O(log n); a single stream that keeps sending costs none of these.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    /// Streams by (turn, identifier); those sent in order have turn 0.
+    lanes: [BTreeSet<(u64, StreamId)>; URGENCIES as usize * LANES],
+    /// Bit n is set if lane n has a stream.
+    occupied: u32,
+    /// The turn of whoever joins or goes to the back next.
+    next_turn: u64,
+    /// Streams in order and streams in turn of one urgency alternate.
+    prefers_turns: bool,
+}
+
+/// Lanes of the class [`Class::Credit`].
+const CREDIT_LANES: u32 = 0xcccc_cccc;
+
+fn lane(class: Class, priority: Priority) -> usize {
+    let urgency = usize::from(priority.urgency.min(URGENCIES - 1));
+    urgency * LANES + usize::from(class == Class::Credit) * 2 + usize::from(priority.incremental)
+}
+
+impl Schedule {
+    /// Puts a stream where it belongs now, `None` for nowhere. `place` is the stream's note of where it stands.
+    pub(super) fn update(&mut self, id: StreamId, place: &mut Option<Place>, class: Option<(Class, Priority)>) {
+        let lane = class.map(|(class, priority)| lane(class, priority));
+        if place.map(|place| place.lane) == lane {
+            return;
+        }
+        self.remove(id, place);
+        if let Some(lane) = lane {
+            self.insert(id, place, lane);
+        }
+    }
+
+    fn insert(&mut self, id: StreamId, place: &mut Option<Place>, lane: usize) {
+        let is_in_turn = lane % 2 == 1;
+        let turn = if is_in_turn { self.next_turn } else { 0 };
+        self.next_turn += u64::from(is_in_turn);
+        if let Some(streams) = self.lanes.get_mut(lane) {
+            streams.insert((turn, id));
+            self.occupied |= 1 << lane;
+            *place = Some(Place { lane, turn });
+        }
+    }
+
+    fn remove(&mut self, id: StreamId, place: &mut Option<Place>) {
+        if let Some(Place { lane, turn }) = place.take()
+            && let Some(streams) = self.lanes.get_mut(lane)
+        {
+            streams.remove(&(turn, id));
+            if streams.is_empty() {
+                self.occupied &= !(1 << lane);
+            }
+        }
+    }
+
+    /// The stream that sends next; without `has_credit`, of those that need none.
+    pub(super) fn next(&self, has_credit: bool) -> Option<StreamId> {
+        let lanes = if has_credit { self.occupied } else { self.occupied & !CREDIT_LANES };
+        if lanes == 0 {
+            return None;
+        }
+        let mut lane = lanes.trailing_zeros() as usize;
+        // Of the two lanes of one class, the odd one (turns) goes first every second time.
+        if lane % 2 == 0 && self.prefers_turns && lanes & (1 << (lane + 1)) != 0 {
+            lane += 1;
+        }
+        self.lanes.get(lane).and_then(BTreeSet::first).map(|(_, id)| *id)
+    }
+
+    /// The stream has sent: if it is one of several that take turns, it goes to the back.
+    pub(super) fn sent(&mut self, id: StreamId, place: &mut Option<Place>) {
+        let Some(Place { lane, .. }) = *place else { return };
+        self.prefers_turns = lane % 2 == 0;
+        if lane % 2 == 1 && self.lanes.get(lane).is_some_and(|streams| streams.len() > 1) {
+            self.remove(id, place);
+            self.insert(id, place, lane);
+        }
+    }
+
+    /// True if a stream waits for the connection's credit, or would if there were none.
+    pub(super) fn needs_credit(&self) -> bool {
+        self.occupied & CREDIT_LANES != 0
+    }
+}
+
+#[cfg(test)]
+#[path = "schedule_tests.rs"]
+mod tests;

@@ -1,0 +1,253 @@
+//! The sending half of a stream (RFC 9000 section 3.1).
+
+use bytes::Bytes;
+use posthaste_wire::frame::{Frame, ResetStream, stream};
+use posthaste_wire::{StreamId, varint};
+
+use super::schedule::{Class, Place, Priority};
+use super::send_buffer::SendBuffer;
+use crate::flow::SendWindow;
+use crate::frame_writer::FrameWriter;
+use crate::sent_frame::SentFrame;
+
+/// Data are not cut to fill a rest of a packet that is smaller than this.
+const MIN_FRAGMENT: u64 = 32;
+
+/// How far an announcement (the end of the stream, a reset) has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Progress {
+    #[default]
+    None,
+    /// To be sent, for the first time or again.
+    Due,
+    Sent,
+    Acked,
+}
+
+impl Progress {
+    fn lost(&mut self) {
+        if *self == Self::Sent {
+            *self = Self::Due;
+        }
+    }
+}
+
+/// What was written into a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    /// Bytes that had never been sent.
+    pub(super) fresh: u64,
+    /// Bytes that had been lost.
+    pub(super) repeated: u64,
+}
+
+/// The sending half of a stream.
+#[derive(Debug)]
+pub(super) struct SendHalf {
+    buffer: SendBuffer,
+    pub(super) window: SendWindow,
+    fin: Progress,
+    reset: Progress,
+    reset_code: u64,
+    /// The peer's code, once it has asked to stop.
+    pub(super) stopped: Option<u64>,
+    /// The last write was cut short: an event is owed when there is room.
+    pub(super) is_writer_waiting: bool,
+    pub(super) priority: Priority,
+    pub(super) place: Option<Place>,
+}
+
+impl SendHalf {
+    /// A half that may send `limit` bytes.
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            buffer: SendBuffer::default(),
+            window: SendWindow::new(limit),
+            fin: Progress::None,
+            reset: Progress::None,
+            reset_code: 0,
+            stopped: None,
+            is_writer_waiting: false,
+            priority: Priority::default(),
+            place: None,
+        }
+    }
+
+    /// True if the application has ended the stream, or it was reset.
+    pub(super) fn is_ended(&self) -> bool {
+        self.fin != Progress::None || self.reset != Progress::None
+    }
+
+    /// True if a reset has been decided on.
+    pub(super) fn is_reset(&self) -> bool {
+        self.reset != Progress::None
+    }
+
+    /// Bytes written that have never been sent.
+    pub(super) fn unsent(&self) -> u64 {
+        self.buffer.unsent()
+    }
+
+    /// Bytes written in all.
+    pub(super) fn written(&self) -> u64 {
+        self.buffer.end()
+    }
+
+    /// Takes data to send.
+    pub(super) fn push(&mut self, data: Bytes) {
+        self.buffer.push(data);
+    }
+
+    /// The stream ends with what has been written.
+    pub(super) fn finish(&mut self) {
+        self.fin = Progress::Due;
+    }
+
+    /// Gives the stream up. Returns the bytes that need no longer be held.
+    pub(super) fn reset(&mut self, error_code: u64) -> u64 {
+        self.reset = Progress::Due;
+        self.reset_code = error_code.min(varint::MAX);
+        self.buffer.clear()
+    }
+
+    /// True once the peer has everything, or knows of the reset (the terminal states of figure 2).
+    pub(super) fn is_done(&self) -> bool {
+        self.reset == Progress::Acked || self.is_complete()
+    }
+
+    /// True once the peer has all data and the end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.reset == Progress::None && self.fin == Progress::Acked && self.buffer.held() == 0
+    }
+
+    /// What there is to send that the stream's own limit permits, and what that needs.
+    pub(super) fn class(&self) -> Option<Class> {
+        if self.is_reset() {
+            None
+        } else if self.buffer.has_lost() {
+            Some(Class::Free)
+        } else if self.buffer.unsent() > 0 {
+            (self.window.available() > 0).then_some(Class::Credit)
+        } else {
+            (self.fin == Progress::Due).then_some(Class::Free)
+        }
+    }
+
+    /// Marks the stream's limit as blocking if it is.
+    pub(super) fn note_blocked(&mut self) {
+        if !self.is_reset() && self.buffer.unsent() > 0 {
+            self.window.mark_blocked();
+        }
+    }
+
+    /// True if the stream's limit keeps data back.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.is_reset() && self.buffer.unsent() > 0 && self.window.available() == 0
+    }
+
+    /// Writes one STREAM frame, at most `credit` bytes of it new. `None` if nothing is to be sent or fits.
+    pub(super) fn write_frame(
+        &mut self,
+        id: StreamId,
+        credit: u64,
+        writer: &mut FrameWriter<'_>,
+    ) -> Option<Written> {
+        self.class()?;
+        let fresh_start = self.buffer.next();
+        let (start, end) = self.buffer.first_lost().unwrap_or_else(|| {
+            let permitted = self.buffer.unsent().min(credit).min(self.window.available());
+            (fresh_start, fresh_start + permitted)
+        });
+        let ends_stream = |end: u64| self.fin != Progress::None && end == self.buffer.end();
+        if start == end && !ends_stream(end) {
+            return None;
+        }
+        let room = writer.remaining().checked_sub(stream::header_len(id, start, None))? as u64;
+        let wanted = end - start;
+        if room < wanted.min(MIN_FRAGMENT) {
+            return None;
+        }
+        let (sent, length) = if wanted >= room {
+            (room, None)
+        } else if stream::header_len(id, start, Some(wanted as usize)) + wanted as usize <= writer.remaining() {
+            (wanted, Some(wanted as usize))
+        } else {
+            // A few bytes are left over, too few for the length: PADDING goes before the frame, which then
+            // reaches the packet's end and needs none.
+            let padded = writer.buffer().len() + (room - wanted) as usize;
+            writer.buffer().resize(padded, 0);
+            (wanted, None)
+        };
+        let end = start + sent;
+        let fin = ends_stream(end);
+        stream::write_header(writer.buffer(), id, start, length, fin);
+        self.buffer.copy_to(writer.buffer(), start, end);
+        writer.record(SentFrame::Stream { id, start, end, fin });
+        self.buffer.sent(start, end);
+        if fin && self.fin == Progress::Due {
+            self.fin = Progress::Sent;
+        }
+        let fresh = self.buffer.next() - fresh_start;
+        self.window.take(fresh);
+        Some(Written { fresh, repeated: sent - fresh })
+    }
+
+    /// A STREAM frame has arrived. Returns the bytes that need no longer be held.
+    pub(super) fn acked(&mut self, start: u64, end: u64, fin: bool) -> u64 {
+        if self.is_reset() {
+            return 0;
+        }
+        if fin {
+            self.fin = Progress::Acked;
+        }
+        self.buffer.acked(start, end)
+    }
+
+    /// A STREAM frame was lost.
+    pub(super) fn lost(&mut self, start: u64, end: u64, fin: bool) {
+        if self.is_reset() {
+            return;
+        }
+        self.buffer.lost(start, end);
+        if fin {
+            self.fin.lost();
+        }
+    }
+
+    /// `RESET_STREAM` has arrived.
+    pub(super) fn reset_acked(&mut self) {
+        if self.is_reset() {
+            self.reset = Progress::Acked;
+        }
+    }
+
+    /// `RESET_STREAM` was lost.
+    pub(super) fn reset_lost(&mut self) {
+        self.reset.lost();
+    }
+
+    /// True if a control frame is due.
+    pub(super) fn has_control(&self) -> bool {
+        self.reset == Progress::Due || (!self.is_reset() && self.window.pending_report().is_some())
+    }
+
+    /// Writes the control frames that are due. False if one does not fit.
+    pub(super) fn write_control(&mut self, id: StreamId, writer: &mut FrameWriter<'_>) -> bool {
+        if self.reset == Progress::Due {
+            let final_size = self.buffer.next();
+            let frame = Frame::ResetStream(ResetStream { id, error_code: self.reset_code, final_size });
+            if !writer.push(&frame, Some(SentFrame::ResetStream(id))) {
+                return false;
+            }
+            self.reset = Progress::Sent;
+        }
+        if let Some(limit) = self.window.pending_report().filter(|_| !self.is_reset()) {
+            let frame = Frame::StreamDataBlocked { id, limit };
+            if !writer.push(&frame, Some(SentFrame::StreamDataBlocked(id))) {
+                return false;
+            }
+            self.window.report_sent();
+        }
+        true
+    }
+}

@@ -1,0 +1,183 @@
+//! The bytes of one stream on their way out: unsent, in flight, lost, acknowledged.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+
+use super::ranges::RangeSet;
+
+/// Writes below this size are gathered into one chunk, so that many small writes cost no chunk each.
+const COALESCE_BELOW: usize = 1024;
+
+/// Size at which a gathered chunk is closed.
+const COALESCED_CHUNK: usize = 4096;
+
+/// What has been written to a stream and is not acknowledged, plus what of it must be sent (again).
+#[derive(Debug, Default)]
+pub(super) struct SendBuffer {
+    /// Chunks and their offsets, without gaps up to where `tail` begins.
+    chunks: VecDeque<(u64, Bytes)>,
+    /// Small writes, gathered: the bytes before `end`.
+    tail: BytesMut,
+    /// Everything below is acknowledged.
+    base: u64,
+    /// Everything from here on has never been sent.
+    next: u64,
+    /// Bytes written in all.
+    end: u64,
+    /// Acknowledged ranges above `base`.
+    acked: RangeSet,
+    /// Ranges that were lost and have not been sent again.
+    lost: RangeSet,
+}
+
+impl SendBuffer {
+    /// Offset of the first byte that has never been sent.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes written in all.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes that have never been sent.
+    pub(super) fn unsent(&self) -> u64 {
+        self.end - self.next
+    }
+
+    /// Bytes held: from the first unacknowledged one on.
+    pub(super) fn held(&self) -> u64 {
+        self.end - self.base
+    }
+
+    /// The lowest range to send again.
+    pub(super) fn first_lost(&self) -> Option<(u64, u64)> {
+        self.lost.first()
+    }
+
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Appends data: kept as it is, or gathered with its neighbours if small.
+    pub(super) fn push(&mut self, data: Bytes) {
+        if data.is_empty() {
+            return;
+        }
+        let length = data.len();
+        if length < COALESCE_BELOW {
+            self.tail.extend_from_slice(&data);
+        } else {
+            self.close_tail();
+            self.chunks.push_back((self.end, data));
+        }
+        self.end += length as u64;
+        if self.tail.len() >= COALESCED_CHUNK {
+            self.close_tail();
+        }
+    }
+
+    /// Makes a chunk of the gathered small writes, which end at `end`.
+    fn close_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let start = self.end - self.tail.len() as u64;
+            self.chunks.push_back((start, self.tail.split().freeze()));
+        }
+    }
+
+    /// Appends the bytes `start..end` to `buffer`. Bytes that are no longer held are left out, which the
+    /// caller never asks for.
+    pub(super) fn copy_to(&self, buffer: &mut Vec<u8>, start: u64, end: u64) {
+        let first = self.chunks.partition_point(|(offset, _)| *offset <= start).saturating_sub(1);
+        let mut position = start;
+        for (offset, data) in self.chunks.range(first.min(self.chunks.len())..) {
+            if *offset >= end {
+                return;
+            }
+            append(buffer, *offset, data, &mut position, end);
+        }
+        append(buffer, self.end - self.tail.len() as u64, &self.tail, &mut position, end);
+    }
+
+    /// `start..end` has been written into a packet.
+    pub(super) fn sent(&mut self, start: u64, end: u64) {
+        if start < self.next {
+            self.lost.remove(start, end);
+        }
+        self.next = self.next.max(end.min(self.end));
+    }
+
+    /// `start..end` has arrived. Returns the bytes that need no longer be held.
+    pub(super) fn acked(&mut self, start: u64, end: u64) -> u64 {
+        // Only what was sent is ever recorded; the bound keeps a mistake elsewhere from moving `base` too far.
+        let (start, end) = (start.max(self.base), end.min(self.next));
+        if start >= end {
+            return 0;
+        }
+        let before = self.base;
+        if !self.lost.is_empty() {
+            self.lost.remove(start, end);
+        }
+        if start == self.base && self.acked.is_empty() {
+            self.base = end;
+        } else {
+            self.acked.insert(start, end);
+            if let Some((low, high)) = self.acked.first()
+                && low <= self.base
+            {
+                self.acked.remove(low, high);
+                self.base = high;
+            }
+        }
+        self.release();
+        self.base - before
+    }
+
+    /// Drops the chunks that are wholly acknowledged.
+    fn release(&mut self) {
+        while let Some((offset, data)) = self.chunks.front()
+            && offset + data.len() as u64 <= self.base
+        {
+            self.chunks.pop_front();
+        }
+        if self.base == self.end {
+            self.tail = BytesMut::new();
+        }
+    }
+
+    /// `start..end` was lost: what of it is not acknowledged is sent again.
+    pub(super) fn lost(&mut self, start: u64, end: u64) {
+        let (start, end) = (start.max(self.base), end.min(self.next));
+        if start >= end {
+            return;
+        }
+        self.lost.insert(start, end);
+        for (low, high) in self.acked.overlapping(start, end) {
+            self.lost.remove(low, high);
+        }
+    }
+
+    /// Forgets everything, as after a reset. Returns the bytes that were held.
+    pub(super) fn clear(&mut self) -> u64 {
+        let held = self.held();
+        let next = self.next;
+        *self = Self { base: next, next, end: next, ..Self::default() };
+        held
+    }
+}
+
+/// Appends what `data`, which begins at `offset`, has of `*position..end`, and moves `position` behind it.
+fn append(buffer: &mut Vec<u8>, offset: u64, data: &[u8], position: &mut u64, end: u64) {
+    let from = position.saturating_sub(offset) as usize;
+    let to = data.len().min(end.saturating_sub(offset) as usize);
+    if let Some(part) = data.get(from..to) {
+        buffer.extend_from_slice(part);
+        *position += part.len() as u64;
+    }
+}
+
+#[cfg(test)]
+#[path = "send_buffer_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! One stream: its two halves, and what makes it.
+
+use std::fmt;
+
+use posthaste_wire::{Direction, Side, StreamId};
+
+use super::CreditFactory;
+use super::recv::RecvHalf;
+use super::send::SendHalf;
+use crate::flow::ReceiveWindow;
+
+/// An open stream. A half that this end does not have, or that is over, is `None`; the stream is over with both.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) send: Option<SendHalf>,
+    pub(super) recv: Option<RecvHalf>,
+    /// True while the stream stands in the queue of streams with control frames due.
+    pub(super) is_control_queued: bool,
+    /// True while the stream is counted as blocked by its limit.
+    pub(super) is_counted_blocked: bool,
+    /// True while the stream waits for room in the connection's send buffer.
+    pub(super) is_waiting_for_buffer: bool,
+}
+
+impl Stream {
+    pub(super) fn has_control(&self) -> bool {
+        self.send.as_ref().is_some_and(SendHalf::has_control)
+            || self.recv.as_ref().is_some_and(RecvHalf::has_control)
+    }
+}
+
+/// The peer's initial limits of streams (RFC 9000 section 18.2), by who opens the stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PeerLimits {
+    /// Bidirectional streams that this end opens.
+    pub(super) local_bidirectional: u64,
+    /// Bidirectional streams that the peer opens.
+    pub(super) remote_bidirectional: u64,
+    /// Unidirectional streams that this end opens.
+    pub(super) local_unidirectional: u64,
+}
+
+/// Makes streams.
+pub(super) struct Maker {
+    pub(super) side: Side,
+    pub(super) stream_credit: CreditFactory,
+    /// The window that every stream starts with, as the transport parameters say.
+    pub(super) initial_window: u64,
+    pub(super) peer_limits: PeerLimits,
+    /// How many streams this end may open, by direction.
+    pub(super) permitted: [u64; 2],
+}
+
+impl Maker {
+    /// True if this end sends on the stream.
+    pub(super) fn sends_on(&self, id: StreamId) -> bool {
+        id.direction() == Direction::Bidirectional || id.initiator() == self.side
+    }
+
+    /// True if the peer sends on the stream.
+    pub(super) fn receives_on(&self, id: StreamId) -> bool {
+        id.direction() == Direction::Bidirectional || id.initiator() != self.side
+    }
+
+    /// True if the peer permits that frames name the stream. Streams opened before the peer's limits were known
+    /// may have to wait for that.
+    pub(super) fn is_permitted(&self, id: StreamId) -> bool {
+        let [bidirectional, unidirectional] = self.permitted;
+        id.initiator() != self.side
+            || id.index()
+                < match id.direction() {
+                    Direction::Bidirectional => bidirectional,
+                    Direction::Unidirectional => unidirectional,
+                }
+    }
+
+    /// The peer's initial limit for a stream.
+    pub(super) fn send_limit(&self, id: StreamId) -> u64 {
+        if !self.is_permitted(id) {
+            return 0;
+        }
+        match (id.initiator() == self.side, id.direction()) {
+            (true, Direction::Bidirectional) => self.peer_limits.local_bidirectional,
+            (false, Direction::Bidirectional) => self.peer_limits.remote_bidirectional,
+            (true, Direction::Unidirectional) => self.peer_limits.local_unidirectional,
+            (false, Direction::Unidirectional) => 0,
+        }
+    }
+
+    pub(super) fn make(&self, id: StreamId) -> Stream {
+        let send = self.sends_on(id).then(|| SendHalf::new(self.send_limit(id)));
+        let recv = self
+            .receives_on(id)
+            .then(|| RecvHalf::new(ReceiveWindow::new((self.stream_credit)(), self.initial_window)));
+        Stream { send, recv, is_control_queued: false, is_counted_blocked: false, is_waiting_for_buffer: false }
+    }
+}
+
+impl fmt::Debug for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Maker")
+            .field("side", &self.side)
+            .field("initial_window", &self.initial_window)
+            .field("peer_limits", &self.peer_limits)
+            .field("permitted", &self.permitted)
+            .finish_non_exhaustive()
+    }
+}
