@@ -69,24 +69,22 @@ impl Connection {
     /// [`ReadError::Reset`] if the peer gave the stream up; [`ReadError::Local`] for misuse.
     pub fn read(&mut self, now: Time, id: StreamId, max: usize) -> Result<Read, ReadError> {
         let context = self.credit_context(now);
-        self.streams.read(id, max, &context)
+        self.streams.read(&context, id, max)
     }
 
-    /// Tells the peer that no more of the stream is wanted.
+    /// Tells the peer that no more of the stream is wanted, and drops what has come of it.
     ///
     /// # Errors
     /// Misuse only.
-    pub fn stop_sending(&mut self, id: StreamId, error_code: u64) -> Result<(), LocalError> {
+    pub fn stop_sending(&mut self, now: Time, id: StreamId, error_code: u64) -> Result<(), LocalError> {
         self.check_open()?;
-        self.streams.stop_sending(id, error_code)
+        let context = self.credit_context(now);
+        self.streams.stop_sending(&context, id, error_code)
     }
 
-    /// Ranks a sending stream against the connection's others.
-    ///
-    /// # Errors
-    /// Misuse only.
-    pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
-        self.streams.set_priority(id, priority)
+    /// Ranks a sending stream against the connection's others; nothing happens if the stream is over.
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        self.streams.set_priority(id, priority);
     }
 
     /// Closes the connection with an application error code. Streams are abandoned; `reason` is for people,
@@ -186,7 +184,7 @@ impl Connection {
 
     /// Streams that are not over yet.
     pub fn open_streams(&self) -> usize {
-        self.streams.open_streams()
+        self.streams.stats().open
     }
 
     fn check_open(&self) -> Result<(), LocalError> {

@@ -10,7 +10,7 @@ use crate::events::CloseReason;
 use crate::receive::PacketContext;
 use crate::sent_frame::SentFrame;
 use crate::space::SpaceId;
-use crate::streams::CreditContext;
+use crate::flow::CreditContext;
 
 impl Connection {
     /// Hands a frame to its owner.
@@ -32,8 +32,8 @@ impl Connection {
                 self.handshake.on_crypto(context.space, crypto)?;
             }
             Frame::Stream(stream) => self.streams.on_stream(stream, &credit)?,
-            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset, &credit)?,
-            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop)?,
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(reset, &credit)?,
+            Frame::StopSending(stop) => self.streams.on_stop_sending(stop)?,
             Frame::MaxData(maximum) => self.streams.on_max_data(maximum),
             Frame::MaxStreamData { id, maximum } => self.streams.on_max_stream_data(id, maximum)?,
             Frame::MaxStreams { direction, maximum } => self.streams.on_max_streams(direction, maximum)?,

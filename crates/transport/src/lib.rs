@@ -17,6 +17,7 @@ mod dispatch;
 mod ecn;
 mod error;
 mod events;
+mod flow;
 mod frame_writer;
 mod handshake;
 mod keyed_map;

@@ -167,10 +167,11 @@ fn a_slow_reader_holds_the_sender_at_its_window() {
     let id = pair.client.connection(client).open(Direction::Unidirectional).expect("a stream");
     let mut writers = Writers::default();
     writers.add(id, 50_000_000);
-    for _ in 0..2_000 {
+    let until = pair.now + Duration::from_secs(10);
+    pair.run_until(|pair| {
         writers.pump(pair.client.connection(client));
-        pair.step();
-    }
+        pair.now >= until || pair.next_time().is_none_or(|at| at > until)
+    });
     let received = pair.server.connection(server).stats().received.bytes;
     let granted = TransportConfig::default().profile.stream_credit().initial_window();
     assert!(received >= granted && received < granted + ByteCount::new(granted.get() / 4), "{received:?} {granted:?}");

@@ -28,8 +28,10 @@ use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
 use crate::limits::MAX_CONCURRENT_STREAMS;
 
+pub(crate) use self::assembler::Assembler;
 pub use self::recv::Read;
 pub use self::schedule::Priority;
+pub(crate) use self::send_buffer::SendBuffer;
 
 /// Makes the credit policy of a new stream.
 pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;

@@ -1,5 +1,5 @@
 //! A client and a server endpoint in memory, joined by two simulated links, in virtual time.
-#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 pub mod tls;
 pub mod transfer;
