@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng as _, SeedableRng};
 
-/// A deterministic, cryptographically strong generator (ChaCha12), the same on every machine.
+/// A deterministic, cryptographically strong generator (`ChaCha12`), the same on every machine.
 ///
 /// The endpoint seeds it from the operating system, the lab from the experiment's seed. Connection IDs and
 /// `PATH_CHALLENGE` data must be unpredictable to a peer (RFC 9000 5.1, 8.2.1), hence the cipher.
