@@ -31,6 +31,36 @@ pub struct PathStats {
     pub reordered: u64,
 }
 
+impl PathStats {
+    /// What was counted after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            offered: self.offered - earlier.offered,
+            delivered: self.delivered - earlier.delivered,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            lost: self.lost - earlier.lost,
+            overflowed: self.overflowed - earlier.overflowed,
+            duplicated: self.duplicated - earlier.duplicated,
+            corrupted: self.corrupted - earlier.corrupted,
+            reordered: self.reordered - earlier.reordered,
+        }
+    }
+}
+
+impl std::ops::AddAssign for PathStats {
+    fn add_assign(&mut self, other: Self) {
+        self.offered += other.offered;
+        self.delivered += other.delivered;
+        self.delivered_bytes += other.delivered_bytes;
+        self.lost += other.lost;
+        self.overflowed += other.overflowed;
+        self.duplicated += other.duplicated;
+        self.corrupted += other.corrupted;
+        self.reordered += other.reordered;
+    }
+}
+
 /// One emulated direction.
 #[derive(Debug)]
 pub struct Path {
