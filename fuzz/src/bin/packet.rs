@@ -56,7 +56,7 @@ fn check_number(packet: &ProtectedPacket) {
     let truncated = number::read(&packet.bytes[packet.number_at..packet.number_at + len]);
     let seed =
         packet.sample().and_then(|sample| sample.first_chunk()).map_or(0, |bytes| u64::from_be_bytes(*bytes));
-    let largest = (seed % 3 > 0).then_some(seed);
+    let largest = (!seed.is_multiple_of(3)).then_some(seed);
     let full = number::decode(largest, truncated, len as u8);
     assert!(full <= posthaste_wire::varint::MAX);
     assert_eq!(TruncatedNumber::new(full, len as u8).value, truncated);
