@@ -40,7 +40,7 @@ fn waste_of(length: usize) -> usize {
 
 /// Received data of one stream that the application has not read.
 #[derive(Debug, Default)]
-pub(super) struct Assembler {
+pub(crate) struct Assembler {
     /// Offset of the next byte that the application reads.
     read: u64,
     /// Everything below has arrived.
@@ -57,22 +57,22 @@ pub(super) struct Assembler {
 
 impl Assembler {
     /// Offset of the next byte that the application reads.
-    pub(super) fn read_offset(&self) -> u64 {
+    pub(crate) fn read_offset(&self) -> u64 {
         self.read
     }
 
     /// Everything below this offset has arrived.
-    pub(super) fn contiguous(&self) -> u64 {
+    pub(crate) fn contiguous(&self) -> u64 {
         self.contiguous
     }
 
     /// True if there is something to read.
-    pub(super) fn is_readable(&self) -> bool {
+    pub(crate) fn is_readable(&self) -> bool {
         self.contiguous > self.read
     }
 
     /// Takes in `data` at `offset`. The caller has checked it against the credit granted.
-    pub(super) fn insert(&mut self, offset: u64, mut data: Bytes) {
+    pub(crate) fn insert(&mut self, offset: u64, mut data: Bytes) {
         let end = offset.saturating_add(data.len() as u64);
         if end <= self.contiguous {
             return;
@@ -93,7 +93,7 @@ impl Assembler {
     }
 
     /// Takes at most `max` bytes from the front; `None` if nothing is there.
-    pub(super) fn read(&mut self, max: usize) -> Option<Bytes> {
+    pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         if max == 0 {
             return None;
         }
@@ -221,10 +221,13 @@ impl Assembler {
 
     /// An upper estimate of the memory held.
     #[cfg(test)]
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let ready: usize = self.ready.iter().map(|(data, waste)| data.len() + waste).sum();
-        let blocks: usize =
-            self.blocks.values().map(|block| block.data.capacity() + size_of::<Block>() + CHUNK_OVERHEAD).sum();
+        let blocks: usize = self
+            .blocks
+            .values()
+            .map(|block| block.data.capacity() + size_of::<Block>() + CHUNK_OVERHEAD)
+            .sum();
         ready + self.tail.capacity() + blocks
     }
 }

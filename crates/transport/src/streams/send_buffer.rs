@@ -14,7 +14,7 @@ const COALESCED_CHUNK: usize = 4096;
 
 /// What has been written to a stream and is not acknowledged, plus what of it must be sent (again).
 #[derive(Debug, Default)]
-pub(super) struct SendBuffer {
+pub(crate) struct SendBuffer {
     /// Chunks and their offsets, without gaps up to where `tail` begins.
     chunks: VecDeque<(u64, Bytes)>,
     /// Small writes, gathered: the bytes before `end`.
@@ -33,36 +33,36 @@ pub(super) struct SendBuffer {
 
 impl SendBuffer {
     /// Offset of the first byte that has never been sent.
-    pub(super) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
     /// Bytes written in all.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
     /// Bytes that have never been sent.
-    pub(super) fn unsent(&self) -> u64 {
+    pub(crate) fn unsent(&self) -> u64 {
         self.end - self.next
     }
 
     /// Bytes held: from the first unacknowledged one on.
-    pub(super) fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.end - self.base
     }
 
     /// The lowest range to send again.
-    pub(super) fn first_lost(&self) -> Option<(u64, u64)> {
+    pub(crate) fn first_lost(&self) -> Option<(u64, u64)> {
         self.lost.first()
     }
 
-    pub(super) fn has_lost(&self) -> bool {
+    pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
     /// Appends data: kept as it is, or gathered with its neighbours if small.
-    pub(super) fn push(&mut self, data: Bytes) {
+    pub(crate) fn push(&mut self, data: Bytes) {
         if data.is_empty() {
             return;
         }
@@ -89,7 +89,7 @@ impl SendBuffer {
 
     /// Appends the bytes `start..end` to `buffer`. Bytes that are no longer held are left out, which the
     /// caller never asks for.
-    pub(super) fn copy_to(&self, buffer: &mut Vec<u8>, start: u64, end: u64) {
+    pub(crate) fn copy_to(&self, buffer: &mut Vec<u8>, start: u64, end: u64) {
         let first = self.chunks.partition_point(|(offset, _)| *offset <= start).saturating_sub(1);
         let mut position = start;
         for (offset, data) in self.chunks.range(first.min(self.chunks.len())..) {
@@ -102,7 +102,7 @@ impl SendBuffer {
     }
 
     /// `start..end` has been written into a packet.
-    pub(super) fn sent(&mut self, start: u64, end: u64) {
+    pub(crate) fn sent(&mut self, start: u64, end: u64) {
         if start < self.next {
             self.lost.remove(start, end);
         }
@@ -110,7 +110,7 @@ impl SendBuffer {
     }
 
     /// `start..end` has arrived. Returns the bytes that need no longer be held.
-    pub(super) fn acked(&mut self, start: u64, end: u64) -> u64 {
+    pub(crate) fn acked(&mut self, start: u64, end: u64) -> u64 {
         // Only what was sent is ever recorded; the bound keeps a mistake elsewhere from moving `base` too far.
         let (start, end) = (start.max(self.base), end.min(self.next));
         if start >= end {
@@ -148,7 +148,7 @@ impl SendBuffer {
     }
 
     /// `start..end` was lost: what of it is not acknowledged is sent again.
-    pub(super) fn lost(&mut self, start: u64, end: u64) {
+    pub(crate) fn lost(&mut self, start: u64, end: u64) {
         let (start, end) = (start.max(self.base), end.min(self.next));
         if start >= end {
             return;
@@ -160,7 +160,7 @@ impl SendBuffer {
     }
 
     /// Forgets everything, as after a reset. Returns the bytes that were held.
-    pub(super) fn clear(&mut self) -> u64 {
+    pub(crate) fn clear(&mut self) -> u64 {
         let held = self.held();
         let next = self.next;
         *self = Self { base: next, next, end: next, ..Self::default() };
