@@ -10,7 +10,7 @@ use crate::events::CloseReason;
 use crate::receive::PacketContext;
 use crate::sent_frame::SentFrame;
 use crate::space::SpaceId;
-use crate::flow::CreditContext;
+use crate::streams::CreditContext;
 
 impl Connection {
     /// Hands a frame to its owner.

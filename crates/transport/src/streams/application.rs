@@ -126,9 +126,9 @@ impl Streams {
     /// Reads at most `max` bytes (at least one) of what has arrived in order.
     pub(crate) fn read(
         &mut self,
-        context: &CreditContext,
         id: StreamId,
         max: usize,
+        context: &CreditContext,
     ) -> Result<Read, ReadError> {
         self.recv_half(id)?;
         let Found::Live(stream) = self.map.find(id) else { return Err(LocalError::UnknownStream(id).into()) };
@@ -142,7 +142,7 @@ impl Streams {
         match read {
             Read::Data(_) => {
                 let has_update = recv.ask(CreditMoment::Consumed, context);
-                self.receive_window.ask(CreditMoment::Consumed, context);
+                self.ask_connection(CreditMoment::Consumed, context);
                 if has_update {
                     self.refresh(id);
                 }
@@ -157,28 +157,25 @@ impl Streams {
     }
 
     /// Tells the peer that no more of a stream is wanted, and drops what has come of it.
-    pub(crate) fn stop_sending(
-        &mut self,
-        context: &CreditContext,
-        id: StreamId,
-        error_code: u64,
-    ) -> Result<(), LocalError> {
+    pub(crate) fn stop_sending(&mut self, id: StreamId, error_code: u64) -> Result<(), LocalError> {
         self.recv_half(id)?;
         if let Found::Live(stream) = self.map.find(id)
             && let Some(recv) = &mut stream.recv
         {
             recv.stop(error_code.min(varint::MAX), &mut self.receive_window);
-            self.receive_window.ask(CreditMoment::Consumed, context);
+        }
+        // What is dropped now has been received, so there has been a context.
+        if let Some(context) = self.last_context {
+            self.ask_connection(CreditMoment::Consumed, &context);
         }
         self.refresh(id);
         Ok(())
     }
 
-    /// Changes a stream's place in the order of sending; nothing happens if the stream is over.
-    pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) {
-        if let Ok(send) = self.send_half(id) {
-            send.priority = priority;
-            self.refresh(id);
-        }
+    /// Changes a stream's place in the order of sending.
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
+        self.send_half(id)?.priority = priority;
+        self.refresh(id);
+        Ok(())
     }
 }

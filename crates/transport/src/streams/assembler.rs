@@ -223,8 +223,11 @@ impl Assembler {
     #[cfg(test)]
     pub(crate) fn memory(&self) -> usize {
         let ready: usize = self.ready.iter().map(|(data, waste)| data.len() + waste).sum();
-        let blocks: usize =
-            self.blocks.values().map(|block| block.data.capacity() + size_of::<Block>() + CHUNK_OVERHEAD).sum();
+        let blocks: usize = self
+            .blocks
+            .values()
+            .map(|block| block.data.capacity() + size_of::<Block>() + CHUNK_OVERHEAD)
+            .sum();
         ready + self.tail.capacity() + blocks
     }
 }

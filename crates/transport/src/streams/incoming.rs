@@ -45,7 +45,10 @@ impl Streams {
         let direction = id.direction();
         let remote = self.remote_mut(direction);
         if id.index() >= remote.advertised {
-            return Err(PeerError::new(TransportErrorCode::STREAM_LIMIT_ERROR, "more streams than permitted"));
+            return Err(PeerError::new(
+                TransportErrorCode::STREAM_LIMIT_ERROR,
+                "more streams than permitted",
+            ));
         }
         let table = self.map.table_of(id);
         if id.index() >= table.next() {
@@ -79,8 +82,9 @@ impl Streams {
             recv.is_reader_waiting = false;
             self.events.push_back(StreamEvent::Readable(id));
         }
+        self.last_context = Some(*context);
         if self.receive_window.consumed() > consumed {
-            self.receive_window.ask(CreditMoment::Consumed, context);
+            self.ask_connection(CreditMoment::Consumed, context);
         }
         if fin {
             self.refresh(id);
@@ -91,14 +95,14 @@ impl Streams {
     /// `RESET_STREAM` (RFC 9000 section 19.4).
     pub(crate) fn on_reset_stream(
         &mut self,
-        frame: ResetStream,
+        frame: &ResetStream,
         context: &CreditContext,
     ) -> Result<(), PeerError> {
         self.receive_reset(frame, context).map_err(|error| error.in_frame(RESET_STREAM))
     }
 
-    fn receive_reset(&mut self, frame: ResetStream, context: &CreditContext) -> Result<(), PeerError> {
-        let ResetStream { id, error_code, final_size } = frame;
+    fn receive_reset(&mut self, frame: &ResetStream, context: &CreditContext) -> Result<(), PeerError> {
+        let ResetStream { id, error_code, final_size } = *frame;
         self.admit(id, Half::Recv)?;
         let Found::Live(stream) = self.map.find(id) else { return Ok(()) };
         let Some(recv) = &mut stream.recv else { return Ok(()) };
@@ -108,14 +112,14 @@ impl Streams {
             recv.is_reader_waiting = false;
             self.events.push_back(StreamEvent::Readable(id));
         }
-        self.receive_window.ask(CreditMoment::Consumed, context);
+        self.ask_connection(CreditMoment::Consumed, context);
         self.refresh(id);
         Ok(())
     }
 
     /// `STOP_SENDING` (RFC 9000 section 19.5): the stream is reset with the peer's code, as section 3.5 asks.
-    pub(crate) fn on_stop_sending(&mut self, frame: StopSending) -> Result<(), PeerError> {
-        let StopSending { id, error_code } = frame;
+    pub(crate) fn on_stop_sending(&mut self, frame: &StopSending) -> Result<(), PeerError> {
+        let StopSending { id, error_code } = *frame;
         self.admit(id, Half::Send).map_err(|error| error.in_frame(STOP_SENDING))?;
         let Found::Live(stream) = self.map.find(id) else { return Ok(()) };
         let Some(send) = &mut stream.send else { return Ok(()) };
@@ -160,7 +164,7 @@ impl Streams {
 
     /// `DATA_BLOCKED` (RFC 9000 section 19.12).
     pub(crate) fn on_data_blocked(&mut self, _limit: u64, context: &CreditContext) {
-        self.receive_window.ask(CreditMoment::Blocked, context);
+        self.ask_connection(CreditMoment::Blocked, context);
     }
 
     /// `STREAM_DATA_BLOCKED` (RFC 9000 section 19.13).
@@ -192,7 +196,10 @@ impl Streams {
 /// A number of streams is at most 2^60 (RFC 9000 sections 19.11 and 19.14).
 fn check_stream_count(count: u64) -> Result<(), PeerError> {
     if count > MAX_STREAMS {
-        return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, "more streams than there can be"));
+        return Err(PeerError::new(
+            TransportErrorCode::FRAME_ENCODING_ERROR,
+            "more streams than there can be",
+        ));
     }
     Ok(())
 }

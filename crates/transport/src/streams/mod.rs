@@ -18,6 +18,7 @@ mod stream;
 use std::collections::{BTreeSet, VecDeque};
 
 use posthaste_policy::Credit;
+use posthaste_policy::sample::CreditMoment;
 use posthaste_units::ByteCount;
 use posthaste_wire::{Direction, Side, StreamId, TransportParameters, varint};
 
@@ -26,12 +27,14 @@ use self::schedule::Schedule;
 use self::stream::{Maker, PeerLimits};
 use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
+
 use crate::limits::MAX_CONCURRENT_STREAMS;
 
 pub(crate) use self::assembler::Assembler;
 pub use self::recv::Read;
 pub use self::schedule::Priority;
 pub(crate) use self::send_buffer::SendBuffer;
+pub(crate) use crate::flow::CreditContext;
 
 /// Makes the credit policy of a new stream.
 pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;
@@ -57,11 +60,11 @@ pub(crate) struct StreamsConfig {
 /// What this end grants in its transport parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocalLimits {
-    pub(crate) initial_max_data: u64,
+    pub(crate) max_data: u64,
     /// The same for every kind of stream.
-    pub(crate) initial_max_stream_data: u64,
-    pub(crate) initial_max_streams_bidi: u64,
-    pub(crate) initial_max_streams_uni: u64,
+    pub(crate) max_stream_data: u64,
+    pub(crate) max_streams_bidi: u64,
+    pub(crate) max_streams_uni: u64,
 }
 
 /// Something that a user of streams may want to act on.
@@ -207,6 +210,8 @@ pub(crate) struct Streams {
     /// Streams that wait for room in the send buffer, in the order in which they found it full.
     buffer_waiters: VecDeque<StreamId>,
     blocked_streams: usize,
+    /// What credit policies were told last, for the calls that cannot tell them anything newer.
+    last_context: Option<CreditContext>,
     sent: u64,
     resent: u64,
 }
@@ -233,10 +238,7 @@ impl Streams {
             send_window: SendWindow::default(),
             initial_max_data,
             local: Default::default(),
-            remote: [
-                RemoteStreams::new(config.max_streams_bidi),
-                RemoteStreams::new(config.max_streams_uni),
-            ],
+            remote: [RemoteStreams::new(config.max_streams_bidi), RemoteStreams::new(config.max_streams_uni)],
             is_limits_known: false,
             received_since_ack: Vec::new(),
             buffered: 0,
@@ -244,6 +246,7 @@ impl Streams {
             unsent_limit: config.unsent_limit.get(),
             buffer_waiters: VecDeque::new(),
             blocked_streams: 0,
+            last_context: None,
             sent: 0,
             resent: 0,
         }
@@ -253,10 +256,10 @@ impl Streams {
     pub(crate) fn local_limits(&self) -> LocalLimits {
         let [bidirectional, unidirectional] = &self.remote;
         LocalLimits {
-            initial_max_data: self.initial_max_data,
-            initial_max_stream_data: self.map.maker.initial_window,
-            initial_max_streams_bidi: bidirectional.concurrent,
-            initial_max_streams_uni: unidirectional.concurrent,
+            max_data: self.initial_max_data,
+            max_stream_data: self.map.maker.initial_window,
+            max_streams_bidi: bidirectional.concurrent,
+            max_streams_uni: unidirectional.concurrent,
         }
     }
 
@@ -306,9 +309,9 @@ impl Streams {
         }
     }
 
-    /// True while a stream is open at either half.
-    pub(crate) fn has_open_streams(&self) -> bool {
-        self.map.open_count() > 0
+    /// Streams that are open at either half.
+    pub(crate) fn open_streams(&self) -> usize {
+        self.map.open_count()
     }
 
     /// True if everything written has been acknowledged and nothing is to be sent.
@@ -438,6 +441,12 @@ impl Streams {
                 self.refresh(id);
             }
         }
+    }
+
+    /// Asks the policy of the connection's credit.
+    fn ask_connection(&mut self, moment: CreditMoment, context: &CreditContext) {
+        self.last_context = Some(*context);
+        self.receive_window.ask(moment, context);
     }
 
     /// Marks the connection's limit as blocking if it keeps data back.

@@ -111,7 +111,7 @@ impl Streams {
         if self.received_since_ack.is_empty() {
             return;
         }
-        self.receive_window.ask(CreditMoment::AckLeaving, context);
+        self.ask_connection(CreditMoment::AckLeaving, context);
         let mut ids = std::mem::take(&mut self.received_since_ack);
         for id in ids.drain(..) {
             if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(id) {

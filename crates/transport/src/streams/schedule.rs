@@ -67,7 +67,12 @@ fn lane(class: Class, priority: Priority) -> usize {
 
 impl Schedule {
     /// Puts a stream where it belongs now, `None` for nowhere. `place` is the stream's note of where it stands.
-    pub(super) fn update(&mut self, id: StreamId, place: &mut Option<Place>, class: Option<(Class, Priority)>) {
+    pub(super) fn update(
+        &mut self,
+        id: StreamId,
+        place: &mut Option<Place>,
+        class: Option<(Class, Priority)>,
+    ) {
         let lane = class.map(|(class, priority)| lane(class, priority));
         if place.map(|place| place.lane) == lane {
             return;

@@ -169,7 +169,8 @@ impl SendHalf {
         }
         let (sent, length) = if wanted >= room {
             (room, None)
-        } else if stream::header_len(id, start, Some(wanted as usize)) + wanted as usize <= writer.remaining() {
+        } else if stream::header_len(id, start, Some(wanted as usize)) + wanted as usize <= writer.remaining()
+        {
             (wanted, Some(wanted as usize))
         } else {
             // A few bytes are left over, too few for the length: PADDING goes before the frame, which then

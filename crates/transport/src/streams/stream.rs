@@ -92,7 +92,13 @@ impl Maker {
         let recv = self
             .receives_on(id)
             .then(|| RecvHalf::new(ReceiveWindow::new((self.stream_credit)(), self.initial_window)));
-        Stream { send, recv, is_control_queued: false, is_counted_blocked: false, is_waiting_for_buffer: false }
+        Stream {
+            send,
+            recv,
+            is_control_queued: false,
+            is_counted_blocked: false,
+            is_waiting_for_buffer: false,
+        }
     }
 }
 
