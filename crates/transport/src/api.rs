@@ -69,22 +69,24 @@ impl Connection {
     /// [`ReadError::Reset`] if the peer gave the stream up; [`ReadError::Local`] for misuse.
     pub fn read(&mut self, now: Time, id: StreamId, max: usize) -> Result<Read, ReadError> {
         let context = self.credit_context(now);
-        self.streams.read(&context, id, max)
+        self.streams.read(id, max, &context)
     }
 
     /// Tells the peer that no more of the stream is wanted, and drops what has come of it.
     ///
     /// # Errors
     /// Misuse only.
-    pub fn stop_sending(&mut self, now: Time, id: StreamId, error_code: u64) -> Result<(), LocalError> {
+    pub fn stop_sending(&mut self, id: StreamId, error_code: u64) -> Result<(), LocalError> {
         self.check_open()?;
-        let context = self.credit_context(now);
-        self.streams.stop_sending(&context, id, error_code)
+        self.streams.stop_sending(id, error_code)
     }
 
-    /// Ranks a sending stream against the connection's others; nothing happens if the stream is over.
-    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
-        self.streams.set_priority(id, priority);
+    /// Ranks a sending stream against the connection's others.
+    ///
+    /// # Errors
+    /// [`LocalError::UnknownStream`] if the stream does not send, or no longer.
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
+        self.streams.set_priority(id, priority)
     }
 
     /// Closes the connection with an application error code. Streams are abandoned; `reason` is for people,
@@ -139,6 +141,7 @@ impl Connection {
             congestion: control.state(),
             in_flight: control.bytes_in_flight(),
             pacing_rate: control.pacing().map(|pacing| pacing.rate),
+            streams: self.streams.stats(),
         }
     }
 
@@ -184,7 +187,7 @@ impl Connection {
 
     /// Streams that are not over yet.
     pub fn open_streams(&self) -> usize {
-        self.streams.stats().open
+        self.streams.open_streams()
     }
 
     fn check_open(&self) -> Result<(), LocalError> {

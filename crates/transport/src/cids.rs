@@ -70,12 +70,18 @@ impl LocalIds {
     ///
     /// # Errors
     /// `PROTOCOL_VIOLATION` if the ID was never issued, or is the one that the packet itself was sent to.
-    pub(crate) fn retire(&mut self, sequence: u64, packet_destination: &ConnectionId) -> Result<(), PeerError> {
+    pub(crate) fn retire(
+        &mut self,
+        sequence: u64,
+        packet_destination: &ConnectionId,
+    ) -> Result<(), PeerError> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
         if sequence >= self.next_sequence {
             return Err(violation("retired a connection ID that was never issued"));
         }
-        let Some(index) = self.active.iter().position(|issued| issued.sequence == sequence) else { return Ok(()) };
+        let Some(index) = self.active.iter().position(|issued| issued.sequence == sequence) else {
+            return Ok(());
+        };
         if self.active.get(index).is_some_and(|issued| issued.id == *packet_destination) {
             return Err(violation("retired the connection ID that the packet was sent to"));
         }

@@ -55,6 +55,8 @@ pub struct Connection {
     /// Probe packets owed.
     pub(crate) probes: PerSpace<u8>,
     pub(crate) ping_is_due: bool,
+    /// Packets without anything ack-eliciting sent in a row.
+    pub(crate) bare_acks: u32,
     /// CRYPTO data has arrived that TLS has not been shown.
     pub(crate) crypto_arrived: bool,
     pub(crate) kept_packets: Vec<KeptPacket>,
@@ -121,6 +123,7 @@ impl Connection {
             timers: Timers::default(),
             probes: PerSpace::default(),
             ping_is_due: false,
+            bare_acks: 0,
             crypto_arrived: false,
             kept_packets: Vec::new(),
             fate: Fate::default(),
@@ -313,7 +316,8 @@ impl Connection {
                 (TransportErrorCode::crypto(failure.alert), 0, Bytes::new(), reason)
             }
         };
-        let frame = CloseFrame { error_code: code.0, kind: CloseKind::Transport { frame_type }, reason: text };
+        let frame =
+            CloseFrame { error_code: code.0, kind: CloseKind::Transport { frame_type }, reason: text };
         self.close_with(now, frame, reason);
     }
 

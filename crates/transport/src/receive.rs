@@ -142,7 +142,12 @@ impl Connection {
     }
 
     /// Removes a packet's protection; `None` if it is not authentic.
-    fn unprotect(&mut self, now: Time, space: SpaceId, mut packet: ProtectedPacket) -> Result<Option<Opened>, Fault> {
+    fn unprotect(
+        &mut self,
+        now: Time,
+        space: SpaceId,
+        mut packet: ProtectedPacket,
+    ) -> Result<Option<Opened>, Fault> {
         let largest = self.received[space].largest();
         let number_at = packet.number_at;
         if space != SpaceId::Data {
@@ -157,7 +162,8 @@ impl Connection {
         // Keys of the phase before are kept for three probe timeouts (RFC 9001 section 6.5).
         let discard_at = now + self.probe_timeout() * 3;
         let Some(keys) = self.handshake.one_rtt_mut() else { return Ok(None) };
-        let Some(unmasked) = remove_header_protection(&mut packet.bytes, number_at, keys.remote_header()) else {
+        let Some(unmasked) = remove_header_protection(&mut packet.bytes, number_at, keys.remote_header())
+        else {
             return Ok(None);
         };
         let number = number::decode(largest, unmasked.truncated, unmasked.number_len);
@@ -202,7 +208,9 @@ impl Connection {
         for frame in frame::Iter::new(opened.payload) {
             let frame = frame?;
             if !frame::is_allowed_in(&frame, context.packet_type) {
-                return Err(violation("frame not permitted in this packet").in_frame(frame.frame_type()).into());
+                return Err(violation("frame not permitted in this packet")
+                    .in_frame(frame.frame_type())
+                    .into());
             }
             frames += 1;
             ack_eliciting |= frame.is_ack_eliciting();

@@ -81,8 +81,12 @@ fn a_certificate_longer_than_the_amplification_limit_allows_gets_through() {
     pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
     // Until the client's second flight the server may send three times what it received (RFC 9000 section 8.1).
     let capture = pair.capture.take().expect("set above");
-    let first_flight: usize = capture.iter().take_while(|(from_client, _)| *from_client).map(|(_, data)| data.len()).sum();
-    let answer = capture.iter().skip_while(|(from_client, _)| *from_client).take_while(|(from_client, _)| !*from_client);
+    let first_flight: usize =
+        capture.iter().take_while(|(from_client, _)| *from_client).map(|(_, data)| data.len()).sum();
+    let answer = capture
+        .iter()
+        .skip_while(|(from_client, _)| *from_client)
+        .take_while(|(from_client, _)| !*from_client);
     let answered: usize = answer.map(|(_, data)| data.len()).sum();
     assert!(answered <= 3 * first_flight, "{answered} bytes for {first_flight}");
     assert!(answered > 2 * first_flight, "the certificate must be what fills the limit: {answered}");
@@ -154,7 +158,8 @@ fn keep_alive_outlives_the_idle_timeout() {
     let idle = Duration::from_secs(5);
     let server = TransportConfig { max_idle_timeout: idle, ..TransportConfig::default() };
     let mut pair = Pair::new(1, TransportConfig::default(), server);
-    let keep_alive = TransportConfig { keep_alive: Some(Duration::from_secs(2)), ..TransportConfig::default() };
+    let keep_alive =
+        TransportConfig { keep_alive: Some(Duration::from_secs(2)), ..TransportConfig::default() };
     let client = pair.connect_with(&tls::client_config(1).with_transport(keep_alive.into()));
     pair.run_for(Duration::from_secs(60));
     assert!(!pair.client.connection(client).is_closed());
@@ -174,7 +179,10 @@ fn a_slow_reader_holds_the_sender_at_its_window() {
     });
     let received = pair.server.connection(server).stats().received.bytes;
     let granted = TransportConfig::default().profile.stream_credit().initial_window();
-    assert!(received >= granted && received < granted + ByteCount::new(granted.get() / 4), "{received:?} {granted:?}");
+    assert!(
+        received >= granted && received < granted + ByteCount::new(granted.get() / 4),
+        "{received:?} {granted:?}"
+    );
 }
 
 #[test]
