@@ -61,7 +61,7 @@ impl Connection {
         for packet in posthaste_wire::packet::split(data, LOCAL_ID_LEN) {
             let Ok(packet) = packet else {
                 self.counters.packets_dropped += 1;
-                break;
+                continue;
             };
             is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);
             if !self.lifecycle.is_open() {
