@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::Result;
 
 /// Peers that have a file in `interop/peers/src/bin`; the first is what ratios relate to.
-const PEERS: [&str; 2] = ["quinn", "quiche"];
+const PEERS: [&str; 3] = ["quinn", "posthaste", "quiche"];
 
 /// What to measure.
 #[derive(Debug, Subcommand)]

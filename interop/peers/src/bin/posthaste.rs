@@ -1,0 +1,111 @@
+//! Posthaste itself, for the benches. (In the interop matrix it is the `posthaste` command.)
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clap::Parser as _;
+use posthaste_endpoint::{ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
+use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
+use posthaste_interop_peers::contract::{
+    BulkClientArgs, BulkServerArgs, IdleClientArgs, Mode, Result, print_ready,
+};
+use posthaste_interop_peers::tls;
+use posthaste_policy::Profile;
+
+/// The windows of [`bulk::WINDOW`], everything else as the default profile has it.
+const PROFILE: &str = r#"
+description = "CUBIC with the benches' windows"
+[credit.stream.fixed]
+window = "16 MiB"
+[credit.connection.fixed]
+window = "16 MiB"
+"#;
+
+/// One thread, as all peers have: CPU per byte is compared, not parallelism.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    match Mode::parse() {
+        Mode::BulkServer(args) => bulk_server(args).await,
+        Mode::BulkClient(args) => bulk_client(args).await,
+        Mode::IdleClient(args) => idle_client(args).await,
+        Mode::Client(_) | Mode::Server(_) => Err("use `posthaste get` and `posthaste serve`".into()),
+    }
+}
+
+fn transport() -> Result<Arc<TransportConfig>> {
+    Ok(Arc::new(TransportConfig {
+        profile: Profile::from_toml("bench", PROFILE)?,
+        max_datagram_size: usize::from(bulk::UDP_PAYLOAD),
+        max_idle_timeout: bulk::IDLE_TIMEOUT.into(),
+        ..TransportConfig::default()
+    }))
+}
+
+fn client(ca: &Path) -> Result<(Endpoint, ClientConfig)> {
+    let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into())?;
+    let config = ClientConfig::new(tls::client(ca, bulk::ALPN)?.into()).with_transport(transport()?);
+    Ok((endpoint, config))
+}
+
+async fn connect(endpoint: &Endpoint, config: &ClientConfig, server: SocketAddr) -> Result<Connection> {
+    Ok(endpoint.connect(config, server, "localhost").await?)
+}
+
+async fn bulk_server(args: BulkServerArgs) -> Result<()> {
+    let tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
+    let config = ServerConfig::new(tls.into()).with_transport(transport()?);
+    let endpoint = Endpoint::server(args.listen, config)?;
+    print_ready(endpoint.local_addr()?)?;
+    while let Some(connection) = endpoint.accept().await {
+        tokio::spawn(async move {
+            if let Err(error) = bulk_connection(connection).await {
+                eprintln!("connection: {error}");
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn bulk_connection(connection: Connection) -> Result<()> {
+    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+        let request = receive.read_to_end(8).await?;
+        let mut left = u64::from_be_bytes(request.as_slice().try_into()?);
+        while left > 0 {
+            let length = left.min(PATTERN.len() as u64) as usize;
+            send.write_bytes(Bytes::from_static(&PATTERN[..length])).await?;
+            left -= length as u64;
+        }
+        send.finish();
+    }
+    Ok(())
+}
+
+async fn bulk_client(args: BulkClientArgs) -> Result<()> {
+    let (endpoint, config) = client(&args.ca)?;
+    let connection = connect(&endpoint, &config, args.connect).await?;
+    let mut receipt = Receipt::new(args.bytes);
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(&args.bytes.to_be_bytes()).await?;
+    send.finish();
+    while let Some(chunk) = receive.read_chunk(usize::MAX).await? {
+        receipt.add(&chunk)?;
+    }
+    receipt.finish()?;
+    connection.close(0, b"");
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
+async fn idle_client(args: IdleClientArgs) -> Result<()> {
+    let (endpoint, config) = client(&args.ca)?;
+    let mut connections = Vec::new();
+    for _ in 0..args.connections {
+        connections.push(connect(&endpoint, &config, args.connect).await?);
+    }
+    print_ready(endpoint.local_addr()?)?;
+    bulk::until_stdin_ends().await;
+    let lost = connections.iter().filter(|connection| connection.close_reason().is_some()).count();
+    if lost == 0 { Ok(()) } else { Err(format!("{lost} connections were lost meanwhile").into()) }
+}
