@@ -334,7 +334,7 @@ impl Model {
         match *operation {
             Operation::Send { space, kind, count } => self.send(harness, space_of(space), kind, count),
             Operation::Ack { space, bits, newest_only } => {
-                self.ack(harness, space_of(space), bits, newest_only)
+                self.ack(harness, space_of(space), bits, newest_only);
             }
             Operation::Wait(millis) => {
                 harness.now += Duration::from_millis(millis.into());
