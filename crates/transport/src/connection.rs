@@ -270,7 +270,7 @@ impl Connection {
 
     fn on_recovery_timeout(&mut self, now: Time) {
         let view = self.handshake_view();
-        match self.recovery.on_timeout(now, &view, &mut self.path.control, &mut self.fate) {
+        match self.recovery.on_timeout(now, view, &mut self.path.control, &mut self.fate) {
             Expired::Nothing | Expired::LossDetected => {}
             Expired::Probe { space, packets } => {
                 self.counters.probe_timeouts += 1;
@@ -288,7 +288,7 @@ impl Connection {
             return;
         }
         let view = self.handshake_view();
-        self.timers.set(Timer::Recovery, self.recovery.timeout(&view, &self.path.control));
+        self.timers.set(Timer::Recovery, self.recovery.timeout(view, &self.path.control));
         let acks = SpaceId::ALL.into_iter().filter(|space| self.handshake.has_keys(*space));
         let ack = acks.filter_map(|space| self.received[space].deadline()).min();
         // A server that may not send must not be woken for it; the client's next datagram will.

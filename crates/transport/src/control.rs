@@ -44,17 +44,17 @@ pub(crate) enum Limit {
 /// window because the pacer spreads it is not, RFC 9002 section 7.8.)
 #[derive(Debug, Default)]
 struct Bounds {
-    window_full_at: Option<Time>,
-    pacer_blocked_at: Option<Time>,
-    ran_dry_at: Option<Time>,
+    window_full: Option<Time>,
+    pacer_blocked: Option<Time>,
+    ran_dry: Option<Time>,
 }
 
 impl Bounds {
     /// True if the sender itself bounded the flight whose oldest packet, of those acknowledged, left at `sent_at`.
     fn is_app_limited(&self, sent_at: Time) -> bool {
         let since = |moment: Option<Time>| moment.is_some_and(|at| at >= sent_at);
-        let by_pacer = since(self.pacer_blocked_at) && !since(self.ran_dry_at);
-        !(since(self.window_full_at) || by_pacer)
+        let by_pacer = since(self.pacer_blocked) && !since(self.ran_dry);
+        !(since(self.window_full) || by_pacer)
     }
 }
 
@@ -79,6 +79,8 @@ pub(crate) struct PathControl {
     silence: Box<dyn Silence>,
     pub(crate) rtt: RttEstimator,
     pub(crate) ecn: EcnValidation,
+    /// How the present batch of datagrams is marked.
+    marking: Option<EcnCodepoint>,
     pacer: Pacer,
     sampler: RateSampler,
     bounds: Bounds,
@@ -108,6 +110,7 @@ impl PathControl {
             silence,
             rtt: RttEstimator::new(initial_rtt),
             ecn: EcnValidation::new(),
+            marking: None,
             pacer: Pacer::default(),
             sampler: RateSampler::default(),
             bounds: Bounds::default(),
@@ -142,8 +145,8 @@ impl PathControl {
         };
         if app_wants && budget.bytes.is_zero() {
             match budget.limited_by {
-                Limit::Window => self.bounds.window_full_at = Some(now),
-                Limit::Pacer { .. } => self.bounds.pacer_blocked_at = Some(now),
+                Limit::Window => self.bounds.window_full = Some(now),
+                Limit::Pacer { .. } => self.bounds.pacer_blocked = Some(now),
             }
         }
         budget
@@ -160,7 +163,7 @@ impl PathControl {
         if self.is_window_full() {
             return;
         }
-        self.bounds.ran_dry_at = Some(now);
+        self.bounds.ran_dry = Some(now);
         self.sampler.on_app_limited(self.in_flight);
     }
 
@@ -177,7 +180,7 @@ impl PathControl {
         let app_limited = stamp.app_limited;
         self.congestion.on_sent(&SentSample { now, number, bytes, prior_in_flight, app_limited });
         if self.is_window_full() {
-            self.bounds.window_full_at = Some(now);
+            self.bounds.window_full = Some(now);
         }
         stamp
     }
@@ -265,11 +268,6 @@ impl PathControl {
         self.congestion.on_max_datagram_size(size);
     }
 
-    /// The largest datagram that the path carries.
-    pub(crate) fn max_datagram_size(&self) -> ByteCount {
-        self.max_datagram_size
-    }
-
     /// The RTT estimate.
     pub(crate) fn rtt(&self) -> RttView {
         self.rtt.view()
@@ -290,9 +288,14 @@ impl PathControl {
         self.congestion.pacing(&self.rtt.view())
     }
 
-    /// How the next packet is to be marked.
+    /// A batch of datagrams begins: it is marked as a whole, whatever validation makes of its packets one by one.
+    pub(crate) fn begin_batch(&mut self) {
+        self.marking = self.ecn.codepoint();
+    }
+
+    /// How the packets of the present batch are marked.
     pub(crate) fn ecn_codepoint(&self) -> Option<EcnCodepoint> {
-        self.ecn.codepoint()
+        self.marking
     }
 
     /// The wait before probe number `count` (from 0) of a silence, `base` being the probe timeout.
@@ -301,15 +304,12 @@ impl PathControl {
     }
 
     /// True while the sender is known to have run dry within the present flight.
+    #[cfg(test)]
     pub(crate) fn is_app_limited(&self) -> bool {
         self.sampler.is_app_limited()
     }
 
-    /// Bytes declared lost in all.
-    pub(crate) fn bytes_lost(&self) -> ByteCount {
-        self.sampler.lost()
-    }
-
+    #[cfg_attr(not(test), expect(dead_code, reason = "path history comes later"))]
     /// What there is to remember of the path.
     pub(crate) fn summary(&self) -> PathSummary {
         PathSummary {

@@ -101,8 +101,7 @@ fn ack_all(harness: &mut Harness, rtt: u64) -> bool {
     harness.now += Duration::from_millis(rtt);
     let last = harness.recovery.next_number(DATA) - 1;
     harness.ack_data(&[0..=last]);
-    let app_limited = harness.log().acks.last().expect("acknowledged").app_limited;
-    app_limited
+    harness.log().acks.last().expect("acknowledged").app_limited
 }
 
 #[test]
@@ -197,4 +196,20 @@ fn the_summary_is_what_the_path_knows() {
     assert_eq!(summary.delivered.get(), 6000);
     assert_eq!(summary.rtt.min, Duration::from_millis(50));
     assert_eq!(summary.congestion.window.get(), 12_000);
+}
+
+#[test]
+fn a_batch_is_marked_as_a_whole() {
+    let mut harness = Harness::new();
+    harness.peer_ecn = Some(posthaste_wire::frame::EcnCounts::default());
+    harness.path.begin_batch();
+    // Validation marks ten packets for a start; the batch that holds the tenth goes on as it began.
+    harness.send_data(14);
+    assert!(harness.path.ecn_codepoint().is_some());
+    harness.path.begin_batch();
+    assert_eq!(harness.path.ecn_codepoint(), None);
+    harness.peer_ecn = Some(posthaste_wire::frame::EcnCounts { ect0: 14, ect1: 0, ce: 0 });
+    harness.at(50).ack_data(&[0..=13]);
+    harness.path.begin_batch();
+    assert!(harness.path.ecn_codepoint().is_some(), "all fourteen are accounted for");
 }

@@ -70,7 +70,7 @@ impl Connection {
         let view = self.handshake_view();
         let space = context.space;
         let path = &mut self.path.control;
-        self.recovery.on_ack(context.now, space, ack, &view, path, &mut self.fate)?;
+        self.recovery.on_ack(context.now, space, ack, view, path, &mut self.fate)?;
         if space == SpaceId::Data {
             if let (Some(keys), Some(range)) = (self.handshake.one_rtt_mut(), ack.ranges.first()) {
                 keys.on_acked(*range.end());

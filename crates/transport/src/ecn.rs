@@ -55,6 +55,7 @@ impl EcnValidation {
     }
 
     /// Where validation stands.
+    #[cfg(test)]
     pub(crate) fn state(&self) -> EcnState {
         self.state
     }

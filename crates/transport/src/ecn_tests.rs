@@ -4,6 +4,7 @@ use super::*;
 
 const DATA: SpaceId = SpaceId::Data;
 
+#[expect(clippy::unnecessary_wraps, reason = "tables mix it with None")]
 fn counts(ect0: u64, ect1: u64, ce: u64) -> Option<EcnCounts> {
     Some(EcnCounts { ect0, ect1, ce })
 }

@@ -45,6 +45,7 @@ impl Connection {
         max_segments: usize,
     ) -> Option<Transmit> {
         let start = buffer.len();
+        self.path.control.begin_batch();
         let segment_size = match &self.lifecycle {
             Lifecycle::Open => self.transmit_open(now, buffer, max_segments),
             Lifecycle::Closing(_) => self.transmit_close(now, buffer),
@@ -96,10 +97,10 @@ impl Connection {
         let wants = self.has_controlled_frames();
         let Budget { bytes, limited_by } = self.path.control.budget(now, wants);
         self.timers.set(Timer::Pacing, None);
+        if !wants && self.handshake.is_complete() {
+            self.path.control.on_app_limited(now);
+        }
         if !bytes.is_zero() {
-            if !wants && self.handshake.is_complete() {
-                self.path.control.on_app_limited(now);
-            }
             return Permit::Everything;
         }
         if let (true, Limit::Pacer { until }) = (wants, limited_by) {

@@ -256,8 +256,7 @@ fn an_acknowledged_packet_of_ack_alone_breaks_the_run() {
         ranges.extend(acked.then_some(2..=2));
         harness.at(5200).ack_data(&ranges);
         assert_eq!(harness.lost_numbers(), [1, 3]);
-        let count = harness.log().persistent.len();
-        count
+        harness.log().persistent.len()
     };
     assert_eq!(run(false), 1);
     assert_eq!(run(true), 0);

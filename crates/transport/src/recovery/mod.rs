@@ -266,6 +266,7 @@ impl Recovery {
         self.spaces[space].largest_acked
     }
 
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the connection: migration asks it"))]
     /// True if an ack-eliciting packet of the space has neither been acknowledged nor declared lost.
     pub(crate) fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
         self.spaces[space].sent.has_ack_eliciting()
@@ -313,7 +314,7 @@ impl Recovery {
         now: Time,
         id: SpaceId,
         ack: &AckFrame,
-        view: &HandshakeView,
+        view: HandshakeView,
         path: &mut PathControl,
         fate: &mut Fate,
     ) -> Result<(), PeerError> {
@@ -387,7 +388,7 @@ impl Recovery {
     }
 
     /// The peer's ack delay as far as it is to be believed (section 5.3).
-    fn ack_delay(&self, id: SpaceId, ack: &AckFrame, view: &HandshakeView) -> Duration {
+    fn ack_delay(&self, id: SpaceId, ack: &AckFrame, view: HandshakeView) -> Duration {
         let exponent = match id {
             // A peer acknowledges Initial packets at once; a delay would be the fault of missing keys.
             SpaceId::Initial => return Duration::ZERO,
@@ -410,6 +411,7 @@ impl Recovery {
         self.pto_count = 0;
     }
 
+    #[cfg_attr(not(test), expect(dead_code, reason = "Retry and 0-RTT come later"))]
     /// Everything outstanding in the space counts as not sent (Retry, version negotiation, rejected 0-RTT): its
     /// frames are to be sent again, and the congestion controller hears nothing.
     pub(crate) fn requeue_all(&mut self, id: SpaceId, path: &mut PathControl, fate: &mut Fate) {

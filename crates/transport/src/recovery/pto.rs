@@ -16,7 +16,7 @@ const ANTI_DEADLOCK_PACKETS: u8 = 1;
 
 impl Recovery {
     /// When to call [`Self::on_timeout`]: the loss time if there is one, else the probe timeout.
-    pub(crate) fn timeout(&self, view: &HandshakeView, path: &PathControl) -> Option<Time> {
+    pub(crate) fn timeout(&self, view: HandshakeView, path: &PathControl) -> Option<Time> {
         if let Some((at, _)) = self.loss_time() {
             return Some(at);
         }
@@ -34,7 +34,7 @@ impl Recovery {
     pub(crate) fn on_timeout(
         &mut self,
         now: Time,
-        view: &HandshakeView,
+        view: HandshakeView,
         path: &mut PathControl,
         fate: &mut Fate,
     ) -> Expired {
@@ -65,6 +65,7 @@ impl Recovery {
     }
 
     /// Probe timeouts in a row.
+    #[cfg(test)]
     pub(crate) fn pto_count(&self) -> u32 {
         self.pto_count
     }
@@ -75,7 +76,7 @@ impl Recovery {
     }
 
     /// The earliest probe timeout over the spaces (Appendix A.8).
-    fn probe_time(&self, view: &HandshakeView, path: &PathControl) -> Option<Probe> {
+    fn probe_time(&self, view: HandshakeView, path: &PathControl) -> Option<Probe> {
         let mut earliest: Option<Probe> = None;
         for id in SpaceId::ALL {
             let space = &self.spaces[id];

@@ -120,6 +120,7 @@ impl RateSampler {
     }
 
     /// True while packets are stamped application-limited.
+    #[cfg(test)]
     pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }

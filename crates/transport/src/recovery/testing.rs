@@ -3,9 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use posthaste_policy::sample::{
-    AckSample, LossSample, PacketSample, RateSample, RttView, SentSample, SpuriousSample,
-};
+use posthaste_policy::sample::{AckSample, LossSample, PacketSample, RttView, SentSample, SpuriousSample};
 use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Phase, Silence, Start};
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::{AckFrame, EcnCounts};
@@ -27,9 +25,7 @@ pub(crate) struct AckNote {
     pub(crate) prior_in_flight: u64,
     pub(crate) in_flight: u64,
     pub(crate) delivered: u64,
-    pub(crate) delivery_rate: Option<RateSample>,
     pub(crate) round: u64,
-    pub(crate) round_started: bool,
     pub(crate) app_limited: bool,
     pub(crate) newly_marked: u64,
     pub(crate) largest_sent: u64,
@@ -96,9 +92,7 @@ impl Congestion for Recorder {
             prior_in_flight: ack.prior_in_flight.get(),
             in_flight: ack.in_flight.get(),
             delivered: ack.delivered.get(),
-            delivery_rate: ack.delivery_rate,
             round: ack.round,
-            round_started: ack.round_started,
             app_limited: ack.app_limited,
             newly_marked: ack.newly_marked,
             largest_sent: ack.largest_sent,
@@ -248,16 +242,16 @@ impl Harness {
 
     pub(crate) fn on_ack(&mut self, space: SpaceId, frame: &AckFrame) -> Result<(), PeerError> {
         let Self { recovery, path, fate, view, now, .. } = self;
-        recovery.on_ack(*now, space, frame, view, path, fate)
+        recovery.on_ack(*now, space, frame, *view, path, fate)
     }
 
     pub(crate) fn timeout(&self) -> Option<Time> {
-        self.recovery.timeout(&self.view, &self.path)
+        self.recovery.timeout(self.view, &self.path)
     }
 
     pub(crate) fn on_timeout(&mut self) -> Expired {
         let Self { recovery, path, fate, view, now, .. } = self;
-        recovery.on_timeout(*now, view, path, fate)
+        recovery.on_timeout(*now, *view, path, fate)
     }
 
     /// Moves to the next timeout and lets it expire.

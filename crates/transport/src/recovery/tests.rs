@@ -175,6 +175,7 @@ fn a_discarded_space_is_forgotten_without_a_verdict() {
 #[test]
 fn each_increase_of_ce_is_told_once() {
     let mut harness = Harness::new();
+    harness.path.begin_batch();
     let counts = |ect0, ce| Some(posthaste_wire::frame::EcnCounts { ect0, ect1: 0, ce });
     harness.peer_ecn = counts(0, 0);
     harness.send_data(6);
@@ -188,6 +189,7 @@ fn each_increase_of_ce_is_told_once() {
     assert_eq!(log.marks, [(at_millis(60), Time::ZERO)]);
     assert_eq!(log.acks[1].newly_marked, 2);
     drop(log);
+    harness.path.begin_batch();
     // The last ack did not account for packet 4: the peer's counts are not to be trusted.
     assert_eq!(harness.path.ecn_codepoint(), None);
     assert_eq!(harness.fate.newly_marked, 2);
@@ -332,9 +334,11 @@ impl Model {
         match *operation {
             Operation::Send { space, kind, count } => self.send(harness, space_of(space), kind, count),
             Operation::Ack { space, bits, newest_only } => {
-                self.ack(harness, space_of(space), bits, newest_only)
+                self.ack(harness, space_of(space), bits, newest_only);
             }
-            Operation::Wait(millis) => harness.now += Duration::from_millis(millis.into()),
+            Operation::Wait(millis) => {
+                harness.now += Duration::from_millis(millis.into());
+            }
             Operation::Expire { probe } => {
                 let Some(at) = harness.timeout() else { return };
                 harness.now = harness.now.max(at);
