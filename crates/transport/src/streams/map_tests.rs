@@ -1,7 +1,13 @@
 use super::*;
 
 fn stream() -> Stream {
-    Stream { send: None, recv: None, is_control_queued: false, is_counted_blocked: false, is_waiting_for_buffer: false }
+    Stream {
+        send: None,
+        recv: None,
+        is_control_queued: false,
+        is_counted_blocked: false,
+        is_waiting_for_buffer: false,
+    }
 }
 
 fn kind(table: &mut Table, index: u64) -> &'static str {
