@@ -1,2 +1,53 @@
-//! Developer and CI commands.
-fn main() {}
+//! Developer and CI commands: `cargo xtask --help`.
+
+mod bench;
+mod check;
+mod identity;
+mod interop;
+mod peers;
+mod process;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Errors end the command with a message.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Developer and CI commands of Posthaste")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Formatting, lints, documentation and file limits: what CI refuses
+    Check,
+    /// Build the documentation, refusing broken links
+    Docs,
+    /// Run third-party HTTP/3 clients and servers against ours
+    Interop(interop::Arguments),
+    /// Measure against other QUIC libraries on this machine
+    #[command(subcommand)]
+    Bench(bench::Command),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Check => check::check(),
+        Command::Docs => check::docs(),
+        Command::Interop(arguments) => interop::run(&arguments),
+        Command::Bench(command) => bench::run(&command),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

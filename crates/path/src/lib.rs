@@ -1,1 +1,32 @@
-//! One emulated direction of a link: delay, loss, reordering, in integer time.
+//! One emulated direction of a link: rate, queue, delay, loss, reordering, in integer time.
+//!
+//! A [`Path`] is sans-IO: hand it packets with [`Path::on_packet`], take them out with [`Path::poll`] once
+//! [`Path::next_timeout`] has come. The caller owns the clock (virtual in the lab, real in the emulator) and the
+//! seed, so that the same packets at the same times give the same output, bit for bit.
+//!
+//! A packet passes three stages, each in a file of its own:
+//! 1. `bottleneck`: a drop-tail queue in bytes in front of a constant rate (absent: infinitely fast);
+//! 2. `impairment`: what the medium does to it (loss, duplication, corruption, a delay out of order), after it
+//!    has used the bottleneck's capacity, as on a radio link;
+//! 3. propagation: a constant delay.
+//!
+//! ```
+//! use posthaste_path::{Path, PathConfig};
+//! use posthaste_units::{Duration, Rng, Time};
+//!
+//! let config = PathConfig { delay: Duration::from_millis(20), ..PathConfig::default() };
+//! let mut path = Path::new(config, Rng::from_test_seed(1))?;
+//! path.on_packet(Time::ZERO, bytes::Bytes::from_static(b"hello"));
+//! let due = path.next_timeout().expect("one packet is under way");
+//! assert_eq!(due.as_nanos(), 20_000_000);
+//! assert_eq!(path.poll(due).as_deref(), Some(&b"hello"[..]));
+//! # Ok::<(), posthaste_path::ConfigError>(())
+//! ```
+
+mod bottleneck;
+mod config;
+mod impairment;
+mod path;
+
+pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, PathConfig, Reordering};
+pub use path::{Path, PathStats};

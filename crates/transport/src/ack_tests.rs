@@ -1,1 +1,249 @@
+//! Ranges, limits, duplicates and what ACK frames say.
 
+use std::collections::BTreeSet;
+
+use posthaste_units::Duration;
+use posthaste_wire::Frame;
+use posthaste_wire::frame::AckFrame;
+use proptest::prelude::*;
+
+use super::*;
+use crate::recovery::testing::at_millis;
+
+/// Acknowledges every second ack-eliciting packet at once, the odd one after 25 ms.
+#[derive(Debug, Default)]
+struct EverySecond {
+    waiting: u32,
+    deadline: Option<Time>,
+}
+
+impl AckPolicy for EverySecond {
+    fn on_packet(&mut self, packet: &ReceivedSample) {
+        if packet.ack_eliciting {
+            self.waiting += 1;
+            let at_once = self.waiting >= 2 || packet.out_of_order || packet.marked;
+            let wait = if at_once { Duration::ZERO } else { Duration::from_millis(25) };
+            self.deadline = Some(packet.now + wait);
+        }
+    }
+    fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+    fn on_ack_sent(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn receive(received: &mut ReceivedPackets, now: Time, number: u64) -> Arrival {
+    let arrival = received.on_packet(number);
+    if arrival != Arrival::Duplicate {
+        received.record(now, number, true, None);
+    }
+    arrival
+}
+
+fn receive_all(received: &mut ReceivedPackets, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        receive(received, Time::ZERO, number);
+    }
+}
+
+/// Writes an ACK frame into `room` bytes and reads it back.
+fn written(received: &mut ReceivedPackets, now: Time, room: usize) -> Option<AckFrame> {
+    let mut buffer = Vec::new();
+    let mut writer = FrameWriter::new(&mut buffer, room);
+    let is_written = received.write_ack(now, &mut writer, 3);
+    let (frames, ack_eliciting, in_flight) = writer.finish();
+    assert!(!ack_eliciting && !in_flight);
+    assert!(buffer.len() <= room);
+    if !is_written {
+        assert!(buffer.is_empty() && frames.is_empty());
+        return None;
+    }
+    let frame =
+        posthaste_wire::frame::Iter::new(buffer.into()).next().expect("one frame").expect("well-formed");
+    let Frame::Ack(ack) = frame else { panic!("{frame:?}") };
+    let largest = *ack.ranges[0].end();
+    assert_eq!(frames.as_slice(), [SentFrame::Ack { largest }]);
+    Some(ack)
+}
+
+#[test]
+fn ranges_are_written_newest_first() {
+    let mut received = ReceivedPackets::immediate();
+    receive_all(&mut received, [0, 1, 2, 5, 9, 8, 4]);
+    let ack = written(&mut received, Time::ZERO, 1000).expect("written");
+    assert_eq!(ack.ranges, [8..=9, 4..=5, 0..=2]);
+    assert_eq!(ack.ecn, None);
+    assert_eq!(received.range_count(), 3);
+}
+
+#[test]
+fn a_gap_that_fills_joins_its_neighbours() {
+    let mut received = ReceivedPackets::immediate();
+    receive_all(&mut received, [0, 2, 4, 3, 1]);
+    assert_eq!(written(&mut received, Time::ZERO, 1000).expect("written").ranges, [0..=4]);
+}
+
+#[test]
+fn arrivals_are_judged_by_the_largest_number_before_them() {
+    let mut received = ReceivedPackets::immediate();
+    let in_order = Arrival::New { out_of_order: false };
+    let out_of_order = Arrival::New { out_of_order: true };
+    let table = [
+        (7, in_order),
+        (8, in_order),
+        (10, out_of_order),
+        (9, out_of_order),
+        (11, in_order),
+        (9, Arrival::Duplicate),
+    ];
+    for (number, expected) in table {
+        assert_eq!(receive(&mut received, Time::ZERO, number), expected, "packet {number}");
+    }
+}
+
+#[test]
+fn initial_packets_are_acknowledged_at_once() {
+    let mut received = ReceivedPackets::immediate();
+    assert!(!received.has_news());
+    received.on_packet(0);
+    received.record(at_millis(5), 0, false, None);
+    assert_eq!(received.deadline(), None, "an ack alone is not acknowledged");
+    assert!(received.has_news());
+    received.on_packet(1);
+    received.record(at_millis(6), 1, true, None);
+    assert_eq!(received.deadline(), Some(at_millis(6)));
+    assert!(written(&mut received, at_millis(6), 100).is_some());
+    assert_eq!((received.deadline(), received.has_news()), (None, false));
+}
+
+#[test]
+fn the_policy_decides_when_data_is_acknowledged() {
+    let mut received = ReceivedPackets::with_policy(Box::<EverySecond>::default());
+    receive(&mut received, at_millis(1), 0);
+    assert_eq!(received.deadline(), Some(at_millis(26)));
+    receive(&mut received, at_millis(2), 1);
+    assert_eq!(received.deadline(), Some(at_millis(2)));
+    written(&mut received, at_millis(2), 100);
+    assert_eq!(received.deadline(), None);
+    // A gap, and then what fills it, at once.
+    receive(&mut received, at_millis(3), 3);
+    assert_eq!(received.deadline(), Some(at_millis(3)));
+    written(&mut received, at_millis(3), 100);
+    receive(&mut received, at_millis(4), 2);
+    assert_eq!(received.deadline(), Some(at_millis(4)));
+    assert_eq!(receive(&mut received, at_millis(9), 2), Arrival::Duplicate);
+}
+
+#[test]
+fn the_delay_counts_from_the_largest_packet() {
+    let mut received = ReceivedPackets::immediate();
+    receive(&mut received, at_millis(10), 5);
+    receive(&mut received, at_millis(14), 4);
+    // 8 ms = 1000 << 3 us
+    assert_eq!(written(&mut received, at_millis(18), 100).expect("written").delay, 1000);
+}
+
+#[test]
+fn marks_are_counted_once_a_packet() {
+    let mut received = ReceivedPackets::immediate();
+    let marks = [Some(EcnCodepoint::Ect0), Some(EcnCodepoint::Ce), None, Some(EcnCodepoint::Ect1)];
+    for (number, mark) in marks.into_iter().enumerate() {
+        received.on_packet(number as u64);
+        received.record(Time::ZERO, number as u64, true, mark);
+    }
+    let ack = written(&mut received, Time::ZERO, 100).expect("written");
+    assert_eq!(ack.ecn, Some(EcnCounts { ect0: 1, ect1: 1, ce: 1 }));
+}
+
+#[test]
+fn a_frame_holds_as_many_ranges_as_fit() {
+    let mut received = ReceivedPackets::immediate();
+    receive_all(&mut received, (0..40).map(|number| number * 2));
+    let all = written(&mut received, Time::ZERO, 1000).expect("written").ranges;
+    assert_eq!(all.len(), 40);
+    for room in 0..100 {
+        match written(&mut received, Time::ZERO, room) {
+            Some(ack) => assert_eq!(ack.ranges, all[..ack.ranges.len()], "room {room}"),
+            None => assert!(room < 7, "room {room}"),
+        }
+    }
+}
+
+#[test]
+fn nothing_received_is_nothing_written() {
+    assert_eq!(written(&mut ReceivedPackets::immediate(), Time::ZERO, 100), None);
+}
+
+#[test]
+fn a_peer_that_leaves_gaps_makes_old_ranges_be_forgotten() {
+    let mut received = ReceivedPackets::immediate();
+    let count = ACK_RANGES as u64 * 4;
+    receive_all(&mut received, (0..count).map(|number| number * 2));
+    assert_eq!(received.range_count(), ACK_RANGES);
+    assert_eq!(received.seen.0.len(), ACK_RANGES);
+    // What is forgotten may have been seen: never process it twice.
+    assert_eq!(received.on_packet(0), Arrival::Duplicate);
+    assert_eq!(received.on_packet(1), Arrival::Duplicate);
+    // Above the edge, gaps may still fill.
+    assert_eq!(received.on_packet(count * 2 - 3), Arrival::New { out_of_order: true });
+    assert_eq!(received.largest(), Some(count * 2 - 2));
+}
+
+#[test]
+fn the_extremes_of_the_number_space_do_not_overflow() {
+    let mut received = ReceivedPackets::immediate();
+    receive_all(&mut received, [u64::MAX, 0, u64::MAX - 1]);
+    assert_eq!(received.on_packet(u64::MAX), Arrival::Duplicate);
+    received.on_ack_acked(u64::MAX);
+    assert_eq!(received.range_count(), 3 - 1, "all but the largest could go, but the news stays");
+}
+
+#[test]
+fn ranges_that_the_peer_knows_of_are_forgotten_but_not_what_is_news() {
+    let mut received = ReceivedPackets::immediate();
+    receive_all(&mut received, [0, 1, 2, 5, 6, 9]);
+    written(&mut received, Time::ZERO, 100);
+    received.on_ack_acked(5);
+    assert_eq!(written(&mut received, Time::ZERO, 100).expect("written").ranges, [9..=9, 6..=6]);
+    // 3 comes in late, and has not been reported when the ack of the ack does.
+    receive_all(&mut received, [3]);
+    received.on_ack_acked(9);
+    assert_eq!(written(&mut received, Time::ZERO, 100).expect("written").ranges, [9..=9, 6..=6, 3..=3]);
+    received.on_ack_acked(9);
+    // The largest is kept: late gaps must not make the largest acknowledged number fall.
+    assert_eq!(written(&mut received, Time::ZERO, 100).expect("written").ranges, [9..=9]);
+    assert_eq!(received.on_packet(2), Arrival::Duplicate);
+    assert_eq!(received.on_packet(4), Arrival::New { out_of_order: true });
+}
+
+proptest! {
+    #[test]
+    fn ranges_hold_exactly_what_arrived(numbers in prop::collection::vec(0u64..100, 1..120)) {
+        // At most 50 ranges: nothing is forgotten.
+        let mut received = ReceivedPackets::immediate();
+        let mut model = BTreeSet::new();
+        for number in numbers {
+            let is_new = receive(&mut received, Time::ZERO, number) != Arrival::Duplicate;
+            prop_assert_eq!(is_new, model.insert(number));
+        }
+        let ack = written(&mut received, Time::ZERO, 1000).expect("written");
+        let listed: BTreeSet<u64> = ack.ranges.iter().cloned().flatten().collect();
+        prop_assert_eq!(listed, model);
+        let apart = ack.ranges.windows(2).all(|pair| *pair[1].end() + 1 < *pair[0].start());
+        prop_assert!(apart, "{:?}", ack.ranges);
+    }
+
+    #[test]
+    fn no_number_is_ever_new_twice(numbers in prop::collection::vec(0u64..1000, 1..400)) {
+        let mut received = ReceivedPackets::immediate();
+        let mut seen = BTreeSet::new();
+        for number in numbers {
+            if receive(&mut received, Time::ZERO, number) != Arrival::Duplicate {
+                prop_assert!(seen.insert(number));
+            }
+            prop_assert!(received.range_count() <= ACK_RANGES);
+        }
+    }
+}

@@ -72,7 +72,7 @@ impl Connection {
         self.streams.read(id, max, &context)
     }
 
-    /// Tells the peer that no more of the stream is wanted.
+    /// Tells the peer that no more of the stream is wanted, and drops what has come of it.
     ///
     /// # Errors
     /// Misuse only.
@@ -84,7 +84,7 @@ impl Connection {
     /// Ranks a sending stream against the connection's others.
     ///
     /// # Errors
-    /// Misuse only.
+    /// [`LocalError::UnknownStream`] if the stream does not send, or no longer.
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
         self.streams.set_priority(id, priority)
     }
@@ -141,6 +141,7 @@ impl Connection {
             congestion: control.state(),
             in_flight: control.bytes_in_flight(),
             pacing_rate: control.pacing().map(|pacing| pacing.rate),
+            streams: self.streams.stats(),
         }
     }
 

@@ -70,12 +70,18 @@ impl LocalIds {
     ///
     /// # Errors
     /// `PROTOCOL_VIOLATION` if the ID was never issued, or is the one that the packet itself was sent to.
-    pub(crate) fn retire(&mut self, sequence: u64, packet_destination: &ConnectionId) -> Result<(), PeerError> {
+    pub(crate) fn retire(
+        &mut self,
+        sequence: u64,
+        packet_destination: &ConnectionId,
+    ) -> Result<(), PeerError> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
         if sequence >= self.next_sequence {
             return Err(violation("retired a connection ID that was never issued"));
         }
-        let Some(index) = self.active.iter().position(|issued| issued.sequence == sequence) else { return Ok(()) };
+        let Some(index) = self.active.iter().position(|issued| issued.sequence == sequence) else {
+            return Ok(());
+        };
         if self.active.get(index).is_some_and(|issued| issued.id == *packet_destination) {
             return Err(violation("retired the connection ID that the packet was sent to"));
         }
@@ -183,17 +189,13 @@ impl RemoteIds {
             return Err(violation("a peer with an empty connection ID offers another"));
         }
         let offered = Issued { sequence: frame.sequence, id: frame.id, reset_token: Some(frame.reset_token) };
-        for known in self.spare.iter().chain([&self.active]) {
-            let same_sequence = known.sequence == offered.sequence;
-            let same_id = known.id == offered.id;
-            if same_sequence && same_id {
-                return self.retire_below(frame.retire_prior_to);
-            }
-            if same_sequence || same_id {
+        let is_related = |known: &&Issued| known.sequence == offered.sequence || known.id == offered.id;
+        let related = self.spare.iter().chain([&self.active]).find(is_related).copied();
+        if let Some(known) = related {
+            if known.sequence != offered.sequence || known.id != offered.id {
                 return Err(violation("two connection IDs with one sequence number, or one ID with two"));
             }
-        }
-        if offered.sequence < self.retire_prior_to {
+        } else if offered.sequence < self.retire_prior_to {
             self.retire(offered.sequence);
         } else {
             let index = self.spare.partition_point(|spare| spare.sequence < offered.sequence);

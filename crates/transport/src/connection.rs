@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_units::{Duration, Rng, Time};
+use posthaste_units::{Duration, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
@@ -55,13 +55,14 @@ pub struct Connection {
     /// Probe packets owed.
     pub(crate) probes: PerSpace<u8>,
     pub(crate) ping_is_due: bool,
+    /// Packets without anything ack-eliciting sent in a row.
+    pub(crate) bare_acks: u32,
     /// CRYPTO data has arrived that TLS has not been shown.
     pub(crate) crypto_arrived: bool,
     pub(crate) kept_packets: Vec<KeptPacket>,
     pub(crate) fate: Fate,
     pub(crate) counters: Counters,
     pub(crate) log: Log,
-    pub(crate) rng: Rng,
     events: VecDeque<Event>,
     idle: IdleClock,
 }
@@ -88,7 +89,6 @@ pub(crate) struct Birth {
     pub(crate) remote_id: ConnectionId,
     pub(crate) original_destination: ConnectionId,
     pub(crate) streams: Streams,
-    pub(crate) rng: Rng,
 }
 
 impl Connection {
@@ -123,12 +123,12 @@ impl Connection {
             timers: Timers::default(),
             probes: PerSpace::default(),
             ping_is_due: false,
+            bare_acks: 0,
             crypto_arrived: false,
             kept_packets: Vec::new(),
             fate: Fate::default(),
             counters: Counters::default(),
             log,
-            rng: birth.rng,
             events: VecDeque::new(),
             idle,
             config,
@@ -254,7 +254,7 @@ impl Connection {
                 Timer::Ack | Timer::Pacing => {}
                 Timer::Idle => {
                     self.log.closed(now, "idle_timeout");
-                    self.finish(CloseReason::IdleTimeout);
+                    self.vanish(CloseReason::IdleTimeout);
                 }
                 Timer::KeepAlive => self.ping_is_due = true,
                 Timer::Close => self.lifecycle = Lifecycle::Drained,
@@ -316,7 +316,8 @@ impl Connection {
                 (TransportErrorCode::crypto(failure.alert), 0, Bytes::new(), reason)
             }
         };
-        let frame = CloseFrame { error_code: code.0, kind: CloseKind::Transport { frame_type }, reason: text };
+        let frame =
+            CloseFrame { error_code: code.0, kind: CloseKind::Transport { frame_type }, reason: text };
         self.close_with(now, frame, reason);
     }
 
@@ -345,7 +346,8 @@ impl Connection {
         self.emit(Event::Closed(reason));
     }
 
-    fn finish(&mut self, reason: CloseReason) {
+    /// Ends without a word: there is nobody to tell.
+    fn vanish(&mut self, reason: CloseReason) {
         self.timers.clear();
         self.lifecycle = Lifecycle::Drained;
         self.emit(Event::Closed(reason));

@@ -154,8 +154,8 @@ impl PathControl {
         ByteCount::new(bytes.get() - bytes.get() % size)
     }
 
-    /// The sender has run dry (of data, or of the peer's flow-control credit). Call it whenever transmission ends
-    /// for that reason; it means nothing while the window is full.
+    /// The sender has run dry (of data, or of the peer's flow-control credit). Call it whenever nothing is left to
+    /// send, even if the pacer would not let it out; it means nothing while the window is full.
     pub(crate) fn on_app_limited(&mut self, now: Time) {
         if self.is_window_full() {
             return;

@@ -1,1 +1,200 @@
+//! The budget, and who bounded the flight.
 
+use posthaste_units::Rate;
+
+use super::*;
+use crate::recovery::testing::{Harness, at_millis};
+use crate::space::SpaceId;
+
+const DATA: SpaceId = SpaceId::Data;
+
+fn budget(harness: &mut Harness, app_wants: bool) -> Budget {
+    harness.path.budget(harness.now, app_wants)
+}
+
+fn with_window(datagrams: u64) -> Harness {
+    let harness = Harness::new();
+    harness.log().window = datagrams * 1200;
+    harness
+}
+
+/// Paces at `rate` bytes a millisecond.
+fn pace(harness: &Harness, rate: u64, burst: u64) {
+    let rate = Rate::from_bytes_per_second(rate * 1000);
+    harness.log().pacing = Some(Pacing { rate, burst: ByteCount::new(burst) });
+}
+
+/// Sends what the budget permits, or `limit` datagrams and then says that it has run dry.
+fn fill(harness: &mut Harness, limit: usize) -> usize {
+    for sent in 0..limit {
+        if budget(harness, true).bytes.is_zero() {
+            return sent;
+        }
+        harness.send(DATA);
+    }
+    harness.path.on_app_limited(harness.now);
+    limit
+}
+
+#[test]
+fn the_start_policy_gives_the_first_window() {
+    let harness = Harness::new();
+    assert_eq!(harness.path.state().window.get(), 120_000);
+    assert!(!harness.path.rtt().is_measured);
+}
+
+#[test]
+fn a_budget_is_whole_datagrams_within_the_window() {
+    // (window, in flight) -> budget
+    let table = [
+        ((12_000, 0), 12_000),
+        ((12_000, 10_800), 1200),
+        // RFC 9002 section 7: no packet may take the flight beyond the window.
+        ((12_000, 10_801), 0),
+        ((12_000, 12_000), 0),
+        ((12_000, 50_000), 0),
+        ((12_700, 0), 12_000),
+        // An empty pipe lets one through, whatever the policy says.
+        ((0, 0), 1200),
+    ];
+    for ((window, in_flight), expected) in table {
+        let mut harness = with_window(0);
+        harness.log().window = window;
+        if in_flight > 0 {
+            harness.send_as(DATA, in_flight, true, true);
+        }
+        let answer = budget(&mut harness, true);
+        assert_eq!(answer.bytes.get(), expected, "window {window}, in flight {in_flight}");
+        assert_eq!(answer.limited_by, Limit::Window);
+    }
+}
+
+#[test]
+fn the_pacer_bounds_the_batch_and_says_when_to_come_back() {
+    let mut harness = with_window(100);
+    pace(&harness, 2400, 12_000);
+    let answer = budget(&mut harness, true);
+    // All ten at once; then two a millisecond.
+    assert_eq!(answer.bytes.get(), 12_000);
+    assert_eq!(answer.limited_by, Limit::Pacer { until: at_millis(1) });
+    assert_eq!(fill(&mut harness, 100), 10);
+    let answer = budget(&mut harness, true);
+    assert_eq!(answer, Budget { bytes: ByteCount::ZERO, limited_by: Limit::Pacer { until: at_millis(1) } });
+    assert_eq!(fill(harness.at(1), 100), 2);
+    // Late by 1.5 ms: nothing is lost.
+    harness.now = at_millis(3) + Duration::from_micros(500);
+    assert_eq!(fill(&mut harness, 100), 6 - 1);
+    // The half datagram of credit is kept.
+    harness.now = at_millis(4);
+    assert_eq!(fill(&mut harness, 100), 1);
+}
+
+#[test]
+fn a_window_below_the_burst_decides() {
+    let mut harness = with_window(4);
+    pace(&harness, 1200, 12_000);
+    assert_eq!(budget(&mut harness, true), Budget { bytes: ByteCount::new(4800), limited_by: Limit::Window });
+}
+
+/// Acknowledges all that is outstanding one RTT later and tells whether the flight counted as application-limited.
+fn ack_all(harness: &mut Harness, rtt: u64) -> bool {
+    harness.now += Duration::from_millis(rtt);
+    let last = harness.recovery.next_number(DATA) - 1;
+    harness.ack_data(&[0..=last]);
+    let app_limited = harness.log().acks.last().expect("acknowledged").app_limited;
+    app_limited
+}
+
+#[test]
+fn a_full_window_is_not_application_limited() {
+    let mut harness = with_window(10);
+    assert_eq!(fill(&mut harness, 100), 10);
+    assert!(!ack_all(&mut harness, 50));
+    // The transfer's end filled the window exactly: neither does running dry afterwards matter.
+    fill(&mut harness, 10);
+    harness.path.on_app_limited(harness.now);
+    assert!(!ack_all(&mut harness, 50));
+}
+
+#[test]
+fn a_sender_without_enough_data_is_application_limited() {
+    let mut harness = with_window(10);
+    fill(&mut harness, 9);
+    assert!(ack_all(&mut harness, 50));
+    // Bulk again: the first full flight counts.
+    fill(&mut harness, 100);
+    assert!(!ack_all(&mut harness, 50));
+    // Idle for long, then one packet.
+    harness.now += Duration::from_secs(60);
+    fill(&mut harness, 1);
+    assert!(ack_all(&mut harness, 50));
+}
+
+#[test]
+fn a_paced_sender_that_always_has_data_is_not_application_limited() {
+    let mut harness = with_window(100);
+    // The rate fills less than half of the window in an RTT.
+    pace(&harness, 1200, 2400);
+    for _ in 0..40 {
+        fill(&mut harness, 100);
+        harness.now += Duration::from_millis(1);
+    }
+    assert!(harness.path.bytes_in_flight().get() < 60_000);
+    assert!(!ack_all(&mut harness, 10));
+}
+
+#[test]
+fn a_sender_that_the_pacer_merely_spreads_is_application_limited() {
+    let mut harness = with_window(100);
+    pace(&harness, 1200, 2400);
+    // Five datagrams every 100 ms: the pacer holds three back for a moment each time, then the sender runs dry.
+    for _ in 0..3 {
+        let mut left = 5;
+        while left > 0 {
+            left -= fill(&mut harness, left);
+            harness.now += Duration::from_millis(1);
+        }
+        assert!(ack_all(&mut harness, 50));
+        harness.now += Duration::from_millis(45);
+    }
+}
+
+#[test]
+fn packets_of_ack_alone_do_not_fill_anything() {
+    let mut harness = with_window(2);
+    for _ in 0..10 {
+        harness.send_as(DATA, 1200, false, false);
+    }
+    assert_eq!(harness.path.bytes_in_flight(), ByteCount::ZERO);
+    assert!(harness.log().sent.is_empty());
+}
+
+#[test]
+fn running_dry_marks_the_samples_of_what_follows() {
+    let mut harness = with_window(10);
+    fill(&mut harness, 2);
+    assert!(harness.path.is_app_limited());
+    harness.at(10).send_data(1);
+    ack_all(&mut harness, 40);
+    let log = harness.log();
+    let app_limited: Vec<bool> = log.acks[0].packets.iter().map(|packet| packet.app_limited).collect();
+    assert_eq!(app_limited, [false, false, true]);
+    assert_eq!(log.acks[0].round, 1);
+    drop(log);
+    assert!(!harness.path.is_app_limited(), "all of the dry flight, and more, is delivered");
+    // Being told so with a full window means nothing.
+    fill(&mut harness, 10);
+    harness.path.on_app_limited(harness.now);
+    assert!(!harness.path.is_app_limited());
+}
+
+#[test]
+fn the_summary_is_what_the_path_knows() {
+    let mut harness = with_window(10);
+    fill(&mut harness, 5);
+    ack_all(&mut harness, 50);
+    let summary = harness.path.summary();
+    assert_eq!(summary.delivered.get(), 6000);
+    assert_eq!(summary.rtt.min, Duration::from_millis(50));
+    assert_eq!(summary.congestion.window.get(), 12_000);
+}

@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::ecn::EcnCodepoint;
 
-
 /// Where a received datagram came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatagramInfo {

@@ -83,7 +83,11 @@ impl<'a> DatagramBuilder<'a> {
     /// Adds a packet whose frames `fill` writes. A packet without a frame leaves no trace; false then.
     ///
     /// Also false if the datagram has no room for a packet of any use.
-    pub(crate) fn packet(&mut self, fields: &HeaderFields<'_>, fill: impl FnOnce(&mut FrameWriter<'_>)) -> bool {
+    pub(crate) fn packet(
+        &mut self,
+        fields: &HeaderFields<'_>,
+        fill: impl FnOnce(&mut FrameWriter<'_>),
+    ) -> bool {
         let start = self.buffer.len();
         let header_room = match fields.space {
             SpaceId::Data => header::short_header_len(fields.destination, fields.truncated),
@@ -108,7 +112,7 @@ impl<'a> DatagramBuilder<'a> {
             self.buffer.truncate(start);
             return false;
         }
-        let number_len = fields.truncated.len();
+        let number_len = usize::from(fields.truncated.len);
         let least = header_end + min_payload_len(number_len);
         if self.buffer.len() < least {
             self.buffer.resize(least, 0);
@@ -136,7 +140,10 @@ impl<'a> DatagramBuilder<'a> {
         if fields.space == SpaceId::Data {
             // The spin bit stays off: it tells observers the RTT (RFC 9000 section 17.4 permits that).
             let phase = fields.key_phase;
-            return (header::write_short(self.buffer, false, phase, fields.destination, fields.truncated), None);
+            return (
+                header::write_short(self.buffer, false, phase, fields.destination, fields.truncated),
+                None,
+            );
         }
         let LongLayout { length_at, number_at } = header::write_long(
             self.buffer,

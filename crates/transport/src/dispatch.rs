@@ -38,8 +38,12 @@ impl Connection {
             Frame::MaxStreamData { id, maximum } => self.streams.on_max_stream_data(id, maximum)?,
             Frame::MaxStreams { direction, maximum } => self.streams.on_max_streams(direction, maximum)?,
             Frame::DataBlocked(limit) => self.streams.on_data_blocked(limit, &credit),
-            Frame::StreamDataBlocked { id, limit } => self.streams.on_stream_data_blocked(id, limit, &credit)?,
-            Frame::StreamsBlocked { direction, limit } => self.streams.on_streams_blocked(direction, limit)?,
+            Frame::StreamDataBlocked { id, limit } => {
+                self.streams.on_stream_data_blocked(id, limit, &credit)?
+            }
+            Frame::StreamsBlocked { direction, limit } => {
+                self.streams.on_streams_blocked(direction, limit)?
+            }
             Frame::NewConnectionId(new) => self.remote_ids.on_new(&new)?,
             Frame::RetireConnectionId(sequence) => self.local_ids.retire(sequence, &context.destination)?,
             Frame::PathChallenge(data) => self.path.challenge_received(data),
@@ -130,7 +134,10 @@ impl Connection {
 
     fn on_handshake_done(&mut self, now: Time) -> Result<(), PeerError> {
         if self.side == Side::Server {
-            return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, "a client sent HANDSHAKE_DONE"));
+            return Err(PeerError::new(
+                TransportErrorCode::PROTOCOL_VIOLATION,
+                "a client sent HANDSHAKE_DONE",
+            ));
         }
         if !self.handshake.is_confirmed() {
             self.handshake.confirm_as_client();

@@ -238,7 +238,9 @@ impl Handshake {
             return Ok(());
         }
         let session = self.session.as_ref();
-        let Some(encoded) = session.and_then(|session| session.peer_transport_parameters()) else { return Ok(()) };
+        let Some(encoded) = session.and_then(|session| session.peer_transport_parameters()) else {
+            return Ok(());
+        };
         let parameters = TransportParameters::parse(encoded, self.side.peer()).map_err(PeerError::from)?;
         self.has_peer_parameters = true;
         steps.push(Progress::Parameters(Box::new(parameters)));
@@ -252,7 +254,10 @@ impl Handshake {
         }
         if session.application_protocol().is_none() {
             let reason = "no application protocol was agreed on (ALPN)".to_owned();
-            return Err(Fault::Tls(crate::crypto::CryptoFailure { alert: ALERT_NO_APPLICATION_PROTOCOL, reason }));
+            return Err(Fault::Tls(crate::crypto::CryptoFailure {
+                alert: ALERT_NO_APPLICATION_PROTOCOL,
+                reason,
+            }));
         }
         if !self.has_peer_parameters {
             let reason = "the peer sent no transport parameters";
@@ -288,7 +293,8 @@ impl Handshake {
     /// Writes what the space has to send.
     pub(crate) fn write_frames(&mut self, space: SpaceId, writer: &mut FrameWriter<'_>) {
         if space == SpaceId::Data && self.done_is_due {
-            self.done_is_due = !writer.push(&posthaste_wire::Frame::HandshakeDone, Some(SentFrame::HandshakeDone));
+            self.done_is_due =
+                !writer.push(&posthaste_wire::Frame::HandshakeDone, Some(SentFrame::HandshakeDone));
         }
         let sending = &mut self.streams[space].sending;
         while let Some((start, end)) = next_range(sending) {

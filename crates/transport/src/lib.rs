@@ -51,4 +51,4 @@ pub use posthaste_wire::{ConnectionId, Direction, Side, StreamId};
 pub use router::{ConnectError, Endpoint};
 pub use slots::ConnectionHandle;
 pub use stats::{ConnectionStats, EndpointStats, Traffic};
-pub use streams::{Priority, Read, ReadError, StreamEvent, WriteError};
+pub use streams::{Priority, Read, ReadError, StreamEvent, StreamsStats, WriteError};

@@ -20,7 +20,15 @@ impl Log {
     pub(crate) fn packet_received(&mut self, _context: &PacketContext, _number: u64, _len: usize) {}
     pub(crate) fn frame_received(&mut self, _frame: &Frame) {}
     pub(crate) fn packet_received_end(&mut self) {}
-    pub(crate) fn packet_sent(&mut self, _now: Time, _space: SpaceId, _number: u64, _size: usize, _frames: &SentFrames) {}
+    pub(crate) fn packet_sent(
+        &mut self,
+        _now: Time,
+        _space: SpaceId,
+        _number: u64,
+        _size: usize,
+        _frames: &SentFrames,
+    ) {
+    }
     pub(crate) fn packets_lost(&mut self, _now: Time, _packets: &[LostPacket]) {}
     pub(crate) fn peer_parameters(&mut self, _parameters: &TransportParameters) {}
     pub(crate) fn keys_discarded(&mut self, _now: Time, _space: SpaceId) {}

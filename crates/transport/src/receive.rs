@@ -61,7 +61,7 @@ impl Connection {
         for packet in posthaste_wire::packet::split(data, LOCAL_ID_LEN) {
             let Ok(packet) = packet else {
                 self.counters.packets_dropped += 1;
-                break;
+                continue;
             };
             is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);
             if !self.lifecycle.is_open() {
@@ -96,7 +96,7 @@ impl Connection {
             return self.drop_packet(); // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
         }
         let destination = packet.header.dcid();
-        let opened = match self.open(now, space, packet) {
+        let opened = match self.unprotect(now, space, packet) {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.drop_packet(),
             Err(fault) => {
@@ -141,7 +141,13 @@ impl Connection {
         }
     }
 
-    fn open(&mut self, now: Time, space: SpaceId, mut packet: ProtectedPacket) -> Result<Option<Opened>, Fault> {
+    /// Removes a packet's protection; `None` if it is not authentic.
+    fn unprotect(
+        &mut self,
+        now: Time,
+        space: SpaceId,
+        mut packet: ProtectedPacket,
+    ) -> Result<Option<Opened>, Fault> {
         let largest = self.received[space].largest();
         let number_at = packet.number_at;
         if space != SpaceId::Data {
@@ -156,7 +162,8 @@ impl Connection {
         // Keys of the phase before are kept for three probe timeouts (RFC 9001 section 6.5).
         let discard_at = now + self.probe_timeout() * 3;
         let Some(keys) = self.handshake.one_rtt_mut() else { return Ok(None) };
-        let Some(unmasked) = remove_header_protection(&mut packet.bytes, number_at, keys.remote_header()) else {
+        let Some(unmasked) = remove_header_protection(&mut packet.bytes, number_at, keys.remote_header())
+        else {
             return Ok(None);
         };
         let number = number::decode(largest, unmasked.truncated, unmasked.number_len);
@@ -201,7 +208,9 @@ impl Connection {
         for frame in frame::Iter::new(opened.payload) {
             let frame = frame?;
             if !frame::is_allowed_in(&frame, context.packet_type) {
-                return Err(violation("frame not permitted in this packet").in_frame(frame.frame_type()).into());
+                return Err(violation("frame not permitted in this packet")
+                    .in_frame(frame.frame_type())
+                    .into());
             }
             frames += 1;
             ack_eliciting |= frame.is_ack_eliciting();

@@ -105,7 +105,8 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectError> {
         let invalid_name = || ConnectError::InvalidServerName(server_name.to_owned());
         let name = ServerName::try_from(server_name).map_err(|_| invalid_name())?.to_owned();
-        let no_suite = || ConnectError::Tls("the provider has no AES-128-GCM with SHA-256 for QUIC".to_owned());
+        let no_suite =
+            || ConnectError::Tls("the provider has no AES-128-GCM with SHA-256 for QUIC".to_owned());
         let initial = InitialKeys::from_provider(config.tls.crypto_provider()).ok_or_else(no_suite)?;
         let local_id = self.fresh_id();
         let remote_id = random_id(&mut self.rng);
@@ -124,7 +125,6 @@ impl Endpoint {
             remote_id,
             original_destination: remote_id,
             streams,
-            rng: self.rng.fork(),
         };
         let handle = self.insert(Connection::new(now, birth), &[local_id]);
         Ok(handle)
@@ -161,7 +161,9 @@ impl Endpoint {
             if self.stateless.negotiate_version(info, invariants, random) {
                 self.stats.version_negotiations_sent += 1;
             }
-        } else if data.first().is_some_and(|first| version::long_type(version::V1, *first) == PacketType::Initial)
+        } else if data
+            .first()
+            .is_some_and(|first| version::long_type(version::V1, *first) == PacketType::Initial)
             && invariants.dcid.len() >= MIN_INITIAL_ID_LEN
         {
             self.accept(now, info, invariants, data);
@@ -188,7 +190,9 @@ impl Endpoint {
         let initial = InitialKeys::from_provider(server.tls.crypto_provider());
         let session = server_session(Arc::clone(&server.tls), encoded);
         let (Some(initial), Ok(session)) = (initial, session) else {
-            tracing::error!("the TLS configuration cannot be used with QUIC: it needs TLS 1.3 and AES-128-GCM");
+            tracing::error!(
+                "the TLS configuration cannot be used with QUIC: it needs TLS 1.3 and AES-128-GCM"
+            );
             self.stats.refused += 1;
             return;
         };
@@ -202,7 +206,6 @@ impl Endpoint {
             remote_id: invariants.scid,
             original_destination: invariants.dcid,
             streams,
-            rng: self.rng.fork(),
         };
         let mut connection = Connection::new(now, birth);
         connection.on_datagram(now, info, data);
@@ -266,13 +269,20 @@ impl Endpoint {
 
     /// Appends to `buffer`, which must be empty, at most `max_segments` datagrams for one peer, all of one size but
     /// the last. Connections take turns.
-    pub fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>, max_segments: usize) -> Option<Transmit> {
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        buffer: &mut Vec<u8>,
+        max_segments: usize,
+    ) -> Option<Transmit> {
         if let Some(transmit) = self.stateless.poll(buffer) {
             return Some(transmit);
         }
         while let Some(index) = self.dirty.pop_front() {
-            let transmit =
-                self.slots.get_mut(index).and_then(|connection| connection.poll_transmit(now, buffer, max_segments));
+            let transmit = self
+                .slots
+                .get_mut(index)
+                .and_then(|connection| connection.poll_transmit(now, buffer, max_segments));
             if transmit.is_some() {
                 self.dirty.push_back(index);
                 return transmit;

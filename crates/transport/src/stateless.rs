@@ -26,7 +26,12 @@ pub(crate) struct Stateless {
 
 impl Stateless {
     /// Answers a client whose version is unknown with those that are known. False if too many answers wait.
-    pub(crate) fn negotiate_version(&mut self, info: &DatagramInfo, invariants: &Invariants, random: u32) -> bool {
+    pub(crate) fn negotiate_version(
+        &mut self,
+        info: &DatagramInfo,
+        invariants: &Invariants,
+        random: u32,
+    ) -> bool {
         if self.waiting.len() >= MAX_WAITING {
             return false;
         }
@@ -40,7 +45,13 @@ impl Stateless {
     }
 
     /// Answers a datagram of `trigger_len` bytes for an unknown connection. False if that would do harm.
-    pub(crate) fn reset(&mut self, info: &DatagramInfo, trigger_len: usize, token: ResetToken, rng: &mut Rng) -> bool {
+    pub(crate) fn reset(
+        &mut self,
+        info: &DatagramInfo,
+        trigger_len: usize,
+        token: ResetToken,
+        rng: &mut Rng,
+    ) -> bool {
         if self.waiting.len() >= MAX_WAITING || trigger_len < MIN_TRIGGER {
             return false;
         }

@@ -4,6 +4,8 @@ use posthaste_policy::CongestionState;
 use posthaste_policy::sample::RttView;
 use posthaste_units::{ByteCount, Rate, Time};
 
+use crate::streams::StreamsStats;
+
 /// One connection's statistics. Counters start at zero with the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionStats {
@@ -37,6 +39,8 @@ pub struct ConnectionStats {
     pub in_flight: ByteCount,
     /// The pacing rate, where the policy paces.
     pub pacing_rate: Option<Rate>,
+    /// The streams.
+    pub streams: StreamsStats,
 }
 
 /// Datagrams and the bytes in them.

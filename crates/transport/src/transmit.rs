@@ -19,6 +19,12 @@ use crate::recovery::Outgoing;
 use crate::space::SpaceId;
 use crate::timers::Timer;
 
+/// Packets of ACK alone in a row after which one may ask for an ACK.
+const BARE_ACKS_BEFORE_PING: u32 = 16;
+
+/// Ranges in an ACK frame from which on it is worth to have old ones forgotten.
+const RANGES_BEFORE_PING: usize = 8;
+
 /// What a datagram may contain besides acks and probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Permit {
@@ -32,11 +38,16 @@ impl Connection {
     /// Appends at most `max_segments` datagrams to `buffer`, all but the last of one size.
     ///
     /// Call until `None` after each call that takes `&mut self`.
-    pub(crate) fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>, max_segments: usize) -> Option<Transmit> {
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Time,
+        buffer: &mut Vec<u8>,
+        max_segments: usize,
+    ) -> Option<Transmit> {
         let start = buffer.len();
         let segment_size = match &self.lifecycle {
             Lifecycle::Open => self.transmit_open(now, buffer, max_segments),
-            Lifecycle::Closing(_) => self.transmit_close(buffer),
+            Lifecycle::Closing(_) => self.transmit_close(now, buffer),
             Lifecycle::Draining | Lifecycle::Drained => None,
         };
         self.update_timers(now);
@@ -140,8 +151,9 @@ impl Connection {
             if space == SpaceId::Data && self.path.owes_response() {
                 datagram.pad_to(MIN_INITIAL_DATAGRAM);
             }
-            let written =
-                self.add_packet(space, &mut datagram, |connection, writer| connection.write_frames(now, space, permit, writer));
+            let written = self.add_packet(space, &mut datagram, |connection, writer| {
+                connection.write_frames(now, space, permit, writer)
+            });
             is_bulk &= !written || space == SpaceId::Data;
         }
         let handshake = &mut self.handshake;
@@ -192,9 +204,17 @@ impl Connection {
                 self.write_data_frames(writer);
             }
         }
-        if is_probe && !writer.is_ack_eliciting() {
+        let is_bare_ack = !writer.is_ack_eliciting();
+        if is_bare_ack && (is_probe || self.should_elicit_ack(space)) {
             writer.push(&Frame::Ping, None);
         }
+    }
+
+    /// True if a packet of ACK alone should ask for an ACK in return, so that ranges which the peer has seen need
+    /// not be repeated for ever (RFC 9000 section 13.2.4). Only gaps make that worth while, and the packets
+    /// between keep two ends from acknowledging each other's acks.
+    fn should_elicit_ack(&self, space: SpaceId) -> bool {
+        self.bare_acks >= BARE_ACKS_BEFORE_PING && self.received[space].range_count() >= RANGES_BEFORE_PING
     }
 
     fn write_data_frames(&mut self, writer: &mut FrameWriter<'_>) {
@@ -230,12 +250,14 @@ impl Connection {
         let OpenPacket { space, number, frames, ack_eliciting, in_flight, .. } = packet;
         self.counters.packets_sent += 1;
         self.log.packet_sent(now, space, number, size, &frames);
+        self.bare_acks = if ack_eliciting { 0 } else { self.bare_acks.saturating_add(1) };
         if ack_eliciting {
             self.probes[space] = self.probes[space].saturating_sub(1);
             self.on_ack_eliciting_sent(now);
         }
         let ecn_marked = self.path.control.ecn_codepoint().is_some();
-        let outgoing = Outgoing { space, number, now, bytes: size, ack_eliciting, in_flight, ecn_marked, frames };
+        let outgoing =
+            Outgoing { space, number, now, bytes: size, ack_eliciting, in_flight, ecn_marked, frames };
         self.recovery.on_packet_sent(outgoing, &mut self.path.control);
         if space == SpaceId::Handshake && self.side == Side::Client {
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
@@ -250,7 +272,7 @@ impl Connection {
 
     /// Writes the close into a packet of every space that the peer may be able to read (RFC 9000
     /// section 10.2.3).
-    fn transmit_close(&mut self, buffer: &mut Vec<u8>) -> Option<usize> {
+    fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<usize> {
         let limit = self.path.max_datagram_size;
         if self.path.amplification_budget() < limit {
             return None;
@@ -268,10 +290,16 @@ impl Connection {
             }
         }
         let handshake = &mut self.handshake;
-        let (len, packets) = datagram.finish(|packet, sealable| seal_packet(handshake, packet, sealable)).ok()?;
-        for (packet, _) in &packets {
-            self.recovery.skip_number(packet.space);
+        let (len, packets) =
+            datagram.finish(|packet, sealable| seal_packet(handshake, packet, sealable)).ok()?;
+        for (packet, bytes) in packets {
+            let OpenPacket { space, number, frames, .. } = packet;
             self.counters.packets_sent += 1;
+            // Nothing is expected in return; recovery only learns that the number is used.
+            let (ack_eliciting, in_flight, ecn_marked) = (false, false, false);
+            let outgoing =
+                Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, frames };
+            self.recovery.on_packet_sent(outgoing, &mut self.path.control);
         }
         self.path.on_sent(len);
         self.counters.sent.add(len);
@@ -305,7 +333,11 @@ fn readable_close(space: SpaceId, close: &CloseFrame) -> CloseFrame {
     }
 }
 
-fn seal_packet(handshake: &mut Handshake, packet: &OpenPacket, sealable: Sealable<'_>) -> Result<(), SealError> {
+fn seal_packet(
+    handshake: &mut Handshake,
+    packet: &OpenPacket,
+    sealable: Sealable<'_>,
+) -> Result<(), SealError> {
     let Sealable { bytes, number_at, header_len } = sealable;
     if packet.space == SpaceId::Data {
         let keys = handshake.one_rtt_mut().ok_or(SealError)?;

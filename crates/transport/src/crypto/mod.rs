@@ -7,11 +7,13 @@ mod one_rtt;
 mod protection;
 mod tls;
 
-pub use rustls::quic::{KeyChange, Keys};
+pub(crate) use rustls::quic::{KeyChange, Keys};
 use rustls_pki_types::CertificateDer;
 
-pub(crate) use one_rtt::{OneRttKeys, OpenWith};
-pub(crate) use protection::{Opened, SealError, TAG_LEN, min_payload_len, open, remove_header_protection, seal};
+pub(crate) use one_rtt::OneRttKeys;
+pub(crate) use protection::{
+    Opened, SealError, TAG_LEN, min_payload_len, open, remove_header_protection, seal,
+};
 pub(crate) use tls::{InitialKeys, client_session, server_session};
 
 /// A TLS 1.3 handshake that carries QUIC's transport parameters (RFC 9001 section 4).

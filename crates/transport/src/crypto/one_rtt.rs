@@ -123,7 +123,12 @@ impl OneRttKeys {
     /// # Errors
     /// `KEY_UPDATE_ERROR` if the peer updates again before the last update was acknowledged (section 6.1), or
     /// sends a newer packet with an older key (section 6.4).
-    pub(crate) fn on_opened(&mut self, which: OpenWith, number: u64, discard_at: Time) -> Result<(), PeerError> {
+    pub(crate) fn on_opened(
+        &mut self,
+        which: OpenWith,
+        number: u64,
+        discard_at: Time,
+    ) -> Result<(), PeerError> {
         match which {
             OpenWith::Previous => return Ok(()),
             OpenWith::Current => {}

@@ -27,7 +27,12 @@ pub(crate) struct Path {
 
 impl Path {
     /// A path to `remote`. A client's path needs no validation: the client chose it.
-    pub(crate) fn new(remote: SocketAddr, control: PathControl, max_datagram_size: usize, is_validated: bool) -> Self {
+    pub(crate) fn new(
+        remote: SocketAddr,
+        control: PathControl,
+        max_datagram_size: usize,
+        is_validated: bool,
+    ) -> Self {
         Self {
             remote,
             local_ip: None,

@@ -439,5 +439,7 @@ impl Recovery {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
+pub(crate) mod testing;
+
+#[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! A client and a server endpoint in memory, joined by two simulated links, in virtual time.
-#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 pub mod tls;
+pub mod transfer;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,8 +30,14 @@ pub struct Link {
 }
 
 impl Link {
-    pub const CLEAN: Self =
-        Self { delay: Duration::from_millis(10), loss: 0.0, reorder: 0.0, duplicate: 0.0, corrupt: 0.0, mark: 0.0 };
+    pub const CLEAN: Self = Self {
+        delay: Duration::from_millis(10),
+        loss: 0.0,
+        reorder: 0.0,
+        duplicate: 0.0,
+        corrupt: 0.0,
+        mark: 0.0,
+    };
 }
 
 /// A datagram under way.
@@ -132,7 +139,8 @@ impl Pair {
     fn transmit(&mut self, from_client: bool) {
         let mut buffer = Vec::new();
         loop {
-            let (from, link) = if from_client { (&mut self.client, self.up) } else { (&mut self.server, self.down) };
+            let (from, link) =
+                if from_client { (&mut self.client, self.up) } else { (&mut self.server, self.down) };
             buffer.clear();
             let Some(transmit) = from.endpoint.poll_transmit(self.now, &mut buffer, 10) else { return };
             assert_eq!(transmit.size, buffer.len());
@@ -207,7 +215,11 @@ impl Pair {
         self.drain();
         while !done(self) {
             assert!(self.step(), "nothing will happen any more at {:?}", self.now);
-            assert!(self.now < deadline, "not done after ten minutes; client events {:?}", self.client.events);
+            assert!(
+                self.now < deadline,
+                "not done after ten minutes; client events {:?}",
+                self.client.events
+            );
         }
     }
 

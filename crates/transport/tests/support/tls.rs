@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use posthaste_transport::{ClientConfig, ServerConfig};
 use posthaste_units::Rng;
 use rustls::crypto::{
-    ActiveKeyExchange, CryptoProvider, GetRandomFailed, SecureRandom, SharedSecret, SupportedKxGroup, aws_lc_rs,
+    ActiveKeyExchange, CryptoProvider, GetRandomFailed, SecureRandom, SharedSecret, SupportedKxGroup,
+    aws_lc_rs,
 };
 use rustls::{NamedGroup, RootCertStore};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -38,7 +39,8 @@ impl SupportedKxGroup for FixedX25519 {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, rustls::Error> {
         let algorithm = &aws_lc_rs_agreement::X25519;
         let failed = |_| rustls::Error::General("fixed key".into());
-        let private = aws_lc_rs_agreement::PrivateKey::from_private_key(algorithm, &[7; 32]).map_err(failed)?;
+        let private =
+            aws_lc_rs_agreement::PrivateKey::from_private_key(algorithm, &[7; 32]).map_err(failed)?;
         let public = private.compute_public_key().map_err(|_| rustls::Error::General("fixed key".into()))?;
         Ok(Box::new(FixedExchange { public: public.as_ref().to_vec(), private }))
     }
@@ -77,7 +79,8 @@ pub fn provider(seed: u64) -> Arc<CryptoProvider> {
 
 /// The certificate's key: any 32 bytes are an Ed25519 seed. The PKCS#8 wrapping is RFC 8410's.
 fn certificate_key() -> Vec<u8> {
-    let mut der = vec![0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+    let mut der =
+        vec![0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
     der.extend_from_slice(&[42; 32]);
     der
 }
@@ -85,7 +88,8 @@ fn certificate_key() -> Vec<u8> {
 /// A self-signed certificate for `localhost`, the same for the whole process. `extra_names` make it long.
 fn certificate(extra_names: usize) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
     let pkcs8 = PrivatePkcs8KeyDer::from(certificate_key());
-    let key = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &rcgen::PKCS_ED25519).expect("a valid key");
+    let key =
+        rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &rcgen::PKCS_ED25519).expect("a valid key");
     let extra = (0..extra_names).map(|index| format!("name-{index}.of-a-long-certificate.example"));
     let names: Vec<String> = std::iter::once("localhost".to_owned()).chain(extra).collect();
     let mut parameters = rcgen::CertificateParams::new(names).expect("valid names");

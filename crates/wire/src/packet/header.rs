@@ -185,7 +185,7 @@ pub fn long_header_len(
         PacketType::Initial => varint::len(token.len() as u64) + token.len(),
         _ => 0,
     };
-    1 + 4 + 1 + dcid.len() + 1 + scid.len() + token_len + LENGTH_LEN + number.encoded_len()
+    1 + 4 + 1 + dcid.len() + 1 + scid.len() + token_len + LENGTH_LEN + number.len()
 }
 
 /// Fills in the Length field at `length_at`: `length` is packet number + payload + tag, in bytes, below 2^14.
@@ -223,7 +223,7 @@ pub fn write_short(
 
 /// Bytes that [`write_short`] appends, packet number included.
 pub const fn short_header_len(dcid: &ConnectionId, number: TruncatedNumber) -> usize {
-    1 + dcid.len() + number.encoded_len()
+    1 + dcid.len() + number.len()
 }
 
 /// Appends a Version Negotiation packet (section 17.2.1). The IDs are those of the packet it answers, swapped: its

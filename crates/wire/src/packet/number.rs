@@ -14,6 +14,7 @@ pub struct TruncatedNumber {
     pub len: u8,
 }
 
+#[expect(clippy::len_without_is_empty, reason = "at least one byte is always sent")]
 impl TruncatedNumber {
     /// The low `len` (1 to 4, others are clamped) bytes of `number`.
     pub fn new(number: u64, len: u8) -> Self {
@@ -22,7 +23,7 @@ impl TruncatedNumber {
     }
 
     /// Bytes that are sent, 1 to 4.
-    pub const fn encoded_len(self) -> usize {
+    pub const fn len(self) -> usize {
         self.len as usize
     }
 
@@ -34,7 +35,7 @@ impl TruncatedNumber {
     /// Appends the bytes.
     pub fn write(self, buffer: &mut Vec<u8>) {
         let bytes = self.value.to_be_bytes();
-        buffer.extend_from_slice(bytes.get(MAX_LEN.saturating_sub(self.encoded_len())..).unwrap_or_default());
+        buffer.extend_from_slice(bytes.get(MAX_LEN.saturating_sub(self.len())..).unwrap_or_default());
     }
 }
 

@@ -29,7 +29,7 @@ fn long_packet(
     let number = number::encode(7, None);
     let layout = header::write_long(buffer, kind, version::V1, ids.0, ids.1, token, number);
     buffer.extend_from_slice(&TAG_AND_PAYLOAD);
-    header::patch_length(buffer, layout.length_at, number.encoded_len() + TAG_AND_PAYLOAD.len());
+    header::patch_length(buffer, layout.length_at, number.len() + TAG_AND_PAYLOAD.len());
     layout
 }
 
@@ -274,7 +274,7 @@ proptest! {
         prop_assert_eq!(number::decode(largest_received, truncated.value, truncated.len), number);
         let mut bytes = Vec::new();
         truncated.write(&mut bytes);
-        prop_assert_eq!(bytes.len(), truncated.encoded_len());
+        prop_assert_eq!(bytes.len(), truncated.len());
         prop_assert_eq!(number::read(&bytes), truncated.value);
     }
 
@@ -298,7 +298,7 @@ proptest! {
         let layout = header::write_long(&mut buffer, kind, version::V1, &dcid, &scid, &token, number);
         prop_assert_eq!(buffer.len() - prefix, header::long_header_len(kind, &dcid, &scid, &token, number));
         buffer.extend_from_slice(&payload);
-        header::patch_length(&mut buffer, layout.length_at, number.encoded_len() + payload.len());
+        header::patch_length(&mut buffer, layout.length_at, number.len() + payload.len());
         let packets = split_all(&buffer[prefix..], 8);
         prop_assert_eq!(packets.len(), 1);
         let packet = packets[0].as_ref().unwrap();
@@ -306,8 +306,8 @@ proptest! {
         prop_assert_eq!((packet.header.dcid(), packet.header.scid()), (dcid, Some(scid)));
         prop_assert_eq!(packet.token(), &token[..]);
         prop_assert_eq!(packet.number_at, layout.number_at - prefix);
-        prop_assert_eq!(header::number_len(packet.bytes[0]), number.encoded_len());
-        let end = packet.number_at + number.encoded_len();
+        prop_assert_eq!(header::number_len(packet.bytes[0]), number.len());
+        let end = packet.number_at + number.len();
         prop_assert_eq!(number::read(&packet.bytes[packet.number_at..end]), number.value);
         prop_assert_eq!(&packet.bytes[end..], &payload[..]);
     }

@@ -35,7 +35,7 @@ mod v1 {
 
 /// The two type bits of a long header, in place ([`LONG_TYPE`](super::header::LONG_TYPE)); those of Handshake for
 /// kinds that have none, those of version 1 for versions that are not known.
-pub(crate) const fn long_type_bits(version: u32, kind: PacketType) -> u8 {
+pub const fn long_type_bits(version: u32, kind: PacketType) -> u8 {
     match (version, kind) {
         (_, PacketType::Initial) => v1::INITIAL,
         (_, PacketType::ZeroRtt) => v1::ZERO_RTT,

@@ -1,0 +1,298 @@
+//! A connection's handle.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use posthaste_transport::{CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Side, StreamId};
+use rustls::pki_types::CertificateDer;
+
+use crate::clock;
+use crate::connection_state::{Ended, Identity, Wait};
+use crate::error::ConnectionError;
+use crate::state::{Guard, Shared};
+use crate::stream::{RecvStream, SendStream};
+use crate::wait::wait;
+
+/// A QUIC connection.
+///
+/// Clones share the connection, as do its streams. When the last of them is dropped, the connection is closed with
+/// code 0: nobody could use it any more. To end it with a code of the application's, call [`close`](Self::close).
+///
+/// # Example
+/// ```no_run
+/// # async fn example(connection: posthaste_endpoint::Connection) -> Result<(), Box<dyn std::error::Error>> {
+/// let (mut send, mut recv) = connection.open_bi().await?;
+/// send.write_all(b"question").await?;
+/// send.finish();
+/// let answer = recv.read_to_end(1 << 20).await?;
+/// println!("{} bytes after {:?}", answer.len(), connection.stats().rtt);
+/// connection.close(0, b"done");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Connection(Arc<ConnectionRef>);
+
+/// What the clones of a connection and its streams share; with it the connection closes.
+#[derive(Debug)]
+pub(crate) struct ConnectionRef {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) handle: ConnectionHandle,
+    side: Side,
+}
+
+impl Drop for ConnectionRef {
+    fn drop(&mut self) {
+        self.shared.lock().release_connection(clock::now(), self.handle);
+    }
+}
+
+impl Connection {
+    /// Takes over a reference that the state has counted.
+    pub(crate) fn new(shared: Arc<Shared>, handle: ConnectionHandle) -> Self {
+        let side = shared.lock().connection(handle).map_or(Side::Client, |state| state.side);
+        Self(Arc::new(ConnectionRef { shared, handle, side }))
+    }
+
+    pub(crate) fn handle(&self) -> ConnectionHandle {
+        self.0.handle
+    }
+
+    /// Opens a bidirectional stream, waiting until the peer permits another. The peer learns of it with the first
+    /// data.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        self.open(Direction::Bidirectional).await.map(|id| self.both(id))
+    }
+
+    /// Opens a unidirectional stream, waiting until the peer permits another. The peer learns of it with the first
+    /// data.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        self.open(Direction::Unidirectional).await.map(|id| self.sending(id))
+    }
+
+    /// Waits for a bidirectional stream that the peer opens. Streams come in the order of their numbers.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        self.accept(Direction::Bidirectional).await.map(|id| self.both(id))
+    }
+
+    /// Waits for a unidirectional stream that the peer opens. Streams come in the order of their numbers.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        self.accept(Direction::Unidirectional).await.map(|id| self.receiving(id))
+    }
+
+    /// [`open_bi`](Self::open_bi) for code that polls: the task of the last call is woken.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_open_bi(&self, cx: &mut Context<'_>) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        self.poll_open(Direction::Bidirectional, cx).map_ok(|id| self.both(id))
+    }
+
+    /// [`open_uni`](Self::open_uni) for code that polls: the task of the last call is woken.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_open_uni(&self, cx: &mut Context<'_>) -> Poll<Result<SendStream, ConnectionError>> {
+        self.poll_open(Direction::Unidirectional, cx).map_ok(|id| self.sending(id))
+    }
+
+    /// [`accept_bi`](Self::accept_bi) for code that polls: the task of the last call is woken.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_accept_bi(&self, cx: &mut Context<'_>) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        self.poll_accept(Direction::Bidirectional, cx).map_ok(|id| self.both(id))
+    }
+
+    /// [`accept_uni`](Self::accept_uni) for code that polls: the task of the last call is woken.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_accept_uni(&self, cx: &mut Context<'_>) -> Poll<Result<RecvStream, ConnectionError>> {
+        self.poll_accept(Direction::Unidirectional, cx).map_ok(|id| self.receiving(id))
+    }
+
+    /// Closes the connection with an application error code (below 2^62). Streams are abandoned: what the peer has
+    /// not acknowledged may be lost, so wait for [`SendStream::acknowledged`] first where that matters. `reason` is
+    /// for people; what does not fit into a packet of it is cut off. Does nothing if the connection is over.
+    pub fn close(&self, error_code: u64, reason: &[u8]) {
+        self.0.shared.lock().close(clock::now(), self.0.handle, error_code, reason);
+    }
+
+    /// Waits until the connection is over, and tells why.
+    pub async fn closed(&self) -> CloseReason {
+        let handle = self.0.handle;
+        let closed = wait(
+            &self.0.shared,
+            |state| state.waiting(handle, Wait::Closed),
+            |guard| reason(guard, handle).map_or(Poll::Pending, Poll::Ready),
+        );
+        closed.await
+    }
+
+    /// Why the connection is over, or `None` if it is not.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        reason(&self.0.shared.lock(), self.0.handle)
+    }
+
+    /// The connection's statistics; the last ones if it is over.
+    #[expect(clippy::missing_panics_doc, reason = "a handle keeps the statistics of its connection alive")]
+    pub fn stats(&self) -> ConnectionStats {
+        self.0.shared.lock().stats(self.0.handle).expect("a connection with a handle is known")
+    }
+
+    /// The peer's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        let remote = self.identity(|live| live.remote(), |kept| kept.remote);
+        let remote = remote.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
+        // Over an IPv6 socket, IPv4 peers have mapped addresses.
+        SocketAddr::new(remote.ip().to_canonical(), remote.port())
+    }
+
+    /// The application protocol that both ends agreed on.
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.identity(|live| live.alpn().map(<[u8]>::to_vec), |kept| kept.alpn.clone()).flatten()
+    }
+
+    /// The name by which the client asked for the server (SNI).
+    pub fn server_name(&self) -> Option<String> {
+        self.identity(|live| live.server_name().map(str::to_owned), |kept| kept.server_name.clone()).flatten()
+    }
+
+    /// The certificates that the peer presented, its own first.
+    pub fn peer_certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
+        self.identity(|live| live.peer_certificates().map(<[_]>::to_vec), |kept| kept.certificates.clone()).flatten()
+    }
+
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.0.side
+    }
+
+    /// From the first datagram to the complete handshake.
+    pub fn handshake_time(&self) -> Option<std::time::Duration> {
+        self.0.shared.lock().handshake_time(self.0.handle).map(Into::into)
+    }
+
+    /// A handle's number, unique among the connections of its endpoint and never used again: for logs.
+    pub fn id(&self) -> ConnectionHandle {
+        self.0.handle
+    }
+
+    /// Asks the live connection, or what is kept of one that is over.
+    fn identity<T>(
+        &self,
+        live: impl FnOnce(&posthaste_transport::Connection) -> T,
+        kept: impl FnOnce(&Identity) -> T,
+    ) -> Option<T> {
+        let guard = self.0.shared.lock();
+        match guard.transport.connection(self.0.handle) {
+            Some(connection) => Some(live(connection)),
+            None => guard.connection(self.0.handle)?.identity.as_deref().map(kept),
+        }
+    }
+
+    async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+        let handle = self.0.handle;
+        let attempt = |guard: &mut Guard<'_>| try_open(guard, handle, direction);
+        wait(&self.0.shared, |state| state.waiting(handle, Wait::Open(direction)), attempt).await
+    }
+
+    async fn accept(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+        let handle = self.0.handle;
+        let attempt = |guard: &mut Guard<'_>| try_accept(guard, handle, direction);
+        wait(&self.0.shared, |state| state.waiting(handle, Wait::Accept(direction)), attempt).await
+    }
+
+    fn poll_open(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<Result<StreamId, ConnectionError>> {
+        let mut guard = self.0.shared.lock();
+        let outcome = try_open(&mut guard, self.0.handle, direction);
+        self.register(&mut guard, outcome.is_pending(), Wait::Open(direction), cx);
+        outcome
+    }
+
+    fn poll_accept(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<Result<StreamId, ConnectionError>> {
+        let mut guard = self.0.shared.lock();
+        let outcome = try_accept(&mut guard, self.0.handle, direction);
+        self.register(&mut guard, outcome.is_pending(), Wait::Accept(direction), cx);
+        outcome
+    }
+
+    fn register(&self, guard: &mut Guard<'_>, pending: bool, wait: Wait, cx: &mut Context<'_>) {
+        if pending && let Some(set) = guard.waiting(self.0.handle, wait) {
+            set.register_polled(cx.waker());
+        }
+    }
+
+    fn both(&self, id: StreamId) -> (SendStream, RecvStream) {
+        (self.sending(id), self.receiving(id))
+    }
+
+    fn sending(&self, id: StreamId) -> SendStream {
+        SendStream::new(Arc::clone(&self.0), id)
+    }
+
+    fn receiving(&self, id: StreamId) -> RecvStream {
+        RecvStream::new(Arc::clone(&self.0), id)
+    }
+}
+
+fn reason(guard: &Guard<'_>, handle: ConnectionHandle) -> Option<CloseReason> {
+    guard.connection(handle)?.ended.as_ref().map(Ended::reason)
+}
+
+/// Opens a stream; pending while the peer permits none.
+fn try_open(
+    guard: &mut Guard<'_>,
+    handle: ConnectionHandle,
+    direction: Direction,
+) -> Poll<Result<StreamId, ConnectionError>> {
+    let connection = match guard.live(handle) {
+        Ok(connection) => connection,
+        Err(error) => return Poll::Ready(Err(error)),
+    };
+    match connection.open(direction) {
+        Ok(id) => {
+            guard.add_stream(handle, id, true, direction == Direction::Bidirectional);
+            Poll::Ready(Ok(id))
+        }
+        Err(LocalError::StreamLimit | LocalError::TooEarly) => {
+            // The peer may be told that more streams are wanted.
+            guard.wake_driver();
+            Poll::Pending
+        }
+        Err(_) => Poll::Ready(Err(guard.no_connection())),
+    }
+}
+
+/// Takes the next stream that the peer has opened.
+fn try_accept(
+    guard: &mut Guard<'_>,
+    handle: ConnectionHandle,
+    direction: Direction,
+) -> Poll<Result<StreamId, ConnectionError>> {
+    let connection = match guard.live(handle) {
+        Ok(connection) => connection,
+        Err(error) => return Poll::Ready(Err(error)),
+    };
+    match connection.accept(direction) {
+        Some(id) => {
+            guard.add_stream(handle, id, direction == Direction::Bidirectional, true);
+            Poll::Ready(Ok(id))
+        }
+        None => Poll::Pending,
+    }
+}

@@ -1,0 +1,224 @@
+//! What the endpoint keeps for one connection beside the transport's own state: who waits for what.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Waker;
+
+use posthaste_transport::{CloseReason, Connection, ConnectionStats, Direction, Side, StreamEvent, StreamId};
+use posthaste_units::Time;
+use rustls::pki_types::CertificateDer;
+
+use crate::error::ConnectionError;
+use crate::wakers::WakerSet;
+
+/// What a task may wait for on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Connected,
+    Closed,
+    Open(Direction),
+    Accept(Direction),
+}
+
+impl Wait {
+    const COUNT: usize = 6;
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Connected => 0,
+            Self::Closed => 1,
+            Self::Open(direction) => 2 + direction.index(),
+            Self::Accept(direction) => 4 + direction.index(),
+        }
+    }
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone)]
+pub(crate) enum Ended {
+    Closed(CloseReason),
+    Socket(Arc<io::Error>),
+}
+
+impl Ended {
+    pub(crate) fn error(&self) -> ConnectionError {
+        match self {
+            Self::Closed(reason) => ConnectionError::Closed(reason.clone()),
+            Self::Socket(error) => ConnectionError::Socket(Arc::clone(error)),
+        }
+    }
+
+    /// The reason in the transport's terms; a broken socket is this end's doing.
+    pub(crate) fn reason(&self) -> CloseReason {
+        match self {
+            Self::Closed(reason) => reason.clone(),
+            Self::Socket(_) => CloseReason::Local { error_code: 0 },
+        }
+    }
+}
+
+/// What remains to be known of a connection after the transport has forgotten it.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) remote: SocketAddr,
+    pub(crate) alpn: Option<Vec<u8>>,
+    pub(crate) server_name: Option<String>,
+    pub(crate) certificates: Option<Vec<CertificateDer<'static>>>,
+}
+
+impl Identity {
+    pub(crate) fn of(connection: &Connection) -> Self {
+        Self {
+            remote: connection.remote(),
+            alpn: connection.alpn().map(<[u8]>::to_vec),
+            server_name: connection.server_name().map(str::to_owned),
+            certificates: connection.peer_certificates().map(<[_]>::to_vec),
+        }
+    }
+}
+
+/// One connection's share of the endpoint's state.
+#[derive(Debug)]
+pub(crate) struct ConnectionState {
+    pub(crate) side: Side,
+    pub(crate) started: Time,
+    pub(crate) connected_at: Option<Time>,
+    pub(crate) ended: Option<Ended>,
+    /// The transport has forgotten the connection.
+    pub(crate) drained: bool,
+    /// Application handles: one for each time that the connection was given out, clones share it.
+    pub(crate) references: usize,
+    /// Statistics at the end.
+    pub(crate) last_stats: ConnectionStats,
+    /// Set at the end.
+    pub(crate) identity: Option<Box<Identity>>,
+    waiting: [WakerSet; Wait::COUNT],
+    streams: BTreeMap<StreamId, StreamState>,
+}
+
+/// Who waits for what on a stream that the application holds.
+#[derive(Debug, Default)]
+pub(crate) struct StreamState {
+    /// The application holds the sending half.
+    pub(crate) sends: bool,
+    /// The application holds the receiving half.
+    pub(crate) receives: bool,
+    pub(crate) reader: Option<Waker>,
+    pub(crate) writer: Option<Waker>,
+    /// A write was refused for want of room, and no event has told of room since.
+    pub(crate) write_blocked: bool,
+    /// Tasks that wait for the end of the sending half: stopped or acknowledged.
+    pub(crate) enders: WakerSet,
+    /// The peer's code if it stopped the stream.
+    pub(crate) stopped: Option<u64>,
+    /// This end has reset the stream.
+    pub(crate) reset: bool,
+    /// The peer has acknowledged everything.
+    pub(crate) complete: bool,
+}
+
+impl ConnectionState {
+    pub(crate) fn new(now: Time, side: Side, connection: &Connection) -> Self {
+        Self {
+            side,
+            started: now,
+            connected_at: None,
+            ended: None,
+            drained: false,
+            references: 0,
+            last_stats: connection.stats(),
+            identity: None,
+            waiting: Default::default(),
+            streams: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn waiting(&mut self, wait: Wait) -> &mut WakerSet {
+        let [connected, closed, open_bi, open_uni, accept_bi, accept_uni] = &mut self.waiting;
+        match wait.index() {
+            0 => connected,
+            1 => closed,
+            2 => open_bi,
+            3 => open_uni,
+            4 => accept_bi,
+            _ => accept_uni,
+        }
+    }
+
+    pub(crate) fn on_connected(&mut self, now: Time, wakes: &mut Vec<Waker>) {
+        self.connected_at = Some(now);
+        self.waiting(Wait::Connected).take(wakes);
+    }
+
+    /// The connection is over: keeps what may be asked for later and wakes everyone.
+    pub(crate) fn end(&mut self, ended: Ended, connection: Option<&Connection>, wakes: &mut Vec<Waker>) {
+        self.ended = Some(ended);
+        if let Some(connection) = connection {
+            self.last_stats = connection.stats();
+            self.identity = Some(Box::new(Identity::of(connection)));
+        }
+        self.waiting.iter_mut().for_each(|set| set.take(wakes));
+        for stream in self.streams.values_mut() {
+            wakes.extend(stream.reader.take());
+            wakes.extend(stream.writer.take());
+            stream.enders.take(wakes);
+        }
+    }
+
+    pub(crate) fn on_stream_event(&mut self, event: StreamEvent, wakes: &mut Vec<Waker>) {
+        match event {
+            StreamEvent::Opened { direction } => self.waiting(Wait::Accept(direction)).take(wakes),
+            StreamEvent::Available(direction) => self.waiting(Wait::Open(direction)).take(wakes),
+            StreamEvent::Readable(id) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    wakes.extend(stream.reader.take());
+                }
+            }
+            StreamEvent::Writable(id) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.write_blocked = false;
+                    wakes.extend(stream.writer.take());
+                }
+            }
+            StreamEvent::Stopped { id, error_code } => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.stopped = Some(error_code);
+                    stream.write_blocked = false;
+                    wakes.extend(stream.writer.take());
+                    stream.enders.take(wakes);
+                }
+            }
+            StreamEvent::SendComplete(id) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.complete = true;
+                    stream.enders.take(wakes);
+                }
+            }
+        }
+    }
+
+    /// Makes the record of a stream that is about to be given to the application.
+    pub(crate) fn add_stream(&mut self, id: StreamId, sends: bool, receives: bool) {
+        self.streams.insert(id, StreamState { sends, receives, ..StreamState::default() });
+    }
+
+    pub(crate) fn stream(&mut self, id: StreamId) -> Option<&mut StreamState> {
+        self.streams.get_mut(&id)
+    }
+
+    /// The application has dropped a half; the record goes with the last.
+    pub(crate) fn release_half(&mut self, id: StreamId, sending: bool, wakes: &mut Vec<Waker>) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if sending {
+            stream.sends = false;
+        } else {
+            stream.receives = false;
+        }
+        if !stream.sends && !stream.receives {
+            stream.enders.take(wakes);
+            self.streams.remove(&id);
+        }
+    }
+}

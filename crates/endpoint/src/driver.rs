@@ -1,0 +1,236 @@
+//! The task that moves datagrams between the socket and the transport, and events to the tasks that wait for them.
+//!
+//! One driver serves one endpoint. It works in rounds: take a batch from the socket, then under one lock and with
+//! one reading of the clock let the transport have it, fire what is due, collect what is to be sent and who is to
+//! be woken; then, without the lock, wake and send. System calls never happen under the lock.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use posthaste_transport::DatagramInfo;
+use posthaste_units::{Duration, Time};
+
+use crate::clock;
+use crate::receive_buffers::{Arenas, ReceiveBuffers};
+use crate::socket::{self, Outgoing};
+use crate::state::{Shared, State};
+
+/// Rounds in a row before other tasks get their turn.
+const ROUNDS_PER_POLL: usize = 8;
+
+/// Sends collected under one lock; each may carry up to 64 datagrams.
+const SENDS_PER_ROUND: usize = 8;
+
+/// Bytes collected under one lock, beyond which no further send is begun. More would leave the processor's cache
+/// before the system has copied it.
+const BYTES_PER_ROUND: usize = 256 * 1024;
+
+/// The shortest sleep when the transport asks to be called at a time that is past already although it has just been
+/// called: it must not be able to keep the processor busy.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+
+/// Errors in a row, without a reception between them, that show a socket to be broken.
+const MAX_RECEIVE_ERRORS: u32 = 64;
+
+/// The driver of one endpoint; a future that ends when nobody uses the endpoint any more.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    buffers: ReceiveBuffers,
+    arenas: Arenas,
+    outgoing: Vec<Outgoing>,
+    /// Sends of `outgoing` that are filled.
+    filled: usize,
+    /// Sends of `outgoing` that the system has taken.
+    sent: usize,
+    wakes: Vec<Waker>,
+    timer: Pin<Box<tokio::time::Sleep>>,
+    /// When `timer` fires; `None` if that is of no interest.
+    armed: Option<Time>,
+    receive_errors: u32,
+}
+
+/// What a round has found.
+enum Round {
+    /// There may be more to do at once.
+    Again,
+    /// Nothing is to be done until the driver is woken.
+    Wait,
+    /// Nobody uses the endpoint any more.
+    Done,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            buffers: ReceiveBuffers::new(),
+            arenas: Arenas::new(),
+            outgoing: (0..SENDS_PER_ROUND).map(|_| Outgoing::default()).collect(),
+            filled: 0,
+            sent: 0,
+            wakes: Vec::new(),
+            timer: Box::pin(tokio::time::sleep_until(clock::deadline(Duration::ZERO))),
+            armed: None,
+            receive_errors: 0,
+        }
+    }
+
+    fn round(&mut self, cx: &mut Context<'_>) -> Round {
+        let blocked = self.poll_send(cx).is_pending();
+        let received = match self.poll_receive(cx) {
+            Ok(received) => received,
+            Err(error) => return self.fail(error),
+        };
+        let now = clock::now();
+        let shared = Arc::clone(&self.shared);
+        let mut guard = shared.lock();
+        let state: &mut State = &mut guard;
+        if received > 0 {
+            self.deliver(state, now);
+        }
+        if state.transport.next_timeout().is_some_and(|deadline| deadline <= now) {
+            state.transport.on_timeout(now);
+        }
+        if !blocked {
+            self.collect_sends(state, now);
+        }
+        state.drain_events(now, &mut self.wakes);
+        let outcome = if received > 0 || !blocked && self.filled > 0 {
+            Round::Again
+        } else {
+            state.unsent = blocked;
+            self.prepare_sleep(state, now, cx)
+        };
+        drop(guard);
+        self.wakes.drain(..).for_each(Waker::wake);
+        outcome
+    }
+
+    /// Hands what is collected to the system; pending if it has no room.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.sent < self.filled {
+            if let Some(outgoing) = self.outgoing.get_mut(self.sent) {
+                std::task::ready!(self.shared.socket.poll_send(cx, outgoing));
+            }
+            self.sent += 1;
+        }
+        self.filled = 0;
+        self.sent = 0;
+        Poll::Ready(())
+    }
+
+    /// Takes a batch from the socket; the number of receptions, 0 if there are none.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
+        loop {
+            match self.shared.socket.poll_receive(cx, &mut self.buffers) {
+                Poll::Pending => return Ok(0),
+                Poll::Ready(Ok(receptions)) => {
+                    self.receive_errors = 0;
+                    return Ok(receptions);
+                }
+                Poll::Ready(Err(error)) => {
+                    self.receive_errors += 1;
+                    if !socket::is_transient(&error) || self.receive_errors >= MAX_RECEIVE_ERRORS {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, state: &mut State, now: Time) {
+        for (meta, data) in self.buffers.receptions() {
+            let ecn = meta.ecn.map(socket::from_udp);
+            let info = DatagramInfo { remote: meta.addr, local_ip: meta.dst_ip, ecn };
+            self.arenas.split(data, meta.stride, |datagram| state.transport.on_datagram(now, &info, datagram));
+        }
+    }
+
+    /// Asks the transport for what is to be sent, within the bounds of a round.
+    fn collect_sends(&mut self, state: &mut State, now: Time) {
+        let max_segments = self.shared.socket.max_segments();
+        let mut bytes = 0;
+        for outgoing in &mut self.outgoing {
+            if bytes >= BYTES_PER_ROUND {
+                break;
+            }
+            outgoing.buffer.clear();
+            outgoing.sent = 0;
+            outgoing.transmit = state.transport.poll_transmit(now, &mut outgoing.buffer, max_segments);
+            match &outgoing.transmit {
+                Some(transmit) => bytes += transmit.size,
+                None => break,
+            }
+            self.filled += 1;
+        }
+    }
+
+    /// Sets the timer and lets handles wake the driver from now on.
+    fn prepare_sleep(&mut self, state: &mut State, now: Time, cx: &mut Context<'_>) -> Round {
+        if state.is_abandoned() {
+            return Round::Done;
+        }
+        let deadline = state.transport.next_timeout();
+        if self.poll_timer(now, deadline, cx).is_ready() {
+            return Round::Again;
+        }
+        state.sleep_driver(cx.waker(), &mut self.wakes);
+        Round::Wait
+    }
+
+    /// Ready if the timer has fired. It is moved only if the deadline is earlier than what it is set to: most
+    /// deadlines move back with every ack, and one needless wake is cheaper than setting the timer each time.
+    fn poll_timer(&mut self, now: Time, deadline: Option<Time>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = deadline else {
+            self.armed = None;
+            return Poll::Pending;
+        };
+        let deadline = if deadline <= now { now + SHORTEST_SLEEP } else { deadline };
+        if self.armed.is_none_or(|armed| deadline < armed) {
+            self.timer.as_mut().reset(clock::deadline(deadline.since(now)));
+            self.armed = Some(deadline);
+        }
+        std::task::ready!(self.timer.as_mut().poll(cx));
+        self.armed = None;
+        Poll::Ready(())
+    }
+
+    fn fail(&mut self, error: io::Error) -> Round {
+        tracing::error!(%error, "the endpoint's socket is broken: its connections are lost");
+        let mut guard = self.shared.lock();
+        let (state, wakes) = guard.parts();
+        state.fail(error, &mut wakes.tasks);
+        Round::Done
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS_PER_POLL {
+            match self.round(cx) {
+                Round::Again => {}
+                Round::Wait => return Poll::Pending,
+                Round::Done => return Poll::Ready(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    /// The runtime has stopped, or the driver has panicked: whoever waits would wait for ever.
+    fn drop(&mut self) {
+        let mut guard = self.shared.lock();
+        let (state, wakes) = guard.parts();
+        state.fail(io::Error::other("the endpoint's driver has stopped"), &mut wakes.tasks);
+    }
+}

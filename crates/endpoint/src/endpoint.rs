@@ -1,0 +1,190 @@
+//! The endpoint: a socket and the connections over it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+
+use posthaste_transport::{ClientConfig, EndpointStats, ServerConfig};
+
+use crate::clock;
+use crate::connection::Connection;
+use crate::connection_state::{Ended, Wait};
+use crate::driver::Driver;
+use crate::error::ConnectionError;
+use crate::socket::{Socket, SocketStats};
+use crate::state::Shared;
+use crate::wait::wait;
+
+/// A UDP socket and the QUIC connections over it: those made with [`connect`](Self::connect), and at a server those
+/// got from [`accept`](Self::accept).
+///
+/// Clones share the endpoint. It runs on a task of the tokio runtime that it was made in, and goes on for as long as
+/// there are handles of it or of its connections. When the last handle of the endpoint itself is dropped, it takes
+/// no new connections and closes those that nobody has accepted.
+///
+/// # Example
+/// ```no_run
+/// # async fn example(config: posthaste_endpoint::ServerConfig) -> std::io::Result<()> {
+/// use posthaste_endpoint::Endpoint;
+///
+/// let endpoint = Endpoint::server("0.0.0.0:4433".parse().unwrap(), config)?;
+/// while let Some(connection) = endpoint.accept().await {
+///     tokio::spawn(async move {
+///         while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+///             let request = recv.read_to_end(64 * 1024).await;
+///             if let Ok(request) = request {
+///                 let _ = send.write_bytes(request.into()).await;
+///             }
+///         }
+///     });
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Endpoint(Arc<EndpointRef>);
+
+/// The one thing that all clones of an endpoint share; with it goes the right to accept.
+#[derive(Debug)]
+struct EndpointRef {
+    shared: Arc<Shared>,
+}
+
+impl Drop for EndpointRef {
+    fn drop(&mut self) {
+        self.shared.lock().release_endpoint(clock::now());
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that only makes connections, bound to `local` (port 0 for any).
+    ///
+    /// Bound to `[::]`, it reaches IPv4 addresses too where the system permits that.
+    ///
+    /// # Errors
+    /// The socket cannot be bound, or there is no tokio runtime around the call.
+    pub fn client(local: SocketAddr) -> io::Result<Self> {
+        Self::start(local, None)
+    }
+
+    /// An endpoint that accepts connections, bound to `local` (port 0 for any); it can make connections too.
+    ///
+    /// # Errors
+    /// The socket cannot be bound, or there is no tokio runtime around the call.
+    pub fn server(local: SocketAddr, config: ServerConfig) -> io::Result<Self> {
+        Self::start(local, Some(config))
+    }
+
+    fn start(local: SocketAddr, server: Option<ServerConfig>) -> io::Result<Self> {
+        let socket = Socket::bind(local)?;
+        let mut seed = [0; 32];
+        let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+        random.fill(&mut seed).map_err(|_| io::Error::other("the system gives no random numbers"))?;
+        let accepting = server.is_some();
+        let transport = posthaste_transport::Endpoint::new(seed, server);
+        let shared = Arc::new(Shared::new(transport, socket, accepting));
+        tokio::spawn(Driver::new(Arc::clone(&shared)));
+        Ok(Self(Arc::new(EndpointRef { shared })))
+    }
+
+    /// Connects to `remote` and waits until the handshake is complete: the server is authenticated for
+    /// `server_name`. Dropping the future gives the attempt up.
+    ///
+    /// # Errors
+    /// [`ConnectionError::Connect`] if the name or the configuration is unusable,
+    /// [`ConnectionError::UnusableAddress`] if the address is, [`ConnectionError::Closed`] if the attempt failed
+    /// (TLS, refused, nobody answered within the idle timeout).
+    pub async fn connect(
+        &self,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connection, ConnectionError> {
+        let shared = &self.0.shared;
+        let reachable = shared.socket.reachable(remote).ok_or(ConnectionError::UnusableAddress(remote))?;
+        let connection = {
+            let mut guard = shared.lock();
+            let handle = guard.connect(clock::now(), config, reachable, server_name)?;
+            guard.wake_driver();
+            handle
+        };
+        // From here on, dropping the future drops the connection, which closes it.
+        let connection = Connection::new(Arc::clone(shared), connection);
+        let handle = connection.handle();
+        let connected = wait(
+            shared,
+            |state| state.waiting(handle, Wait::Connected),
+            |guard| match guard.connection(handle) {
+                Some(state) => match &state.ended {
+                    Some(ended) => Poll::Ready(Err(Ended::error(ended))),
+                    None if state.connected_at.is_some() => Poll::Ready(Ok(())),
+                    None => Poll::Pending,
+                },
+                None => Poll::Ready(Err(guard.no_connection())),
+            },
+        );
+        connected.await?;
+        Ok(connection)
+    }
+
+    /// The next connection whose handshake is complete. `None` once the endpoint takes no more connections and none
+    /// is left; at once for an endpoint made with [`client`](Self::client).
+    ///
+    /// Up to 1,024 connections wait to be accepted; beyond, new ones are not answered until there is room.
+    pub async fn accept(&self) -> Option<Connection> {
+        let shared = &self.0.shared;
+        let accepted = wait(shared, |state| Some(&mut state.acceptors), |guard| guard.next_accepted());
+        accepted.await.map(|handle| Connection::new(Arc::clone(shared), handle))
+    }
+
+    /// The address that the socket is bound to.
+    ///
+    /// # Errors
+    /// What the system reported.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.shared.socket.local_addr()
+    }
+
+    /// Counters of the transport: what was accepted, and what was dropped before it reached a connection.
+    pub fn stats(&self) -> EndpointStats {
+        self.0.shared.lock().transport.stats()
+    }
+
+    /// Counters of the socket.
+    pub fn socket_stats(&self) -> SocketStats {
+        self.0.shared.socket.stats()
+    }
+
+    /// Connections that are not over, those in their handshakes included.
+    pub fn open_connections(&self) -> usize {
+        self.0.shared.lock().open()
+    }
+
+    /// Takes no new connections. Those that are there, and handshakes under way, go on.
+    ///
+    /// A graceful end of a server: `stop_accepting`, let the streams finish, then [`wait_idle`](Self::wait_idle)
+    /// with a deadline, then [`close`](Self::close) what is left.
+    pub fn stop_accepting(&self) {
+        let mut guard = self.0.shared.lock();
+        let (state, wakes) = guard.parts();
+        state.stop_accepting(&mut wakes.tasks);
+    }
+
+    /// Takes no new connections and closes all that are there with this application error code. `reason` is for
+    /// people; what does not fit into a packet of it is cut off.
+    pub fn close(&self, error_code: u64, reason: &[u8]) {
+        self.0.shared.lock().close_all(clock::now(), error_code, reason);
+    }
+
+    /// Waits until no connection is open and all that had to be said, closes above all, is with the system. A
+    /// process may end then: peers are told; only if that datagram is lost must they find out by their timeouts.
+    pub async fn wait_idle(&self) {
+        let idle = wait(
+            &self.0.shared,
+            |state| Some(&mut state.idlers),
+            |guard| if guard.is_idle() { Poll::Ready(()) } else { Poll::Pending },
+        );
+        idle.await;
+    }
+}

@@ -1,0 +1,126 @@
+//! The memory that datagrams are received into, and that their data lives in until it is read.
+
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+
+use bytes::BytesMut;
+use quinn_udp::{BATCH_SIZE, RecvMeta};
+
+/// Bytes of one reception: the largest UDP payload, and the largest run of datagrams that GRO makes of several.
+const RECEPTION: usize = 64 * 1024;
+
+/// Bytes of an arena: two full receptions.
+const ARENA: usize = 2 * RECEPTION;
+
+/// Arenas of one endpoint at most (16 MiB). A peer that sends little data in many datagrams, to a reader that is
+/// slow, can pin this much; beyond, each datagram is copied into memory of its own.
+const MAX_ARENAS: usize = 128;
+
+/// Spent arenas looked at for one that is free again before a new one is made.
+const RECLAIM_ATTEMPTS: usize = 4;
+
+/// What the system receives into: room for a batch of receptions, reused for ever.
+///
+/// Receptions are moved from here to arenas. Handing the receive buffers themselves out would save no work:
+/// without `unsafe`, memory must be zeroed before the system may fill it, and zeroing a fresh buffer costs what
+/// copying out of a hot one does.
+pub(crate) struct ReceiveBuffers {
+    memory: Vec<u8>,
+    metas: [RecvMeta; BATCH_SIZE],
+    filled: usize,
+}
+
+impl ReceiveBuffers {
+    pub(crate) fn new() -> Self {
+        // Zeroed pages come untouched from the system: only what receptions use is ever resident.
+        Self { memory: vec![0; RECEPTION * BATCH_SIZE], metas: [RecvMeta::default(); BATCH_SIZE], filled: 0 }
+    }
+
+    /// Lets `receive` fill the buffers; it answers with the number of receptions.
+    pub(crate) fn fill(
+        &mut self,
+        receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> std::io::Result<usize>,
+    ) -> std::io::Result<usize> {
+        self.filled = 0;
+        let mut buffers = self.memory.chunks_exact_mut(RECEPTION);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
+        self.filled = receive(&mut slices, &mut self.metas)?.min(BATCH_SIZE);
+        Ok(self.filled)
+    }
+
+    /// The receptions of the last [`fill`](Self::fill).
+    pub(crate) fn receptions(&self) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
+        let receptions = self.metas.iter().zip(self.memory.chunks_exact(RECEPTION)).take(self.filled);
+        receptions.map(|(meta, buffer)| (meta, buffer.get(..meta.len).unwrap_or(buffer)))
+    }
+}
+
+/// Memory that received data lives in: receptions are laid one behind the other, and an arena is used again when
+/// all data in it has been read.
+pub(crate) struct Arenas {
+    current: BytesMut,
+    spent: VecDeque<BytesMut>,
+}
+
+impl Arenas {
+    pub(crate) fn new() -> Self {
+        Self { current: BytesMut::with_capacity(ARENA), spent: VecDeque::new() }
+    }
+
+    /// Moves a reception to an arena, and calls `datagram` with each of the datagrams of `stride` bytes in it
+    /// (the last may be shorter).
+    pub(crate) fn split(&mut self, reception: &[u8], stride: usize, mut datagram: impl FnMut(BytesMut)) {
+        let stride = stride.clamp(1, reception.len().max(1));
+        if !self.make_room(reception.len()) {
+            reception.chunks(stride).for_each(|one| datagram(BytesMut::from(one)));
+            return;
+        }
+        self.current.extend_from_slice(reception);
+        while self.current.len() > stride {
+            datagram(self.current.split_to(stride));
+        }
+        if !self.current.is_empty() {
+            datagram(self.current.split());
+        }
+    }
+
+    /// Makes the current arena one with room for `size` bytes; false if all memory allowed is in use.
+    fn make_room(&mut self, size: usize) -> bool {
+        if self.current.capacity() >= size || is_free(&mut self.current) {
+            return true;
+        }
+        let next = match self.reclaim() {
+            Some(arena) => arena,
+            None if self.spent.len() + 1 < MAX_ARENAS => BytesMut::with_capacity(ARENA),
+            None => return false,
+        };
+        self.spent.push_back(std::mem::replace(&mut self.current, next));
+        true
+    }
+
+    /// A spent arena in which no data is left, if one is near; the oldest are the likeliest. Those that are still
+    /// in use go to the back, so that data which nobody reads does not hide the rest.
+    fn reclaim(&mut self) -> Option<BytesMut> {
+        for _ in 0..RECLAIM_ATTEMPTS.min(self.spent.len()) {
+            let mut arena = self.spent.pop_front()?;
+            if is_free(&mut arena) {
+                // Two free ones in a row: there are more than the load needs. Give one back.
+                if self.spent.front_mut().is_some_and(is_free) {
+                    self.spent.pop_front();
+                }
+                return Some(arena);
+            }
+            self.spent.push_back(arena);
+        }
+        None
+    }
+}
+
+/// Takes an arena back if no data in it is in use.
+fn is_free(arena: &mut BytesMut) -> bool {
+    arena.try_reclaim(ARENA)
+}
+
+#[cfg(test)]
+mod tests;

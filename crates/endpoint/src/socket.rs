@@ -1,0 +1,293 @@
+//! A UDP socket with segmentation offload both ways and ECN.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use posthaste_transport::{EcnCodepoint, Transmit};
+use quinn_udp::{UdpSockRef, UdpSocketState};
+use tokio::io::Interest;
+
+use crate::receive_buffers::ReceiveBuffers;
+
+/// Bytes that the socket's buffers should hold, for bursts; the system grants what it permits.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// Bytes that one send may carry, however many segments they are (an IPv4 packet less its headers).
+const MAX_SEND: usize = 65_507;
+
+/// What a socket did and what went wrong with it. Counters start at zero with the endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketStats {
+    /// Sends that the system took; one may carry many datagrams.
+    pub sends: u64,
+    /// Sends that failed, their datagrams lost: too large for the path, no route, refused by a firewall.
+    pub send_errors: u64,
+    /// Sends that had to wait until the system had room.
+    pub sends_blocked: u64,
+    /// Receptions; one may carry many datagrams.
+    pub receptions: u64,
+    /// Errors reported in place of a reception.
+    pub receive_errors: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    sends: AtomicU64,
+    send_errors: AtomicU64,
+    sends_blocked: AtomicU64,
+    receptions: AtomicU64,
+    receive_errors: AtomicU64,
+}
+
+/// Counts one, and answers whether it was the first.
+fn count(counter: &AtomicU64) -> bool {
+    counter.fetch_add(1, Ordering::Relaxed) == 0
+}
+
+#[derive(Debug)]
+pub(crate) struct Socket {
+    io: tokio::net::UdpSocket,
+    offload: UdpSocketState,
+    local: SocketAddr,
+    counters: Counters,
+}
+
+impl Socket {
+    /// Binds a socket; must be called inside a tokio runtime.
+    pub(crate) fn bind(local: SocketAddr) -> io::Result<Self> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(io::Error::other("an endpoint must be made inside a tokio runtime"));
+        }
+        let socket = std::net::UdpSocket::bind(local)?;
+        socket.set_nonblocking(true)?;
+        let offload = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // Best effort: without the larger buffers, bursts are lost earlier, and recovered.
+        let _ = offload.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
+        let _ = offload.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
+        let local = socket.local_addr()?;
+        let io = tokio::net::UdpSocket::from_std(socket)?;
+        Ok(Self { io, offload, local, counters: Counters::default() })
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.local_addr()
+    }
+
+    /// The address by which this socket reaches `remote`: an IPv6 socket reaches IPv4 by mapped addresses.
+    pub(crate) fn reachable(&self, remote: SocketAddr) -> Option<SocketAddr> {
+        match remote {
+            _ if remote.port() == 0 => None,
+            SocketAddr::V4(v4) if self.local.is_ipv6() => {
+                Some(SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()))
+            }
+            SocketAddr::V6(_) if self.local.is_ipv4() => None,
+            _ => Some(remote),
+        }
+    }
+
+    /// Datagrams that one send may carry.
+    pub(crate) fn max_segments(&self) -> usize {
+        self.offload.max_gso_segments()
+    }
+
+    pub(crate) fn stats(&self) -> SocketStats {
+        let Counters { sends, send_errors, sends_blocked, receptions, receive_errors } = &self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        SocketStats {
+            sends: read(sends),
+            send_errors: read(send_errors),
+            sends_blocked: read(sends_blocked),
+            receptions: read(receptions),
+            receive_errors: read(receive_errors),
+        }
+    }
+
+    /// Receives a batch; the number of receptions.
+    ///
+    /// # Errors
+    /// What the system reported. Anything but a broken socket is of no account: UDP errors concern one datagram.
+    pub(crate) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut ReceiveBuffers,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.io.poll_recv_ready(cx))?;
+            let received = buffers.fill(|slices, metas| {
+                self.io.try_io(Interest::READABLE, || {
+                    self.offload.recv(UdpSockRef::from(&self.io), slices, metas)
+                })
+            });
+            match received {
+                Ok(receptions) => {
+                    self.counters.receptions.fetch_add(receptions as u64, Ordering::Relaxed);
+                    return Poll::Ready(Ok(receptions));
+                }
+                // The readiness was stale; it is cleared now.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => {
+                    if count(&self.counters.receive_errors) {
+                        tracing::warn!(%error, "the socket reports an error (further ones are logged as debug)");
+                    } else {
+                        tracing::debug!(%error, "the socket reports an error");
+                    }
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Sends what is left of `outgoing`. Pending when the system has no room: nothing is lost, and the task is
+    /// woken when it has. Errors are counted and logged: the datagrams are lost as they might be on the way.
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, outgoing: &mut Outgoing) -> Poll<()> {
+        while let Some(transmit) = outgoing.next_send(self.max_segments()) {
+            let sent = self.io.try_io(Interest::WRITABLE, || {
+                self.offload.try_send(UdpSockRef::from(&self.io), &transmit)
+            });
+            let (size, segmented) = (transmit.contents.len(), transmit.segment_size.is_some());
+            match sent {
+                Ok(()) => {
+                    self.counters.sends.fetch_add(1, Ordering::Relaxed);
+                    outgoing.sent += size;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // An error of the readiness means that the runtime stops: nobody will send any more.
+                    if self.io.poll_send_ready(cx).is_pending() {
+                        self.counters.sends_blocked.fetch_add(1, Ordering::Relaxed);
+                        return Poll::Pending;
+                    }
+                }
+                // The network card does not segment after all, which only a send tells: go on one by one.
+                Err(_) if segmented && self.max_segments() == 1 => {}
+                Err(error) => {
+                    self.note_send_error(&error, outgoing);
+                    outgoing.sent += size;
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn note_send_error(&self, error: &io::Error, outgoing: &Outgoing) {
+        let remote = outgoing.transmit.map(|transmit| transmit.remote);
+        if count(&self.counters.send_errors) {
+            tracing::warn!(%error, ?remote, "a datagram was not sent (further ones are logged as debug)");
+        } else {
+            tracing::debug!(%error, ?remote, "a datagram was not sent");
+        }
+    }
+}
+
+/// Datagrams for one peer on their way into the socket, in memory that is used again for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    /// The datagrams, one behind the other.
+    pub(crate) buffer: Vec<u8>,
+    /// Where they go; `None` if there is nothing.
+    pub(crate) transmit: Option<Transmit>,
+    /// Bytes that the system has taken.
+    pub(crate) sent: usize,
+}
+
+impl Outgoing {
+    /// What to give to the system next: as many whole segments as one send may carry.
+    fn next_send(&self, max_segments: usize) -> Option<quinn_udp::Transmit<'_>> {
+        let transmit = self.transmit.as_ref()?;
+        let rest = self.buffer.get(self.sent..transmit.size).filter(|rest| !rest.is_empty())?;
+        let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+        let limit = segment * max_segments.min(MAX_SEND / segment).max(1);
+        let contents = rest.get(..limit).unwrap_or(rest);
+        Some(quinn_udp::Transmit {
+            destination: transmit.remote,
+            ecn: transmit.ecn.map(to_udp),
+            contents,
+            segment_size: (contents.len() > segment).then_some(segment),
+            src_ip: transmit.local_ip,
+        })
+    }
+}
+
+fn to_udp(codepoint: EcnCodepoint) -> quinn_udp::EcnCodepoint {
+    match codepoint {
+        EcnCodepoint::Ect0 => quinn_udp::EcnCodepoint::Ect0,
+        EcnCodepoint::Ect1 => quinn_udp::EcnCodepoint::Ect1,
+        EcnCodepoint::Ce => quinn_udp::EcnCodepoint::Ce,
+    }
+}
+
+/// The transport's name of a codepoint that was received.
+pub(crate) fn from_udp(codepoint: quinn_udp::EcnCodepoint) -> EcnCodepoint {
+    match codepoint {
+        quinn_udp::EcnCodepoint::Ect0 => EcnCodepoint::Ect0,
+        quinn_udp::EcnCodepoint::Ect1 => EcnCodepoint::Ect1,
+        quinn_udp::EcnCodepoint::Ce => EcnCodepoint::Ce,
+    }
+}
+
+/// True for errors of a receiving socket that concern a datagram or the network's state, not the socket.
+pub(crate) fn is_transient(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionRefused
+            | Kind::ConnectionReset
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+            | Kind::Interrupted
+            | Kind::OutOfMemory
+            | Kind::PermissionDenied
+            | Kind::TimedOut
+    ) || quinn_udp::is_msg_size_err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outgoing(size: usize, segment_size: Option<usize>) -> Outgoing {
+        let remote = SocketAddr::from(([127, 0, 0, 1], 4433));
+        let ecn = Some(EcnCodepoint::Ect0);
+        let transmit = Transmit { remote, local_ip: None, ecn, size, segment_size };
+        Outgoing { buffer: vec![7; size], transmit: Some(transmit), sent: 0 }
+    }
+
+    fn sends(mut outgoing: Outgoing, max_segments: usize) -> Vec<(usize, Option<usize>)> {
+        let mut sends = Vec::new();
+        while let Some(send) = outgoing.next_send(max_segments) {
+            sends.push((send.contents.len(), send.segment_size));
+            let size = send.contents.len();
+            outgoing.sent += size;
+        }
+        sends
+    }
+
+    #[test]
+    fn a_batch_is_cut_to_what_one_send_may_carry() {
+        assert_eq!(sends(outgoing(1200, None), 64), [(1200, None)]);
+        assert_eq!(sends(outgoing(3000, Some(1200)), 64), [(3000, Some(1200))]);
+        assert_eq!(sends(outgoing(64 * 1452, Some(1452)), 64), [(45 * 1452, Some(1452)), (19 * 1452, Some(1452))]);
+        assert_eq!(sends(outgoing(3000, Some(1200)), 1), [(1200, None), (1200, None), (600, None)]);
+        assert_eq!(sends(outgoing(0, None), 64), []);
+        assert_eq!(sends(Outgoing::default(), 64), []);
+    }
+
+    #[tokio::test]
+    async fn addresses_are_made_fit_for_the_socket() {
+        let v4 = Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let remote: SocketAddr = "127.0.0.1:443".parse().unwrap();
+        assert_eq!(v4.reachable(remote), Some(remote));
+        assert_eq!(v4.reachable("[::1]:443".parse().unwrap()), None);
+        assert_eq!(v4.reachable("127.0.0.1:0".parse().unwrap()), None);
+        let v6 = Socket::bind("[::1]:0".parse().unwrap()).unwrap();
+        assert_eq!(v6.reachable(remote), Some("[::ffff:127.0.0.1]:443".parse().unwrap()));
+    }
+
+    #[test]
+    fn outside_a_runtime_binding_says_what_is_missing() {
+        let error = Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap_err();
+        assert!(error.to_string().contains("tokio runtime"), "{error}");
+    }
+}

@@ -1,0 +1,290 @@
+//! The sending half of a stream.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use posthaste_transport::{ConnectionHandle, LocalError, Priority, StreamId};
+use tokio::io::AsyncWrite;
+
+use crate::connection::ConnectionRef;
+use crate::error::WriteError;
+use crate::state::{Guard, State};
+use crate::wait::wait;
+use crate::wakers::{WakerSet, store};
+
+/// Bytes copied from a caller's slice at a time; [`SendStream::write_bytes`] copies nothing.
+const COPY: usize = 32 * 1024;
+
+/// Sends on a stream.
+///
+/// [`write_bytes`](Self::write_bytes) hands data through without a copy. Writes wait while too much is unsent
+/// (`TransportConfig::unsent_limit`) or unacknowledged (`TransportConfig::send_buffer`).
+///
+/// Dropped without [`finish`](Self::finish) or [`reset`](Self::reset), the stream is finished, as a TCP stream is:
+/// data that was written arrives, also where generic code (`tokio::io::copy`) drops its writer. Only if the drop is
+/// part of a panic is the stream reset with code 0, so that the peer does not take a fragment for the whole. Code
+/// that may be cancelled half-way, and whose peer could not tell a fragment from the whole, should call `reset`.
+///
+/// # Example
+/// ```no_run
+/// # async fn example(connection: posthaste_endpoint::Connection) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut send = connection.open_uni().await?;
+/// send.write_all(b"header").await?;
+/// send.write_bytes(vec![0; 1 << 20].into()).await?;
+/// send.finish();
+/// send.acknowledged().await?; // The peer's transport has all of it.
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct SendStream {
+    connection: Arc<ConnectionRef>,
+    id: StreamId,
+    /// Finished or reset by this end.
+    closed: bool,
+}
+
+impl SendStream {
+    pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
+        Self { connection, id, closed: false }
+    }
+
+    /// The stream's identifier.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Writes some of `data`, waiting until there is room for at least a byte; how many bytes were taken, 0 only if
+    /// `data` is empty. Cancel safe: a dropped call has written nothing.
+    ///
+    /// # Errors
+    /// The peer has stopped the stream, this end has ended it, or the connection is over.
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|cx| self.poll_copy(cx, data)).await
+    }
+
+    /// Writes all of `data`. Not cancel safe: a dropped call may have written a part.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let written = self.write(data).await?;
+            data = data.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data` without copying it. Not cancel safe: a dropped call may have written a part.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn write_bytes(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            poll_fn(|cx| self.poll_write_bytes(cx, &mut data)).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what there is room for from the front of `data`, without copying it; how many bytes were taken, 0 only
+    /// if `data` is empty.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn poll_write_bytes(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<usize, WriteError>> {
+        let mut guard = self.connection.shared.lock();
+        ready!(self.poll_writable(&mut guard, cx))?;
+        self.poll_write(&mut guard, cx, data)
+    }
+
+    /// Writes a copy of some of `data`; nothing is copied while the stream is blocked.
+    fn poll_copy(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<Result<usize, WriteError>> {
+        ready!(self.poll_writable(&mut self.connection.shared.lock(), cx))?;
+        let mut copy = Bytes::copy_from_slice(data.get(..COPY).unwrap_or(data));
+        let mut guard = self.connection.shared.lock();
+        self.poll_write(&mut guard, cx, &mut copy)
+    }
+
+    /// Pending if a write was refused and no event has told of room since.
+    fn poll_writable(&self, guard: &mut Guard<'_>, cx: &mut Context<'_>) -> Poll<Result<(), WriteError>> {
+        if let Some(error) = guard.error(self.connection.handle) {
+            return Poll::Ready(Err(error.into()));
+        }
+        if self.closed {
+            return Poll::Ready(Err(WriteError::ClosedStream));
+        }
+        match guard.connection_mut(self.connection.handle).and_then(|connection| connection.stream(self.id)) {
+            Some(stream) if stream.write_blocked => {
+                store(&mut stream.writer, cx.waker());
+                Poll::Pending
+            }
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_write(
+        &self,
+        guard: &mut Guard<'_>,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
+        let handle = self.connection.handle;
+        let connection = match guard.live(handle) {
+            Ok(connection) => connection,
+            Err(error) => return Poll::Ready(Err(error.into())),
+        };
+        match connection.write(self.id, data) {
+            Ok(0) if !data.is_empty() => {
+                if let Some(stream) = guard.connection_mut(handle).and_then(|state| state.stream(self.id)) {
+                    stream.write_blocked = true;
+                    store(&mut stream.writer, cx.waker());
+                }
+                // The peer may be told that its credit is missed.
+                guard.wake_driver();
+                Poll::Pending
+            }
+            Ok(written) => {
+                guard.wake_driver();
+                Poll::Ready(Ok(written))
+            }
+            Err(error) => Poll::Ready(Err(write_error(guard, handle, error))),
+        }
+    }
+
+    /// Ends the stream: the peer gets all that was written, and then the end. Does nothing if the stream has ended
+    /// already or the connection is over; [`acknowledged`](Self::acknowledged) tells what became of it.
+    pub fn finish(&mut self) {
+        if !std::mem::replace(&mut self.closed, true) {
+            let mut guard = self.connection.shared.lock();
+            if let Ok(connection) = guard.live(self.connection.handle) {
+                // It fails only if the stream is over: the peer has stopped it.
+                let _ = connection.finish(self.id);
+                guard.wake_driver();
+            }
+        }
+    }
+
+    /// Gives the stream up with an application error code (below 2^62): what the peer has not got, it will not get.
+    /// Does nothing if the stream is over.
+    pub fn reset(&mut self, error_code: u64) {
+        self.closed = true;
+        let mut guard = self.connection.shared.lock();
+        if let Ok(connection) = guard.live(self.connection.handle) {
+            // It fails only if the stream is over.
+            let _ = connection.reset(self.id, error_code);
+            guard.wake_driver();
+        }
+        let (state, wakes) = guard.parts();
+        if let Some(stream) = state.connection_mut(self.connection.handle).and_then(|state| state.stream(self.id)) {
+            stream.reset = true;
+            stream.enders.take(&mut wakes.tasks);
+        }
+    }
+
+    /// Sets what the stream is sent before and beside; default urgency 3, not incremental (RFC 9218).
+    pub fn set_priority(&mut self, priority: Priority) {
+        let mut guard = self.connection.shared.lock();
+        if let Ok(connection) = guard.live(self.connection.handle) {
+            // It fails only if the stream is over, and then its priority is of no account.
+            let _ = connection.set_priority(self.id, priority);
+        }
+    }
+
+    /// Waits until the peer stops the stream, and gives its code; `None` if it acknowledges all of it instead.
+    ///
+    /// The future is independent of the handle, so that it can be waited for beside a write.
+    ///
+    /// # Errors
+    /// The connection is over, or the stream's handle has been dropped.
+    pub fn stopped(&self) -> impl Future<Output = Result<Option<u64>, WriteError>> + Send + use<> {
+        let (connection, id) = (Arc::clone(&self.connection), self.id);
+        async move { ended(&connection, id).await }
+    }
+
+    /// Waits until the peer's transport has acknowledged all data and the end of the stream.
+    ///
+    /// The future is independent of the handle.
+    ///
+    /// # Errors
+    /// The peer has stopped the stream, this end has reset it, or the connection is over.
+    pub fn acknowledged(&self) -> impl Future<Output = Result<(), WriteError>> + Send + use<> {
+        let ended = self.stopped();
+        async move {
+            match ended.await? {
+                Some(error_code) => Err(WriteError::Stopped(error_code)),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn write_error(
+    guard: &Guard<'_>,
+    handle: ConnectionHandle,
+    error: posthaste_transport::WriteError,
+) -> WriteError {
+    match (error, guard.error(handle)) {
+        (posthaste_transport::WriteError::Stopped(error_code), _) => WriteError::Stopped(error_code),
+        (_, Some(lost)) => lost.into(),
+        (posthaste_transport::WriteError::Local(LocalError::Closed), None) => guard.no_connection().into(),
+        (posthaste_transport::WriteError::Local(_), None) => WriteError::ClosedStream,
+    }
+}
+
+/// Waits until the peer has stopped the stream (its code) or has acknowledged all of it (`None`).
+async fn ended(connection: &ConnectionRef, id: StreamId) -> Result<Option<u64>, WriteError> {
+    let handle = connection.handle;
+    let attempt = |guard: &mut Guard<'_>| {
+        let error = guard.error(handle);
+        match guard.connection_mut(handle).and_then(|state| state.stream(id)) {
+            Some(stream) if stream.complete => Poll::Ready(Ok(None)),
+            Some(stream) if stream.stopped.is_some() => Poll::Ready(Ok(stream.stopped)),
+            Some(stream) if stream.reset => Poll::Ready(Err(WriteError::ClosedStream)),
+            Some(_) if error.is_none() => Poll::Pending,
+            _ => Poll::Ready(Err(error.map_or(WriteError::ClosedStream, WriteError::ConnectionLost))),
+        }
+    };
+    wait(&connection.shared, |state| enders(state, connection, id), attempt).await
+}
+
+fn enders<'a>(state: &'a mut State, connection: &ConnectionRef, id: StreamId) -> Option<&'a mut WakerSet> {
+    state.connection_mut(connection.handle)?.stream(id).map(|stream| &mut stream.enders)
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        if !self.closed {
+            if std::thread::panicking() {
+                self.reset(0);
+            } else {
+                self.finish();
+            }
+        }
+        let mut guard = self.connection.shared.lock();
+        let (state, wakes) = guard.parts();
+        if let Some(connection) = state.connection_mut(self.connection.handle) {
+            connection.release_half(self.id, true, &mut wakes.tasks);
+        }
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_copy(cx, data).map_err(Into::into)
+    }
+
+    /// Does nothing: data is sent as soon as it may be.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Finishes the stream; does not wait for the peer's acknowledgement.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().finish();
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,163 @@
+//! TLS configurations fit for QUIC: TLS 1.3 only, with an application protocol.
+//!
+//! The cryptography is always aws-lc-rs, whatever the process's default may be. Where the environment variable
+//! `SSLKEYLOGFILE` names a file, the connections' secrets are appended to it, for Wireshark and the like.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, KeyLogFile, PeerIncompatible, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
+
+/// The provider of all cryptography.
+pub fn crypto_provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// A server with this certificate chain (its own first), its key, and the application protocols that it speaks in
+/// its order of preference.
+///
+/// # Errors
+/// The key is unusable or does not belong to the certificate.
+///
+/// # Example
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+/// let key = identity.signing_key.serialize_der().try_into()?;
+/// let tls = posthaste_endpoint::tls::server_config(vec![identity.cert.into()], key, &[b"h3"])?;
+/// let config = posthaste_endpoint::ServerConfig::new(tls);
+/// # Ok(())
+/// # }
+/// ```
+pub fn server_config(
+    certificates: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    alpn: &[&[u8]],
+) -> Result<Arc<ServerConfig>, Error> {
+    let mut config = ServerConfig::builder_with_provider(crypto_provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)?;
+    config.alpn_protocols = owned(alpn);
+    config.key_log = Arc::new(KeyLogFile::new());
+    Ok(Arc::new(config))
+}
+
+/// A client that trusts servers certified by one of `roots`, and offers these application protocols.
+///
+/// # Errors
+/// The provider does not support TLS 1.3.
+pub fn client_config_with_roots(roots: RootCertStore, alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
+    let config = ClientConfig::builder_with_provider(crypto_provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(finish(config, alpn))
+}
+
+/// A client that trusts whom `verifier` trusts (the platform's verifier, say), and offers these application
+/// protocols.
+///
+/// # Errors
+/// The provider does not support TLS 1.3.
+pub fn client_config_with_verifier(
+    verifier: Arc<dyn ServerCertVerifier>,
+    alpn: &[&[u8]],
+) -> Result<Arc<ClientConfig>, Error> {
+    let config = ClientConfig::builder_with_provider(crypto_provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(finish(config, alpn))
+}
+
+/// **Dangerous**: a client that trusts every server, whoever it is. Anyone on the path can read and change
+/// everything. For tests on one's own machines only.
+///
+/// # Errors
+/// The provider does not support TLS 1.3.
+pub fn client_config_insecure(alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
+    let algorithms = crypto_provider().signature_verification_algorithms;
+    client_config_with_verifier(Arc::new(DangerouslyTrustEveryServer { algorithms }), alpn)
+}
+
+fn finish(mut config: ClientConfig, alpn: &[&[u8]]) -> Arc<ClientConfig> {
+    config.alpn_protocols = owned(alpn);
+    config.key_log = Arc::new(KeyLogFile::new());
+    Arc::new(config)
+}
+
+fn owned(alpn: &[&[u8]]) -> Vec<Vec<u8>> {
+    alpn.iter().map(|protocol| protocol.to_vec()).collect()
+}
+
+/// Accepts every certificate, but not a server that does not hold the certificate's key.
+#[derive(Debug)]
+struct DangerouslyTrustEveryServer {
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for DangerouslyTrustEveryServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        // QUIC has no TLS 1.2 (RFC 9001 section 4.2).
+        Err(Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configurations_carry_the_application_protocols_in_order() {
+        let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = identity.signing_key.serialize_der().try_into().unwrap();
+        let server = server_config(vec![identity.cert.into()], key, &[b"h3", b"hq-interop"]).unwrap();
+        assert_eq!(server.alpn_protocols, [b"h3".to_vec(), b"hq-interop".to_vec()]);
+        let client = client_config_insecure(&[b"h3"]).unwrap();
+        assert_eq!(client.alpn_protocols, [b"h3".to_vec()]);
+    }
+
+    #[test]
+    fn a_key_that_is_not_the_certificates_is_refused() {
+        let one = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = other.signing_key.serialize_der().try_into().unwrap();
+        assert!(server_config(vec![one.cert.into()], key, &[b"h3"]).is_err());
+    }
+}

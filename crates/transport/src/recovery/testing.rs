@@ -1,0 +1,278 @@
+//! Policies that record what they are told, and a harness around [`Recovery`] and one path.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use posthaste_policy::sample::{
+    AckSample, LossSample, PacketSample, RateSample, RttView, SentSample, SpuriousSample,
+};
+use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Phase, Silence, Start};
+use posthaste_units::{ByteCount, Duration, Time};
+use posthaste_wire::frame::{AckFrame, EcnCounts};
+
+use super::{Expired, Fate, HandshakeView, Outgoing, Recovery};
+use crate::control::PathControl;
+use crate::error::PeerError;
+use crate::sent_frame::{SentFrame, SentFrames};
+use crate::space::SpaceId;
+
+pub(crate) const MAX_DATAGRAM: ByteCount = ByteCount::new(1200);
+
+/// An [`AckSample`] that owns its packets.
+#[derive(Debug, Clone)]
+pub(crate) struct AckNote {
+    pub(crate) packets: Vec<PacketSample>,
+    pub(crate) acked: u64,
+    pub(crate) rtt_sample: Option<Duration>,
+    pub(crate) prior_in_flight: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) delivered: u64,
+    pub(crate) delivery_rate: Option<RateSample>,
+    pub(crate) round: u64,
+    pub(crate) round_started: bool,
+    pub(crate) app_limited: bool,
+    pub(crate) newly_marked: u64,
+    pub(crate) largest_sent: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct LossNote {
+    pub(crate) packets: Vec<PacketSample>,
+    pub(crate) bytes: u64,
+    pub(crate) prior_in_flight: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) lost: u64,
+}
+
+/// What the policies were told, and what they answer.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) window: u64,
+    pub(crate) pacing: Option<Pacing>,
+    pub(crate) collapses: bool,
+    pub(crate) sent: Vec<SentSample>,
+    pub(crate) acks: Vec<AckNote>,
+    pub(crate) losses: Vec<LossNote>,
+    pub(crate) marks: Vec<(Time, Time)>,
+    pub(crate) spurious: Vec<SpuriousSample>,
+    pub(crate) persistent: Vec<Time>,
+    /// The window before the last loss, which a spurious one restores.
+    pub(crate) before_loss: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+struct Recorder(Arc<Mutex<Log>>);
+
+impl Recorder {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().expect("no test panics while it holds the log")
+    }
+}
+
+impl Start for Recorder {
+    fn initial_window(&self, _: ByteCount) -> ByteCount {
+        ByteCount::new(self.log().window)
+    }
+}
+
+impl Silence for Recorder {
+    fn probe_timeout(&self, base: Duration, count: u32) -> Duration {
+        base * 1u64.checked_shl(count).unwrap_or(u64::MAX)
+    }
+    fn collapses(&self) -> bool {
+        self.log().collapses
+    }
+}
+
+impl Congestion for Recorder {
+    fn on_sent(&mut self, sent: &SentSample) {
+        self.log().sent.push(*sent);
+    }
+    fn on_ack(&mut self, ack: &AckSample<'_>) {
+        self.log().acks.push(AckNote {
+            packets: ack.packets.to_vec(),
+            acked: ack.acked.get(),
+            rtt_sample: ack.rtt_sample,
+            prior_in_flight: ack.prior_in_flight.get(),
+            in_flight: ack.in_flight.get(),
+            delivered: ack.delivered.get(),
+            delivery_rate: ack.delivery_rate,
+            round: ack.round,
+            round_started: ack.round_started,
+            app_limited: ack.app_limited,
+            newly_marked: ack.newly_marked,
+            largest_sent: ack.largest_sent,
+        });
+    }
+    fn on_loss(&mut self, loss: &LossSample<'_>) {
+        let mut log = self.log();
+        log.before_loss = Some(log.window);
+        log.window /= 2;
+        log.losses.push(LossNote {
+            packets: loss.packets.to_vec(),
+            bytes: loss.bytes.get(),
+            prior_in_flight: loss.prior_in_flight.get(),
+            in_flight: loss.in_flight.get(),
+            lost: loss.lost.get(),
+        });
+    }
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
+        self.log().marks.push((now, sent_at));
+    }
+    fn on_spurious_loss(&mut self, spurious: &SpuriousSample) {
+        let mut log = self.log();
+        log.spurious.push(*spurious);
+        if let Some(window) = log.before_loss.take() {
+            log.window = window;
+        }
+    }
+    fn on_persistent_congestion(&mut self, now: Time) {
+        self.log().persistent.push(now);
+    }
+    fn on_max_datagram_size(&mut self, _: ByteCount) {}
+    fn adjust(&mut self, adjustment: &Adjustment) {
+        if let Some(window) = adjustment.window {
+            self.log().window = window.get();
+        }
+    }
+    fn window(&self) -> ByteCount {
+        ByteCount::new(self.log().window)
+    }
+    fn pacing(&self, _: &RttView) -> Option<Pacing> {
+        self.log().pacing
+    }
+    fn state(&self) -> CongestionState {
+        CongestionState { window: self.window(), slow_start_threshold: None, phase: Phase::SlowStart }
+    }
+}
+
+/// Recovery and one path, at a time of the test's choosing.
+#[derive(Debug)]
+pub(crate) struct Harness {
+    pub(crate) recovery: Recovery,
+    pub(crate) path: PathControl,
+    pub(crate) fate: Fate,
+    pub(crate) view: HandshakeView,
+    pub(crate) now: Time,
+    pub(crate) peer_ecn: Option<EcnCounts>,
+    log: Arc<Mutex<Log>>,
+    next_frame: u64,
+}
+
+pub(crate) fn at_millis(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// An ACK frame; ranges highest first.
+pub(crate) fn ack_frame(ranges: &[RangeInclusive<u64>]) -> AckFrame {
+    AckFrame { delay: 0, ranges: ranges.to_vec(), ecn: None }
+}
+
+impl Harness {
+    /// A client whose handshake is confirmed, with a window of 100 datagrams and no pacing.
+    pub(crate) fn new() -> Self {
+        let log = Arc::new(Mutex::new(Log { window: 120_000, collapses: true, ..Log::default() }));
+        let recorder = Recorder(Arc::clone(&log));
+        let path = PathControl::new(
+            Box::new(recorder.clone()),
+            Box::new(recorder.clone()),
+            Box::new(recorder),
+            Duration::from_millis(333),
+            MAX_DATAGRAM,
+        );
+        let view = HandshakeView {
+            is_client: true,
+            has_handshake_keys: true,
+            is_confirmed: true,
+            peer_address_validated: true,
+            amplification_blocked: false,
+        };
+        Self {
+            recovery: Recovery::new(),
+            path,
+            fate: Fate::default(),
+            view,
+            now: Time::ZERO,
+            peer_ecn: None,
+            log,
+            next_frame: 0,
+        }
+    }
+
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().expect("no test panics while it holds the log")
+    }
+
+    pub(crate) fn at(&mut self, millis: u64) -> &mut Self {
+        self.now = at_millis(millis);
+        self
+    }
+
+    /// Sends a full ack-eliciting datagram with one frame of its own; its number.
+    pub(crate) fn send(&mut self, space: SpaceId) -> u64 {
+        self.send_as(space, 1200, true, true)
+    }
+
+    pub(crate) fn send_data(&mut self, count: usize) {
+        for _ in 0..count {
+            self.send(SpaceId::Data);
+        }
+    }
+
+    pub(crate) fn send_as(
+        &mut self,
+        space: SpaceId,
+        bytes: usize,
+        ack_eliciting: bool,
+        in_flight: bool,
+    ) -> u64 {
+        let number = self.recovery.next_number(space);
+        let start = self.next_frame;
+        self.next_frame += 1;
+        let frames = SentFrames::from_elem(SentFrame::Crypto { start, end: start + 1 }, 1);
+        let ecn_marked = in_flight && self.path.ecn_codepoint().is_some() && self.peer_ecn.is_some();
+        let now = self.now;
+        let packet = Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, frames };
+        self.recovery.on_packet_sent(packet, &mut self.path);
+        number
+    }
+
+    pub(crate) fn ack(&mut self, space: SpaceId, ranges: &[RangeInclusive<u64>]) {
+        let frame = AckFrame { delay: 0, ranges: ranges.to_vec(), ecn: self.peer_ecn };
+        self.on_ack(space, &frame).expect("the ack is legal");
+    }
+
+    pub(crate) fn ack_data(&mut self, ranges: &[RangeInclusive<u64>]) {
+        self.ack(SpaceId::Data, ranges);
+    }
+
+    pub(crate) fn on_ack(&mut self, space: SpaceId, frame: &AckFrame) -> Result<(), PeerError> {
+        let Self { recovery, path, fate, view, now, .. } = self;
+        recovery.on_ack(*now, space, frame, view, path, fate)
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        self.recovery.timeout(&self.view, &self.path)
+    }
+
+    pub(crate) fn on_timeout(&mut self) -> Expired {
+        let Self { recovery, path, fate, view, now, .. } = self;
+        recovery.on_timeout(*now, view, path, fate)
+    }
+
+    /// Moves to the next timeout and lets it expire.
+    pub(crate) fn expire(&mut self) -> Expired {
+        self.now = self.now.max(self.timeout().expect("a timer is set"));
+        self.on_timeout()
+    }
+
+    /// Frames sent so far: each packet carries the next one.
+    pub(crate) fn frames_sent(&self) -> u64 {
+        self.next_frame
+    }
+
+    /// Numbers declared lost so far.
+    pub(crate) fn lost_numbers(&self) -> Vec<u64> {
+        self.fate.lost_packets.iter().map(|packet| packet.number).collect()
+    }
+}

@@ -1,0 +1,203 @@
+//! HTTP/3 over quiche.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use posthaste_interop_peers::contract::{ClientArgs, Fetched, Result, Target, read_served};
+use quiche::h3::{Connection as Http3, Event, Header, NameValue as _};
+
+use crate::driver::Application;
+
+/// The HTTP/3 layer once the handshake is done.
+fn layer<'a>(
+    slot: &'a mut Option<Http3>,
+    connection: &mut quiche::Connection,
+) -> Result<Option<&'a mut Http3>> {
+    if slot.is_none() && connection.is_established() {
+        *slot = Some(Http3::with_transport(connection, &quiche::h3::Config::new()?)?);
+    }
+    Ok(slot.as_mut())
+}
+
+/// What of a response still has to go out.
+struct Response {
+    headers: Option<Vec<Header>>,
+    body: Vec<u8>,
+    sent: usize,
+}
+
+impl Response {
+    fn new(body: Option<Vec<u8>>) -> Self {
+        let status: &[u8] = if body.is_some() { b"200" } else { b"404" };
+        let body = body.unwrap_or_default();
+        let length = body.len().to_string();
+        let headers =
+            vec![Header::new(b":status", status), Header::new(b"content-length", length.as_bytes())];
+        Self { headers: Some(headers), body, sent: 0 }
+    }
+
+    /// True once all is handed to the transport.
+    fn send(&mut self, http3: &mut Http3, connection: &mut quiche::Connection, stream: u64) -> Result<bool> {
+        if let Some(headers) = &self.headers {
+            match http3.send_response(connection, stream, headers, self.body.is_empty()) {
+                Ok(()) => self.headers = None,
+                Err(quiche::h3::Error::StreamBlocked) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        while self.sent < self.body.len() {
+            match http3.send_body(connection, stream, &self.body[self.sent..], true) {
+                Ok(sent) => self.sent += sent,
+                Err(quiche::h3::Error::Done) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+}
+
+pub(crate) struct Server {
+    root: PathBuf,
+    http3: Option<Http3>,
+    responses: BTreeMap<u64, Response>,
+}
+
+impl Server {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root, http3: None, responses: BTreeMap::new() }
+    }
+}
+
+impl Application for Server {
+    fn progress(&mut self, connection: &mut quiche::Connection) -> Result<bool> {
+        let Some(http3) = layer(&mut self.http3, connection)? else { return Ok(false) };
+        loop {
+            match http3.poll(connection) {
+                Ok((stream, Event::Headers { list, .. })) => {
+                    let path = list.iter().find(|header| header.name() == b":path");
+                    let path = path.and_then(|header| std::str::from_utf8(header.value()).ok());
+                    let body = path.and_then(|path| read_served(&self.root, path));
+                    self.responses.insert(stream, Response::new(body));
+                }
+                Ok((stream, Event::Reset(_))) => drop(self.responses.remove(&stream)),
+                Ok(_) => (),
+                Err(quiche::h3::Error::Done) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut finished = Vec::new();
+        for (&stream, response) in &mut self.responses {
+            if response.send(http3, connection, stream)? {
+                finished.push(stream);
+            }
+        }
+        for stream in finished {
+            self.responses.remove(&stream);
+        }
+        Ok(false)
+    }
+}
+
+/// A request under way.
+struct Fetch {
+    url: String,
+    status: u16,
+    body: Vec<u8>,
+}
+
+pub(crate) struct Client {
+    args: ClientArgs,
+    target: Target,
+    http3: Option<Http3>,
+    /// URLs not asked for yet, last first.
+    waiting: Vec<String>,
+    fetches: BTreeMap<u64, Fetch>,
+}
+
+impl Client {
+    pub(crate) fn new(args: ClientArgs) -> Result<Self> {
+        let target = Target::parse(&args.urls[0])?;
+        let waiting = args.urls.iter().rev().cloned().collect();
+        Ok(Self { args, target, http3: None, waiting, fetches: BTreeMap::new() })
+    }
+}
+
+impl Application for Client {
+    fn progress(&mut self, connection: &mut quiche::Connection) -> Result<bool> {
+        let Some(http3) = layer(&mut self.http3, connection)? else { return Ok(false) };
+        loop {
+            match http3.poll(connection) {
+                Ok((stream, event)) => {
+                    let Some(fetch) = self.fetches.get_mut(&stream) else { continue };
+                    match event {
+                        Event::Headers { list, .. } => fetch.status = status(&list)?,
+                        Event::Data => read_body(http3, connection, stream, &mut fetch.body)?,
+                        Event::Finished => {
+                            if let Some(done) = self.fetches.remove(&stream) {
+                                let directory = &self.args.output_dir;
+                                Fetched::store(directory, &done.url, done.status, "1", &done.body)?
+                                    .report()?;
+                            }
+                        }
+                        Event::Reset(code) => return Err(format!("{}: reset with {code}", fetch.url).into()),
+                        Event::GoAway | Event::PriorityUpdate => (),
+                    }
+                }
+                Err(quiche::h3::Error::Done) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        while self.fetches.len() < self.args.parallel {
+            let Some(url) = self.waiting.pop() else { break };
+            let Some(stream) = request(http3, connection, &self.target, &url)? else {
+                self.waiting.push(url);
+                break;
+            };
+            self.fetches.insert(stream, Fetch { url, status: 0, body: Vec::new() });
+        }
+        Ok(self.waiting.is_empty() && self.fetches.is_empty())
+    }
+}
+
+/// Sends one request; `None` if the peer's limits have no room yet.
+fn request(
+    http3: &mut Http3,
+    connection: &mut quiche::Connection,
+    target: &Target,
+    url: &str,
+) -> Result<Option<u64>> {
+    let headers = [
+        Header::new(b":method", b"GET"),
+        Header::new(b":scheme", b"https"),
+        Header::new(b":authority", target.authority().as_bytes()),
+        Header::new(b":path", Target::parse(url)?.path.as_bytes()),
+    ];
+    match http3.send_request(connection, &headers, true) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(
+            quiche::h3::Error::StreamBlocked | quiche::h3::Error::TransportError(quiche::Error::StreamLimit),
+        ) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn status(headers: &[Header]) -> Result<u16> {
+    let status = headers.iter().find(|header| header.name() == b":status").ok_or("no :status")?;
+    Ok(std::str::from_utf8(status.value())?.parse()?)
+}
+
+fn read_body(
+    http3: &mut Http3,
+    connection: &mut quiche::Connection,
+    stream: u64,
+    body: &mut Vec<u8>,
+) -> Result<()> {
+    let mut chunk = [0; 65_536];
+    loop {
+        match http3.recv_body(connection, stream, &mut chunk) {
+            Ok(length) => body.extend_from_slice(&chunk[..length]),
+            Err(quiche::h3::Error::Done) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! quinn, with h3 for HTTP/3.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use clap::Parser as _;
+use futures::StreamExt as _;
+use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
+use posthaste_interop_peers::contract::{
+    BulkClientArgs, BulkServerArgs, ClientArgs, Fetched, IdleClientArgs, Mode, Result, ServerArgs, Target,
+    print_ready, read_served,
+};
+use posthaste_interop_peers::tls;
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+
+/// One thread, as all peers have: CPU per byte is compared, not parallelism.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    match Mode::parse() {
+        Mode::Client(args) => client(args).await,
+        Mode::Server(args) => server(args).await,
+        Mode::BulkServer(args) => bulk_server(args).await,
+        Mode::BulkClient(args) => bulk_client(args).await,
+        Mode::IdleClient(args) => idle_client(args).await,
+    }
+}
+
+fn client_endpoint(ca: &Path, alpn: &[u8], transport: quinn::TransportConfig) -> Result<quinn::Endpoint> {
+    let tls = QuicClientConfig::try_from(tls::client(ca, alpn)?)?;
+    let mut config = quinn::ClientConfig::new(Arc::new(tls));
+    config.transport_config(Arc::new(transport));
+    let mut endpoint = endpoint((Ipv4Addr::UNSPECIFIED, 0).into(), None)?;
+    endpoint.set_default_client_config(config);
+    Ok(endpoint)
+}
+
+fn server_endpoint(
+    listen: SocketAddr,
+    (cert, key): (&Path, &Path),
+    alpn: &[u8],
+    transport: quinn::TransportConfig,
+) -> Result<quinn::Endpoint> {
+    let tls = QuicServerConfig::try_from(tls::server(cert, key, alpn)?)?;
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    config.transport_config(Arc::new(transport));
+    endpoint(listen, Some(config))
+}
+
+fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<quinn::Endpoint> {
+    let socket = std::net::UdpSocket::bind(address)?;
+    let reference = socket2::SockRef::from(&socket);
+    reference.set_recv_buffer_size(bulk::SOCKET_BUFFER)?;
+    reference.set_send_buffer_size(bulk::SOCKET_BUFFER)?;
+    let runtime = Arc::new(quinn::TokioRuntime);
+    Ok(quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, runtime)?)
+}
+
+async fn client(args: ClientArgs) -> Result<()> {
+    let target = Target::parse(&args.urls[0])?;
+    let endpoint = client_endpoint(&args.ca, b"h3", quinn::TransportConfig::default())?;
+    let connection = endpoint.connect(target.address()?, &target.host)?.await?;
+    let (mut driver, requests) = h3::client::new(h3_quinn::Connection::new(connection)).await?;
+    let drive = tokio::spawn(async move { std::future::poll_fn(|cx| driver.poll_close(cx)).await });
+    let directory = &args.output_dir;
+    let mut fetches = futures::stream::iter(&args.urls)
+        .map(move |url| {
+            let mut requests = requests.clone();
+            async move {
+                let mut stream = requests.send_request(http::Request::get(url.as_str()).body(())?).await?;
+                stream.finish().await?;
+                let status = stream.recv_response().await?.status().as_u16();
+                let mut body = BytesMut::new();
+                while let Some(mut chunk) = stream.recv_data().await? {
+                    body.extend_from_slice(&chunk.copy_to_bytes(chunk.remaining()));
+                }
+                Fetched::store(directory, url, status, "1", &body)
+            }
+        })
+        .buffer_unordered(args.parallel);
+    while let Some(fetched) = fetches.next().await {
+        fetched?.report()?;
+    }
+    // With the last request handle the driver closes the connection.
+    drop(fetches);
+    drive.await?;
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
+async fn server(args: ServerArgs) -> Result<()> {
+    let identity = (args.cert.as_path(), args.key.as_path());
+    let endpoint = server_endpoint(args.listen, identity, b"h3", quinn::TransportConfig::default())?;
+    print_ready(endpoint.local_addr()?)?;
+    let root: Arc<Path> = args.root.into();
+    while let Some(incoming) = endpoint.accept().await {
+        let root = Arc::clone(&root);
+        tokio::spawn(async move {
+            if let Err(error) = serve_connection(incoming, root).await {
+                eprintln!("connection: {error}");
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn serve_connection(incoming: quinn::Incoming, root: Arc<Path>) -> Result<()> {
+    let quic = h3_quinn::Connection::new(incoming.await?);
+    let mut connection = h3::server::Connection::<_, Bytes>::new(quic).await?;
+    while let Some(resolver) = connection.accept().await? {
+        let root = Arc::clone(&root);
+        tokio::spawn(async move {
+            if let Err(error) = serve_request(resolver, &root).await {
+                eprintln!("request: {error}");
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn serve_request(
+    resolver: h3::server::RequestResolver<h3_quinn::Connection, Bytes>,
+    root: &Path,
+) -> Result<()> {
+    let (request, mut stream) = resolver.resolve_request().await?;
+    let body = read_served(root, request.uri().path());
+    let status = if body.is_some() { 200 } else { 404 };
+    let body = Bytes::from(body.unwrap_or_default());
+    let response = http::Response::builder().status(status).header("content-length", body.len()).body(())?;
+    stream.send_response(response).await?;
+    stream.send_data(body).await?;
+    Ok(stream.finish().await?)
+}
+
+fn bulk_transport() -> Result<quinn::TransportConfig> {
+    let mut transport = quinn::TransportConfig::default();
+    let window = quinn::VarInt::from_u64(bulk::WINDOW)?;
+    transport
+        .stream_receive_window(window)
+        .receive_window(window)
+        .send_window(bulk::WINDOW)
+        .initial_mtu(bulk::UDP_PAYLOAD)
+        .mtu_discovery_config(None)
+        .max_idle_timeout(Some(bulk::IDLE_TIMEOUT.try_into()?));
+    Ok(transport)
+}
+
+async fn bulk_server(args: BulkServerArgs) -> Result<()> {
+    let identity = (args.cert.as_path(), args.key.as_path());
+    let endpoint = server_endpoint(args.listen, identity, bulk::ALPN, bulk_transport()?)?;
+    print_ready(endpoint.local_addr()?)?;
+    while let Some(incoming) = endpoint.accept().await {
+        tokio::spawn(async move {
+            if let Err(error) = bulk_connection(incoming).await {
+                eprintln!("connection: {error}");
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn bulk_connection(incoming: quinn::Incoming) -> Result<()> {
+    let connection = incoming.await?;
+    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+        let mut request = [0; 8];
+        receive.read_exact(&mut request).await?;
+        let mut left = u64::from_be_bytes(request);
+        while left > 0 {
+            let length = left.min(PATTERN.len() as u64) as usize;
+            send.write_chunk(Bytes::from_static(&PATTERN[..length])).await?;
+            left -= length as u64;
+        }
+        send.finish()?;
+    }
+    Ok(())
+}
+
+async fn bulk_client(args: BulkClientArgs) -> Result<()> {
+    let endpoint = client_endpoint(&args.ca, bulk::ALPN, bulk_transport()?)?;
+    let connection = endpoint.connect(args.connect, "localhost")?.await?;
+    let mut receipt = Receipt::new(args.bytes);
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(&args.bytes.to_be_bytes()).await?;
+    send.finish()?;
+    while let Some(chunk) = receive.read_chunk(usize::MAX, true).await? {
+        receipt.add(&chunk.bytes)?;
+    }
+    receipt.finish()?;
+    connection.close(0u32.into(), b"");
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
+async fn idle_client(args: IdleClientArgs) -> Result<()> {
+    let endpoint = client_endpoint(&args.ca, bulk::ALPN, bulk_transport()?)?;
+    let mut connections = Vec::new();
+    for _ in 0..args.connections {
+        connections.push(endpoint.connect(args.connect, "localhost")?.await?);
+    }
+    print_ready(endpoint.local_addr()?)?;
+    bulk::until_stdin_ends().await;
+    let lost = connections.iter().filter(|connection| connection.close_reason().is_some()).count();
+    if lost == 0 { Ok(()) } else { Err(format!("{lost} connections were lost meanwhile").into()) }
+}

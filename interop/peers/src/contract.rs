@@ -1,0 +1,209 @@
+//! The command line and the output lines that all peers share.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+/// Errors end the program with a message; nothing here is handled.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// What a peer can be asked to do.
+#[derive(Debug, Parser)]
+#[command(about = "A third-party QUIC peer for interop and bench; see interop/README.md")]
+pub enum Mode {
+    /// Fetch every URL over one HTTP/3 connection
+    Client(ClientArgs),
+    /// Serve a directory over HTTP/3
+    Server(ServerArgs),
+    /// Send bytes over one raw QUIC stream to whoever asks
+    BulkServer(BulkServerArgs),
+    /// Fetch bytes over one raw QUIC stream
+    BulkClient(BulkClientArgs),
+    /// Hold idle raw QUIC connections until stdin ends
+    IdleClient(IdleClientArgs),
+}
+
+/// Of `client`.
+#[derive(Debug, Args)]
+pub struct ClientArgs {
+    /// Trusted root, PEM
+    #[arg(long)]
+    pub ca: PathBuf,
+    /// Requests in flight at once
+    #[arg(long, default_value_t = 1)]
+    pub parallel: usize,
+    /// Bodies go here, named by the last segment of their URL
+    #[arg(long)]
+    pub output_dir: PathBuf,
+    /// `https://HOST:PORT/PATH`, all of one origin
+    #[arg(required = true)]
+    pub urls: Vec<String>,
+}
+
+/// Of `server`.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    /// UDP address; port 0 takes a free one
+    #[arg(long)]
+    pub listen: SocketAddr,
+    /// Certificate chain, PEM
+    #[arg(long)]
+    pub cert: PathBuf,
+    /// Private key, PEM
+    #[arg(long)]
+    pub key: PathBuf,
+    /// Directory to serve
+    #[arg(long)]
+    pub root: PathBuf,
+}
+
+/// Of `bulk-server`.
+#[derive(Debug, Args)]
+pub struct BulkServerArgs {
+    /// UDP address; port 0 takes a free one
+    #[arg(long)]
+    pub listen: SocketAddr,
+    /// Certificate chain, PEM
+    #[arg(long)]
+    pub cert: PathBuf,
+    /// Private key, PEM
+    #[arg(long)]
+    pub key: PathBuf,
+}
+
+/// Of `bulk-client`.
+#[derive(Debug, Args)]
+pub struct BulkClientArgs {
+    /// The server's UDP address
+    #[arg(long)]
+    pub connect: SocketAddr,
+    /// Trusted root, PEM
+    #[arg(long)]
+    pub ca: PathBuf,
+    /// Bytes to ask for
+    #[arg(long)]
+    pub bytes: u64,
+}
+
+/// Of `idle-client`.
+#[derive(Debug, Args)]
+pub struct IdleClientArgs {
+    /// The server's UDP address
+    #[arg(long)]
+    pub connect: SocketAddr,
+    /// Trusted root, PEM
+    #[arg(long)]
+    pub ca: PathBuf,
+    /// Connections to hold
+    #[arg(long)]
+    pub connections: usize,
+}
+
+/// One fetched URL, printed as a line of JSON.
+#[derive(Debug, Serialize)]
+pub struct Fetched {
+    url: String,
+    protocol: &'static str,
+    status: u16,
+    bytes: u64,
+    sha256: String,
+    /// Equal for URLs that shared a connection.
+    connection: String,
+}
+
+impl Fetched {
+    /// Stores `body` in `directory` and describes it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn store(directory: &Path, url: &str, status: u16, connection: &str, body: &[u8]) -> Result<Self> {
+        let name = url.rsplit('/').next().unwrap_or_default();
+        std::fs::write(directory.join(name), body)?;
+        let sha256 = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
+        let (url, connection) = (url.to_owned(), connection.to_owned());
+        Ok(Self { url, protocol: "h3", status, bytes: body.len() as u64, sha256, connection })
+    }
+
+    /// Prints the line.
+    ///
+    /// # Errors
+    /// Stdout is gone, or the status is not 200.
+    pub fn report(&self) -> Result<()> {
+        print_json(self)?;
+        if self.status == 200 { Ok(()) } else { Err(format!("{}: status {}", self.url, self.status).into()) }
+    }
+}
+
+/// Prints one line of JSON.
+///
+/// # Errors
+/// Stdout is gone.
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    print_line(&serde_json::to_string(value)?)
+}
+
+/// Tells the harness that `address` takes connections.
+///
+/// # Errors
+/// Stdout is gone.
+pub fn print_ready(address: SocketAddr) -> Result<()> {
+    print_line(&format!("READY {address}"))
+}
+
+fn print_line(line: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    Ok(stdout.flush()?)
+}
+
+/// An `https` URL with an explicit port, cut into what a request needs.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Host name, for TLS.
+    pub host: String,
+    /// UDP port.
+    pub port: u16,
+    /// Path and query, from the slash on.
+    pub path: String,
+}
+
+impl Target {
+    /// Cuts `url`.
+    ///
+    /// # Errors
+    /// It is not `https://HOST:PORT/...`.
+    pub fn parse(url: &str) -> Result<Self> {
+        let wrong = || format!("{url}: https://HOST:PORT/PATH is needed");
+        let rest = url.strip_prefix("https://").ok_or_else(wrong)?;
+        let (authority, path) = rest.split_at(rest.find('/').ok_or_else(wrong)?);
+        let (host, port) = authority.rsplit_once(':').ok_or_else(wrong)?;
+        Ok(Self { host: host.to_owned(), port: port.parse()?, path: path.to_owned() })
+    }
+
+    /// `HOST:PORT`.
+    pub fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// The IPv4 address: the suite's servers listen on 127.0.0.1 only.
+    ///
+    /// # Errors
+    /// The host has none.
+    pub fn address(&self) -> Result<SocketAddr> {
+        use std::net::ToSocketAddrs as _;
+        let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
+        addresses.find(SocketAddr::is_ipv4).ok_or_else(|| format!("{}: no IPv4 address", self.host).into())
+    }
+}
+
+/// The file that a request path names below `root`, read whole: the suite's files are small.
+pub fn read_served(root: &Path, request_path: &str) -> Option<Vec<u8>> {
+    let relative = request_path.strip_prefix('/')?;
+    // Peers serve a test directory to test clients; a plain name is all that they need.
+    let plain = !relative.is_empty() && !relative.contains(['/', '\\']) && relative != "..";
+    if plain { std::fs::read(root.join(relative)).ok() } else { None }
+}

@@ -1,0 +1,51 @@
+//! Certificates for the peers that use rustls.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::contract::Result;
+
+/// rustls on aws-lc-rs, offering AES-128-GCM first: it is what `BoringSSL` chooses on machines with AES
+/// instructions, so that all peers of a bench use one cipher.
+pub fn provider() -> Arc<CryptoProvider> {
+    let mut provider = aws_lc_rs::default_provider();
+    provider
+        .cipher_suites
+        .sort_by_key(|suite| suite.suite() != rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
+}
+
+/// A client that trusts the roots in `ca` only.
+///
+/// # Errors
+/// The file cannot be read or holds no certificate.
+pub fn client(ca: &Path, alpn: &[u8]) -> Result<rustls::ClientConfig> {
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(ca)? {
+        roots.add(certificate?)?;
+    }
+    let mut config = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![alpn.to_vec()];
+    Ok(config)
+}
+
+/// A server with one certificate chain.
+///
+/// # Errors
+/// A file cannot be read, or key and certificate do not match.
+pub fn server(cert: &Path, key: &Path, alpn: &[u8]) -> Result<rustls::ServerConfig> {
+    let chain = CertificateDer::pem_file_iter(cert)?.collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut config = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(chain, PrivateKeyDer::from_pem_file(key)?)?;
+    config.alpn_protocols = vec![alpn.to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,147 @@
+"""aioquic, a QUIC and HTTP/3 implementation in Python: client and server."""
+
+import asyncio
+import urllib.parse
+
+from aioquic.asyncio import QuicConnectionProtocol, connect, serve
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, ProtocolNegotiated, StreamReset
+
+import contract
+
+
+class Client(QuicConnectionProtocol):
+    """Collects one response per stream."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._http = H3Connection(self._quic)
+        self._responses = {}
+
+    async def get(self, url):
+        parts = urllib.parse.urlsplit(url)
+        stream = self._quic.get_next_available_stream_id()
+        done = asyncio.get_running_loop().create_future()
+        self._responses[stream] = (done, [], bytearray())
+        headers = [
+            (b":method", b"GET"),
+            (b":scheme", b"https"),
+            (b":authority", parts.netloc.encode()),
+            (b":path", parts.path.encode()),
+        ]
+        self._http.send_headers(stream, headers, end_stream=True)
+        self.transmit()
+        return await done
+
+    def quic_event_received(self, event):
+        if isinstance(event, ConnectionTerminated):
+            self._fail_all(f"the connection ended: {event.error_code:#x} {event.reason_phrase}")
+        elif isinstance(event, StreamReset):
+            self._fail(event.stream_id, f"reset with {event.error_code:#x}")
+        for http_event in self._http.handle_event(event):
+            if isinstance(http_event, (HeadersReceived, DataReceived)):
+                self._on_response(http_event)
+
+    def _on_response(self, event):
+        if event.stream_id not in self._responses:
+            return
+        done, headers, body = self._responses[event.stream_id]
+        if isinstance(event, HeadersReceived):
+            headers.extend(event.headers)
+        else:
+            body.extend(event.data)
+        if event.stream_ended:
+            del self._responses[event.stream_id]
+            done.set_result((int(dict(headers)[b":status"]), bytes(body)))
+
+    def _fail(self, stream, why):
+        if stream in self._responses:
+            done, _, _ = self._responses.pop(stream)
+            done.set_exception(RuntimeError(why))
+
+    def _fail_all(self, why):
+        for stream in list(self._responses):
+            self._fail(stream, why)
+
+
+async def run_client(args):
+    configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN)
+    configuration.load_verify_locations(args.ca)
+    origin = urllib.parse.urlsplit(args.urls[0])
+    room = asyncio.Semaphore(args.parallel)
+    async with connect(
+        "127.0.0.1" if origin.hostname == "localhost" else origin.hostname,
+        origin.port,
+        configuration=configure_name(configuration, origin.hostname),
+        create_protocol=Client,
+    ) as connection:
+
+        async def fetch(url):
+            async with room:
+                status, body = await connection.get(url)
+            return contract.report(args.output_dir, url, "h3", status, body, "1")
+
+        return await asyncio.gather(*map(fetch, args.urls))
+
+
+def configure_name(configuration, name):
+    configuration.server_name = name
+    return configuration
+
+
+class Server(QuicConnectionProtocol):
+    """Answers GET from a directory."""
+
+    root = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._http = None
+
+    def quic_event_received(self, event):
+        if isinstance(event, ProtocolNegotiated):
+            self._http = H3Connection(self._quic)
+        if self._http is None:
+            return
+        for http_event in self._http.handle_event(event):
+            if isinstance(http_event, HeadersReceived):
+                self._respond(http_event)
+
+    def _respond(self, request):
+        name = dict(request.headers)[b":path"].decode().removeprefix("/")
+        found = name and "/" not in name and (self.root / name).is_file()
+        body = (self.root / name).read_bytes() if found else b""
+        headers = [
+            (b":status", b"200" if found else b"404"),
+            (b"content-length", str(len(body)).encode()),
+            (b"content-type", b"text/html" if name.endswith(".html") else b"application/octet-stream"),
+        ]
+        self._http.send_headers(request.stream_id, headers)
+        self._http.send_data(request.stream_id, body, end_stream=True)
+        self.transmit()
+
+
+async def run_server(args):
+    Server.root = args.root
+    configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN)
+    configuration.load_cert_chain(args.cert, args.key)
+    host, port = args.listen.rsplit(":", 1)
+    server = await serve(host, int(port), configuration=configuration, create_protocol=Server)
+    # aioquic keeps its socket to itself; there is no public way to ask for the port that 0 became.
+    address = server._transport.get_extra_info("sockname")
+    print(f"READY {address[0]}:{address[1]}", flush=True)
+    await asyncio.Event().wait()
+
+
+def main():
+    args = contract.parse(__doc__, serves=True)
+    if args.mode == "server":
+        asyncio.run(run_server(args))
+    else:
+        contract.finish(asyncio.run(run_client(args)))
+
+
+if __name__ == "__main__":
+    main()

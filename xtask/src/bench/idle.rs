@@ -1,0 +1,106 @@
+//! Idle connections: what one costs a server in resident memory.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{chosen, ready_address};
+use crate::Result;
+use crate::identity::Identity;
+use crate::peers;
+use crate::process::Running;
+
+/// Bound for a server's start.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bound for all handshakes.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Handshake state is freed by and by: the server gets this long before it is measured.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// Of `cargo xtask bench idle`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "quinn holds the connections to every server; the growth of the server's VmRSS is divided by
+their number. Windows are the bulk bench's, so buffers count only where a library fills them in advance."
+)]
+pub(crate) struct Arguments {
+    /// Connections held at once
+    #[arg(long, default_value_t = 1_000)]
+    connections: u64,
+    /// Only these peers' servers (repeatable)
+    #[arg(long = "peer", value_name = "NAME")]
+    peers: Vec<String>,
+    /// Also write the results here
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// One server.
+#[derive(Debug, Serialize)]
+struct Sample {
+    peer: String,
+    connections: u64,
+    /// Resident bytes before the first connection.
+    before: u64,
+    /// Resident bytes with all connections idle.
+    after: u64,
+    per_connection: u64,
+}
+
+/// Measures every server and prints the table.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    if arguments.connections == 0 {
+        return Err("--connections: at least 1 is needed".into());
+    }
+    let peers = chosen(&arguments.peers)?;
+    eprintln!("building the peers");
+    peers::build_rust()?;
+    let folder = tempfile::tempdir()?;
+    let identity = Identity::create(folder.path())?;
+    let mut samples = Vec::new();
+    println!("{:<12}{:>14}{:>14}{:>20}", "server", "before kB", "after kB", "kB a connection");
+    for peer in peers {
+        let sample = measure(peer, arguments.connections, &identity, folder.path())?;
+        let kilobytes = |bytes: u64| bytes as f64 / 1024.0;
+        println!(
+            "{peer:<12}{:>14.0}{:>14.0}{:>20.2}",
+            kilobytes(sample.before),
+            kilobytes(sample.after),
+            kilobytes(sample.per_connection)
+        );
+        samples.push(sample);
+    }
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, serde_json::to_string_pretty(&samples)?)?;
+    }
+    Ok(true)
+}
+
+fn measure(peer: &str, connections: u64, identity: &Identity, logs: &Path) -> Result<Sample> {
+    let mut command = Command::new(peers::rust_binary(peer));
+    command.args(["bulk-server", "--listen", "127.0.0.1:0"]);
+    command.arg("--cert").arg(&identity.cert).arg("--key").arg(&identity.key);
+    let mut server = Running::spawn(&mut command, "server", logs)?;
+    let address = server.wait_for(START_TIMEOUT, ready_address)?;
+    let before = server.resident_bytes()?;
+
+    let mut command = Command::new(peers::rust_binary("quinn"));
+    command.args(["idle-client", "--connect", &address, "--connections", &connections.to_string()]);
+    command.arg("--ca").arg(&identity.ca);
+    let mut holder = Running::spawn(&mut command, "holder", logs)?;
+    holder.wait_for(CONNECT_TIMEOUT, ready_address)?;
+    std::thread::sleep(SETTLE);
+    let after = server.resident_bytes()?;
+
+    // The holder fails if a connection was lost meanwhile: then they were not all idle but some gone.
+    holder.close_stdin();
+    let status = holder.wait(START_TIMEOUT)?;
+    if !status.success() {
+        return Err(format!("{peer}: {}", std::fs::read_to_string(logs.join("holder.stderr"))?.trim()).into());
+    }
+    let per_connection = after.saturating_sub(before) / connections;
+    Ok(Sample { peer: peer.to_owned(), connections, before, after, per_connection })
+}

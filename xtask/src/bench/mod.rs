@@ -1,0 +1,64 @@
+//! `cargo xtask bench`: measurements against other QUIC libraries, on this machine, in one run.
+
+mod bulk;
+mod idle;
+
+use clap::Subcommand;
+
+use crate::Result;
+
+/// Peers that have a file in `interop/peers/src/bin`; the first is what ratios relate to.
+const PEERS: [&str; 2] = ["quinn", "quiche"];
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// CPU seconds per GB and goodput of one stream over loopback, peers interleaved
+    Bulk(bulk::Arguments),
+    /// Resident memory of a server per idle connection
+    Idle(idle::Arguments),
+}
+
+/// Runs it.
+pub(crate) fn run(command: &Command) -> Result<bool> {
+    match command {
+        Command::Bulk(arguments) => bulk::run(arguments),
+        Command::Idle(arguments) => idle::run(arguments),
+    }
+}
+
+/// The chosen peers, or all.
+fn chosen(names: &[String]) -> Result<Vec<&str>> {
+    if let Some(unknown) = names.iter().find(|name| !PEERS.contains(&name.as_str())) {
+        return Err(format!("no peer {unknown:?}; there are {}", PEERS.join(", ")).into());
+    }
+    Ok(PEERS.into_iter().filter(|peer| names.is_empty() || names.iter().any(|name| name == peer)).collect())
+}
+
+/// The address in a peer's ready line.
+fn ready_address(line: &str) -> Option<String> {
+    line.strip_prefix("READY ").map(str::to_owned)
+}
+
+/// The middle value, or the mean of the two middle ones; zero of none.
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        count => f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the inputs are exact")]
+    fn medians_of_odd_and_even_counts() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median([]), 0.0);
+    }
+}

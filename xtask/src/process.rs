@@ -1,0 +1,133 @@
+//! Child processes that cannot outlive their guard, with their output in files.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::time::TimeValLike as _;
+use nix::unistd::Pid;
+
+use crate::Result;
+
+/// How often a child is looked at.
+const TICK: Duration = Duration::from_millis(5);
+/// What a child gets to end by itself.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A running child and everything that it starts (its process group); dropping it ends them.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    name: String,
+    stdout: PathBuf,
+}
+
+impl Running {
+    /// Starts `command` with its output in `directory/NAME.stdout` and `NAME.stderr`; stdin is a pipe that stays
+    /// open until the child is ended.
+    pub(crate) fn spawn(command: &mut Command, name: &str, directory: &Path) -> Result<Self> {
+        let stdout = directory.join(format!("{name}.stdout"));
+        let stderr = File::create(directory.join(format!("{name}.stderr")))?;
+        command.stdin(Stdio::piped()).stdout(File::create(&stdout)?).stderr(stderr).process_group(0);
+        let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        Ok(Self { child, name: name.to_owned(), stdout })
+    }
+
+    /// Waits for a line of output from which `read` makes a value.
+    pub(crate) fn wait_for<T>(&mut self, timeout: Duration, read: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let output = self.output()?;
+            // Only whole lines: the last one may still be being written.
+            let whole = output.rfind('\n').map_or("", |end| &output[..end]);
+            if let Some(value) = whole.lines().find_map(&read) {
+                return Ok(value);
+            }
+            if let Some(status) = self.child.try_wait()? {
+                return Err(format!("{} ended before it was ready: {status}", self.name).into());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{} was not ready after {} s", self.name, timeout.as_secs()).into());
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> Result<ExitStatus> {
+        match self.poll_end(timeout)? {
+            Some(status) => Ok(status),
+            None => Err(format!("{} did not end within {} s", self.name, timeout.as_secs()).into()),
+        }
+    }
+
+    /// Closes the child's stdin, which asks a holder of idle connections to end.
+    pub(crate) fn close_stdin(&mut self) {
+        self.child.stdin = None;
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn output(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&std::fs::read(&self.stdout)?).into_owned())
+    }
+
+    /// Its resident memory in bytes (`VmRSS`).
+    pub(crate) fn resident_bytes(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kilobytes * 1024)
+    }
+
+    /// Ends the child and its process group, gently first.
+    pub(crate) fn end(&mut self) {
+        if let Ok(Some(_)) = self.child.try_wait() {
+            // What it started may live on in its group.
+            self.signal(Signal::SIGKILL);
+            return;
+        }
+        self.signal(Signal::SIGTERM);
+        let gone = matches!(self.poll_end(GRACE), Ok(Some(_)));
+        self.signal(Signal::SIGKILL);
+        if !gone {
+            // Killed: it ends now, and a failure to wait leaves nothing to do.
+            let _ = self.child.wait();
+        }
+    }
+
+    fn poll_end(&mut self, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() > deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // An error says that the group is gone.
+        let _ = killpg(Pid::from_raw(self.child.id().cast_signed()), signal);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// User and system time of all children that have ended and been waited for.
+pub(crate) fn children_cpu() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(micros.cast_unsigned()))
+}
