@@ -111,7 +111,7 @@ impl Table {
     }
 
     /// Indices of the streams on which something has been done, in order.
-    fn touched(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn touched(&self) -> impl Iterator<Item = u64> {
         let slots = self.slots.iter().zip(self.base..).map(|(slot, index)| (index, slot));
         let elders = self.elders.iter().map(|(index, slot)| (*index, slot));
         elders.chain(slots).filter(|(_, slot)| matches!(slot, Slot::Live(_))).map(|(index, _)| index)

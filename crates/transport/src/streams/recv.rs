@@ -105,10 +105,12 @@ impl RecvHalf {
 
     /// Takes in a reset whose final size [`Self::check`] has passed.
     pub(super) fn reset(&mut self, error_code: u64, final_size: u64, connection: &mut ReceiveWindow) {
+        // With all data and the end here the reset may be ignored (section 3.2, "Data Recvd"): they are read as
+        // usual. Without the end, data up to the final size are no whole stream.
+        let is_complete = self.has_everything();
         self.count(final_size, connection);
         self.final_size = Some(final_size);
-        // With all data here the reset may be ignored (section 3.2, "Data Recvd"): they are read as usual.
-        if self.reset.is_none() && !self.has_everything() {
+        if self.reset.is_none() && !is_complete {
             self.reset = Some(error_code);
             self.is_stop_due = false;
             self.discard(connection);
