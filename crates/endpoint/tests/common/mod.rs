@@ -10,10 +10,10 @@ use posthaste_endpoint::{ClientConfig, Connection, Endpoint, ServerConfig, Trans
 use rustls::RootCertStore;
 use rustls::pki_types::PrivateKeyDer;
 
-pub const ALPN: &[&[u8]] = &[b"test"];
+pub(crate) const ALPN: &[&[u8]] = &[b"test"];
 
 /// A self-signed certificate for `localhost`, and the roots of a client that trusts it.
-pub fn identity() -> (Arc<rustls::ServerConfig>, RootCertStore) {
+pub(crate) fn identity() -> (Arc<rustls::ServerConfig>, RootCertStore) {
     let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(identity.cert.der().clone()).unwrap();
@@ -22,23 +22,23 @@ pub fn identity() -> (Arc<rustls::ServerConfig>, RootCertStore) {
 }
 
 /// A server, a client, and what the client needs to connect.
-pub struct Pair {
-    pub server: Endpoint,
-    pub client: Endpoint,
-    pub address: SocketAddr,
-    pub config: ClientConfig,
+pub(crate) struct Pair {
+    pub(crate) server: Endpoint,
+    pub(crate) client: Endpoint,
+    pub(crate) address: SocketAddr,
+    pub(crate) config: ClientConfig,
 }
 
 impl Pair {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(TransportConfig::default(), TransportConfig::default())
     }
 
-    pub fn with(server: TransportConfig, client: TransportConfig) -> Self {
+    pub(crate) fn with(server: TransportConfig, client: TransportConfig) -> Self {
         Self::at("127.0.0.1:0", server, client)
     }
 
-    pub fn at(local: &str, server: TransportConfig, client: TransportConfig) -> Self {
+    pub(crate) fn at(local: &str, server: TransportConfig, client: TransportConfig) -> Self {
         let (server_tls, roots) = identity();
         let config = ServerConfig::new(server_tls).with_transport(Arc::new(server));
         let server = Endpoint::server(local.parse().unwrap(), config).unwrap();
@@ -49,7 +49,7 @@ impl Pair {
     }
 
     /// One more connection: its client's end and its server's.
-    pub async fn connect(&self) -> (Connection, Connection) {
+    pub(crate) async fn connect(&self) -> (Connection, Connection) {
         let (client, server) =
             tokio::join!(self.client.connect(&self.config, self.address, "localhost"), self.server.accept());
         (client.unwrap(), server.unwrap())
@@ -57,12 +57,12 @@ impl Pair {
 }
 
 /// Runs a test that must end within half a minute.
-pub async fn bounded<T>(test: impl Future<Output = T>) -> T {
+pub(crate) async fn bounded<T>(test: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), test).await.expect("the test hangs")
 }
 
 /// `length` bytes that no shift or mix-up of blocks leaves unchanged.
-pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn pattern(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut data = Vec::with_capacity(length + 8);
     while data.len() < length {
