@@ -87,7 +87,11 @@ impl Arenas {
 
     /// Makes the current arena one with room for `size` bytes; false if all memory allowed is in use.
     fn make_room(&mut self, size: usize) -> bool {
-        if self.current.capacity() >= size || is_free(&mut self.current) {
+        if self.current.capacity() >= size {
+            return true;
+        }
+        if is_free(&mut self.current) {
+            self.give_back();
             return true;
         }
         let next = match self.reclaim() {
@@ -105,15 +109,19 @@ impl Arenas {
         for _ in 0..RECLAIM_ATTEMPTS.min(self.spent.len()) {
             let mut arena = self.spent.pop_front()?;
             if is_free(&mut arena) {
-                // Two free ones in a row: there are more than the load needs. Give one back.
-                if self.spent.front_mut().is_some_and(is_free) {
-                    self.spent.pop_front();
-                }
+                self.give_back();
                 return Some(arena);
             }
             self.spent.push_back(arena);
         }
         None
+    }
+
+    /// Returns an arena to the system if there are more than the load needs: a free one beside the one just found.
+    fn give_back(&mut self) {
+        if self.spent.front_mut().is_some_and(is_free) {
+            self.spent.pop_front();
+        }
     }
 }
 

@@ -1,0 +1,263 @@
+//! Data over loopback: what is sent arrives, whichever way it is written and read.
+
+mod common;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::{Pair, bounded, pattern};
+use posthaste_endpoint::{Connection, Priority, TransportConfig};
+use posthaste_units::ByteCount;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Echoes every bidirectional stream until the connection ends.
+fn spawn_echo(connection: Connection) {
+    tokio::spawn(async move {
+        while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+            tokio::spawn(async move {
+                while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX).await {
+                    if send.write_bytes(chunk).await.is_err() {
+                        return;
+                    }
+                }
+                send.finish();
+            });
+        }
+    });
+}
+
+async fn echo(connection: &Connection, data: Vec<u8>) {
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let sent = Bytes::from(data);
+    let expected = sent.clone();
+    let writer = tokio::spawn(async move {
+        send.write_bytes(sent).await.unwrap();
+        send.finish();
+        send.acknowledged().await.unwrap();
+    });
+    let received = recv.read_to_end(expected.len()).await.unwrap();
+    assert!(received == expected, "{} bytes came back changed", expected.len());
+    writer.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_messages_come_back() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        spawn_echo(server);
+        for length in [0, 1, 100, 1200, 5000] {
+            echo(&client, pattern(length, 1)).await;
+        }
+        assert_eq!(client.alpn().as_deref(), Some(&b"test"[..]));
+        assert!(client.handshake_time().is_some_and(|time| time > Duration::ZERO));
+        assert_eq!(client.remote_address(), pair.address);
+        assert_eq!(client.peer_certificates().map(|chain| chain.len()), Some(1));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_megabyte_and_ten_come_back() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        spawn_echo(server);
+        echo(&client, pattern(1 << 20, 2)).await;
+        echo(&client, pattern(10 << 20, 3)).await;
+        assert!(client.stats().sent.bytes > ByteCount::new(11 << 20));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ipv6_and_a_dual_stack_socket_work() {
+    bounded(async {
+        let pair = Pair::at("[::1]:0", TransportConfig::default(), TransportConfig::default());
+        let (client, server) = pair.connect().await;
+        spawn_echo(server);
+        echo(&client, pattern(100_000, 4)).await;
+
+        let pair = Pair::new();
+        let dual = posthaste_endpoint::Endpoint::client("[::]:0".parse().unwrap()).unwrap();
+        let (client, server) =
+            tokio::join!(dual.connect(&pair.config, pair.address, "localhost"), pair.server.accept());
+        spawn_echo(server.unwrap());
+        let client = client.unwrap();
+        assert_eq!(client.remote_address(), pair.address, "the peer's address is not shown as a mapped one");
+        echo(&client, pattern(100_000, 5)).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_streams_at_once() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        spawn_echo(server);
+        let streams: Vec<_> = (0..200)
+            .map(|index| {
+                let client = client.clone();
+                tokio::spawn(async move { echo(&client, pattern(20_000 + index, index as u64)).await })
+            })
+            .collect();
+        for stream in streams {
+            stream.await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_streams_than_the_peer_permits_wait_for_their_turn() {
+    bounded(async {
+        let few = TransportConfig { max_concurrent_bidi_streams: 4, ..TransportConfig::default() };
+        let pair = Pair::with(few, TransportConfig::default());
+        let (client, server) = pair.connect().await;
+        spawn_echo(server);
+        let streams: Vec<_> = (0..50)
+            .map(|index| {
+                let client = client.clone();
+                tokio::spawn(async move { echo(&client, pattern(3000, index)).await })
+            })
+            .collect();
+        for stream in streams {
+            stream.await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_connections() {
+    bounded(async {
+        let pair = Pair::new();
+        let acceptor = pair.server.clone();
+        tokio::spawn(async move {
+            while let Some(connection) = acceptor.accept().await {
+                spawn_echo(connection);
+            }
+        });
+        let tasks: Vec<_> = (0..100)
+            .map(|index| {
+                let (endpoint, config, address) = (pair.client.clone(), pair.config.clone(), pair.address);
+                tokio::spawn(async move {
+                    let connection = endpoint.connect(&config, address, "localhost").await.unwrap();
+                    echo(&connection, pattern(10_000, index)).await;
+                    connection.close(0, b"");
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        pair.client.wait_idle().await;
+        assert_eq!(pair.client.open_connections(), 0);
+        assert_eq!(pair.server.stats().accepted, 100);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unidirectional_streams_go_both_ways_in_order() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            for round in 0..3u8 {
+                let mut send = from.open_uni().await.unwrap();
+                send.set_priority(Priority { urgency: round, incremental: true });
+                send.write_all(&[round; 3000]).await.unwrap();
+                send.finish();
+                let mut recv = to.accept_uni().await.unwrap();
+                assert_eq!(recv.id(), send.id());
+                assert_eq!(recv.read_to_end(3000).await.unwrap(), [round; 3000]);
+                assert_eq!(recv.read(&mut [0; 8]).await.unwrap(), None, "the end stays the end");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokios_traits_carry_data_and_the_end() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let echo = tokio::spawn(async move {
+            let (mut send, mut recv) = server.accept_bi().await.unwrap();
+            let copied = tokio::io::copy(&mut recv, &mut send).await.unwrap();
+            send.shutdown().await.unwrap();
+            (copied, server.closed().await)
+        });
+        let data = pattern(3 << 20, 6);
+        let (mut send, mut recv) = client.open_bi().await.unwrap();
+        let expected = data.clone();
+        let writer = tokio::spawn(async move {
+            let copied = tokio::io::copy(&mut &data[..], &mut send).await.unwrap();
+            send.shutdown().await.unwrap();
+            assert!(send.write_all(b"more").await.is_err(), "a stream that was shut down takes no more");
+            copied
+        });
+        let mut received = Vec::new();
+        AsyncReadExt::read_to_end(&mut recv, &mut received).await.unwrap();
+        assert!(received == expected, "the copies differ");
+        assert_eq!(writer.await.unwrap(), expected.len() as u64);
+        client.close(0, b"");
+        assert_eq!(echo.await.unwrap().0, expected.len() as u64);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_stops_its_writer_and_bounds_memory() {
+    bounded(async {
+        let small = TransportConfig {
+            send_buffer: ByteCount::new(1 << 20),
+            unsent_limit: ByteCount::new(128 << 10),
+            ..TransportConfig::default()
+        };
+        let pair = Pair::with(TransportConfig::default(), small);
+        let (client, server) = pair.connect().await;
+        let total = 64 << 20;
+        let mut send = client.open_uni().await.unwrap();
+        let progress = Arc::new(AtomicUsize::new(0));
+        let written = Arc::clone(&progress);
+        let writer = tokio::spawn(async move {
+            let chunk = Bytes::from(vec![9; 64 << 10]);
+            while written.load(Ordering::Relaxed) < total {
+                if send.write_bytes(chunk.clone()).await.is_err() {
+                    return;
+                }
+                written.fetch_add(chunk.len(), Ordering::Relaxed);
+            }
+            send.finish();
+        });
+        let mut recv = server.accept_uni().await.unwrap();
+        recv.read_chunk(1).await.unwrap();
+        // Nobody reads on: the writer must come to a halt, long before its end.
+        let mut before = usize::MAX;
+        loop {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let now = progress.load(Ordering::Relaxed);
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        assert!(before < total / 2, "{before} bytes were taken for a reader that does not read");
+        assert!(!writer.is_finished());
+        // And goes on when somebody does.
+        recv.read_chunk(1 << 20).await.unwrap();
+        let mut read = 0;
+        while read < 32 << 20 {
+            read += recv.read_chunk(usize::MAX).await.unwrap().unwrap().len();
+        }
+        drop(recv);
+        writer.await.unwrap();
+    })
+    .await;
+}
