@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod fuzz;
 mod identity;
 mod interop;
 mod peers;
@@ -30,6 +31,8 @@ enum Command {
     Docs,
     /// Run third-party HTTP/3 clients and servers against ours
     Interop(interop::Arguments),
+    /// Fuzz what reads bytes from the network
+    Fuzz(fuzz::Arguments),
     /// Measure against other QUIC libraries on this machine
     #[command(subcommand)]
     Bench(bench::Command),
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Check => check::check(),
         Command::Docs => check::docs(),
         Command::Interop(arguments) => interop::run(&arguments),
+        Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Bench(command) => bench::run(&command),
     };
     match outcome {

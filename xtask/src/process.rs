@@ -131,3 +131,7 @@ pub(crate) fn children_cpu() -> Result<Duration> {
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Ok(Duration::from_micros(micros.cast_unsigned()))
 }
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod tests;

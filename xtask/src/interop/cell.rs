@@ -82,7 +82,7 @@ impl Bench {
             upstream,
             down: lossy_path(),
             up: lossy_path(),
-            seed: 7,
+            seed: 1,
             max_clients: RELAY_CLIENTS,
         };
         Ok(self.runtime.block_on(UdpRelay::start(config))?)
