@@ -3,8 +3,8 @@
 //! Data that arrive in order are handed on as the slices of the datagrams that they came in. Data that arrive
 //! early are copied into blocks of fixed extent with one bit a byte for what is there, so that neither the
 //! number of gaps nor the size of the fragments matters: no honest sender is refused for the gaps that its path
-//! makes, and a hostile one cannot make a fragment cost more than the credit it was granted. Where data overlap,
-//! the first copy wins.
+//! makes, and a hostile one makes this end hold the window that it was granted, an eighth of that for the bits,
+//! and [`REASSEMBLY_SLACK`], however it cuts its data. Where data overlap, the first copy wins.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -39,6 +39,9 @@ pub(crate) use crate::flow::CreditContext;
 /// Makes the credit policy of a new stream.
 pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;
 
+/// Least bound of what writers may leave behind: with none at all, no write would ever take anything.
+const MIN_BUFFER: u64 = 4096;
+
 /// What [`Streams`] are made from.
 pub(crate) struct StreamsConfig {
     /// This end.
@@ -47,9 +50,9 @@ pub(crate) struct StreamsConfig {
     pub(crate) max_streams_bidi: u64,
     /// Unidirectional streams that the peer may have open at once, at most [`MAX_CONCURRENT_STREAMS`].
     pub(crate) max_streams_uni: u64,
-    /// Bytes kept for the whole connection until they are acknowledged.
+    /// Bytes kept for the whole connection until they are acknowledged; at least [`MIN_BUFFER`].
     pub(crate) send_buffer: ByteCount,
-    /// Bytes of one stream that may wait unsent before writes block.
+    /// Bytes of one stream that may wait unsent before writes block; at least [`MIN_BUFFER`].
     pub(crate) unsent_limit: ByteCount,
     /// Makes the policy that grants a stream's credit.
     pub(crate) stream_credit: CreditFactory,
@@ -59,6 +62,7 @@ pub(crate) struct StreamsConfig {
 
 /// What this end grants in its transport parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the names of the transport parameters")]
 pub(crate) struct LocalLimits {
     pub(crate) max_data: u64,
     /// The same for every kind of stream.
@@ -209,7 +213,7 @@ pub(crate) struct Streams {
     unsent_limit: u64,
     /// Streams that wait for room in the send buffer, in the order in which they found it full.
     buffer_waiters: VecDeque<StreamId>,
-    blocked_streams: usize,
+    blocked_count: usize,
     /// What credit policies were told last, for the calls that cannot tell them anything newer.
     last_context: Option<CreditContext>,
     sent: u64,
@@ -242,10 +246,10 @@ impl Streams {
             is_limits_known: false,
             received_since_ack: Vec::new(),
             buffered: 0,
-            send_buffer: config.send_buffer.get(),
-            unsent_limit: config.unsent_limit.get(),
+            send_buffer: config.send_buffer.get().max(MIN_BUFFER),
+            unsent_limit: config.unsent_limit.get().max(MIN_BUFFER),
             buffer_waiters: VecDeque::new(),
-            blocked_streams: 0,
+            blocked_count: 0,
             last_context: None,
             sent: 0,
             resent: 0,
@@ -304,7 +308,7 @@ impl Streams {
             received: ByteCount::new(self.receive_window.received()),
             buffered: ByteCount::new(self.buffered),
             open: self.map.open_count(),
-            blocked_streams: self.blocked_streams,
+            blocked_streams: self.blocked_count,
             is_connection_blocked: self.send_window.is_blocked() && self.schedule.needs_credit(),
         }
     }
@@ -315,6 +319,7 @@ impl Streams {
     }
 
     /// True if everything written has been acknowledged and nothing is to be sent.
+    #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
         self.buffered == 0 && self.schedule.next(true).is_none() && !self.has_control()
     }
@@ -397,8 +402,8 @@ impl Streams {
         }
         if is_blocked != stream.is_counted_blocked {
             stream.is_counted_blocked = is_blocked;
-            self.blocked_streams =
-                if is_blocked { self.blocked_streams + 1 } else { self.blocked_streams.saturating_sub(1) };
+            self.blocked_count =
+                if is_blocked { self.blocked_count + 1 } else { self.blocked_count.saturating_sub(1) };
         }
         if stream.recv.as_ref().is_some_and(recv::RecvHalf::is_done_after_stop) {
             stream.recv = None;

@@ -22,6 +22,14 @@ pub enum Read {
     Blocked,
 }
 
+/// The application's wish to receive no more.
+#[derive(Debug)]
+struct Stop {
+    error_code: u64,
+    /// True while `STOP_SENDING` is to be sent.
+    is_due: bool,
+}
+
 /// The receiving half of a stream.
 #[derive(Debug)]
 pub(super) struct RecvHalf {
@@ -31,10 +39,7 @@ pub(super) struct RecvHalf {
     /// The peer's code, once it has reset the stream; everything unread is void then.
     reset: Option<u64>,
     /// The application wants no more: what comes is counted and dropped.
-    is_discarding: bool,
-    /// The code of the `STOP_SENDING` frame, and whether it is to be sent.
-    stop_code: u64,
-    is_stop_due: bool,
+    stop: Option<Stop>,
     /// The last read found nothing: an event is owed when there is something.
     pub(super) is_reader_waiting: bool,
     /// True while the stream is listed as having received data since the last ACK.
@@ -48,9 +53,7 @@ impl RecvHalf {
             window,
             final_size: None,
             reset: None,
-            is_discarding: false,
-            stop_code: 0,
-            is_stop_due: false,
+            stop: None,
             is_reader_waiting: true,
             is_listed_for_ack: false,
         }
@@ -96,7 +99,7 @@ impl RecvHalf {
         if fin {
             self.final_size = Some(end);
         }
-        if self.is_discarding || self.reset.is_some() {
+        if self.is_stopped() || self.reset.is_some() {
             self.discard(connection);
         } else {
             self.assembler.insert(offset, data);
@@ -112,7 +115,9 @@ impl RecvHalf {
         self.final_size = Some(final_size);
         if self.reset.is_none() && !is_complete {
             self.reset = Some(error_code);
-            self.is_stop_due = false;
+            if let Some(stop) = &mut self.stop {
+                stop.is_due = false;
+            }
             self.discard(connection);
         }
     }
@@ -137,15 +142,14 @@ impl RecvHalf {
 
     /// The application wants no more of the stream.
     pub(super) fn stop(&mut self, error_code: u64, connection: &mut ReceiveWindow) {
-        self.is_stop_due = self.reset.is_none() && !self.has_everything();
-        self.stop_code = error_code;
-        self.is_discarding = true;
+        let is_due = self.reset.is_none() && !self.has_everything();
+        self.stop = Some(Stop { error_code, is_due });
         self.discard(connection);
     }
 
     /// True if the application has said that it wants no more.
     pub(super) fn is_stopped(&self) -> bool {
-        self.is_discarding
+        self.stop.is_some()
     }
 
     /// The peer's code, if it has reset the stream.
@@ -155,7 +159,7 @@ impl RecvHalf {
 
     /// True if a read would find something: data, the end or a reset.
     pub(super) fn is_readable(&self) -> bool {
-        !self.is_discarding
+        !self.is_stopped()
             && (self.reset.is_some()
                 || self.assembler.is_readable()
                 || self.final_size == Some(self.assembler.read_offset()))
@@ -178,12 +182,12 @@ impl RecvHalf {
     /// True if the half is over once the application has been told what it was told: nothing more can come
     /// that matters, and nothing is to be sent.
     pub(super) fn is_done_after_stop(&self) -> bool {
-        self.is_discarding && self.final_size.is_some() && !self.is_stop_due
+        self.final_size.is_some() && self.stop.as_ref().is_some_and(|stop| !stop.is_due)
     }
 
     /// True while more credit is of use to the peer.
     pub(super) fn wants_credit(&self) -> bool {
-        self.final_size.is_none() && !self.is_discarding
+        self.final_size.is_none() && !self.is_stopped()
     }
 
     /// Asks the credit policy. True if an update is to be sent.
@@ -193,7 +197,9 @@ impl RecvHalf {
 
     /// `STOP_SENDING` was lost: it is sent again unless it has become pointless.
     pub(super) fn stop_lost(&mut self) {
-        self.is_stop_due = self.is_discarding && self.final_size.is_none();
+        if let Some(stop) = &mut self.stop {
+            stop.is_due = self.final_size.is_none();
+        }
     }
 
     /// `MAX_STREAM_DATA` was lost.
@@ -205,17 +211,18 @@ impl RecvHalf {
 
     /// True if a control frame is due.
     pub(super) fn has_control(&self) -> bool {
-        self.is_stop_due || (self.wants_credit() && self.window.is_update_pending())
+        self.stop.as_ref().is_some_and(|stop| stop.is_due)
+            || (self.wants_credit() && self.window.is_update_pending())
     }
 
     /// Writes the control frames that are due. False if one does not fit.
     pub(super) fn write_control(&mut self, id: StreamId, writer: &mut FrameWriter<'_>) -> bool {
-        if self.is_stop_due {
-            let frame = Frame::StopSending(StopSending { id, error_code: self.stop_code });
+        if let Some(stop) = self.stop.as_mut().filter(|stop| stop.is_due) {
+            let frame = Frame::StopSending(StopSending { id, error_code: stop.error_code });
             if !writer.push(&frame, Some(SentFrame::StopSending(id))) {
                 return false;
             }
-            self.is_stop_due = false;
+            stop.is_due = false;
         }
         if self.wants_credit() && self.window.is_update_pending() {
             let frame = Frame::MaxStreamData { id, maximum: self.window.advertised() };

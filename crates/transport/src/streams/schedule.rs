@@ -65,6 +65,11 @@ fn lane(class: Class, priority: Priority) -> usize {
     urgency * LANES + usize::from(class == Class::Credit) * 2 + usize::from(priority.incremental)
 }
 
+/// Whether the streams of a lane take turns: the odd ones do.
+fn is_in_turn(lane: usize) -> bool {
+    lane & 1 == 1
+}
+
 impl Schedule {
     /// Puts a stream where it belongs now, `None` for nowhere. `place` is the stream's note of where it stands.
     pub(super) fn update(
@@ -84,9 +89,8 @@ impl Schedule {
     }
 
     fn insert(&mut self, id: StreamId, place: &mut Option<Place>, lane: usize) {
-        let is_in_turn = lane % 2 == 1;
-        let turn = if is_in_turn { self.next_turn } else { 0 };
-        self.next_turn += u64::from(is_in_turn);
+        let turn = if is_in_turn(lane) { self.next_turn } else { 0 };
+        self.next_turn += u64::from(is_in_turn(lane));
         if let Some(streams) = self.lanes.get_mut(lane) {
             streams.insert((turn, id));
             self.occupied |= 1 << lane;
@@ -112,8 +116,8 @@ impl Schedule {
             return None;
         }
         let mut lane = lanes.trailing_zeros() as usize;
-        // Of the two lanes of one class, the odd one (turns) goes first every second time.
-        if lane % 2 == 0 && self.prefers_turns && lanes & (1 << (lane + 1)) != 0 {
+        // Of the two lanes of one class, that of the streams in turn goes first every second time.
+        if !is_in_turn(lane) && self.prefers_turns && lanes & (1 << (lane + 1)) != 0 {
             lane += 1;
         }
         self.lanes.get(lane).and_then(BTreeSet::first).map(|(_, id)| *id)
@@ -122,8 +126,8 @@ impl Schedule {
     /// The stream has sent: if it is one of several that take turns, it goes to the back.
     pub(super) fn sent(&mut self, id: StreamId, place: &mut Option<Place>) {
         let Some(Place { lane, .. }) = *place else { return };
-        self.prefers_turns = lane % 2 == 0;
-        if lane % 2 == 1 && self.lanes.get(lane).is_some_and(|streams| streams.len() > 1) {
+        self.prefers_turns = !is_in_turn(lane);
+        if is_in_turn(lane) && self.lanes.get(lane).is_some_and(|streams| streams.len() > 1) {
             self.remove(id, place);
             self.insert(id, place, lane);
         }

@@ -133,13 +133,6 @@ impl SendHalf {
         }
     }
 
-    /// Marks the stream's limit as blocking if it is.
-    pub(super) fn note_blocked(&mut self) {
-        if !self.is_reset() && self.buffer.unsent() > 0 {
-            self.window.mark_blocked();
-        }
-    }
-
     /// True if the stream's limit keeps data back.
     pub(super) fn is_blocked(&self) -> bool {
         !self.is_reset() && self.buffer.unsent() > 0 && self.window.available() == 0

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use posthaste_policy::credit::fixed::{Fixed, Parameters};
 use posthaste_units::{Rng, Time};
@@ -154,6 +156,7 @@ fn ours(direction: Direction, index: u64) -> StreamId {
 /// Each way in which a peer can break the rules of streams, as a server sees it that has opened one stream of
 /// each direction and grants 1000 bytes a stream, 1500 in all and 3 streams of each direction.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a flat table")]
 fn each_violation_closes_with_the_rfcs_error() {
     use TransportErrorCode as Code;
     let id = theirs(BIDI, 0);
@@ -411,7 +414,9 @@ fn stopping_a_stream_resets_it_and_frees_its_credit() {
 fn a_blocked_sender_says_so_once_and_again_if_that_is_lost() {
     let (mut client, _) = pair(1000, 1500, 3);
     let ids = [client.open(UNI).unwrap(), client.open(UNI).unwrap()];
-    ids.iter().for_each(|id| write_all(&mut client, *id, &[1; 2000]));
+    for id in ids {
+        write_all(&mut client, id, &[1; 2000]);
+    }
     let mut records = Vec::new();
     for _ in 0..5 {
         records.extend(packet(&mut client, 1200).1);
@@ -449,7 +454,7 @@ fn a_lost_limit_is_announced_again_with_its_newest_value() {
 fn packets_are_filled_to_the_last_byte() {
     let (mut client, mut server) = pair(1 << 20, 1 << 20, 3);
     let id = client.open(UNI).unwrap();
-    write_all(&mut client, id, &[1; 50_000]);
+    write_all(&mut client, id, &vec![1; 50_000]);
     let (payload, _) = packet(&mut client, 1200);
     assert_eq!((payload.len(), payload[0] & 0x02), (1200, 0), "full, and without a length");
     for frame in frames(&payload) {
@@ -510,7 +515,9 @@ fn writers_that_found_no_room_are_told_when_there_is_some() {
 fn more_urgent_streams_are_sent_first_and_equals_share() {
     let (mut client, _) = pair(1 << 20, 1 << 22, 10);
     let ids: Vec<_> = (0..4).map(|_| client.open(UNI).unwrap()).collect();
-    ids.iter().for_each(|id| write_all(&mut client, *id, &[1; 2400]));
+    for id in &ids {
+        write_all(&mut client, *id, &[1; 2400]);
+    }
     client.set_priority(ids[3], Priority { urgency: 0, incremental: false }).unwrap();
     client.set_priority(ids[2], Priority { urgency: 6, incremental: true }).unwrap();
     let mut order = Vec::new();
@@ -535,8 +542,8 @@ fn many_short_streams_cycle_through_a_small_limit() {
     write_all(&mut client, long, b"stays open");
     transfer(&mut client, &mut server);
     assert_eq!(server.accept(BIDI), Some(long));
-    let mut served = 0;
-    while served < 10_000 {
+    let mut finished = 0;
+    while finished < 10_000 {
         let mut waiting = Vec::new();
         while let Ok(id) = client.open(BIDI) {
             write_all(&mut client, id, &id.to_wire().to_be_bytes());
@@ -552,7 +559,7 @@ fn many_short_streams_cycle_through_a_small_limit() {
         transfer(&mut server, &mut client);
         for id in waiting {
             assert_eq!(read_all(&mut client, id), (vec![], true));
-            served += 1;
+            finished += 1;
         }
         assert!(events(&mut client).contains(&StreamEvent::Available(BIDI)));
         events(&mut server);
@@ -570,7 +577,7 @@ struct End {
     streams: Streams,
     /// Streams that this end sends on: how much is to be written and has been.
     sending: Vec<(StreamId, usize, usize)>,
-    received: std::collections::BTreeMap<StreamId, (Vec<u8>, bool)>,
+    received: BTreeMap<StreamId, (Vec<u8>, bool)>,
     /// Packets on their way to the other end, and packets whose fate is not known yet here: whether they
     /// arrived.
     wire: Vec<(Vec<u8>, SentFrames)>,
@@ -587,7 +594,7 @@ fn content(id: StreamId, side: Side, length: usize) -> Vec<u8> {
 impl End {
     fn new(streams: Streams) -> Self {
         let (sending, wire, fates, spurious) = Default::default();
-        Self { streams, sending, received: Default::default(), wire, fates, spurious }
+        Self { streams, sending, received: BTreeMap::new(), wire, fates, spurious }
     }
 
     /// The application: writes, finishes and reads a little.
@@ -715,6 +722,59 @@ proptest! {
                 let (data, _) = &to.received[id];
                 prop_assert!(*data == content(*id, from.streams.side, *length), "{:?} differs", id);
             }
+        }
+    }
+}
+
+/// Any frame about any of a few streams, with numbers small, at the edges and huge.
+fn any_frame() -> impl Strategy<Value = Frame> {
+    let id = prop_oneof![8 => 0u64..20, 1 => Just(varint::MAX)].prop_map(StreamId::from_wire);
+    let number = || prop_oneof![6 => 0u64..3000, 1 => 0..=varint::MAX, 1 => Just(varint::MAX)];
+    let direction = prop_oneof![Just(BIDI), Just(UNI)];
+    (id, number(), 0usize..600, any::<bool>(), direction, 0..10).prop_map(
+        |(id, number, length, fin, direction, kind)| match kind {
+            0..4 => stream_frame(id, number.min(varint::MAX - length as u64), length, fin),
+            4 => reset_frame(id, number),
+            5 => Frame::StopSending(StopSending { id, error_code: number }),
+            6 => Frame::MaxStreamData { id, maximum: number },
+            7 if fin => Frame::MaxData(number),
+            7 => Frame::DataBlocked(number),
+            8 if fin => Frame::MaxStreams { direction, maximum: number },
+            8 => Frame::StreamsBlocked { direction, limit: number },
+            _ => Frame::StreamDataBlocked { id, limit: number },
+        },
+    )
+}
+
+proptest! {
+    /// Whatever frames come, while the application works on: no panic, and nothing counted twice or lost.
+    #[test]
+    fn no_frames_do_harm(frames in prop::collection::vec(any_frame(), 1..150), seed in any::<u64>()) {
+        let rng = &mut Rng::from_test_seed(seed);
+        let (_, server) = pair(2000, 8000, 3);
+        let mut server = End::new(server);
+        for direction in [BIDI, UNI] {
+            let id = server.streams.open(direction).unwrap();
+            write_all(&mut server.streams, id, &[1; 1500]);
+        }
+        for frame in frames {
+            // An error closes the connection; going on all the same must do no harm either.
+            let _ = receive(&mut server.streams, frame);
+            let id = StreamId::from_wire(rng.below(20));
+            match rng.below(8) {
+                0 => drop(server.streams.stop_sending(id, 1)),
+                1 => drop(server.streams.reset(id, 2)),
+                2 => drop(server.streams.write(id, &mut Bytes::from(vec![3; 700]))),
+                3 => drop(server.streams.finish(id)),
+                4 => drop(server.streams.accept(BIDI)),
+                _ => drop(server.streams.read(id, 300, &context())),
+            }
+            server.send(rng);
+            server.fates.extend(server.wire.drain(..).map(|(_, records)| (records, true)));
+            server.learn(rng);
+            let window = &server.streams.receive_window;
+            prop_assert!(window.consumed() <= window.received() && window.received() <= window.advertised());
+            prop_assert!(server.streams.open_streams() <= 8);
         }
     }
 }
