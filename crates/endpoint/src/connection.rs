@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use posthaste_transport::{CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Side, StreamId};
+use posthaste_transport::{
+    CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Side, StreamId,
+};
 use rustls::pki_types::CertificateDer;
 
 use crate::clock;
@@ -97,7 +99,10 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn poll_open_bi(&self, cx: &mut Context<'_>) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+    pub fn poll_open_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
         self.poll_open(Direction::Bidirectional, cx).map_ok(|id| self.both(id))
     }
 
@@ -113,7 +118,10 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn poll_accept_bi(&self, cx: &mut Context<'_>) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+    pub fn poll_accept_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
         self.poll_accept(Direction::Bidirectional, cx).map_ok(|id| self.both(id))
     }
 
@@ -174,7 +182,8 @@ impl Connection {
 
     /// The certificates that the peer presented, its own first.
     pub fn peer_certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
-        self.identity(|live| live.peer_certificates().map(<[_]>::to_vec), |kept| kept.certificates.clone()).flatten()
+        self.identity(|live| live.peer_certificates().map(<[_]>::to_vec), |kept| kept.certificates.clone())
+            .flatten()
     }
 
     /// Which end this is.
@@ -217,14 +226,22 @@ impl Connection {
         wait(&self.0.shared, |state| state.waiting(handle, Wait::Accept(direction)), attempt).await
     }
 
-    fn poll_open(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<Result<StreamId, ConnectionError>> {
+    fn poll_open(
+        &self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
         let mut guard = self.0.shared.lock();
         let outcome = try_open(&mut guard, self.0.handle, direction);
         self.register(&mut guard, outcome.is_pending(), Wait::Open(direction), cx);
         outcome
     }
 
-    fn poll_accept(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<Result<StreamId, ConnectionError>> {
+    fn poll_accept(
+        &self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
         let mut guard = self.0.shared.lock();
         let outcome = try_accept(&mut guard, self.0.handle, direction);
         self.register(&mut guard, outcome.is_pending(), Wait::Accept(direction), cx);

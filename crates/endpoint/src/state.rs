@@ -132,7 +132,10 @@ pub(crate) struct State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("open", &self.open).field("accepting", &self.accepting).finish_non_exhaustive()
+        f.debug_struct("State")
+            .field("open", &self.open)
+            .field("accepting", &self.accepting)
+            .finish_non_exhaustive()
     }
 }
 

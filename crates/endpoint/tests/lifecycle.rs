@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 
 use common::{ALPN, Pair, bounded, identity, pattern};
 use posthaste_endpoint::{
-    ClientConfig, CloseReason, ConnectionError, Endpoint, ReadError, ServerConfig, Side, TransportConfig, WriteError,
-    tls,
+    ClientConfig, CloseReason, ConnectionError, Endpoint, ReadError, ServerConfig, Side, TransportConfig,
+    WriteError, tls,
 };
 use std::sync::Arc;
 
 fn idle_after(millis: u64) -> TransportConfig {
-    TransportConfig { max_idle_timeout: posthaste_units::Duration::from_millis(millis), ..TransportConfig::default() }
+    TransportConfig {
+        max_idle_timeout: posthaste_units::Duration::from_millis(millis),
+        ..TransportConfig::default()
+    }
 }
 
 fn code_of(reason: &CloseReason) -> (u64, String) {
@@ -34,7 +37,10 @@ async fn close_codes_arrive_both_ways() {
         client.close(42, b"bye");
         assert_eq!(code_of(&server.closed().await), (42, "bye".to_owned()));
         assert_eq!(client.close_reason(), Some(CloseReason::Local { error_code: 42 }));
-        assert!(matches!(client.open_bi().await, Err(ConnectionError::Closed(CloseReason::Local { error_code: 42 }))));
+        assert!(matches!(
+            client.open_bi().await,
+            Err(ConnectionError::Closed(CloseReason::Local { error_code: 42 }))
+        ));
 
         let (client, server) = pair.connect().await;
         server.close(43, b"enough");
@@ -122,8 +128,8 @@ async fn nobody_at_the_other_end_is_a_timeout_that_says_so() {
         let address = deaf.local_addr().unwrap();
         drop(deaf);
         let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        let config =
-            ClientConfig::new(tls::client_config_insecure(ALPN).unwrap()).with_transport(Arc::new(idle_after(400)));
+        let config = ClientConfig::new(tls::client_config_insecure(ALPN).unwrap())
+            .with_transport(Arc::new(idle_after(400)));
         let error = client.connect(&config, address, "localhost").await.unwrap_err();
         assert!(matches!(error, ConnectionError::Closed(CloseReason::IdleTimeout)), "{error:?}");
         assert_eq!(error.to_string(), "timed out: nothing was heard from the peer");
@@ -378,4 +384,23 @@ fn outside_a_runtime_an_endpoint_says_what_is_missing() {
     let (server_tls, _) = identity();
     let error = Endpoint::server("127.0.0.1:0".parse().unwrap(), ServerConfig::new(server_tls)).unwrap_err();
     assert!(error.to_string().contains("tokio runtime"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_session_works_like_a_new_one() {
+    bounded(async {
+        let pair = Pair::new();
+        for _ in 0..3 {
+            let (client, server) = pair.connect().await;
+            // A round trip on a stream leaves time for the server's session tickets to arrive before it.
+            let mut send = server.open_uni().await.unwrap();
+            send.write_all(b"after the tickets").await.unwrap();
+            send.finish();
+            client.accept_uni().await.unwrap().read_to_end(100).await.unwrap();
+            send.acknowledged().await.unwrap();
+            client.close(0, b"");
+            server.closed().await;
+        }
+    })
+    .await;
 }

@@ -95,7 +95,11 @@ impl SendStream {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn poll_write_bytes(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<usize, WriteError>> {
+    pub fn poll_write_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
         let mut guard = self.connection.shared.lock();
         ready!(self.poll_writable(&mut guard, cx))?;
         self.poll_write(&mut guard, cx, data)
@@ -179,7 +183,9 @@ impl SendStream {
             guard.wake_driver();
         }
         let (state, wakes) = guard.parts();
-        if let Some(stream) = state.connection_mut(self.connection.handle).and_then(|state| state.stream(self.id)) {
+        if let Some(stream) =
+            state.connection_mut(self.connection.handle).and_then(|state| state.stream(self.id))
+        {
             stream.reset = true;
             stream.enders.take(&mut wakes.tasks);
         }
