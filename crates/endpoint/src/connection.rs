@@ -164,7 +164,7 @@ impl Connection {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        let remote = self.identity(|live| live.remote(), |kept| kept.remote);
+        let remote = self.identity(posthaste_transport::Connection::remote, |kept| kept.remote);
         let remote = remote.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
         // Over an IPv6 socket, IPv4 peers have mapped addresses.
         SocketAddr::new(remote.ip().to_canonical(), remote.port())
@@ -267,6 +267,14 @@ impl Connection {
     }
 }
 
+/// Halves that an end has of a stream.
+fn halves(direction: Direction) -> u8 {
+    match direction {
+        Direction::Bidirectional => 2,
+        Direction::Unidirectional => 1,
+    }
+}
+
 fn reason(guard: &Guard<'_>, handle: ConnectionHandle) -> Option<CloseReason> {
     guard.connection(handle)?.ended.as_ref().map(Ended::reason)
 }
@@ -283,7 +291,7 @@ fn try_open(
     };
     match connection.open(direction) {
         Ok(id) => {
-            guard.add_stream(handle, id, true, direction == Direction::Bidirectional);
+            guard.add_stream(handle, id, halves(direction));
             Poll::Ready(Ok(id))
         }
         Err(LocalError::StreamLimit | LocalError::TooEarly) => {
@@ -307,7 +315,7 @@ fn try_accept(
     };
     match connection.accept(direction) {
         Some(id) => {
-            guard.add_stream(handle, id, direction == Direction::Bidirectional, true);
+            guard.add_stream(handle, id, halves(direction));
             Poll::Ready(Ok(id))
         }
         None => Poll::Pending,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{ALPN, Pair, bounded, identity, pattern};
 use posthaste_endpoint::{
@@ -113,7 +113,7 @@ async fn silence_ends_a_connection_after_the_idle_timeout() {
     bounded(async {
         let pair = Pair::with(TransportConfig::default(), idle_after(300));
         let (client, server) = pair.connect().await;
-        let started = Instant::now();
+        let started = tokio::time::Instant::now();
         assert_eq!(client.closed().await, CloseReason::IdleTimeout);
         assert!(started.elapsed() >= Duration::from_millis(250), "{:?}", started.elapsed());
         assert_eq!(server.closed().await, CloseReason::IdleTimeout, "the lesser timeout holds at both ends");

@@ -241,7 +241,7 @@ impl Drop for RecvStream {
         let mut guard = self.connection.shared.lock();
         let (state, wakes) = guard.parts();
         if let Some(connection) = state.connection_mut(self.connection.handle) {
-            connection.release_half(self.id, false, &mut wakes.tasks);
+            connection.release_half(self.id, &mut wakes.tasks);
         }
     }
 }
