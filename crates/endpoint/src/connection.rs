@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use posthaste_transport::{CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Side, StreamId};
+use posthaste_transport::{
+    CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Side, StreamId,
+};
 use rustls::pki_types::CertificateDer;
 
 use crate::clock;
@@ -97,7 +99,10 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn poll_open_bi(&self, cx: &mut Context<'_>) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+    pub fn poll_open_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
         self.poll_open(Direction::Bidirectional, cx).map_ok(|id| self.both(id))
     }
 
@@ -113,7 +118,10 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn poll_accept_bi(&self, cx: &mut Context<'_>) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+    pub fn poll_accept_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
         self.poll_accept(Direction::Bidirectional, cx).map_ok(|id| self.both(id))
     }
 
@@ -156,7 +164,7 @@ impl Connection {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        let remote = self.identity(|live| live.remote(), |kept| kept.remote);
+        let remote = self.identity(posthaste_transport::Connection::remote, |kept| kept.remote);
         let remote = remote.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
         // Over an IPv6 socket, IPv4 peers have mapped addresses.
         SocketAddr::new(remote.ip().to_canonical(), remote.port())
@@ -174,7 +182,8 @@ impl Connection {
 
     /// The certificates that the peer presented, its own first.
     pub fn peer_certificates(&self) -> Option<Vec<CertificateDer<'static>>> {
-        self.identity(|live| live.peer_certificates().map(<[_]>::to_vec), |kept| kept.certificates.clone()).flatten()
+        self.identity(|live| live.peer_certificates().map(<[_]>::to_vec), |kept| kept.certificates.clone())
+            .flatten()
     }
 
     /// Which end this is.
@@ -217,14 +226,22 @@ impl Connection {
         wait(&self.0.shared, |state| state.waiting(handle, Wait::Accept(direction)), attempt).await
     }
 
-    fn poll_open(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<Result<StreamId, ConnectionError>> {
+    fn poll_open(
+        &self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
         let mut guard = self.0.shared.lock();
         let outcome = try_open(&mut guard, self.0.handle, direction);
         self.register(&mut guard, outcome.is_pending(), Wait::Open(direction), cx);
         outcome
     }
 
-    fn poll_accept(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<Result<StreamId, ConnectionError>> {
+    fn poll_accept(
+        &self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
         let mut guard = self.0.shared.lock();
         let outcome = try_accept(&mut guard, self.0.handle, direction);
         self.register(&mut guard, outcome.is_pending(), Wait::Accept(direction), cx);
@@ -250,6 +267,14 @@ impl Connection {
     }
 }
 
+/// Halves that an end has of a stream.
+fn halves(direction: Direction) -> u8 {
+    match direction {
+        Direction::Bidirectional => 2,
+        Direction::Unidirectional => 1,
+    }
+}
+
 fn reason(guard: &Guard<'_>, handle: ConnectionHandle) -> Option<CloseReason> {
     guard.connection(handle)?.ended.as_ref().map(Ended::reason)
 }
@@ -266,7 +291,7 @@ fn try_open(
     };
     match connection.open(direction) {
         Ok(id) => {
-            guard.add_stream(handle, id, true, direction == Direction::Bidirectional);
+            guard.add_stream(handle, id, halves(direction));
             Poll::Ready(Ok(id))
         }
         Err(LocalError::StreamLimit | LocalError::TooEarly) => {
@@ -290,7 +315,7 @@ fn try_accept(
     };
     match connection.accept(direction) {
         Some(id) => {
-            guard.add_stream(handle, id, direction == Direction::Bidirectional, true);
+            guard.add_stream(handle, id, halves(direction));
             Poll::Ready(Ok(id))
         }
         None => Poll::Pending,

@@ -101,22 +101,41 @@ pub(crate) struct ConnectionState {
 /// Who waits for what on a stream that the application holds.
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
-    /// The application holds the sending half.
-    pub(crate) sends: bool,
-    /// The application holds the receiving half.
-    pub(crate) receives: bool,
+    /// Halves that the application holds.
+    halves: u8,
     pub(crate) reader: Option<Waker>,
     pub(crate) writer: Option<Waker>,
     /// A write was refused for want of room, and no event has told of room since.
     pub(crate) write_blocked: bool,
-    /// Tasks that wait for the end of the sending half: stopped or acknowledged.
+    /// Tasks that wait for the sending half to be stopped or acknowledged.
     pub(crate) enders: WakerSet,
-    /// The peer's code if it stopped the stream.
-    pub(crate) stopped: Option<u64>,
-    /// This end has reset the stream.
-    pub(crate) reset: bool,
+    pub(crate) fate: SendFate,
+}
+
+/// What became of a sending half; the first that happens stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum SendFate {
+    /// Nothing yet.
+    #[default]
+    Open,
+    /// The peer has stopped it, with this code.
+    Stopped(u64),
+    /// This end has reset it.
+    Reset,
     /// The peer has acknowledged everything.
-    pub(crate) complete: bool,
+    Complete,
+}
+
+impl StreamState {
+    /// Records what became of the sending half, and wakes those who wait for it.
+    pub(crate) fn decide(&mut self, fate: SendFate, wakes: &mut Vec<Waker>) {
+        if self.fate == SendFate::Open {
+            self.fate = fate;
+        }
+        self.write_blocked = false;
+        wakes.extend(self.writer.take());
+        self.enders.take(wakes);
+    }
 }
 
 impl ConnectionState {
@@ -182,26 +201,21 @@ impl ConnectionState {
                     wakes.extend(stream.writer.take());
                 }
             }
-            StreamEvent::Stopped { id, error_code } => {
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.stopped = Some(error_code);
-                    stream.write_blocked = false;
-                    wakes.extend(stream.writer.take());
-                    stream.enders.take(wakes);
-                }
-            }
-            StreamEvent::SendComplete(id) => {
-                if let Some(stream) = self.streams.get_mut(&id) {
-                    stream.complete = true;
-                    stream.enders.take(wakes);
-                }
-            }
+            StreamEvent::Stopped { id, error_code } => self.decide(id, SendFate::Stopped(error_code), wakes),
+            StreamEvent::SendComplete(id) => self.decide(id, SendFate::Complete, wakes),
         }
     }
 
-    /// Makes the record of a stream that is about to be given to the application.
-    pub(crate) fn add_stream(&mut self, id: StreamId, sends: bool, receives: bool) {
-        self.streams.insert(id, StreamState { sends, receives, ..StreamState::default() });
+    /// Records what became of a stream's sending half.
+    pub(crate) fn decide(&mut self, id: StreamId, fate: SendFate, wakes: &mut Vec<Waker>) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.decide(fate, wakes);
+        }
+    }
+
+    /// Makes the record of a stream, of which the application is about to get one or both halves.
+    pub(crate) fn add_stream(&mut self, id: StreamId, halves: u8) {
+        self.streams.insert(id, StreamState { halves, ..StreamState::default() });
     }
 
     pub(crate) fn stream(&mut self, id: StreamId) -> Option<&mut StreamState> {
@@ -209,14 +223,10 @@ impl ConnectionState {
     }
 
     /// The application has dropped a half; the record goes with the last.
-    pub(crate) fn release_half(&mut self, id: StreamId, sending: bool, wakes: &mut Vec<Waker>) {
+    pub(crate) fn release_half(&mut self, id: StreamId, wakes: &mut Vec<Waker>) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if sending {
-            stream.sends = false;
-        } else {
-            stream.receives = false;
-        }
-        if !stream.sends && !stream.receives {
+        stream.halves = stream.halves.saturating_sub(1);
+        if stream.halves == 0 {
             stream.enders.take(wakes);
             self.streams.remove(&id);
         }

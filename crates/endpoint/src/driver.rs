@@ -148,7 +148,8 @@ impl Driver {
         for (meta, data) in self.buffers.receptions() {
             let ecn = meta.ecn.map(socket::from_udp);
             let info = DatagramInfo { remote: meta.addr, local_ip: meta.dst_ip, ecn };
-            self.arenas.split(data, meta.stride, |datagram| state.transport.on_datagram(now, &info, datagram));
+            self.arenas
+                .split(data, meta.stride, |datagram| state.transport.on_datagram(now, &info, datagram));
         }
     }
 

@@ -143,9 +143,9 @@ impl Socket {
     /// woken when it has. Errors are counted and logged: the datagrams are lost as they might be on the way.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>, outgoing: &mut Outgoing) -> Poll<()> {
         while let Some(transmit) = outgoing.next_send(self.max_segments()) {
-            let sent = self.io.try_io(Interest::WRITABLE, || {
-                self.offload.try_send(UdpSockRef::from(&self.io), &transmit)
-            });
+            let sent = self
+                .io
+                .try_io(Interest::WRITABLE, || self.offload.try_send(UdpSockRef::from(&self.io), &transmit));
             let (size, segmented) = (transmit.contents.len(), transmit.segment_size.is_some());
             match sent {
                 Ok(()) => {
@@ -268,7 +268,10 @@ mod tests {
     fn a_batch_is_cut_to_what_one_send_may_carry() {
         assert_eq!(sends(outgoing(1200, None), 64), [(1200, None)]);
         assert_eq!(sends(outgoing(3000, Some(1200)), 64), [(3000, Some(1200))]);
-        assert_eq!(sends(outgoing(64 * 1452, Some(1452)), 64), [(45 * 1452, Some(1452)), (19 * 1452, Some(1452))]);
+        assert_eq!(
+            sends(outgoing(64 * 1452, Some(1452)), 64),
+            [(45 * 1452, Some(1452)), (19 * 1452, Some(1452))]
+        );
         assert_eq!(sends(outgoing(3000, Some(1200)), 1), [(1200, None), (1200, None), (600, None)]);
         assert_eq!(sends(outgoing(0, None), 64), []);
         assert_eq!(sends(Outgoing::default(), 64), []);

@@ -132,7 +132,10 @@ pub(crate) struct State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("open", &self.open).field("accepting", &self.accepting).finish_non_exhaustive()
+        f.debug_struct("State")
+            .field("open", &self.open)
+            .field("accepting", &self.accepting)
+            .finish_non_exhaustive()
     }
 }
 
@@ -173,11 +176,11 @@ impl State {
             && self.connections.values().all(|connection| connection.references == 0)
     }
 
-    /// The driver has handed everything to the system and sleeps until `waker` is woken. The tasks that wait for
+    /// The driver has handed everything to the system and sleeps until `driver` is woken. The tasks that wait for
     /// that, if nothing is left to do, are moved to `wakes`.
-    pub(crate) fn sleep_driver(&mut self, waker: &Waker, wakes: &mut Vec<Waker>) {
+    pub(crate) fn sleep_driver(&mut self, driver: &Waker, wakes: &mut Vec<Waker>) {
         self.unreported_reads = 0;
-        crate::wakers::store(&mut self.driver, waker);
+        crate::wakers::store(&mut self.driver, driver);
         if self.is_idle() {
             self.idlers.take(wakes);
         }
@@ -424,10 +427,10 @@ impl Guard<'_> {
         self.wake_driver();
     }
 
-    /// Makes the records of a stream that the application has got.
-    pub(crate) fn add_stream(&mut self, handle: ConnectionHandle, id: StreamId, sends: bool, receives: bool) {
+    /// Makes the record of a stream that the application gets.
+    pub(crate) fn add_stream(&mut self, handle: ConnectionHandle, id: StreamId, halves: u8) {
         if let Some(connection) = self.connection_mut(handle) {
-            connection.add_stream(id, sends, receives);
+            connection.add_stream(id, halves);
         }
     }
 

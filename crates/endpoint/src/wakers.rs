@@ -17,13 +17,12 @@ impl WakerSet {
     /// Adds or refreshes the waker of the future that holds `key`.
     pub(crate) fn register(&mut self, key: &mut Option<u64>, waker: &Waker) {
         let known = key.and_then(|key| self.keyed.iter_mut().find(|(other, _)| *other == key));
-        match known {
-            Some((_, stored)) => stored.clone_from(waker),
-            None => {
-                self.keyed.push((self.next_key, waker.clone()));
-                *key = Some(self.next_key);
-                self.next_key += 1;
-            }
+        if let Some((_, stored)) = known {
+            stored.clone_from(waker);
+        } else {
+            self.keyed.push((self.next_key, waker.clone()));
+            *key = Some(self.next_key);
+            self.next_key += 1;
         }
     }
 

@@ -30,10 +30,10 @@ fn spawn_echo(connection: Connection) {
 
 async fn echo(connection: &Connection, data: Vec<u8>) {
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
-    let sent = Bytes::from(data);
-    let expected = sent.clone();
+    let outgoing = Bytes::from(data);
+    let expected = outgoing.clone();
     let writer = tokio::spawn(async move {
-        send.write_bytes(sent).await.unwrap();
+        send.write_bytes(outgoing).await.unwrap();
         send.finish();
         send.acknowledged().await.unwrap();
     });

@@ -237,10 +237,13 @@ impl Handshake {
         if self.has_peer_parameters {
             return Ok(());
         }
-        let session = self.session.as_ref();
-        let Some(encoded) = session.and_then(|session| session.peer_transport_parameters()) else {
+        let Some(session) = &self.session else { return Ok(()) };
+        // A client that resumes a session is shown the server's parameters of last time until it has read those of
+        // this time; and none are authenticated before the handshake is complete (RFC 9001 section 8.2).
+        if self.side == Side::Client && session.is_handshaking() {
             return Ok(());
-        };
+        }
+        let Some(encoded) = session.peer_transport_parameters() else { return Ok(()) };
         let parameters = TransportParameters::parse(encoded, self.side.peer()).map_err(PeerError::from)?;
         self.has_peer_parameters = true;
         steps.push(Progress::Parameters(Box::new(parameters)));

@@ -15,9 +15,15 @@ fn pattern(length: usize, seed: u8) -> Vec<u8> {
 #[test]
 fn a_reception_is_cut_at_its_stride_and_nothing_is_lost() {
     let mut arenas = Arenas::new();
-    for (length, stride, expected) in
-        [(5000, 1252, 4), (2504, 1252, 2), (100, 100, 1), (100, 2000, 1), (7, 0, 7), (0, 0, 0), (65_507, 1252, 53)]
-    {
+    for (length, stride, expected) in [
+        (5000, 1252, 4),
+        (2504, 1252, 2),
+        (100, 100, 1),
+        (100, 2000, 1),
+        (7, 0, 7),
+        (0, 0, 0),
+        (65_507, 1252, 53),
+    ] {
         let reception = pattern(length, 3);
         let datagrams = collect(&mut arenas, &reception, stride);
         assert_eq!(datagrams.len(), expected, "{length} bytes by {stride}");

@@ -90,7 +90,11 @@ impl RecvStream {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn poll_read_chunk(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<Result<Option<Bytes>, ReadError>> {
+    pub fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
         let mut taken = None;
         ready!(self.poll_take(cx, max, |chunk| {
             taken = Some(chunk);
@@ -200,7 +204,9 @@ impl RecvStream {
             _ if taken > 0 => Poll::Ready(Ok(true)),
             Ok(Read::Finished) => Poll::Ready(Ok(false)),
             Ok(_) => self.wait_readable(&mut guard, cx),
-            Err(posthaste_transport::ReadError::Reset(error_code)) => Poll::Ready(Err(ReadError::Reset(error_code))),
+            Err(posthaste_transport::ReadError::Reset(error_code)) => {
+                Poll::Ready(Err(ReadError::Reset(error_code)))
+            }
             Err(posthaste_transport::ReadError::Local(error)) => {
                 Poll::Ready(Err(local_error(&guard, self.connection.handle, error)))
             }
@@ -212,7 +218,9 @@ impl RecvStream {
         if let Some(error) = guard.error(self.connection.handle) {
             return Poll::Ready(Err(error.into()));
         }
-        if let Some(stream) = guard.connection_mut(self.connection.handle).and_then(|state| state.stream(self.id)) {
+        if let Some(stream) =
+            guard.connection_mut(self.connection.handle).and_then(|state| state.stream(self.id))
+        {
             store(&mut stream.reader, cx.waker());
         }
         Poll::Pending
@@ -233,13 +241,17 @@ impl Drop for RecvStream {
         let mut guard = self.connection.shared.lock();
         let (state, wakes) = guard.parts();
         if let Some(connection) = state.connection_mut(self.connection.handle) {
-            connection.release_half(self.id, false, &mut wakes.tasks);
+            connection.release_half(self.id, &mut wakes.tasks);
         }
     }
 }
 
 impl AsyncRead for RecvStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         // The end is told by leaving the buffer as it is.
         self.get_mut().poll_copy(cx, buffer).map_ok(|_| ()).map_err(Into::into)
     }

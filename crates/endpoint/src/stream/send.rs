@@ -11,6 +11,7 @@ use posthaste_transport::{ConnectionHandle, LocalError, Priority, StreamId};
 use tokio::io::AsyncWrite;
 
 use crate::connection::ConnectionRef;
+use crate::connection_state::{SendFate, StreamState};
 use crate::error::WriteError;
 use crate::state::{Guard, State};
 use crate::wait::wait;
@@ -95,7 +96,11 @@ impl SendStream {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn poll_write_bytes(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<usize, WriteError>> {
+    pub fn poll_write_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
         let mut guard = self.connection.shared.lock();
         ready!(self.poll_writable(&mut guard, cx))?;
         self.poll_write(&mut guard, cx, data)
@@ -179,9 +184,8 @@ impl SendStream {
             guard.wake_driver();
         }
         let (state, wakes) = guard.parts();
-        if let Some(stream) = state.connection_mut(self.connection.handle).and_then(|state| state.stream(self.id)) {
-            stream.reset = true;
-            stream.enders.take(&mut wakes.tasks);
+        if let Some(connection) = state.connection_mut(self.connection.handle) {
+            connection.decide(self.id, SendFate::Reset, &mut wakes.tasks);
         }
     }
 
@@ -241,10 +245,11 @@ async fn ended(connection: &ConnectionRef, id: StreamId) -> Result<Option<u64>, 
     let attempt = |guard: &mut Guard<'_>| {
         let error = guard.error(handle);
         match guard.connection_mut(handle).and_then(|state| state.stream(id)) {
-            Some(stream) if stream.complete => Poll::Ready(Ok(None)),
-            Some(stream) if stream.stopped.is_some() => Poll::Ready(Ok(stream.stopped)),
-            Some(stream) if stream.reset => Poll::Ready(Err(WriteError::ClosedStream)),
-            Some(_) if error.is_none() => Poll::Pending,
+            Some(stream) if stream.fate == SendFate::Complete => Poll::Ready(Ok(None)),
+            Some(StreamState { fate: SendFate::Stopped(error_code), .. }) => {
+                Poll::Ready(Ok(Some(*error_code)))
+            }
+            Some(stream) if stream.fate == SendFate::Open && error.is_none() => Poll::Pending,
             _ => Poll::Ready(Err(error.map_or(WriteError::ClosedStream, WriteError::ConnectionLost))),
         }
     };
@@ -267,7 +272,7 @@ impl Drop for SendStream {
         let mut guard = self.connection.shared.lock();
         let (state, wakes) = guard.parts();
         if let Some(connection) = state.connection_mut(self.connection.handle) {
-            connection.release_half(self.id, true, &mut wakes.tasks);
+            connection.release_half(self.id, &mut wakes.tasks);
         }
     }
 }
