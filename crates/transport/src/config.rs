@@ -65,6 +65,11 @@ impl fmt::Debug for TransportConfig {
 pub trait QlogSink: Send + Sync {
     /// Where the trace of the connection with this original destination ID goes, or `None` for no trace.
     /// A sink that cannot open its file logs that and returns `None`: tracing never disturbs a connection.
+    ///
+    /// Asked once a connection, at a server with the first authentic packet. What is written are blocks of whole
+    /// records, each followed by a flush: at the latest with the first event a second after the last block, and when
+    /// the connection closes and when it is dropped. So the trace is valid whenever the process ends, though it may
+    /// lack the last second. The first error ends the trace.
     fn open(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Write + Send + Sync>>;
 }
 

@@ -94,6 +94,7 @@ pub(crate) struct Birth {
 impl Connection {
     /// A connection at its start; a client's first flight is then ready to be sent.
     pub(crate) fn new(now: Time, birth: Birth) -> Self {
+        let log = Log::new(now, &birth);
         let Birth { side, config, remote, .. } = birth;
         let profile = &config.profile;
         let start = profile.start();
@@ -105,7 +106,6 @@ impl Connection {
             SpaceId::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
             _ => ReceivedPackets::immediate(),
         });
-        let log = Log::open(config.qlog.as_deref(), &birth.original_destination, side, now);
         let idle = IdleClock { timeout: config.max_idle_timeout, last_activity: now, has_sent_since: false };
         let mut connection = Self {
             side,
@@ -133,6 +133,7 @@ impl Connection {
             idle,
             config,
         };
+        connection.streams.watch_blocked(connection.log.is_on());
         if let Err(fault) = connection.advance_handshake(now) {
             connection.fail(now, fault);
         }
@@ -144,8 +145,14 @@ impl Connection {
     pub(crate) fn advance_handshake(&mut self, now: Time) -> Result<(), Fault> {
         for step in self.handshake.advance()? {
             match step {
-                Progress::Parameters(parameters) => self.on_peer_parameters(&parameters)?,
-                Progress::Keys => self.open_kept_packets(now),
+                Progress::Parameters(parameters) => {
+                    self.log.peer_parameters(now, &parameters);
+                    self.on_peer_parameters(&parameters)?;
+                }
+                Progress::Keys => {
+                    self.trace_state(now);
+                    self.open_kept_packets(now);
+                }
                 Progress::Complete => self.on_handshake_complete(now),
             }
         }
@@ -169,7 +176,6 @@ impl Connection {
                 self.remote_ids.set_handshake_token(token);
             }
         }
-        self.log.peer_parameters(parameters);
         self.streams.set_peer_limits(parameters);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
@@ -211,7 +217,7 @@ impl Connection {
             self.recovery.discard_space(space, &mut self.path.control);
             self.received[space] = ReceivedPackets::immediate();
             self.probes[space] = 0;
-            self.log.keys_discarded(now, space);
+            self.log.keys_discarded(now, space, None);
         }
     }
 
@@ -253,7 +259,7 @@ impl Connection {
                 // What was held back is sent by the `poll_transmit` that follows.
                 Timer::Ack | Timer::Pacing => {}
                 Timer::Idle => {
-                    self.log.closed(now, "idle_timeout");
+                    self.log.closed(now, &CloseReason::IdleTimeout, None);
                     self.vanish(CloseReason::IdleTimeout);
                 }
                 Timer::KeepAlive => self.ping_is_due = true,
@@ -261,6 +267,8 @@ impl Connection {
                 Timer::OldKeys => {
                     if let Some(keys) = self.handshake.one_rtt_mut() {
                         keys.on_time(now);
+                        let old_phase = keys.updates().saturating_sub(1);
+                        self.log.keys_discarded(now, SpaceId::Data, Some(old_phase));
                     }
                 }
             }
@@ -270,7 +278,9 @@ impl Connection {
 
     fn on_recovery_timeout(&mut self, now: Time) {
         let view = self.handshake_view();
-        match self.recovery.on_timeout(now, view, &mut self.path.control, &mut self.fate) {
+        let expired = self.recovery.on_timeout(now, view, &mut self.path.control, &mut self.fate);
+        self.log.recovery_timer_expired(now, expired);
+        match expired {
             Expired::Nothing | Expired::LossDetected => {}
             Expired::Probe { space, packets } => {
                 self.counters.probe_timeouts += 1;
@@ -301,6 +311,7 @@ impl Connection {
         let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete());
         self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.last_activity + interval));
         self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(|keys| keys.old_key_expires()));
+        self.trace_state(now);
     }
 
     /// The connection failed: tells the peer why.
@@ -324,8 +335,8 @@ impl Connection {
     /// Enters the closing state.
     pub(crate) fn close_with(&mut self, now: Time, frame: CloseFrame, reason: CloseReason) {
         if self.lifecycle.is_open() {
+            self.log.closed(now, &reason, Some(&frame));
             self.lifecycle.close(frame);
-            self.log.closed(now, "local");
             self.linger(now, reason);
         }
     }
@@ -334,7 +345,7 @@ impl Connection {
     pub(crate) fn drain(&mut self, now: Time, reason: CloseReason) {
         if self.lifecycle.is_open() {
             self.lifecycle = Lifecycle::Draining;
-            self.log.closed(now, "remote");
+            self.log.closed(now, &reason, None);
             self.linger(now, reason);
         }
     }

@@ -95,7 +95,7 @@ impl Connection {
         }
         self.counters.packets_lost += fate.lost_packets.len() as u64;
         self.counters.packets_spuriously_lost += fate.spurious_packets;
-        self.log.packets_lost(now, &fate.lost_packets);
+        self.log.packets_lost(now, &fate);
         fate.clear();
         self.fate = fate;
     }

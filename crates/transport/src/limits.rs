@@ -37,5 +37,8 @@ pub(crate) const LOST_PACKETS: usize = 1024;
 /// Packets of nothing but ACK that one space remembers, to learn which ranges the peer has been told of.
 pub(crate) const ACK_ONLY_PACKETS: usize = 64;
 
+/// Frames of one packet that a trace shows, so that a packet full of PINGs does not make it a hundred times longer.
+pub(crate) const TRACED_FRAMES: usize = 256;
+
 /// Packet numbers never used that one space remembers, to catch a peer that acknowledges them.
 pub(crate) const SKIPPED_NUMBERS: usize = 16;

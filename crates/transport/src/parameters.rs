@@ -34,6 +34,21 @@ pub(crate) fn encode(
     let parameters = TransportParameters {
         original_destination_connection_id: server.as_ref().map(|server| server.original_destination),
         stateless_reset_token: server.as_ref().map(|server| server.reset_token),
+        grease,
+        ..common(config, limits_granted, local_id)
+    };
+    let mut encoded = Vec::new();
+    parameters.write(&mut encoded);
+    encoded
+}
+
+/// What both ends send.
+pub(crate) fn common(
+    config: &TransportConfig,
+    limits_granted: &LocalLimits,
+    local_id: ConnectionId,
+) -> TransportParameters {
+    TransportParameters {
         max_idle_timeout: config.max_idle_timeout.as_millis(),
         initial_max_data: limits_granted.max_data,
         initial_max_stream_data_bidi_local: limits_granted.max_stream_data,
@@ -47,10 +62,6 @@ pub(crate) fn encode(
         disable_active_migration: true,
         active_connection_id_limit: limits::PEER_CONNECTION_IDS,
         initial_source_connection_id: Some(local_id),
-        grease,
         ..TransportParameters::default()
-    };
-    let mut encoded = Vec::new();
-    parameters.write(&mut encoded);
-    encoded
+    }
 }

@@ -16,6 +16,7 @@ use crate::ecn::EcnCodepoint;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::CloseReason;
 use crate::limits;
+use crate::qlog::Dropped;
 use crate::router::LOCAL_ID_LEN;
 use crate::space::SpaceId;
 
@@ -26,6 +27,8 @@ pub(crate) struct PacketContext {
     pub(crate) packet_type: PacketType,
     /// What the packet was sent to.
     pub(crate) destination: ConnectionId,
+    /// The whole packet's length, for the trace.
+    pub(crate) size: usize,
 }
 
 /// A packet that waits for its keys.
@@ -60,7 +63,7 @@ impl Connection {
         let mut is_authentic = false;
         for packet in posthaste_wire::packet::split(data, LOCAL_ID_LEN) {
             let Ok(packet) = packet else {
-                self.counters.packets_dropped += 1;
+                self.drop_packet(now, None, Dropped::Invalid);
                 continue;
             };
             is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);
@@ -83,22 +86,25 @@ impl Connection {
             Header::Short { .. } => (SpaceId::Data, PacketType::Short),
             Header::VersionNegotiation { .. } => return self.on_version_negotiation(now, &packet),
             // 0-RTT and Retry come with a later issue; a client that sent no token gets none refused.
-            Header::ZeroRtt { .. } | Header::Retry { .. } => return self.drop_packet(),
+            Header::ZeroRtt { .. } | Header::Retry { .. } => {
+                return self.drop_packet(now, None, Dropped::Unsupported);
+            }
         };
         // 1-RTT packets must not be processed before the handshake is complete (RFC 9001 section 5.7).
         let is_early = space == SpaceId::Data && !self.handshake.is_complete();
         if is_early || !self.handshake.has_keys(space) {
-            return self.keep(packet, ecn, space);
+            return self.keep(now, packet, ecn, space, packet_type);
         }
         let source = packet.header.scid();
         let is_renamed = source.is_some_and(|source| source != *self.remote_ids.current());
         if self.peer_id_is_fixed && is_renamed {
-            return self.drop_packet(); // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
+            // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
+            return self.drop_packet(now, Some(packet_type), Dropped::Invalid);
         }
-        let destination = packet.header.dcid();
+        let (destination, size) = (packet.header.dcid(), packet.bytes.len());
         let opened = match self.unprotect(now, space, packet) {
             Ok(Some(opened)) => opened,
-            Ok(None) => return self.drop_packet(),
+            Ok(None) => return self.drop_packet(now, Some(packet_type), Dropped::Undecryptable),
             Err(fault) => {
                 self.fail(now, fault);
                 return Outcome::Authentic;
@@ -108,25 +114,34 @@ impl Connection {
             self.remote_ids.set_handshake_id(source);
             self.peer_id_is_fixed = true;
         }
-        let context = PacketContext { now, space, packet_type, destination };
+        let context = PacketContext { now, space, packet_type, destination, size };
         if let Err(fault) = self.on_opened(&context, ecn, opened) {
             self.fail(now, fault);
         }
         Outcome::Authentic
     }
 
-    fn drop_packet(&mut self) -> Outcome {
+    fn drop_packet(&mut self, now: Time, of: Option<PacketType>, why: Dropped) -> Outcome {
         self.counters.packets_dropped += 1;
+        self.log.packet_dropped(now, of, why);
         Outcome::Dropped
     }
 
     /// Keeps a packet whose keys have yet to come.
-    fn keep(&mut self, packet: ProtectedPacket, ecn: Option<EcnCodepoint>, space: SpaceId) -> Outcome {
+    fn keep(
+        &mut self,
+        now: Time,
+        packet: ProtectedPacket,
+        ecn: Option<EcnCodepoint>,
+        space: SpaceId,
+        packet_type: PacketType,
+    ) -> Outcome {
         if self.handshake.awaits_keys(space) && self.kept_packets.len() < limits::UNDECRYPTABLE_PACKETS {
+            self.log.packet_kept(now, packet_type, packet.bytes.len());
             self.kept_packets.push(KeptPacket { packet, ecn });
             return Outcome::Dropped;
         }
-        self.drop_packet()
+        self.drop_packet(now, Some(packet_type), Dropped::NoKeys)
     }
 
     /// New keys have come: tries the packets that were kept. Those whose keys are still to come stay.
@@ -176,7 +191,11 @@ impl Connection {
             }
             return Ok(None);
         };
+        let updates = keys.updates();
         keys.on_opened(which, number, discard_at)?;
+        if keys.updates() != updates {
+            self.log.keys_updated_by_peer();
+        }
         Ok(Some(opened))
     }
 
@@ -193,10 +212,10 @@ impl Connection {
         }
         self.counters.packets_received += 1;
         let Arrival::New { .. } = self.received[context.space].on_packet(opened.number) else {
-            self.counters.packets_dropped += 1;
+            self.drop_packet(context.now, Some(context.packet_type), Dropped::Duplicate);
             return Ok(());
         };
-        self.log.packet_received(context, opened.number, opened.payload.len());
+        self.log.packet_received(context, opened.number, &opened.payload);
         if context.space == SpaceId::Handshake && self.side == Side::Server {
             // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and
             // needs Initial packets no longer (RFC 9001 section 4.9.1).
@@ -214,7 +233,6 @@ impl Connection {
             }
             frames += 1;
             ack_eliciting |= frame.is_ack_eliciting();
-            self.log.frame_received(&frame);
             self.dispatch(context, frame)?;
             if !self.lifecycle.is_open() {
                 break;
@@ -224,7 +242,6 @@ impl Connection {
             return Err(violation("packet without frames").into());
         }
         self.received[context.space].record(context.now, opened.number, ack_eliciting, ecn);
-        self.log.packet_received_end();
         self.after_frames(context)
     }
 
@@ -240,9 +257,11 @@ impl Connection {
     /// A server answers a version that it does not speak with a list of those that it does (RFC 9000
     /// section 6.2). Believed only as the very first answer, and only if our version is not in it.
     fn on_version_negotiation(&mut self, now: Time, packet: &ProtectedPacket) -> Outcome {
-        let Header::VersionNegotiation { versions, .. } = &packet.header else { return self.drop_packet() };
+        let Header::VersionNegotiation { versions, .. } = &packet.header else {
+            return self.drop_packet(now, None, Dropped::Invalid);
+        };
         if self.side == Side::Server || self.peer_id_is_fixed || versions.contains(&version::V1) {
-            return self.drop_packet();
+            return self.drop_packet(now, Some(PacketType::VersionNegotiation), Dropped::Invalid);
         }
         let reason = CloseReason::VersionMismatch(versions.clone());
         self.drain(now, reason);

@@ -157,8 +157,11 @@ impl Connection {
             });
             is_bulk &= !written || space == SpaceId::Data;
         }
-        let handshake = &mut self.handshake;
-        let (_, packets) = datagram.finish(|packet, sealable| seal_packet(handshake, packet, sealable))?;
+        let Self { handshake, log, probes, .. } = self;
+        let (_, packets) = datagram.finish(|packet, sealable| {
+            log.packet_sent(now, packet, &sealable, probes[packet.space] > 0 && packet.ack_eliciting);
+            seal_packet(handshake, packet, sealable)
+        })?;
         for (packet, size) in packets {
             self.on_packet_sent(now, packet, size);
         }
@@ -250,7 +253,6 @@ impl Connection {
     fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize) {
         let OpenPacket { space, number, frames, ack_eliciting, in_flight, .. } = packet;
         self.counters.packets_sent += 1;
-        self.log.packet_sent(now, space, number, size, &frames);
         self.bare_acks = if ack_eliciting { 0 } else { self.bare_acks.saturating_add(1) };
         if ack_eliciting {
             self.probes[space] = self.probes[space].saturating_sub(1);
@@ -290,9 +292,12 @@ impl Connection {
                 });
             }
         }
-        let handshake = &mut self.handshake;
-        let (len, packets) =
-            datagram.finish(|packet, sealable| seal_packet(handshake, packet, sealable)).ok()?;
+        let Self { handshake, log, .. } = self;
+        let sealed = datagram.finish(|packet, sealable| {
+            log.packet_sent(now, packet, &sealable, false);
+            seal_packet(handshake, packet, sealable)
+        });
+        let (len, packets) = sealed.ok()?;
         for (packet, bytes) in packets {
             let OpenPacket { space, number, frames, .. } = packet;
             self.counters.packets_sent += 1;

@@ -214,6 +214,8 @@ pub(crate) struct Streams {
     /// Streams that wait for room in the send buffer, in the order in which they found it full.
     buffer_waiters: VecDeque<StreamId>,
     blocked_count: usize,
+    /// For the trace: streams that have become blocked (true) or are no longer, if anybody watches.
+    blocked_changes: Option<Vec<(StreamId, bool)>>,
     /// What credit policies were told last, for the calls that cannot tell them anything newer.
     last_context: Option<CreditContext>,
     sent: u64,
@@ -250,10 +252,21 @@ impl Streams {
             unsent_limit: config.unsent_limit.get().max(MIN_BUFFER),
             buffer_waiters: VecDeque::new(),
             blocked_count: 0,
+            blocked_changes: None,
             last_context: None,
             sent: 0,
             resent: 0,
         }
+    }
+
+    /// Whether to remember for [`Self::take_blocked_changes`] which streams their limits begin or cease to block.
+    pub(crate) fn watch_blocked(&mut self, is_watched: bool) {
+        self.blocked_changes = is_watched.then(Vec::new);
+    }
+
+    /// The changes since the last call.
+    pub(crate) fn take_blocked_changes(&mut self) -> Vec<(StreamId, bool)> {
+        self.blocked_changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What to grant in this end's transport parameters.
@@ -402,6 +415,9 @@ impl Streams {
         }
         if is_blocked != stream.is_counted_blocked {
             stream.is_counted_blocked = is_blocked;
+            if let Some(changes) = &mut self.blocked_changes {
+                changes.push((id, is_blocked));
+            }
             self.blocked_count =
                 if is_blocked { self.blocked_count + 1 } else { self.blocked_count.saturating_sub(1) };
         }

@@ -33,6 +33,11 @@ impl Iter {
         Self { payload, position: 0, is_fresh: true }
     }
 
+    /// Bytes of the payload that are not decoded yet; what it falls by is the length of the frame.
+    pub fn remaining(&self) -> usize {
+        self.payload.len().saturating_sub(self.position)
+    }
+
     /// Cuts the next `length` bytes, which are known to be there, out of the payload.
     fn cut(&mut self, length: usize) -> Bytes {
         let start = self.position;
