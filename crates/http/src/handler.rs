@@ -69,6 +69,8 @@ pub enum Body {
     Bytes(Bytes),
     /// It is a file, or a part of one, read while it is sent.
     File(FileBody),
+    /// Another task feeds it: an error resets the response, the channel's end completes it.
+    Channel(tokio::sync::mpsc::Receiver<io::Result<Bytes>>),
 }
 
 impl Body {
@@ -81,6 +83,7 @@ impl Body {
             Self::Empty => Ok(None),
             Self::Bytes(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
             Self::File(file) => file.next().await,
+            Self::Channel(pieces) => pieces.recv().await.transpose(),
         }
     }
 }

@@ -111,7 +111,7 @@ impl quic::Connection<Payload> for QuicConnection {
     }
 
     fn opener(&self) -> Self::OpenStreams {
-        Opener { connection: self.connection.clone() }
+        Opener { connection: self.connection.clone(), opening: None }
     }
 }
 
@@ -120,7 +120,8 @@ impl quic::OpenStreams<Payload> for QuicConnection {
     type SendStream = SendStream;
 
     fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
-        poll_open_bidi(&self.connection, cx)
+        let (send, recv) = ready!(self.connection.poll_open_bi(cx)).map_err(lost)?;
+        Poll::Ready(Ok(BidiStream::new(send, recv, &self.connection)))
     }
 
     fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, StreamErrorIncoming>> {
@@ -132,10 +133,22 @@ impl quic::OpenStreams<Payload> for QuicConnection {
     }
 }
 
-/// Opens streams; each clone may be polled by a task of its own.
-#[derive(Clone)]
+/// Resolves when the peer permits another request.
+type Opening = Pin<
+    Box<dyn Future<Output = Result<(endpoint::SendStream, endpoint::RecvStream), ConnectionError>> + Send>,
+>;
+
+/// Opens request streams. Many clones wait at the same time when the peer's limit is reached, and the endpoint's
+/// `poll_*` functions wake the last caller only: each clone therefore waits with a future of its own.
 pub(crate) struct Opener {
     connection: endpoint::Connection,
+    opening: Option<Opening>,
+}
+
+impl Clone for Opener {
+    fn clone(&self) -> Self {
+        Self { connection: self.connection.clone(), opening: None }
+    }
 }
 
 impl quic::OpenStreams<Payload> for Opener {
@@ -143,7 +156,14 @@ impl quic::OpenStreams<Payload> for Opener {
     type SendStream = SendStream;
 
     fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
-        poll_open_bidi(&self.connection, cx)
+        let opening = self.opening.get_or_insert_with(|| {
+            let connection = self.connection.clone();
+            Box::pin(async move { connection.open_bi().await })
+        });
+        let opened = ready!(opening.as_mut().poll(cx));
+        self.opening = None;
+        let (send, recv) = opened.map_err(lost)?;
+        Poll::Ready(Ok(BidiStream::new(send, recv, &self.connection)))
     }
 
     fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, StreamErrorIncoming>> {
@@ -153,14 +173,6 @@ impl quic::OpenStreams<Payload> for Opener {
     fn close(&mut self, code: Code, reason: &[u8]) {
         self.connection.close(code.value(), reason);
     }
-}
-
-fn poll_open_bidi(
-    connection: &endpoint::Connection,
-    cx: &mut Context<'_>,
-) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
-    let (send, recv) = ready!(connection.poll_open_bi(cx)).map_err(lost)?;
-    Poll::Ready(Ok(BidiStream::new(send, recv, connection)))
 }
 
 fn poll_open_send(
@@ -178,7 +190,11 @@ pub(crate) struct BidiStream {
 }
 
 impl BidiStream {
-    fn new(send: endpoint::SendStream, recv: endpoint::RecvStream, connection: &endpoint::Connection) -> Self {
+    fn new(
+        send: endpoint::SendStream,
+        recv: endpoint::RecvStream,
+        connection: &endpoint::Connection,
+    ) -> Self {
         Self {
             send: SendStream::new(send, Some(connection.side())),
             recv: RecvStream::new(recv, connection, FrameGuard::for_request()),
@@ -234,7 +250,7 @@ impl quic::RecvStream for BidiStream {
 }
 
 /// Resolves when the peer has acknowledged the whole stream, or will not.
-type Acknowledged = Pin<Box<dyn Future<Output = Result<(), WriteError>> + Send + Sync>>;
+type Acknowledged = Pin<Box<dyn Future<Output = Result<(), WriteError>> + Send>>;
 
 enum SendState {
     Open(endpoint::SendStream),
@@ -420,15 +436,17 @@ fn connection_error(error: ConnectionError) -> ConnectionErrorIncoming {
 fn write_error(error: WriteError) -> StreamErrorIncoming {
     match error {
         WriteError::Stopped(error_code) => StreamErrorIncoming::StreamTerminated { error_code },
-        WriteError::Connection(error) => lost(error),
-        other => StreamErrorIncoming::Unknown(Box::new(other)),
+        WriteError::ConnectionLost(error) => lost(error),
+        WriteError::ClosedStream => StreamErrorIncoming::Unknown(Box::new(error)),
     }
 }
 
 fn read_error(error: ReadError) -> StreamErrorIncoming {
     match error {
         ReadError::Reset(error_code) => StreamErrorIncoming::StreamTerminated { error_code },
-        ReadError::Connection(error) => lost(error),
-        other => StreamErrorIncoming::Unknown(Box::new(other)),
+        ReadError::ConnectionLost(error) => lost(error),
+        other @ (ReadError::ClosedStream | ReadError::TooLong { .. }) => {
+            StreamErrorIncoming::Unknown(Box::new(other))
+        }
     }
 }

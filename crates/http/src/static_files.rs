@@ -87,7 +87,10 @@ impl Handler for StaticFiles {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "file times are wall-clock times; nothing below the endpoint sees this")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "file times are wall-clock times; nothing below the endpoint sees this"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }
@@ -150,7 +153,8 @@ impl Inner {
                 return Ok(with_validators(Response::new(StatusCode::NOT_MODIFIED), &validators));
             }
             Verdict::Failed => {
-                let response = Response::text(StatusCode::PRECONDITION_FAILED, "the file is in another state");
+                let response =
+                    Response::text(StatusCode::PRECONDITION_FAILED, "the file is in another state");
                 return Ok(with_validators(response, &validators));
             }
             Verdict::Proceed { range_applies } => requested_range(ask, range_applies, length),
@@ -235,7 +239,8 @@ fn html(page: String) -> Response {
 /// The type by the name's extension; text is taken for UTF-8.
 fn content_type(path: &Path) -> HeaderValue {
     let guess = mime_guess::from_path(path).first_or_octet_stream();
-    let is_text = guess.type_() == "text" || matches!(guess.essence_str(), "application/json" | "image/svg+xml");
+    let is_text =
+        guess.type_() == "text" || matches!(guess.essence_str(), "application/json" | "image/svg+xml");
     if is_text && guess.get_param("charset").is_none() {
         value(&format!("{}; charset=utf-8", guess.essence_str()))
     } else {

@@ -98,7 +98,10 @@ fn read_chunk(file: File, length: u64) -> io::Result<(Bytes, File)> {
     let mut buffer = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
     let read = (&file).take(length).read_to_end(&mut buffer)?;
     if (read as u64) < length {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was sent"));
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "the file became shorter while it was sent",
+        ));
     }
     Ok((Bytes::from(buffer), file))
 }

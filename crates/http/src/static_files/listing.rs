@@ -41,7 +41,7 @@ fn describe(root: &Path, entry: &std::fs::DirEntry) -> Option<Entry> {
     }
     let metadata = entry.path().metadata().ok()?;
     let (is_file, is_directory) = (metadata.is_file(), metadata.is_dir());
-    (is_file || is_directory).then(|| Entry { is_file, name, length: metadata.len() })
+    (is_file || is_directory).then_some(Entry { is_file, name, length: metadata.len() })
 }
 
 fn render(shown_path: &str, has_parent: bool, entries: &[Entry], is_complete: bool) -> String {
@@ -62,10 +62,8 @@ fn render(shown_path: &str, has_parent: bool, entries: &[Entry], is_complete: bo
         let length = if entry.is_file { entry.length.to_string() } else { String::new() };
         let name = escape(&entry.name);
         // Writing to a string does not fail.
-        let _ = writeln!(
-            page,
-            "<tr><td><a href=\"{link}{slash}\">{name}{slash}</a></td><td>{length}</td></tr>"
-        );
+        let _ =
+            writeln!(page, "<tr><td><a href=\"{link}{slash}\">{name}{slash}</a></td><td>{length}</td></tr>");
     }
     page.push_str("</table>\n");
     if !is_complete {

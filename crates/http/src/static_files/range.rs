@@ -23,12 +23,15 @@ pub(super) fn parse(field: &str, length: u64) -> RangeRequest {
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return RangeRequest::Whole;
     }
-    let mut ranges = set.split(',').map(|range| range.trim_matches([' ', '\t'])).filter(|range| !range.is_empty());
+    let mut ranges =
+        set.split(',').map(|range| range.trim_matches([' ', '\t'])).filter(|range| !range.is_empty());
     let (Some(range), None) = (ranges.next(), ranges.next()) else { return RangeRequest::Whole };
     let Some((first, last)) = range.split_once('-') else { return RangeRequest::Whole };
     match (position(first), position(last)) {
         (Position::Absent, Position::At(suffix)) => suffix_range(suffix, length),
-        (Position::At(first), Position::Absent) if first < length => RangeRequest::Part { start: first, end: length },
+        (Position::At(first), Position::Absent) if first < length => {
+            RangeRequest::Part { start: first, end: length }
+        }
         (Position::At(first), Position::At(last)) if first > last => RangeRequest::Whole,
         (Position::At(first), Position::At(last)) if first < length => {
             RangeRequest::Part { start: first, end: last.saturating_add(1).min(length) }

@@ -86,7 +86,11 @@ async fn ranges() {
         ("bytes=10-", 416, Some("bytes */10"), "416 Range Not Satisfiable\nthe file has no such bytes\n"),
     ] {
         let (head, body) = ask(&site, "GET", "/hello.txt", &[("range", range)]).await;
-        assert_eq!((head.status().as_u16(), field(&head, "content-range")), (status, content_range), "{range}");
+        assert_eq!(
+            (head.status().as_u16(), field(&head, "content-range")),
+            (status, content_range),
+            "{range}"
+        );
         assert_eq!(body, expected, "{range}");
         assert_eq!(field(&head, "content-length"), Some(body.len().to_string().as_str()));
     }

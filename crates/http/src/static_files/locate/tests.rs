@@ -123,9 +123,12 @@ mod on_disk {
         let root = base.join("root");
         std::fs::create_dir_all(root.join("inner")).unwrap();
         std::fs::create_dir(base.join("root-not")).unwrap();
-        for (path, content) in
-            [("secret", "secret"), ("root-not/secret", "secret"), ("root/a.txt", "plain"), ("root/inner/b.txt", "plain")]
-        {
+        for (path, content) in [
+            ("secret", "secret"),
+            ("root-not/secret", "secret"),
+            ("root/a.txt", "plain"),
+            ("root/inner/b.txt", "plain"),
+        ] {
             std::fs::write(base.join(path), content).unwrap();
         }
         symlink(base.join("secret"), root.join("absolute")).unwrap();
@@ -159,8 +162,19 @@ mod on_disk {
         }
         assert_eq!(look(&tree, "/inner").as_deref(), Ok("directory"));
         for path in [
-            "/absolute", "/relative", "/up", "/up/secret", "/all", "/all/etc/passwd", "/prefix", "/prefix/secret",
-            "/loop", "/dangling", "/missing", "/a.txt/b", "/inner/b.txt/",
+            "/absolute",
+            "/relative",
+            "/up",
+            "/up/secret",
+            "/all",
+            "/all/etc/passwd",
+            "/prefix",
+            "/prefix/secret",
+            "/loop",
+            "/dangling",
+            "/missing",
+            "/a.txt/b",
+            "/inner/b.txt/",
         ] {
             let found = look(&tree, path);
             // A trailing slash is judged by the caller, who knows that a directory was meant.
@@ -188,7 +202,10 @@ mod on_disk {
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let file = open_options().open(&fifo).unwrap();
         assert!(!file.metadata().unwrap().is_file());
-        assert!(open_options().open(tree.root.join("good")).is_err(), "a link in the file's place is not followed");
+        assert!(
+            open_options().open(tree.root.join("good")).is_err(),
+            "a link in the file's place is not followed"
+        );
     }
 
     #[test]
