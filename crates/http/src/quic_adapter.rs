@@ -254,8 +254,9 @@ type Acknowledged = Pin<Box<dyn Future<Output = Result<(), WriteError>> + Send>>
 
 enum SendState {
     Open(endpoint::SendStream),
-    /// Finished by a server, which then waits for the client to have everything.
-    Lingering(Acknowledged),
+    /// Finished; a server then waits for the client to have everything. The stream stays: without it there would
+    /// be nothing to wait for, or to reset.
+    Finished(endpoint::SendStream, Acknowledged),
     Over,
 }
 
@@ -305,14 +306,14 @@ impl quic::SendStream<Payload> for SendStream {
     /// A server's response is finished when the client has acknowledged it: closing the connection earlier would
     /// cut off its tail. A client's request needs no such wait, the response shows that it arrived.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
-        if matches!(self.state, SendState::Open(_)) {
-            let SendState::Open(mut stream) = std::mem::replace(&mut self.state, SendState::Over) else {
-                return Poll::Ready(Ok(()));
-            };
+        if let SendState::Open(_) = &self.state
+            && let SendState::Open(mut stream) = std::mem::replace(&mut self.state, SendState::Over)
+        {
             stream.finish();
-            self.state = SendState::Lingering(Box::pin(async move { stream.acknowledged().await }));
+            let acknowledged = Box::pin(stream.acknowledged());
+            self.state = SendState::Finished(stream, acknowledged);
         }
-        let SendState::Lingering(acknowledged) = &mut self.state else { return Poll::Ready(Ok(())) };
+        let SendState::Finished(_, acknowledged) = &mut self.state else { return Poll::Ready(Ok(())) };
         if self.request_side != Some(Side::Server) {
             return Poll::Ready(Ok(()));
         }
@@ -322,7 +323,9 @@ impl quic::SendStream<Payload> for SendStream {
     }
 
     fn reset(&mut self, reset_code: u64) {
-        if let SendState::Open(mut stream) = std::mem::replace(&mut self.state, SendState::Over) {
+        if let SendState::Open(mut stream) | SendState::Finished(mut stream, _) =
+            std::mem::replace(&mut self.state, SendState::Over)
+        {
             stream.reset(reset_code);
         }
     }
@@ -334,12 +337,14 @@ impl quic::SendStream<Payload> for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        match self.request_side {
-            Some(Side::Client) => quic::SendStream::reset(self, Code::H3_REQUEST_CANCELLED.value()),
-            Some(Side::Server) => quic::SendStream::reset(self, Code::H3_INTERNAL_ERROR.value()),
-            // A control stream must never be reset (RFC 9114 section 6.2.1); it ends with the connection.
-            None => {}
-        }
+        // A control stream must never be reset (RFC 9114 section 6.2.1); it ends with the connection.
+        let Some(side) = self.request_side else { return };
+        let code = match (&self.state, side) {
+            (SendState::Open(_), Side::Client) => Code::H3_REQUEST_CANCELLED,
+            (SendState::Open(_), Side::Server) => Code::H3_INTERNAL_ERROR,
+            (SendState::Finished(..) | SendState::Over, _) => return,
+        };
+        quic::SendStream::reset(self, code.value());
     }
 }
 
