@@ -98,6 +98,8 @@ enum SlotState {
 /// A connection that a client has made.
 #[derive(Debug, Clone)]
 pub struct ConnectionReport {
+    /// Its place in [`Client::connections`].
+    pub index: usize,
     /// Whose it is.
     pub origin: Origin,
     /// The server's address.
@@ -210,13 +212,16 @@ impl Client {
             _ => {}
         }
         let attempt = slot.attempts.load(Ordering::Relaxed) + 1;
-        let result = connect::connect(&self.inner, origin).await.map(Arc::new);
+        let result = connect::connect(&self.inner, origin).await.map(|mut live| {
+            let mut made = lock(&self.inner.made);
+            live.index = made.len();
+            let live = Arc::new(live);
+            made.push(Arc::clone(&live));
+            live
+        });
         slot.attempts.store(attempt, Ordering::Relaxed);
         match &result {
-            Ok(live) => {
-                lock(&self.inner.made).push(Arc::clone(live));
-                *state = SlotState::Live(Arc::clone(live));
-            }
+            Ok(live) => *state = SlotState::Live(Arc::clone(live)),
             Err(error) => *state = SlotState::Failed(attempt, error.clone()),
         }
         result
@@ -278,6 +283,7 @@ impl Live {
     fn report(&self) -> ConnectionReport {
         let quic: &Connection = self.quic();
         ConnectionReport {
+            index: self.index,
             origin: self.origin().clone(),
             remote: quic.remote_address(),
             resolution: self.resolution(),

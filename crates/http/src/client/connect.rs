@@ -26,6 +26,8 @@ pub(super) type Sender = h3::client::SendRequest<Opener, Payload>;
 
 /// A connection that HTTP/3 runs on.
 pub(super) struct Live {
+    /// Its place among those that the client has made.
+    pub(super) index: usize,
     origin: Origin,
     quic: Connection,
     resolution: Duration,
@@ -84,6 +86,7 @@ pub(super) async fn connect(inner: &Inner, origin: &Origin) -> Result<Live, Clie
         Err(ClientError::NoHttp3 { origin: origin.clone(), reason: "it permits no streams".to_owned() })
     })?;
     Ok(Live {
+        index: 0,
         origin: origin.clone(),
         quic,
         resolution,

@@ -121,9 +121,12 @@ pub(super) fn percent_encode(name: &str, output: &mut String) {
     for byte in name.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                output.push(char::from(byte))
+                output.push(char::from(byte));
             }
-            _ => write!(output, "%{byte:02X}").unwrap_or_default(),
+            _ => {
+                // Writing to a string does not fail.
+                let _ = write!(output, "%{byte:02X}");
+            }
         }
     }
 }

@@ -81,7 +81,10 @@ pub(crate) async fn body(mut response: posthaste_http::client::Response) -> Resu
 
 /// A line for each request.
 #[derive(Default)]
-pub(crate) struct Log(Mutex<Vec<(String, StatusCode, u64, Outcome)>>);
+pub(crate) struct Log(Mutex<Vec<Line>>);
+
+/// Method and path, status, bytes of the body, end.
+pub(crate) type Line = (String, StatusCode, u64, Outcome);
 
 impl AccessLog for Log {
     fn record(&self, record: &AccessRecord<'_>) {
@@ -93,7 +96,7 @@ impl AccessLog for Log {
 
 impl Log {
     /// Waits for so many lines.
-    pub(crate) async fn lines(&self, count: usize) -> Vec<(String, StatusCode, u64, Outcome)> {
+    pub(crate) async fn lines(&self, count: usize) -> Vec<Line> {
         let enough = async {
             loop {
                 let lines = self.0.lock().unwrap().clone();
