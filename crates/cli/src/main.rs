@@ -1,2 +1,61 @@
-//! The posthaste command.
-fn main() {}
+//! The `posthaste` command: serve and fetch files over HTTP/3.
+
+mod args;
+mod civil_date;
+mod command;
+mod exit;
+mod identity;
+mod interrupt;
+mod printer;
+mod profile;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+use args::{Args, Command};
+use exit::Failure;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    trace();
+    match run(args) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(args: Args) -> Result<ExitCode, Failure> {
+    match args.command {
+        // Nothing of it waits for a network.
+        Command::Profiles(args) => command::profiles::run(&args),
+        Command::Serve(args) => runtime()?.block_on(command::serve::run(args)),
+        Command::Get(args) => {
+            let runtime = runtime()?;
+            let result = runtime.block_on(command::get::run(args));
+            // A blocked write (to a pipe that nobody reads) must not keep the process.
+            runtime.shutdown_background();
+            result
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::runtime(format!("cannot start: {error}")))
+}
+
+/// Logs go to stderr; `RUST_LOG` chooses which.
+fn trace() {
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}

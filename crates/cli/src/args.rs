@@ -1,0 +1,219 @@
+//! The command line.
+#![expect(clippy::doc_markdown, reason = "these comments are the help's text")]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+/// Serve and fetch files over HTTP/3, on a QUIC transport whose decisions about speed are replaceable.
+#[derive(Debug, Parser)]
+#[command(
+    name = "posthaste",
+    version,
+    about,
+    after_help = "\
+Examples:
+  posthaste serve ./public                 files of ./public on https://127.0.0.1:4433/
+  posthaste get https://host/file -o file  fetch one file, with progress
+  posthaste profiles                       what decides about speed, and which to choose
+
+Environment:
+  RUST_LOG       what is logged on stderr, for example RUST_LOG=posthaste_transport=debug
+  SSLKEYLOGFILE  file that the connections' secrets are appended to, for Wireshark
+
+Each command explains itself: posthaste serve --help"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(Serve),
+    Get(Get),
+    Profiles(Profiles),
+}
+
+/// Serve the files below a directory over HTTP/3.
+///
+/// Without --cert and --key it makes a certificate for localhost, 127.0.0.1 and ::1, and keeps it for the next time.
+/// It prints the URL and commands that are ready to paste; then one line a request: time, client, method, path,
+/// status, bytes, duration.
+///
+/// The first Ctrl-C (or SIGTERM) stops taking requests and lets those in progress finish; the second ends at once.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste serve ./public
+  posthaste serve ./public --listing --listen 127.0.0.1:0   any free port
+  posthaste serve . --listen '[::1]:4433'
+  posthaste serve /srv/www --listen 0.0.0.0:443 --cert fullchain.pem --key privkey.pem
+  posthaste serve . --profile cubic-iw32 --qlog ./traces
+
+Nothing outside DIR can be reached: no `..`, no links that lead out, no devices.
+With --json stdout is one JSON object a line: `listening`, then `request` for each, at last `stopped`.
+Logs and errors go to stderr. Exit code: 0 when stopped, 1 if it cannot run, 2 if it is used wrongly.")]
+pub(crate) struct Serve {
+    /// The directory to serve
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// Address and UDP port to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4433")]
+    pub(crate) listen: SocketAddr,
+
+    /// Certificate chain, PEM, the server's own first
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// The certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Show a listing for directories that have no index.html
+    #[arg(long)]
+    pub(crate) listing: bool,
+
+    /// What decides about speed: a name of `posthaste profiles`, or a TOML file
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) profile: String,
+
+    /// Folder for what is kept between runs (the certificate)
+    /// [default: $XDG_STATE_HOME/posthaste or the like]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+
+    /// Write a qlog trace of each connection into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// Seconds that requests in progress get to finish after the first Ctrl-C
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) grace: Duration,
+
+    /// Print JSON lines for programs instead of text for people
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Size of the UDP payloads sent
+    #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
+    pub(crate) max_datagram_size: Option<u16>,
+}
+
+/// Fetch files over HTTP/3.
+///
+/// All URLs of one server share one connection and are fetched in parallel. A file appears under its name only when
+/// it is whole: a transfer that fails or is interrupted leaves nothing behind.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste get https://host/file                       to stdout
+  posthaste get https://host/file -o file               to a file, with progress on a terminal
+  posthaste get https://host/a https://host/b -O ./in   as ./in/a and ./in/b
+  posthaste get --ca cert.pem https://127.0.0.1:4433/   a server with a certificate of its own
+  posthaste get --json https://host/file                measure only: the bytes are counted and dropped
+
+--json prints to stdout, when all is over: for each URL its status, bytes and times in seconds since it was
+asked for (first byte, total); for each connection the handshake's time, round-trip times, packets sent and lost,
+and the congestion window at the end. Without -o or -O the bodies are then dropped.
+Exit code: 0 if everything arrived with a 2xx status, 1 if something did not, 2 if it is used wrongly.")]
+pub(crate) struct Get {
+    /// What to fetch, https only
+    #[arg(value_name = "URL", required = true)]
+    pub(crate) urls: Vec<String>,
+
+    /// Write to this file (`-` is stdout); for one URL
+    #[arg(short = 'o', long, value_name = "FILE", conflicts_with = "output_directory")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Write into this folder, each file under the last part of its URL's path
+    #[arg(short = 'O', long, value_name = "DIR")]
+    pub(crate) output_directory: Option<PathBuf>,
+
+    /// What decides about speed: a name of `posthaste profiles`, or a TOML file
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) profile: String,
+
+    /// Trust the certificates of this PEM file, instead of those that the system trusts
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// Accept any certificate: whoever is on the path can read and change everything
+    #[arg(long)]
+    pub(crate) insecure: bool,
+
+    /// Print what was measured as JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write a qlog trace of each connection into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// Transfers at a time
+    #[arg(long, value_name = "COUNT", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) parallel: u16,
+
+    /// Give up when nothing happens for so many seconds
+    /// [default: 10 to connect, 30 for a response to begin or to go on]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Redirects that are followed
+    #[arg(long, value_name = "COUNT", default_value = "10")]
+    pub(crate) max_redirects: usize,
+
+    /// Size of the UDP payloads sent
+    #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
+    pub(crate) max_datagram_size: Option<u16>,
+}
+
+/// Show what decides about speed: the profiles, or the policies and constants of one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste profiles              the profiles, and what each is for
+  posthaste profiles cubic        its policies: what they claim, when they help and when they break
+  posthaste profiles ./mine.toml  the same of a profile of your own")]
+pub(crate) struct Profiles {
+    /// A profile's name, or a TOML file
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Print JSON for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A time from a millisecond to a day.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if (0.001..=86_400.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("must be from 0.001 to 86400 seconds".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn seconds_have_bounds() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "x", "-1", "0", "NaN", "inf", "1e99"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

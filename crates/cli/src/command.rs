@@ -1,0 +1,5 @@
+//! The commands, a file each.
+
+pub(crate) mod get;
+pub(crate) mod profiles;
+pub(crate) mod serve;

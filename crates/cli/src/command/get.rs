@@ -1,0 +1,190 @@
+//! `posthaste get`: files over HTTP/3.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use http::Uri;
+use posthaste_endpoint::{ClientConfig, TransportConfig, tls};
+use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::time::Instant;
+
+use crate::args::Get;
+use crate::exit::{FAILED, Failure};
+use crate::interrupt::Interrupts;
+use crate::{printer, profile};
+
+mod output;
+mod progress;
+mod report;
+
+use output::{Destination, Output, OutputError, Wanted};
+use progress::Progress;
+use report::Transfer;
+
+pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
+    let uris =
+        args.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
+    let destinations = output::destinations(&args, &uris)?;
+    let transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let profile_name = transport.profile.name().to_owned();
+    let client = Client::new(options(&args, transport)?);
+    let mut interrupts = Interrupts::catch()
+        .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
+
+    let writes_to_terminal =
+        destinations.contains(&Destination::Stdout) && std::io::IsTerminal::is_terminal(&std::io::stdout());
+    let progress = Progress::new(uris.len(), writes_to_terminal);
+    let jobs = args.urls.iter().zip(uris).zip(destinations);
+    let transfers = jobs.map(|((url, uri), destination)| transfer(&client, &progress, url, uri, destination));
+    let all = futures::stream::iter(transfers).buffered(usize::from(args.parallel)).collect::<Vec<_>>();
+    let transfers = tokio::select! {
+        transfers = all => transfers,
+        () = interrupts.next() => {
+            progress.clear();
+            client.close().await;
+            return Err(Failure::runtime("interrupted; nothing incomplete was kept"));
+        }
+    };
+    progress.clear();
+    if args.json {
+        let report = report::Report::new(&profile_name, &transfers, &client.connections());
+        let printed = printer::unless_reader_left(printer::json(&report));
+        printed.map_err(|error| Failure::runtime(format!("cannot write the report: {error}")))?;
+    }
+    client.close().await;
+    let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
+    Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Fetches one URL, tells the user if that fails, and reports what was measured.
+async fn transfer(
+    client: &Client,
+    progress: &Progress,
+    url: &str,
+    uri: Uri,
+    destination: Destination,
+) -> Transfer {
+    let started = Instant::now();
+    let mut transfer = Transfer::new(url, &destination);
+    let outcome = fetch(client, progress, &uri, destination, &mut transfer).await;
+    transfer.total = started.elapsed();
+    if let Err(problem) = outcome {
+        progress.suspend(|| {
+            printer::error(format_args!("{url}: {problem}{}", problem.hint()));
+        });
+        transfer.error = Some(problem.to_string());
+    }
+    transfer
+}
+
+async fn fetch(
+    client: &Client,
+    progress: &Progress,
+    uri: &Uri,
+    destination: Destination,
+    transfer: &mut Transfer,
+) -> Result<(), Problem> {
+    // Before anything is asked for: what cannot be written need not be fetched.
+    let mut output = Output::open(destination).await?;
+    let mut response = client.get(uri).await?;
+    transfer.begin(&response);
+    if !response.status().is_success() {
+        return Err(Problem::Status(response.status()));
+    }
+    let bar = progress.bar(uri.path(), response.content_length());
+    while let Some(chunk) = response.chunk().await? {
+        transfer.bytes = response.received();
+        bar.advance(chunk.len() as u64);
+        if output.write(chunk).await? == Wanted::No {
+            return Ok(());
+        }
+    }
+    output.finish().await?;
+    Ok(())
+}
+
+/// Why a transfer failed.
+#[derive(Debug)]
+enum Problem {
+    Client(ClientError),
+    Status(http::StatusCode),
+    Output(OutputError),
+}
+
+impl From<ClientError> for Problem {
+    fn from(error: ClientError) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<OutputError> for Problem {
+    fn from(error: OutputError) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Client(error) => error.fmt(f),
+            Self::Status(status) => write!(f, "the server answers {status}"),
+            Self::Output(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Problem {
+    /// What to do about it, where that is not said already.
+    fn hint(&self) -> &'static str {
+        match self {
+            Self::Client(ClientError::Certificate { .. }) => {
+                "\n  if the server is yours, give its certificate with --ca FILE; \
+                 --insecure accepts any, for tests on a network that you trust"
+            }
+            _ => "",
+        }
+    }
+}
+
+fn options(args: &Get, transport: TransportConfig) -> Result<ClientOptions, Failure> {
+    let quic = ClientConfig::new(tls_config(args)?).with_transport(Arc::new(transport));
+    let mut options = ClientOptions::new(quic);
+    options.max_redirects = args.max_redirects;
+    if let Some(timeout) = args.timeout {
+        options.connect_timeout = timeout;
+        options.first_byte_timeout = timeout;
+        options.idle_timeout = timeout;
+    }
+    Ok(options)
+}
+
+/// Whom to trust.
+fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
+    let config = if args.insecure {
+        printer::note("--insecure: whoever answers is taken for the server");
+        tls::client_config_insecure(&[ALPN])
+    } else if let Some(file) = &args.ca {
+        let fail = |error: &dyn std::fmt::Display| {
+            Failure::usage(format!("cannot read certificates from {}: {error}", file.display()))
+                .hint("it must be a PEM file, with lines `-----BEGIN CERTIFICATE-----`")
+        };
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(file).map_err(|error| fail(&error))? {
+            roots.add(certificate.map_err(|error| fail(&error))?).map_err(|error| fail(&error))?;
+        }
+        if roots.is_empty() {
+            return Err(fail(&"there is none in it"));
+        }
+        tls::client_config_with_roots(roots, &[ALPN])
+    } else {
+        rustls_platform_verifier::Verifier::new(tls::crypto_provider())
+            .and_then(|verifier| tls::client_config_with_verifier(Arc::new(verifier), &[ALPN]))
+    };
+    config.map_err(|error| {
+        Failure::runtime(format!("the system's trusted certificates cannot be used: {error}"))
+            .hint("give those to trust with --ca FILE")
+    })
+}

@@ -1,0 +1,277 @@
+//! Where a body goes: to a file that appears when it is whole, to stdout, or nowhere.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use http::Uri;
+
+use crate::args::Get;
+use crate::exit::Failure;
+
+/// Bytes that are collected before they are written.
+const BLOCK: usize = 256 * 1024;
+
+/// What a path that ends in a slash is called in a folder.
+const UNNAMED: &str = "index.html";
+
+/// Longest name that is taken from a URL, in bytes; file systems have 255.
+const MAX_NAME: usize = 200;
+
+/// Where one body is to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Destination {
+    Stdout,
+    File(PathBuf),
+    /// Counted and dropped.
+    Nowhere,
+}
+
+/// Where each URL's body is to go, as the command line says.
+pub(super) fn destinations(args: &Get, uris: &[Uri]) -> Result<Vec<Destination>, Failure> {
+    if let Some(directory) = &args.output_directory {
+        let files = in_directory(directory, &args.urls, uris)?;
+        std::fs::create_dir_all(directory).map_err(|error| {
+            Failure::runtime(format!("cannot make the folder {}: {error}", directory.display()))
+        })?;
+        return Ok(files);
+    }
+    match &args.output {
+        None if args.json => Ok(vec![Destination::Nowhere; uris.len()]),
+        _ if uris.len() > 1 => {
+            Err(Failure::usage("several URLs need a folder to go to").hint("give one with -O DIR"))
+        }
+        Some(path) if path.as_os_str() == "-" && args.json => {
+            Err(Failure::usage("stdout cannot take both the file and --json")
+                .hint("write the file with -o FILE"))
+        }
+        Some(path) if path.as_os_str() == "-" => Ok(vec![Destination::Stdout]),
+        Some(path) if path.is_dir() => Err(Failure::usage(format!("{} is a folder", path.display()))
+            .hint(format!("to write into it: -O {}", path.display()))),
+        Some(path) => Ok(vec![Destination::File(path.clone())]),
+        None => Ok(vec![Destination::Stdout]),
+    }
+}
+
+fn in_directory(directory: &Path, typed: &[String], uris: &[Uri]) -> Result<Vec<Destination>, Failure> {
+    let mut taken = BTreeSet::new();
+    let mut files = Vec::new();
+    for (url, uri) in typed.iter().zip(uris) {
+        let name = file_name(uri.path()).map_err(|reason| {
+            Failure::usage(format!("{url}: {reason}"))
+                .hint("fetch it by itself, with a name of your choice: -o FILE")
+        })?;
+        if !taken.insert(name.clone()) {
+            return Err(Failure::usage(format!("two of the URLs would be written to the file `{name}`"))
+                .hint("fetch one of them by itself with -o FILE"));
+        }
+        files.push(Destination::File(directory.join(name)));
+    }
+    Ok(files)
+}
+
+/// The last part of a URL's path as a file's name, unless it could be anything but a plain name somewhere.
+fn file_name(path: &str) -> Result<String, &'static str> {
+    let encoded = path.rsplit('/').next().unwrap_or_default();
+    if encoded.is_empty() {
+        return Ok(UNNAMED.to_owned());
+    }
+    let name = percent_decode(encoded).ok_or("the last part of its path is no text")?;
+    if name == "." || name == ".." {
+        return Err("the last part of its path is no name");
+    }
+    if name.len() > MAX_NAME {
+        return Err("the last part of its path is too long for a name");
+    }
+    let is_unsafe = |character: char| character.is_control() || matches!(character, '/' | '\\' | ':');
+    if name.contains(is_unsafe) {
+        return Err("the last part of its path has characters that a name should not have");
+    }
+    Ok(name)
+}
+
+fn percent_decode(text: &str) -> Option<String> {
+    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16).map(|digit| digit as u8);
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' { digit(rest.next())? << 4 | digit(rest.next())? } else { byte });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Why something could not be written.
+#[derive(Debug)]
+pub(super) struct OutputError {
+    shown: String,
+    error: io::Error,
+}
+
+impl std::fmt::Display for OutputError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { shown, error } = self;
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                write!(f, "no space left to write {shown}; make room or write elsewhere")
+            }
+            io::ErrorKind::FileTooLarge => {
+                write!(f, "{shown} would be larger than the file system or a limit permits")
+            }
+            io::ErrorKind::NotFound => {
+                write!(f, "cannot write {shown}: there is no such folder; create it or write elsewhere")
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                write!(f, "cannot write {shown}: {error}; choose a place that you may write to")
+            }
+            _ => write!(f, "cannot write {shown}: {error}"),
+        }
+    }
+}
+
+/// Whether the rest of a body is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Yes,
+    /// Nobody reads stdout any more: they have what they wanted.
+    No,
+}
+
+/// Takes a body in. Dropped before it is finished, it leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct Output {
+    writer: Option<Writer>,
+    block: Vec<u8>,
+    shown: String,
+}
+
+#[derive(Debug)]
+enum Writer {
+    Stdout,
+    /// A device, a pipe: there is nothing to put in place.
+    Direct(File),
+    Partial(File, PartialFile),
+}
+
+impl Output {
+    pub(super) async fn open(destination: Destination) -> Result<Self, OutputError> {
+        let (writer, shown) = match destination {
+            Destination::Nowhere => (None, String::new()),
+            Destination::Stdout => (Some(Writer::Stdout), "to stdout".to_owned()),
+            Destination::File(path) => {
+                let shown = path.display().to_string();
+                let opened = tokio::task::spawn_blocking(move || open_file(&path)).await;
+                match joined(opened) {
+                    Ok(writer) => (Some(writer), shown),
+                    Err(error) => return Err(OutputError { shown, error }),
+                }
+            }
+        };
+        Ok(Self { writer, block: Vec::new(), shown })
+    }
+
+    /// Takes the next bytes.
+    pub(super) async fn write(&mut self, data: Bytes) -> Result<Wanted, OutputError> {
+        if self.writer.is_none() {
+            return Ok(Wanted::Yes);
+        }
+        self.block.extend_from_slice(&data);
+        if self.block.len() < BLOCK { Ok(Wanted::Yes) } else { self.flush().await }
+    }
+
+    /// Puts the file in place under its name.
+    pub(super) async fn finish(mut self) -> Result<(), OutputError> {
+        self.flush().await?;
+        let Some(Writer::Partial(file, partial)) = self.writer else { return Ok(()) };
+        let placed = tokio::task::spawn_blocking(move || {
+            drop(file);
+            partial.place()
+        });
+        let error = |error| OutputError { shown: self.shown, error };
+        joined(placed.await).map_err(error)
+    }
+
+    async fn flush(&mut self) -> Result<Wanted, OutputError> {
+        let Some(mut writer) = self.writer.take() else { return Ok(Wanted::Yes) };
+        let block = std::mem::take(&mut self.block);
+        let written = tokio::task::spawn_blocking(move || {
+            let result = match &mut writer {
+                Writer::Stdout => {
+                    let mut stdout = io::stdout().lock();
+                    stdout.write_all(&block).and_then(|()| stdout.flush())
+                }
+                Writer::Direct(file) | Writer::Partial(file, _) => file.write_all(&block),
+            };
+            (writer, block, result)
+        });
+        let fail = |error| OutputError { shown: self.shown.clone(), error };
+        let (writer, mut block, result) = written.await.map_err(io::Error::other).map_err(fail)?;
+        let is_stdout = matches!(writer, Writer::Stdout);
+        self.writer = Some(writer);
+        block.clear();
+        self.block = block;
+        match result {
+            Err(error) if is_stdout && error.kind() == io::ErrorKind::BrokenPipe => Ok(Wanted::No),
+            Err(error) => Err(fail(error)),
+            Ok(()) => Ok(Wanted::Yes),
+        }
+    }
+}
+
+/// What a blocking task came to; one that panicked has failed like any other.
+fn joined<T>(result: Result<io::Result<T>, tokio::task::JoinError>) -> io::Result<T> {
+    result.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+/// What exists and is no regular file is written to as it is; anything else gets a partial file first.
+fn open_file(path: &Path) -> io::Result<Writer> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if !metadata.is_file() => Ok(Writer::Direct(OpenOptions::new().write(true).open(path)?)),
+        _ => {
+            let (file, partial) = PartialFile::create(path)?;
+            Ok(Writer::Partial(file, partial))
+        }
+    }
+}
+
+/// A file beside its destination, removed unless it is put in place.
+#[derive(Debug)]
+struct PartialFile {
+    partial: PathBuf,
+    destination: PathBuf,
+    is_placed: bool,
+}
+
+impl PartialFile {
+    fn create(destination: &Path) -> io::Result<(File, Self)> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+        let name = destination.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        let short: String = name.chars().take(40).collect();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let partial = destination.with_file_name(format!(".{short}.{}-{number}.part", std::process::id()));
+        let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
+        Ok((file, Self { partial, destination: destination.to_owned(), is_placed: false }))
+    }
+
+    fn place(mut self) -> io::Result<()> {
+        std::fs::rename(&self.partial, &self.destination)?;
+        self.is_placed = true;
+        Ok(())
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            // It may be gone already; there is nothing more to do about it.
+            let _ = std::fs::remove_file(&self.partial);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! What was measured, for programs. Times are in seconds.
+
+use std::time::Duration;
+
+use posthaste_http::ConnectionReport;
+use posthaste_http::client::Response;
+use serde::Serialize;
+
+use super::output::Destination;
+
+/// One URL and what became of it.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    url: String,
+    file: Option<String>,
+    final_url: Option<String>,
+    status: Option<u16>,
+    pub(super) bytes: u64,
+    first_byte: Option<Duration>,
+    pub(super) total: Duration,
+    connection: Option<ConnectionReport>,
+    pub(super) error: Option<String>,
+}
+
+impl Transfer {
+    pub(super) fn new(url: &str, destination: &Destination) -> Self {
+        let file = match destination {
+            Destination::File(path) => Some(path.display().to_string()),
+            Destination::Stdout | Destination::Nowhere => None,
+        };
+        Self {
+            url: url.to_owned(),
+            file,
+            final_url: None,
+            status: None,
+            bytes: 0,
+            first_byte: None,
+            total: Duration::ZERO,
+            connection: None,
+            error: None,
+        }
+    }
+
+    /// The response has begun.
+    pub(super) fn begin(&mut self, response: &Response) {
+        self.final_url = Some(response.uri().to_string());
+        self.status = Some(response.status().as_u16());
+        self.first_byte = Some(response.first_byte());
+        self.connection = Some(response.connection());
+    }
+}
+
+/// All that `--json` prints.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    profile: String,
+    transfers: Vec<TransferReport>,
+    connections: Vec<Connection>,
+}
+
+#[derive(Debug, Serialize)]
+struct TransferReport {
+    url: String,
+    /// Where redirects led; null without a response.
+    final_url: Option<String>,
+    ok: bool,
+    error: Option<String>,
+    status: Option<u16>,
+    protocol: Option<&'static str>,
+    file: Option<String>,
+    bytes: u64,
+    bytes_per_second: f64,
+    times: Times,
+    /// Which of `connections` carried it.
+    connection: Option<usize>,
+}
+
+/// Seconds. `first_byte` and `total` count from the moment that the URL was asked for, name resolution and
+/// handshake included; a connection that was there already has its handshake behind it.
+#[derive(Debug, Serialize)]
+struct Times {
+    handshake: Option<f64>,
+    first_byte: Option<f64>,
+    total: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Connection {
+    origin: String,
+    remote: String,
+    protocol: &'static str,
+    resolution: f64,
+    handshake: Option<f64>,
+    rtt: RoundTrip,
+    packets: Packets,
+    bytes_sent: u64,
+    bytes_received: u64,
+    congestion_window: u64,
+    congestion_phase: String,
+    pacing_bytes_per_second: Option<u64>,
+    probe_timeouts: u64,
+}
+
+/// Seconds.
+#[derive(Debug, Serialize)]
+struct RoundTrip {
+    smoothed: f64,
+    minimum: f64,
+    latest: f64,
+    variance: f64,
+}
+
+/// `lost` are packets that this end sent; what the server lost it alone knows.
+#[derive(Debug, Serialize)]
+struct Packets {
+    sent: u64,
+    received: u64,
+    lost: u64,
+    spuriously_lost: u64,
+    loss_ratio: f64,
+}
+
+impl Report {
+    pub(super) fn new(profile: &str, transfers: &[Transfer], connections: &[ConnectionReport]) -> Self {
+        Self {
+            profile: profile.to_owned(),
+            transfers: transfers.iter().map(transfer).collect(),
+            connections: connections.iter().map(connection).collect(),
+        }
+    }
+}
+
+fn transfer(transfer: &Transfer) -> TransferReport {
+    let total = transfer.total.as_secs_f64();
+    let seconds = |duration: Duration| duration.as_secs_f64();
+    let connection = transfer.connection.as_ref();
+    TransferReport {
+        url: transfer.url.clone(),
+        final_url: transfer.final_url.clone(),
+        ok: transfer.error.is_none(),
+        error: transfer.error.clone(),
+        status: transfer.status,
+        protocol: transfer.status.map(|_| "h3"),
+        file: transfer.file.clone().filter(|_| transfer.error.is_none()),
+        bytes: transfer.bytes,
+        bytes_per_second: if total > 0.0 { transfer.bytes as f64 / total } else { 0.0 },
+        times: Times {
+            handshake: connection.and_then(|connection| connection.handshake).map(seconds),
+            first_byte: transfer.first_byte.map(seconds),
+            total,
+        },
+        connection: connection.map(|connection| connection.index),
+    }
+}
+
+fn connection(report: &ConnectionReport) -> Connection {
+    let stats = &report.stats;
+    Connection {
+        origin: report.origin.to_string(),
+        remote: report.remote.to_string(),
+        protocol: "h3",
+        resolution: report.resolution.as_secs_f64(),
+        handshake: report.handshake.map(|handshake| handshake.as_secs_f64()),
+        rtt: RoundTrip {
+            smoothed: stats.rtt.smoothed.as_secs_f64(),
+            minimum: stats.rtt.min.as_secs_f64(),
+            latest: stats.rtt.latest.as_secs_f64(),
+            variance: stats.rtt.variance.as_secs_f64(),
+        },
+        packets: Packets {
+            sent: stats.packets_sent,
+            received: stats.packets_received,
+            lost: stats.packets_lost,
+            spuriously_lost: stats.packets_spuriously_lost,
+            loss_ratio: if stats.packets_sent > 0 {
+                stats.packets_lost as f64 / stats.packets_sent as f64
+            } else {
+                0.0
+            },
+        },
+        bytes_sent: stats.sent.bytes.get(),
+        bytes_received: stats.received.bytes.get(),
+        congestion_window: stats.congestion.window.get(),
+        congestion_phase: format!("{:?}", stats.congestion.phase),
+        pacing_bytes_per_second: stats.pacing_rate.map(posthaste_units::Rate::as_bytes_per_second),
+        probe_timeouts: stats.probe_timeouts,
+    }
+}

@@ -1,0 +1,62 @@
+//! `posthaste profiles`: what decides about speed.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use posthaste_policy::{PolicyReport, Profile, ProfileReport};
+
+use crate::args::Profiles;
+use crate::exit::Failure;
+use crate::{printer, profile};
+
+pub(crate) fn run(args: &Profiles) -> Result<ExitCode, Failure> {
+    let printed = if let Some(name) = &args.name {
+        let report = profile::find(name)?.describe();
+        if args.json { printer::json(&report) } else { printer::line(describe(&report).trim_end()) }
+    } else {
+        let reports = all()?;
+        if args.json { printer::json(&reports) } else { printer::line(overview(&reports).trim_end()) }
+    };
+    printer::unless_reader_left(printed)
+        .map_err(|error| Failure::runtime(format!("cannot write the profiles: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn all() -> Result<Vec<ProfileReport>, Failure> {
+    let describe = |name: &&str| Profile::named(name).map(|profile| profile.describe());
+    Profile::names().iter().map(describe).collect::<Result<_, _>>().map_err(Failure::runtime)
+}
+
+fn overview(reports: &[ProfileReport]) -> String {
+    let width = reports.iter().map(|report| report.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (index, report) in reports.iter().enumerate() {
+        let default = if index == 0 { " (default)" } else { "" };
+        let _ = writeln!(text, "\x1b[1m{:width$}\x1b[0m  {}{default}", report.name, report.description);
+    }
+    let _ = writeln!(text, "\nPolicies and constants of one: posthaste profiles NAME");
+    text
+}
+
+fn describe(report: &ProfileReport) -> String {
+    let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", report.name, report.description);
+    for policy in &report.policies {
+        describe_policy(policy, &mut text);
+    }
+    text
+}
+
+fn describe_policy(policy: &PolicyReport, text: &mut String) {
+    let _ = writeln!(text, "\n\x1b[1m{}: {}\x1b[0m", policy.seam.name(), policy.text.name);
+    for (label, value) in [
+        ("claims", policy.text.claims),
+        ("source", policy.text.source),
+        ("use when", policy.text.use_when),
+        ("breaks when", policy.text.breaks_when),
+    ] {
+        let _ = writeln!(text, "  {label:12} {value}");
+    }
+    for constant in &policy.constants {
+        let _ = writeln!(text, "  {:24} {}", constant.name, constant.value);
+    }
+}

@@ -1,0 +1,308 @@
+//! `posthaste serve`: files over HTTP/3.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use posthaste_endpoint::{Endpoint, ServerConfig, tls};
+use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
+use serde::Serialize;
+
+use crate::args::Serve;
+use crate::civil_date::timestamp;
+use crate::exit::{FAILED, Failure};
+use crate::identity::{Identity, default_state_directory};
+use crate::interrupt::Interrupts;
+use crate::printer::{self, printable, shell_quote};
+use crate::profile;
+
+pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
+    let transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let profile_name = transport.profile.name().to_owned();
+    let files = open_directory(&args.directory, args.listing)?;
+    let identity = identity(&args)?;
+    let tls =
+        tls::server_config(identity.chain.clone(), identity.key.clone_key(), &[ALPN]).map_err(|error| {
+            Failure::usage(format!("certificate and key cannot be used together: {error}"))
+                .hint("--key must be the private key of the first certificate in --cert")
+        })?;
+    let mut interrupts = Interrupts::catch()
+        .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
+    let endpoint = Endpoint::server(args.listen, ServerConfig::new(tls).with_transport(Arc::new(transport)))
+        .map_err(|error| cannot_listen(args.listen, &error))?;
+    let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
+    let start = Start::new(address, files.root(), &profile_name, &identity);
+    announce(&start, &args)?;
+
+    let options = ServerOptions {
+        grace: args.grace,
+        access_log: Some(Arc::new(Printed { json: args.json })),
+        ..ServerOptions::default()
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let mut server = tokio::spawn(serve(endpoint, Arc::new(files), options, async move {
+        // A sender that is dropped means the same.
+        let _ = stopped.await;
+    }));
+    tokio::select! {
+        ended = &mut server => return finish(&args, ended),
+        () = interrupts.next() => {}
+    }
+    printer::note(format_args!(
+        "stopping; requests in progress get {} s to finish, Ctrl-C again ends at once",
+        args.grace.as_secs_f64()
+    ));
+    let _ = stop.send(());
+    tokio::select! {
+        ended = &mut server => finish(&args, ended),
+        () = interrupts.next() => {
+            printer::note("ended at once");
+            Ok(ExitCode::from(FAILED))
+        }
+    }
+}
+
+fn open_directory(directory: &Path, listing: bool) -> Result<StaticFiles, Failure> {
+    StaticFiles::new(directory, listing).map_err(|error| {
+        let shown = directory.display();
+        match error.kind() {
+            io::ErrorKind::NotFound => Failure::usage(format!("there is no directory {shown}"))
+                .hint("create it, or name another: posthaste serve DIR"),
+            io::ErrorKind::NotADirectory => Failure::usage(format!("{shown} is no directory"))
+                .hint("name the directory that the file is in: posthaste serve DIR"),
+            _ => Failure::usage(format!("cannot read the directory {shown}: {error}")),
+        }
+    })
+}
+
+fn identity(args: &Serve) -> Result<Identity, Failure> {
+    if let (Some(certificate), Some(key)) = (&args.cert, &args.key) {
+        return Identity::load(certificate, key);
+    }
+    let state = match &args.state {
+        Some(state) => state.clone(),
+        None => default_state_directory()?,
+    };
+    let state = std::path::absolute(&state).unwrap_or(state);
+    let identity = Identity::keep(&state, SystemTime::now())?;
+    if !args.listen.ip().is_loopback() {
+        printer::note(
+            "the certificate is for localhost only: other machines will refuse it; give --cert and --key for them",
+        );
+    }
+    Ok(identity)
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            let next = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(0));
+            Failure::runtime(format!("UDP port {address} is in use")).hint(format!(
+                "another program listens there: stop it, or choose another port, as with --listen {next} \
+                 (port 0 picks a free one)"
+            ))
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            Failure::runtime(format!("this machine has no address {}", address.ip()))
+                .hint("choose one that it has, as with --listen 127.0.0.1:4433")
+        }
+        io::ErrorKind::PermissionDenied => Failure::runtime(format!("you may not listen on {address}"))
+            .hint("choose a port above 1023 with --listen"),
+        _ => Failure::runtime(format!("cannot listen on {address}: {error}")),
+    }
+}
+
+/// What a person or a program needs to know to use the server.
+#[derive(Serialize)]
+struct Start {
+    event: &'static str,
+    url: String,
+    address: SocketAddr,
+    root: String,
+    profile: String,
+    certificate: String,
+    certificate_is_own: bool,
+    spki_sha256: String,
+    commands: Commands,
+}
+
+/// Ready to paste.
+#[derive(Serialize)]
+struct Commands {
+    curl: String,
+    get: String,
+    chromium: String,
+}
+
+impl Start {
+    fn new(address: SocketAddr, root: &Path, profile: &str, identity: &Identity) -> Self {
+        let reachable = SocketAddr::new(connectable(address.ip()), address.port());
+        let url = format!("https://{reachable}/");
+        let certificate = identity.file.display().to_string();
+        let (quoted_url, quoted_certificate) = (shell_quote(&url), shell_quote(&certificate));
+        let trust = |option: &str| {
+            if identity.is_own { format!("{option} {quoted_certificate} ") } else { String::new() }
+        };
+        let commands = Commands {
+            curl: format!("curl --http3-only {}{quoted_url}", trust("--cacert")),
+            get: format!("posthaste get {}{quoted_url}", trust("--ca")),
+            chromium: format!(
+                "chromium --user-data-dir=\"$(mktemp -d)\" {} --ignore-certificate-errors-spki-list={} {quoted_url}",
+                shell_quote(&format!("--origin-to-force-quic-on={reachable}")),
+                identity.spki_hash
+            ),
+        };
+        Self {
+            event: "listening",
+            url,
+            address,
+            root: root.display().to_string(),
+            profile: profile.to_owned(),
+            certificate,
+            certificate_is_own: identity.is_own,
+            spki_sha256: identity.spki_hash.clone(),
+            commands,
+        }
+    }
+}
+
+/// An address that clients on this machine can connect to.
+fn connectable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    }
+}
+
+fn announce(start: &Start, args: &Serve) -> Result<(), Failure> {
+    let printed = if args.json {
+        printer::json_line(start)
+    } else {
+        let kept = if start.certificate_is_own { "made for localhost, kept in" } else { "from" };
+        printer::line(format_args!(
+            "Serving {root}\n\
+             \x20 URL          \x1b[1m{url}\x1b[0m\n\
+             \x20 profile      {profile}\n\
+             \x20 certificate  {kept} {certificate}\n\
+             \x20 SPKI SHA-256 {spki}\n\n\
+             Fetch with one of these, any path after the slash:\n\
+             \x20 {get}\n\x20 {curl}\n\x20 {chromium}\n\n\
+             Ctrl-C stops. One line a request follows.",
+            root = start.root,
+            url = start.url,
+            profile = start.profile,
+            certificate = start.certificate,
+            spki = start.spki_sha256,
+            get = start.commands.get,
+            curl = start.commands.curl,
+            chromium = start.commands.chromium,
+        ))
+    };
+    printer::unless_reader_left(printed)
+        .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))
+}
+
+/// Prints a line a request. A server whose stdout is closed goes on serving.
+struct Printed {
+    json: bool,
+}
+
+/// A request for programs.
+#[derive(Serialize)]
+struct RequestEvent<'a> {
+    event: &'static str,
+    time: String,
+    client: SocketAddr,
+    method: &'a str,
+    path: String,
+    status: u16,
+    bytes: u64,
+    seconds: f64,
+    complete: bool,
+    error: Option<&'a str>,
+}
+
+impl AccessLog for Printed {
+    fn record(&self, record: &AccessRecord<'_>) {
+        let path = record.target.path_and_query().map_or("/", |path| path.as_str());
+        let error = match record.outcome {
+            Outcome::Complete => None,
+            Outcome::Aborted(reason) | Outcome::Failed(reason) => Some(reason.as_str()),
+        };
+        let time = timestamp(SystemTime::now());
+        let _ = if self.json {
+            printer::json_line(&RequestEvent {
+                event: "request",
+                time,
+                client: record.client,
+                method: record.method.as_str(),
+                path: path.to_owned(),
+                status: record.status.as_u16(),
+                bytes: record.body_bytes,
+                seconds: record.duration.as_secs_f64(),
+                complete: error.is_none(),
+                error,
+            })
+        } else {
+            let ending = error.map(|error| format!(" \x1b[31mincomplete: {}\x1b[0m", printable(error)));
+            printer::line(format_args!(
+                "{time} {} {} {} {} {} B {}{}",
+                record.client,
+                record.method,
+                printable(path),
+                record.status.as_u16(),
+                record.body_bytes,
+                printer::duration(record.duration),
+                ending.unwrap_or_default()
+            ))
+        };
+    }
+}
+
+fn finish(args: &Serve, ended: Result<Ended, tokio::task::JoinError>) -> Result<ExitCode, Failure> {
+    let ended = ended.map_err(|error| Failure::runtime(format!("the server failed: {error}")))?;
+    if args.json {
+        let stopped = serde_json::json!({ "event": "stopped", "connections_cut_off": ended.cut_off });
+        // Whoever does not read any more does not miss it.
+        let _ = printer::json_line(&stopped);
+    } else if ended.cut_off > 0 {
+        printer::note(format_args!("stopped; {} connections were cut off", ended.cut_off));
+    } else {
+        printer::note("stopped");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_listening_say_what_to_do() {
+        let address: SocketAddr = "127.0.0.1:4433".parse().unwrap();
+        let message = |kind: io::ErrorKind| cannot_listen(address, &kind.into()).to_string();
+        assert!(message(io::ErrorKind::AddrInUse).contains("--listen 127.0.0.1:4434"));
+        assert!(message(io::ErrorKind::PermissionDenied).contains("above 1023"));
+        assert!(message(io::ErrorKind::AddrNotAvailable).contains("no address 127.0.0.1"));
+    }
+
+    #[test]
+    fn the_url_can_be_connected_to() {
+        let state = tempfile::tempdir().unwrap();
+        let identity = Identity::keep(state.path(), SystemTime::now()).unwrap();
+        for (address, url) in [
+            ("127.0.0.1:1", "https://127.0.0.1:1/"),
+            ("0.0.0.0:1", "https://127.0.0.1:1/"),
+            ("[::]:1", "https://[::1]:1/"),
+        ] {
+            let start = Start::new(address.parse().unwrap(), Path::new("/x"), "cubic", &identity);
+            assert_eq!(start.url, url);
+            assert!(start.commands.chromium.contains(&identity.spki_hash));
+            assert!(start.commands.curl.starts_with("curl --http3-only --cacert "));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! How the command ends: exit codes, and messages that say what to do.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Something was transferred badly, or the command cannot run.
+pub(crate) const FAILED: u8 = 1;
+
+/// The command is used wrongly; clap uses the same.
+pub(crate) const USAGE: u8 = 2;
+
+/// Why the command cannot do what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The arguments are wrong.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self { code: USAGE, message: message.to_string(), hint: None }
+    }
+
+    /// The arguments are right, the circumstances are not.
+    pub(crate) fn runtime(message: impl fmt::Display) -> Self {
+        Self { code: FAILED, message: message.to_string(), hint: None }
+    }
+
+    /// The same with what to do next.
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Prints it and gives its exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        crate::printer::error(self);
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.hint.iter().try_for_each(|hint| write!(f, "\n  {hint}"))
+    }
+}

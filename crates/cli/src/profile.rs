@@ -1,0 +1,51 @@
+//! Profiles by name or from a file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use posthaste_endpoint::{QlogDirectory, TransportConfig};
+use posthaste_policy::Profile;
+
+use crate::exit::Failure;
+
+/// The built-in profile `name`, or the one in the file `name`: what ends in `.toml` or has a slash is a file.
+pub(crate) fn find(name: &str) -> Result<Profile, Failure> {
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+        || name.contains(std::path::is_separator);
+    if !is_file {
+        return Profile::named(name)
+            .map_err(|error| Failure::usage(error).hint("`posthaste profiles` says what each is for"));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read the profile {}: {error}", path.display())))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    Profile::from_toml(&stem, &text).map_err(Failure::usage)
+}
+
+/// Transport settings from the command line.
+pub(crate) fn transport(
+    profile: &str,
+    qlog: Option<&Path>,
+    max_datagram_size: Option<u16>,
+) -> Result<TransportConfig, Failure> {
+    let mut transport = TransportConfig { profile: find(profile)?, ..TransportConfig::default() };
+    if let Some(size) = max_datagram_size {
+        transport.max_datagram_size = size.into();
+    }
+    if let Some(directory) = qlog {
+        std::fs::create_dir_all(directory).and_then(|()| check_writable(directory)).map_err(|error| {
+            Failure::usage(format!("cannot write traces into {}: {error}", directory.display()))
+                .hint("choose a folder that you may write to with --qlog DIR")
+        })?;
+        transport.qlog = Some(Arc::new(QlogDirectory::new(directory)));
+    }
+    Ok(transport)
+}
+
+/// A trace that cannot be written would only be logged, one connection after the other.
+fn check_writable(directory: &Path) -> std::io::Result<()> {
+    let probe = directory.join(format!(".posthaste-{}", std::process::id()));
+    std::fs::write(&probe, b"")?;
+    std::fs::remove_file(&probe)
+}

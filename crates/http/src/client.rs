@@ -1,0 +1,294 @@
+//! An HTTP/3 client: one connection an origin, shared by parallel requests.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use posthaste_endpoint::{ClientConfig, Connection, ConnectionStats, Endpoint};
+use tokio::time::{Instant, timeout};
+
+use crate::uri::{Origin, resolve};
+
+mod connect;
+mod error;
+mod response;
+
+pub use error::ClientError;
+pub use response::Response;
+
+use connect::Live;
+
+/// Time that is spent on seeing closed connections off: enough for the datagrams that say so to leave.
+const FAREWELL: Duration = Duration::from_millis(50);
+
+/// What the client calls itself.
+const USER_AGENT: &str = concat!("posthaste/", env!("CARGO_PKG_VERSION"));
+
+/// Settings of a client.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// Transport and TLS settings; the latter must offer [`crate::ALPN`].
+    pub quic: ClientConfig,
+    /// Time for name resolution and handshake together. Default 10 s.
+    pub connect_timeout: Duration,
+    /// Time from a request to the first byte of its response. Default 30 s.
+    pub first_byte_timeout: Duration,
+    /// Time in which a response's next bytes must arrive. Default 30 s.
+    pub idle_timeout: Duration,
+    /// Redirects that are followed for one request; with 0 a redirect is a response like any other. Default 10.
+    pub max_redirects: usize,
+    /// Size of a response's header section (RFC 9114 section 4.2.2), in bytes. Default 64 KiB.
+    pub max_header_size: u64,
+}
+
+impl ClientOptions {
+    /// Default settings on these of QUIC's.
+    pub fn new(quic: ClientConfig) -> Self {
+        Self {
+            quic,
+            connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(30),
+            max_redirects: 10,
+            max_header_size: 64 * 1024,
+        }
+    }
+}
+
+/// Fetches over HTTP/3. Clones share connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: ClientOptions,
+    /// One socket for each address family, made when it is first needed.
+    v4: OnceLock<Endpoint>,
+    v6: OnceLock<Endpoint>,
+    pool: Mutex<BTreeMap<Origin, Arc<Slot>>>,
+    /// All connections that were made, for [`Client::connections`].
+    made: Mutex<Vec<Arc<Live>>>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// The connection of one origin. Locked while it is being made, so that parallel requests wait for the same one.
+#[derive(Default)]
+struct Slot {
+    attempts: std::sync::atomic::AtomicU64,
+    state: tokio::sync::Mutex<SlotState>,
+}
+
+#[derive(Default)]
+enum SlotState {
+    #[default]
+    Empty,
+    Live(Arc<Live>),
+    /// The attempt with this number failed: whoever waited for it gets its error.
+    Failed(u64, ClientError),
+}
+
+/// A connection that a client has made.
+#[derive(Debug, Clone)]
+pub struct ConnectionReport {
+    /// Its place in [`Client::connections`].
+    pub index: usize,
+    /// Whose it is.
+    pub origin: Origin,
+    /// The server's address.
+    pub remote: SocketAddr,
+    /// Time that the name took to resolve.
+    pub resolution: Duration,
+    /// Time of the handshake.
+    pub handshake: Option<Duration>,
+    /// Its statistics so far.
+    pub stats: ConnectionStats,
+}
+
+impl Client {
+    /// A client; it opens sockets when they are needed.
+    pub fn new(options: ClientOptions) -> Self {
+        let inner = Inner {
+            options,
+            v4: OnceLock::new(),
+            v6: OnceLock::new(),
+            pool: Mutex::default(),
+            made: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Requests `uri` with GET and returns the response when its headers are here; follows redirects.
+    ///
+    /// # Errors
+    /// If no response arrives. A response with an error status is a response.
+    pub async fn get(&self, uri: &Uri) -> Result<Response, ClientError> {
+        self.request(&Method::GET, uri, &HeaderMap::new()).await
+    }
+
+    /// Requests `uri` with HEAD; as [`Self::get`], without the body.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn head(&self, uri: &Uri) -> Result<Response, ClientError> {
+        self.request(&Method::HEAD, uri, &HeaderMap::new()).await
+    }
+
+    /// Requests `uri` with a method that needs no body and with further header fields (RFC 9110: a range,
+    /// preconditions); the fields are sent again where redirects lead.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn request(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        fields: &HeaderMap,
+    ) -> Result<Response, ClientError> {
+        let started = Instant::now();
+        let mut uri = uri.clone();
+        for _ in 0..=self.inner.options.max_redirects {
+            let response = self.send_once(method, &uri, fields, started).await?;
+            if self.inner.options.max_redirects == 0 || !is_redirect(response.status()) {
+                return Ok(response);
+            }
+            let Some(location) = response.headers().get(header::LOCATION) else { return Ok(response) };
+            let location = String::from_utf8_lossy(location.as_bytes());
+            let next = resolve(&uri, &location)
+                .map_err(|source| ClientError::Redirect { from: uri.to_string(), source })?;
+            tracing::debug!(from = %uri, to = %next, "redirected");
+            uri = next;
+        }
+        Err(ClientError::TooManyRedirects { limit: self.inner.options.max_redirects })
+    }
+
+    /// Sends one request. A connection that the server is leaving is replaced once: what it says about a request
+    /// is then that it was not processed (RFC 9114 sections 5.2 and 4.1.1).
+    async fn send_once(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        fields: &HeaderMap,
+        started: Instant,
+    ) -> Result<Response, ClientError> {
+        let origin = Origin::of(uri)?;
+        let mut may_retry = true;
+        loop {
+            let live = self.connection(&origin).await?;
+            let mut request = http::Request::new(());
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = uri.clone();
+            request.headers_mut().clone_from(fields);
+            for (name, value) in [(header::USER_AGENT, USER_AGENT), (header::ACCEPT, "*/*")] {
+                request.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+            }
+            match Response::receive(live.clone(), request, &self.inner.options, started).await {
+                Err(ClientError::NotProcessed { .. }) if may_retry => {
+                    live.leave();
+                    may_retry = false;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// The origin's connection; makes it if there is none that can be used.
+    async fn connection(&self, origin: &Origin) -> Result<Arc<Live>, ClientError> {
+        use std::sync::atomic::Ordering;
+
+        let slot = Arc::clone(lock(&self.inner.pool).entry(origin.clone()).or_default());
+        let attempts_before = slot.attempts.load(Ordering::Relaxed);
+        let mut state = slot.state.lock().await;
+        match &*state {
+            SlotState::Live(live) if live.is_usable() => return Ok(Arc::clone(live)),
+            SlotState::Failed(attempt, error) if *attempt > attempts_before => return Err(error.clone()),
+            _ => {}
+        }
+        let attempt = slot.attempts.load(Ordering::Relaxed) + 1;
+        let result = connect::connect(&self.inner, origin).await.map(|mut live| {
+            let mut made = lock(&self.inner.made);
+            live.index = made.len();
+            let live = Arc::new(live);
+            made.push(Arc::clone(&live));
+            live
+        });
+        slot.attempts.store(attempt, Ordering::Relaxed);
+        match &result {
+            Ok(live) => *state = SlotState::Live(Arc::clone(live)),
+            Err(error) => *state = SlotState::Failed(attempt, error.clone()),
+        }
+        result
+    }
+
+    /// All connections that were made, in that order.
+    pub fn connections(&self) -> Vec<ConnectionReport> {
+        lock(&self.inner.made).iter().map(|live| live.report()).collect()
+    }
+
+    /// Closes all connections, and gives the word of it a moment to leave.
+    pub async fn close(&self) {
+        for live in lock(&self.inner.made).iter() {
+            live.close();
+        }
+        let all = [&self.inner.v4, &self.inner.v6].map(|endpoint| async move {
+            if let Some(endpoint) = endpoint.get() {
+                endpoint.wait_idle().await;
+            }
+        });
+        // Whoever is not gone by then drains in silence.
+        let _ = timeout(FAREWELL, futures::future::join_all(all)).await;
+    }
+}
+
+impl Inner {
+    /// The endpoint for this family of addresses.
+    fn endpoint(&self, remote: SocketAddr) -> Result<&Endpoint, ClientError> {
+        let (cell, local) = match remote {
+            SocketAddr::V4(_) => (&self.v4, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
+            SocketAddr::V6(_) => (&self.v6, SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))),
+        };
+        if let Some(endpoint) = cell.get() {
+            return Ok(endpoint);
+        }
+        let endpoint = Endpoint::client(local).map_err(|source| ClientError::Socket(Arc::new(source)))?;
+        Ok(cell.get_or_init(|| endpoint))
+    }
+}
+
+/// Redirects that name where the same thing is (RFC 9110 section 15.4); the others need a choice.
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    )
+}
+
+/// The data behind these locks is whole after every statement, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Live {
+    fn report(&self) -> ConnectionReport {
+        let quic: &Connection = self.quic();
+        ConnectionReport {
+            index: self.index,
+            origin: self.origin().clone(),
+            remote: quic.remote_address(),
+            resolution: self.resolution(),
+            handshake: quic.handshake_time(),
+            stats: quic.stats(),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A file, or a part of one, read while it is sent.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+
+/// Bytes read at once.
+const CHUNK: u64 = 256 * 1024;
+
+/// Bytes read at once while more than [`FEW_TRANSFERS`] files are being sent.
+const SMALL_CHUNK: u64 = 64 * 1024;
+
+/// Up to so many files at a time are read in large chunks. Together with the server's limit of requests this
+/// bounds the memory that slow readers can hold: 2 chunks each.
+const FEW_TRANSFERS: usize = 256;
+
+/// Counts the files that are being sent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Transfers(Arc<AtomicUsize>);
+
+impl Transfers {
+    fn begin(&self) -> Transfer {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Transfer(self.clone())
+    }
+
+    fn chunk(&self) -> u64 {
+        if self.0.load(Ordering::Relaxed) > FEW_TRANSFERS { SMALL_CHUNK } else { CHUNK }
+    }
+}
+
+/// One file that is being sent.
+#[derive(Debug)]
+struct Transfer(Transfers);
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads a part of a file in chunks; the next one is read ahead while the last is being sent.
+#[derive(Debug)]
+pub struct FileBody {
+    state: State,
+    /// Bytes not yet read.
+    remaining: u64,
+    transfer: Transfer,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The first chunk, read when the file was opened.
+    First(Bytes, File),
+    Reading(JoinHandle<io::Result<(Bytes, File)>>),
+    Over,
+}
+
+impl FileBody {
+    /// Starts with the bytes from `start` to before `end`. Blocks: it reads the first chunk, so that a small file
+    /// takes one trip to a blocking thread in all.
+    pub(super) fn open(mut file: File, start: u64, end: u64, transfers: &Transfers) -> io::Result<Self> {
+        let transfer = transfers.begin();
+        if start > 0 {
+            file.seek(SeekFrom::Start(start))?;
+        }
+        let length = end.saturating_sub(start);
+        let (first, file) = read_chunk(file, length.min(transfers.chunk()))?;
+        Ok(Self { remaining: length - first.len() as u64, state: State::First(first, file), transfer })
+    }
+
+    /// The next bytes, or `None` at the end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] if the file has become shorter since it was opened, and what the file
+    /// system reports.
+    pub async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        let (chunk, file) = match std::mem::replace(&mut self.state, State::Over) {
+            State::First(chunk, file) => (chunk, file),
+            State::Reading(read) => read.await.map_err(io::Error::other)??,
+            State::Over => return Ok(None),
+        };
+        if self.remaining > 0 {
+            let length = self.remaining.min(self.transfer.0.chunk());
+            self.remaining -= length;
+            self.state = State::Reading(tokio::task::spawn_blocking(move || read_chunk(file, length)));
+        }
+        Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
+    }
+}
+
+/// Reads exactly `length` bytes.
+fn read_chunk(file: File, length: u64) -> io::Result<(Bytes, File)> {
+    let mut buffer = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
+    let read = (&file).take(length).read_to_end(&mut buffer)?;
+    if (read as u64) < length {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "the file became shorter while it was sent",
+        ));
+    }
+    Ok((Bytes::from(buffer), file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    async fn collect(mut body: FileBody) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        while let Some(chunk) = body.next().await? {
+            assert!(chunk.len() as u64 <= CHUNK);
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all)
+    }
+
+    fn sample(length: usize) -> (File, Vec<u8>) {
+        let content: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        file.rewind().unwrap();
+        (file, content)
+    }
+
+    #[tokio::test]
+    async fn whole_files_and_parts_arrive_exactly() {
+        let transfers = Transfers::default();
+        for length in [0, 1, 1000, CHUNK as usize - 1, CHUNK as usize, CHUNK as usize + 1, 700_000] {
+            let (file, content) = sample(length);
+            let body = FileBody::open(file, 0, length as u64, &transfers).unwrap();
+            assert_eq!(collect(body).await.unwrap(), content);
+        }
+        let (file, content) = sample(700_000);
+        let body = FileBody::open(file, 12_345, 654_321, &transfers).unwrap();
+        assert_eq!(collect(body).await.unwrap(), content[12_345..654_321]);
+        assert_eq!(transfers.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_shrinks_is_an_error_and_no_end() {
+        let (file, _) = sample(700_000);
+        let shorter = file.try_clone().unwrap();
+        let body = FileBody::open(file, 0, 700_000, &Transfers::default()).unwrap();
+        shorter.set_len(400_000).unwrap();
+        assert_eq!(collect(body).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[tokio::test]
+    async fn many_transfers_use_small_chunks() {
+        let transfers = Transfers::default();
+        let many: Vec<_> = (0..=FEW_TRANSFERS).map(|_| transfers.begin()).collect();
+        let (file, _) = sample(700_000);
+        let mut body = FileBody::open(file, 0, 700_000, &transfers).unwrap();
+        assert_eq!(body.next().await.unwrap().unwrap().len() as u64, SMALL_CHUNK);
+        drop(many);
+        body.next().await.unwrap();
+        assert_eq!(body.next().await.unwrap().unwrap().len() as u64, CHUNK);
+    }
+}
