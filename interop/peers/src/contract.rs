@@ -1,5 +1,6 @@
 //! The command line and the output lines that all peers share.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -123,7 +124,10 @@ impl Fetched {
     pub fn store(directory: &Path, url: &str, status: u16, connection: &str, body: &[u8]) -> Result<Self> {
         let name = url.rsplit('/').next().unwrap_or_default();
         std::fs::write(directory.join(name), body)?;
-        let sha256 = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut sha256 = String::new();
+        for byte in Sha256::digest(body) {
+            write!(sha256, "{byte:02x}")?;
+        }
         let (url, connection) = (url.to_owned(), connection.to_owned());
         Ok(Self { url, protocol: "h3", status, bytes: body.len() as u64, sha256, connection })
     }

@@ -192,7 +192,7 @@ fn read_body(
     stream: u64,
     body: &mut Vec<u8>,
 ) -> Result<()> {
-    let mut chunk = [0; 65_536];
+    let mut chunk = [0; 16_384];
     loop {
         match http3.recv_body(connection, stream, &mut chunk) {
             Ok(length) => body.extend_from_slice(&chunk[..length]),
