@@ -55,7 +55,6 @@ impl EcnValidation {
     }
 
     /// Where validation stands.
-    #[cfg(test)]
     pub(crate) fn state(&self) -> EcnState {
         self.state
     }

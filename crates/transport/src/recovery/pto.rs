@@ -65,7 +65,6 @@ impl Recovery {
     }
 
     /// Probe timeouts in a row.
-    #[cfg(test)]
     pub(crate) fn pto_count(&self) -> u32 {
         self.pto_count
     }
