@@ -18,13 +18,19 @@ use qlog::events::{Event, EventData};
 use support::transfer::{Readers, Writers};
 use support::{Link, Pair, tls};
 
-/// What has been written: the bytes of each trace, in order of their sides and names.
+/// A trace's side (true: the server) and name.
+type Key = (bool, String);
+
+/// What has been written of each trace.
+type Written = BTreeMap<Key, Vec<u8>>;
+
+/// A sink that keeps traces in memory.
 #[derive(Clone, Default)]
-struct Traces(Arc<Mutex<BTreeMap<(bool, String), Vec<u8>>>>);
+struct Traces(Arc<Mutex<Written>>);
 
 struct MemoryTrace {
     traces: Traces,
-    key: (bool, String),
+    key: Key,
 }
 
 impl QlogSink for Traces {
@@ -37,7 +43,7 @@ impl QlogSink for Traces {
 }
 
 impl Traces {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(bool, String), Vec<u8>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Written> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,7 +5,9 @@ use super::*;
 
 fn encode(frames: &[Frame]) -> Bytes {
     let mut payload = Vec::new();
-    frames.iter().for_each(|frame| frame.write(&mut payload));
+    for frame in frames {
+        frame.write(&mut payload);
+    }
     payload.into()
 }
 
