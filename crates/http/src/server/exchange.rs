@@ -51,7 +51,7 @@ pub struct AccessRecord<'a> {
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The client has the whole response.
+    /// The client has the whole response, or has closed the connection without an error after it was sent.
     Complete,
     /// The client, or the connection, gave up; why.
     Aborted(String),
@@ -158,7 +158,14 @@ async fn send(shared: &Shared, stream: &mut Stream, response: Response, body_byt
             *body_bytes += length;
         }
     }
-    match in_time(TAIL_TIMEOUT, stream.finish()).await {
+    // A client that has what it wanted often closes in peace before it acknowledges the last bytes.
+    let finish = async {
+        match stream.finish().await {
+            Err(error) if error.is_h3_no_error() => Ok(()),
+            other => other,
+        }
+    };
+    match in_time(TAIL_TIMEOUT, finish).await {
         Ok(()) => Outcome::Complete,
         Err(aborted) => aborted,
     }
