@@ -159,11 +159,15 @@ fn an_unread_stream_is_granted_no_more_than_its_window() {
     while offset < window {
         let len = (window - offset).min(1100);
         let frame = StreamFrame { id, offset, data: vec![1; len as usize].into(), fin: false };
-        arena.send(PacketType::Short, &[Frame::Stream(frame), Frame::StreamDataBlocked { id, limit: window }]);
+        arena
+            .send(PacketType::Short, &[Frame::Stream(frame), Frame::StreamDataBlocked { id, limit: window }]);
         offset += len;
     }
     for _ in 0..100 {
-        arena.send(PacketType::Short, &[Frame::StreamDataBlocked { id, limit: window }, Frame::DataBlocked(window)]);
+        arena.send(
+            PacketType::Short,
+            &[Frame::StreamDataBlocked { id, limit: window }, Frame::DataBlocked(window)],
+        );
     }
     arena.run_for(Duration::from_secs(1));
     assert_eq!(arena.close_code(), None);
@@ -171,7 +175,10 @@ fn an_unread_stream_is_granted_no_more_than_its_window() {
         Frame::MaxStreamData { maximum, .. } => Some(*maximum),
         _ => None,
     });
-    assert!(granted.max().is_none_or(|maximum| maximum <= 2 * window), "blocked frames are no licence to print credit");
+    assert!(
+        granted.max().is_none_or(|maximum| maximum <= 2 * window),
+        "blocked frames are no licence to print credit"
+    );
 }
 
 #[test]

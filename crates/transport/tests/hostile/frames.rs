@@ -4,7 +4,8 @@ use bytes::Bytes;
 use posthaste_transport::{CloseReason, Direction, Side, StreamId};
 use posthaste_units::Duration;
 use posthaste_wire::frame::{
-    AckFrame, CloseFrame, CloseKind, CryptoFrame, EcnCounts, NewConnectionId, ResetStream, StopSending, StreamFrame,
+    AckFrame, CloseFrame, CloseKind, CryptoFrame, EcnCounts, NewConnectionId, ResetStream, StopSending,
+    StreamFrame,
 };
 use posthaste_wire::packet::PacketType;
 use posthaste_wire::{ConnectionId, Frame, ResetToken, varint};
@@ -30,7 +31,12 @@ fn stop(id: StreamId) -> Frame {
 
 fn new_id(sequence: u64, retire_prior_to: u64, name: u64, token: u8) -> Frame {
     let id = ConnectionId::new(&name.to_be_bytes()).expect("short enough");
-    Frame::NewConnectionId(NewConnectionId { sequence, retire_prior_to, id, reset_token: ResetToken([token; 16]) })
+    Frame::NewConnectionId(NewConnectionId {
+        sequence,
+        retire_prior_to,
+        id,
+        reset_token: ResetToken([token; 16]),
+    })
 }
 
 fn ack(largest: u64, ecn: Option<EcnCounts>) -> Frame {
@@ -113,7 +119,13 @@ fn data_beyond_the_credit_is_a_flow_control_error() {
         let window = parameters.initial_max_stream_data_bidi_remote;
         let id = |index| StreamId::new(peer, BIDI, index);
         let code = code::FLOW_CONTROL;
-        expect("STREAM", is_server, &[vec![stream(id(0), window, 0, false)], vec![stream(id(0), window, 1, false)]], code, 8);
+        expect(
+            "STREAM",
+            is_server,
+            &[vec![stream(id(0), window, 0, false)], vec![stream(id(0), window, 1, false)]],
+            code,
+            8,
+        );
         expect("empty STREAM", is_server, &[vec![stream(id(0), window + 1, 0, false)]], code, 8);
         expect("FIN", is_server, &[vec![stream(id(0), window + 1, 0, true)]], code, 8);
         expect("RESET_STREAM", is_server, &[vec![reset(id(0), window + 1)]], code, 4);
@@ -172,7 +184,10 @@ fn the_same_final_size_again_is_no_error() {
         let id = StreamId::new(peer, BIDI, 0);
         let mut arena = Arena::connected(is_server);
         for _ in 0..3 {
-            arena.send(PacketType::Short, &[stream(id, 5, 5, true), stream(id, 0, 3, false), stream(id, 10, 0, true)]);
+            arena.send(
+                PacketType::Short,
+                &[stream(id, 5, 5, true), stream(id, 0, 3, false), stream(id, 10, 0, true)],
+            );
             arena.send(PacketType::Short, &[reset(id, 10), stream(id, 2, 8, true)]);
         }
         assert_eq!(arena.close_code(), None);
@@ -269,7 +284,12 @@ fn malformed_payloads_are_encoding_errors() {
         ("STREAMS_BLOCKED above 2^60", with(&[0x16], (1 << 60) + 1), encoding, 0x16),
         ("STREAMS_BLOCKED above 2^60, one-way", with(&[0x17], (1 << 60) + 1), encoding, 0x17),
         ("NEW_TOKEN without a token", vec![0x07, 0], encoding, 0x07),
-        ("NEW_CONNECTION_ID that retires itself", [&[0x18, 1, 2, 1, 9][..], &[0; 16]].concat(), encoding, 0x18),
+        (
+            "NEW_CONNECTION_ID that retires itself",
+            [&[0x18, 1, 2, 1, 9][..], &[0; 16]].concat(),
+            encoding,
+            0x18,
+        ),
         ("NEW_CONNECTION_ID, empty", [&[0x18, 1, 0, 0][..], &[0; 16]].concat(), encoding, 0x18),
         ("NEW_CONNECTION_ID, too long", [&[0x18, 1, 0, 21][..], &[0; 37]].concat(), encoding, 0x18),
         ("ACK with ranges below zero", vec![0x02, 1, 0, 0, 2], encoding, 0x02),
@@ -291,7 +311,9 @@ fn malformed_payloads_are_encoding_errors() {
             (bytes, frame_type)
         })
         .collect();
-    rows.extend(cut.into_iter().map(|(bytes, frame_type)| ("a frame cut short", bytes, encoding, frame_type)));
+    rows.extend(
+        cut.into_iter().map(|(bytes, frame_type)| ("a frame cut short", bytes, encoding, frame_type)),
+    );
     for is_server in [true, false] {
         for (name, payload, code, frame_type) in &rows {
             let mut arena = Arena::connected(is_server);
@@ -304,7 +326,8 @@ fn malformed_payloads_are_encoding_errors() {
 /// One of each frame, of no particular meaning.
 pub(crate) fn samples() -> Vec<Frame> {
     let id = StreamId::new(Side::Client, BIDI, 0);
-    let close = |kind| Frame::Close(CloseFrame { error_code: 1, kind, reason: Bytes::from_static(b"because") });
+    let close =
+        |kind| Frame::Close(CloseFrame { error_code: 1, kind, reason: Bytes::from_static(b"because") });
     vec![
         Frame::Padding,
         Frame::Ping,
@@ -363,7 +386,10 @@ fn a_close_of_the_peer_is_reported_as_it_was_sent_and_nothing_follows_it() {
         let kind = CloseKind::Transport { frame_type: 0x1e };
         let close = CloseFrame { error_code: 0x0a, kind, reason: Bytes::from_static(b"because") };
         // Streams' events of the same packet are told before the end.
-        arena.send(PacketType::Short, &[stream(id, 0, 1, false), Frame::Close(close), Frame::MaxData(varint::MAX)]);
+        arena.send(
+            PacketType::Short,
+            &[stream(id, 0, 1, false), Frame::Close(close), Frame::MaxData(varint::MAX)],
+        );
         assert!(matches!(
             arena.closed(),
             Some(CloseReason::PeerTransport { code, frame_type: 0x1e, reason }) if code.0 == 0x0a && reason == "because"

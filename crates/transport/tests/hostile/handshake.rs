@@ -70,7 +70,8 @@ fn reserved_bits_and_empty_payloads_are_violations_in_the_handshakes_packets() {
         for kind in [PacketType::Initial, PacketType::Handshake] {
             for (payload, first) in [(vec![0; 1200], 0x04), (vec![0; 1200], 0x08), (Vec::new(), 0)] {
                 let mut arena = halfway(is_server);
-                let mut datagram = arena.rogue.raw_packet(kind, &payload, Oddity { first, ..Oddity::default() });
+                let mut datagram =
+                    arena.rogue.raw_packet(kind, &payload, Oddity { first, ..Oddity::default() });
                 datagram.resize(1200.max(datagram.len()), 0);
                 arena.inject(&datagram);
                 arena.drain();
@@ -82,8 +83,11 @@ fn reserved_bits_and_empty_payloads_are_violations_in_the_handshakes_packets() {
 
 /// A victim that has heard nothing yet.
 fn fresh(is_server: bool) -> Arena {
-    let mut arena =
-        if is_server { Arena::server_with(tls::server_config(1), proper()) } else { Arena::client_with(proper()) };
+    let mut arena = if is_server {
+        Arena::server_with(tls::server_config(1), proper())
+    } else {
+        Arena::client_with(proper())
+    };
     arena.drain();
     arena
 }
@@ -162,21 +166,37 @@ fn bad_transport_parameters_fail_the_handshake() {
     ];
     let from_server: Vec<(&str, Make, u64)> = vec![
         ("no original destination", || changed(|p| p.original_destination_connection_id = None), 0),
-        ("another original", || changed(|p| p.original_destination_connection_id = ConnectionId::new(b"elseones")), 0),
-        ("a Retry that was none", || changed(|p| p.retry_source_connection_id = ConnectionId::new(b"retryids")), 0),
+        (
+            "another original",
+            || changed(|p| p.original_destination_connection_id = ConnectionId::new(b"elseones")),
+            0,
+        ),
+        (
+            "a Retry that was none",
+            || changed(|p| p.retry_source_connection_id = ConnectionId::new(b"retryids")),
+            0,
+        ),
         ("a token of 15 bytes", || with(0x02, &[1; 15]), crypto),
         ("preferred_address, malformed", || with(0x0d, &[1; 20]), crypto),
     ];
     for (name, make, frame_type) in both.iter().chain(&from_client) {
         let mut arena = Arena::server_with(tls::server_config(1), make());
         arena.exchange();
-        assert_eq!(arena.close_code(), Some((code::TRANSPORT_PARAMETER, *frame_type)), "{name} from a client");
+        assert_eq!(
+            arena.close_code(),
+            Some((code::TRANSPORT_PARAMETER, *frame_type)),
+            "{name} from a client"
+        );
         assert!(!arena.has(|event| *event == Event::Connected), "{name}");
     }
     for (name, make, frame_type) in both.iter().chain(&from_server) {
         let mut arena = Arena::client_with(make());
         arena.exchange();
-        assert_eq!(arena.close_code(), Some((code::TRANSPORT_PARAMETER, *frame_type)), "{name} from a server");
+        assert_eq!(
+            arena.close_code(),
+            Some((code::TRANSPORT_PARAMETER, *frame_type)),
+            "{name} from a server"
+        );
         assert!(!arena.has(|event| *event == Event::Connected), "{name}");
     }
 }

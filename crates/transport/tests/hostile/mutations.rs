@@ -117,7 +117,10 @@ fn random_payloads_in_sealed_packets_do_no_harm() {
         }
         arena.run_for(Duration::from_secs(2));
         if let Some(close) = arena.rogue.close() {
-            assert!((1..=0x10).contains(&close.error_code) || (0x100..=0x1ff).contains(&close.error_code), "{close:?}");
+            assert!(
+                (1..=0x10).contains(&close.error_code) || (0x100..=0x1ff).contains(&close.error_code),
+                "{close:?}"
+            );
         }
         arena.is_listening = false;
         arena.run_for(Duration::from_secs(120));

@@ -3,7 +3,9 @@
 use posthaste_transport::{CloseReason, DatagramInfo, Endpoint};
 use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::frame::NewConnectionId;
-use posthaste_wire::packet::{Header, Invariants, PacketType, RawInvariants, split, version, write_version_negotiation};
+use posthaste_wire::packet::{
+    Header, Invariants, PacketType, RawInvariants, split, version, write_version_negotiation,
+};
 use posthaste_wire::{ConnectionId, Frame, ResetToken};
 
 use crate::support::arena::Arena;
@@ -54,7 +56,10 @@ fn a_server_names_its_versions_to_clients_of_others() {
         assert!(listed.contains(&version::V1) && !listed.contains(&0x1a2a_3a4a));
     }
     assert!(answers(&mut server, &long(0x1a2a_3a4a, b"12345678", b"abcdefgh", 1199)).is_empty(), "too small");
-    assert!(answers(&mut server, &long(0, b"12345678", b"abcdefgh", 1200)).is_empty(), "no answer to an answer");
+    assert!(
+        answers(&mut server, &long(0, b"12345678", b"abcdefgh", 1200)).is_empty(),
+        "no answer to an answer"
+    );
     assert_eq!(server.connections(), 0);
     let mut client = Endpoint::new([1; 32], None);
     assert!(answers(&mut client, &long(0x1a2a_3a4a, b"12345678", b"abcdefgh", 1200)).is_empty(), "no server");

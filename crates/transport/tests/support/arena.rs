@@ -71,7 +71,8 @@ impl Arena {
     pub fn client_with(shape: Shape) -> Self {
         let mut arena = Self::new(Endpoint::new([1; 32], None), Rogue::server(1, shape));
         let (now, address) = (arena.now, arena.address);
-        let handle = arena.endpoint.connect(now, &tls::client_config(1), address, "localhost").expect("valid");
+        let handle =
+            arena.endpoint.connect(now, &tls::client_config(1), address, "localhost").expect("valid");
         arena.handle = Some(handle);
         arena
     }

@@ -231,7 +231,9 @@ impl Pair {
         for host in [&mut self.client, &mut self.server] {
             let Host { endpoint, inbox, .. } = host;
             for flight in inbox.range(..=(at, u64::MAX)).map(|(_, flight)| flight) {
-                meddle(&flight.data, &mut |data| endpoint.on_datagram(self.now, &flight.info, BytesMut::from(data)));
+                meddle(&flight.data, &mut |data| {
+                    endpoint.on_datagram(self.now, &flight.info, BytesMut::from(data))
+                });
             }
         }
     }

@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::{Bytes, BytesMut};
 use posthaste_transport::Side;
 use posthaste_wire::frame::{AckFrame, CloseFrame, CryptoFrame, Iter};
-use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, TruncatedNumber, header, number, split, version};
+use posthaste_wire::packet::{
+    Header, PacketType, ProtectedPacket, TruncatedNumber, header, number, split, version,
+};
 use posthaste_wire::{ConnectionId, Frame, TransportParameters};
 use rustls::quic::{
-    ClientConnection, Connection as Tls, HeaderProtectionKey, KeyChange, Keys, PacketKey, PacketKeySet, Secrets,
-    ServerConnection, Version,
+    ClientConnection, Connection as Tls, HeaderProtectionKey, KeyChange, Keys, PacketKey, PacketKeySet,
+    Secrets, ServerConnection, Version,
 };
 
 use super::tls;
@@ -160,7 +162,8 @@ impl Rogue {
         let parameters = (rogue.shape)(generous(rogue.local_id));
         let config = tls::client_config(seed).tls;
         let name = "localhost".try_into().expect("a name");
-        let client = ClientConnection::new(config, Version::V1, name, parameters).expect("a usable configuration");
+        let client =
+            ClientConnection::new(config, Version::V1, name, parameters).expect("a usable configuration");
         rogue.tls = Some(Tls::Client(client));
         rogue.initial = Some(initial_keys(&original, Side::Client));
         rogue.write_tls();
@@ -180,7 +183,8 @@ impl Rogue {
     /// The victim's transport parameters.
     pub fn victim_parameters(&self) -> TransportParameters {
         let encoded = self.tls.as_ref().and_then(|tls| tls.quic_transport_parameters());
-        TransportParameters::parse(encoded.expect("they have come"), self.side.peer()).expect("valid parameters")
+        TransportParameters::parse(encoded.expect("they have come"), self.side.peer())
+            .expect("valid parameters")
     }
 
     /// The number of the next packet of this kind.
@@ -249,9 +253,13 @@ impl Rogue {
             keys.derive(phase);
         }
         let long = if kind == PacketType::Initial { &self.initial } else { &self.handshake };
-        let (header_key, packet_key): (&dyn HeaderProtectionKey, &dyn PacketKey) = match (&self.one_rtt, kind) {
+        let (header_key, packet_key): (&dyn HeaderProtectionKey, &dyn PacketKey) = match (&self.one_rtt, kind)
+        {
             (Some(keys), PacketType::Short) => (&*keys.local_header, &*keys.phases[phase].local),
-            _ => long.as_ref().map(|keys| (&*keys.local.header, &*keys.local.packet)).expect("the keys have come"),
+            _ => long
+                .as_ref()
+                .map(|keys| (&*keys.local.header, &*keys.local.packet))
+                .expect("the keys have come"),
         };
         let (header, payload) = packet.split_at_mut(header_len);
         let tag = packet_key.encrypt_in_place(number, header, payload).expect("sealable");
@@ -301,7 +309,10 @@ impl Rogue {
         let Header::Initial { dcid, scid, .. } = first else { return None };
         (self.original, self.remote_id) = (*dcid, *scid);
         self.initial = Some(initial_keys(dcid, Side::Server));
-        let own = TransportParameters { original_destination_connection_id: Some(*dcid), ..generous(self.local_id) };
+        let own = TransportParameters {
+            original_destination_connection_id: Some(*dcid),
+            ..generous(self.local_id)
+        };
         let parameters = (self.shape)(own);
         let config = tls::server_config(self.seed).tls;
         let server = ServerConnection::new(config, Version::V1, parameters);
@@ -381,7 +392,8 @@ impl Rogue {
                 Some(KeyChange::OneRtt { keys, next }) => {
                     let first = PacketKeySet { local: keys.local.packet, remote: keys.remote.packet };
                     let (local_header, remote_header) = (keys.local.header, keys.remote.header);
-                    self.one_rtt = Some(OneRtt { local_header, remote_header, phases: vec![first], secrets: next });
+                    self.one_rtt =
+                        Some(OneRtt { local_header, remote_header, phases: vec![first], secrets: next });
                 }
                 None if !wrote => return,
                 None => {}
