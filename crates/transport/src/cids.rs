@@ -166,15 +166,14 @@ impl RemoteIds {
         }
     }
 
-    /// True if a datagram that ends with `token` is the peer's stateless reset (section 10.3.1).
+    /// True if a datagram that ends with `token` is the peer's stateless reset. Only the token of the ID in use
+    /// counts: those of IDs not used yet or retired must not be checked (section 10.3.1).
     pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
-        // Every token is compared in full whatever the outcome, so that timing tells nothing of them.
-        let equals = |issued: &Issued| {
-            let known = issued.reset_token.map_or([0; 16], |known| known.0);
-            let difference = known.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
-            difference == 0 && issued.reset_token.is_some()
-        };
-        self.spare.iter().fold(equals(&self.active), |found, issued| found | equals(issued))
+        // The token is compared in full whatever the outcome, so that timing tells nothing of it.
+        self.active.reset_token.is_some_and(|known| {
+            let difference = known.0.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
+            difference == 0
+        })
     }
 
     /// The peer offers another ID (section 19.15).
@@ -194,6 +193,9 @@ impl RemoteIds {
         if let Some(known) = related {
             if known.sequence != offered.sequence || known.id != offered.id {
                 return Err(violation("two connection IDs with one sequence number, or one ID with two"));
+            }
+            if known.reset_token.is_some_and(|token| token != frame.reset_token) {
+                return Err(violation("two reset tokens for one connection ID"));
             }
         } else if offered.sequence < self.retire_prior_to {
             self.retire(offered.sequence);

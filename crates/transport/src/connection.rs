@@ -64,6 +64,8 @@ pub struct Connection {
     pub(crate) counters: Counters,
     pub(crate) log: Log,
     events: VecDeque<Event>,
+    /// True once [`Event::Closed`] has been handed out.
+    is_end_told: bool,
     idle: IdleClock,
 }
 
@@ -130,6 +132,7 @@ impl Connection {
             counters: Counters::default(),
             log,
             events: VecDeque::new(),
+            is_end_told: false,
             idle,
             config,
         };
@@ -144,6 +147,9 @@ impl Connection {
     /// Lets TLS go on, and follows each of its steps.
     pub(crate) fn advance_handshake(&mut self, now: Time) -> Result<(), Fault> {
         for step in self.handshake.advance()? {
+            if !self.lifecycle.is_open() {
+                break; // A packet that was kept has ended the connection.
+            }
             match step {
                 Progress::Parameters(parameters) => {
                     self.log.peer_parameters(now, &parameters);
@@ -308,7 +314,9 @@ impl Connection {
             self.idle.last_activity + self.idle.timeout.max(self.probe_timeout() * CLOSE_PROBE_TIMEOUTS)
         });
         self.timers.set(Timer::Idle, idle);
-        let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete());
+        // While something unacknowledged is under way, probes do what the PING is for.
+        let is_quiet = !self.idle.has_sent_since && !self.ping_is_due;
+        let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete() && is_quiet);
         self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.last_activity + interval));
         self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(|keys| keys.old_key_expires()));
         self.trace_state(now);
@@ -368,9 +376,19 @@ impl Connection {
         self.events.push_back(event);
     }
 
-    /// The next event, the connection's own before its streams'.
+    /// The next event: the connection's own before its streams', but for its end, which nothing follows.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front().or_else(|| self.streams.poll_event().map(Event::Stream))
+        if self.is_end_told {
+            return None;
+        }
+        if let Some(Event::Closed(_)) | None = self.events.front()
+            && let Some(event) = self.streams.poll_event()
+        {
+            return Some(Event::Stream(event));
+        }
+        let event = self.events.pop_front()?;
+        self.is_end_told = matches!(event, Event::Closed(_));
+        Some(event)
     }
 
     /// When [`Self::on_timeout`] wants to be called.

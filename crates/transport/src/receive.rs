@@ -12,6 +12,7 @@ use crate::ack::Arrival;
 use crate::connection::Connection;
 use crate::crypto::{Opened, remove_header_protection};
 use crate::datagram::DatagramInfo;
+use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
 use crate::ecn::EcnCodepoint;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::CloseReason;
@@ -61,11 +62,16 @@ impl Connection {
         }
         let trailer = last_bytes(&data);
         let mut is_authentic = false;
+        let is_small = data.len() < MIN_INITIAL_DATAGRAM;
         for packet in posthaste_wire::packet::split(data, LOCAL_ID_LEN) {
             let Ok(packet) = packet else {
                 self.drop_packet(now, None, Dropped::Invalid);
                 continue;
             };
+            if self.is_improper_initial(&packet, is_small) {
+                self.counters.packets_dropped += 1;
+                continue;
+            }
             is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);
             if !self.lifecycle.is_open() {
                 break;
@@ -77,6 +83,16 @@ impl Connection {
             self.drain(now, CloseReason::StatelessReset);
         }
         self.update_timers(now);
+    }
+
+    /// A client's Initial must come in a full datagram (RFC 9000 section 14.1), a server's carries no token
+    /// (section 17.2.2).
+    fn is_improper_initial(&self, packet: &ProtectedPacket, is_small: bool) -> bool {
+        matches!(packet.header, Header::Initial { .. })
+            && match self.side {
+                Side::Server => is_small,
+                Side::Client => !packet.token().is_empty(),
+            }
     }
 
     fn on_packet(&mut self, now: Time, ecn: Option<EcnCodepoint>, packet: ProtectedPacket) -> Outcome {
@@ -247,7 +263,7 @@ impl Connection {
 
     /// What a packet's frames have set off together: the handshake's next steps.
     fn after_frames(&mut self, context: &PacketContext) -> Result<(), Fault> {
-        if self.crypto_arrived {
+        if self.crypto_arrived && self.lifecycle.is_open() {
             self.crypto_arrived = false;
             self.advance_handshake(context.now)?;
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use posthaste_units::{Rng, Time};
-use posthaste_wire::packet::{Invariants, PacketType, version};
+use posthaste_wire::packet::{Invariants, PacketType, RawInvariants, version};
 use posthaste_wire::{ConnectionId, Side};
 use rustls_pki_types::ServerName;
 
@@ -136,7 +136,7 @@ impl Endpoint {
     /// Never fails: what is wrong with a datagram is counted, or closes its connection.
     pub fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
         let Ok(invariants) = Invariants::parse(&data, LOCAL_ID_LEN) else {
-            self.stats.malformed += 1;
+            self.on_unreadable(info, &data);
             return;
         };
         if let Some(index) = self.routes.get(&invariants.dcid).copied() {
@@ -151,16 +151,36 @@ impl Endpoint {
         }
     }
 
+    /// A datagram with no header of ours. IDs of another version may be longer than those of version 1: that is no
+    /// reason to leave its sender without an answer (RFC 9000 section 17.2).
+    fn on_unreadable(&mut self, info: &DatagramInfo, data: &[u8]) {
+        match RawInvariants::parse(data) {
+            Some(raw) if raw.version != version::NEGOTIATION && raw.version != version::V1 => {
+                self.on_other_version(info, &raw, data.len());
+            }
+            _ => self.stats.malformed += 1,
+        }
+    }
+
+    /// A version that this end does not speak. RFC 9000 section 5.2.2: only what could begin a connection is
+    /// answered.
+    fn on_other_version(&mut self, info: &DatagramInfo, raw: &RawInvariants<'_>, len: usize) {
+        let random = self.rng.next_u64() as u32;
+        if len < MIN_INITIAL_DATAGRAM || self.server.is_none() {
+            self.stats.unroutable += 1;
+        } else if self.stateless.negotiate_version(info, raw, random) {
+            self.stats.version_negotiations_sent += 1;
+        }
+    }
+
     fn on_unknown_long(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
         let is_full = data.len() >= MIN_INITIAL_DATAGRAM;
         if invariants.version == version::NEGOTIATION || !is_full || self.server.is_none() {
             self.stats.unroutable += 1;
         } else if invariants.version != version::V1 {
-            // RFC 9000 section 5.2.2: only datagrams that could begin a connection are answered.
-            let random = self.rng.next_u64() as u32;
-            if self.stateless.negotiate_version(info, invariants, random) {
-                self.stats.version_negotiations_sent += 1;
-            }
+            let (dcid, scid) = (invariants.dcid.as_slice(), invariants.scid.as_slice());
+            let raw = RawInvariants { version: invariants.version, dcid, scid };
+            self.on_other_version(info, &raw, data.len());
         } else if data
             .first()
             .is_some_and(|first| version::long_type(version::V1, *first) == PacketType::Initial)
@@ -214,6 +234,8 @@ impl Endpoint {
             return;
         }
         self.stats.accepted += 1;
+        // The client's own choice stays a name of the connection: a copy of its first Initial that the network
+        // delivers late must not begin another.
         let handle = self.insert(connection, &[local_id, invariants.dcid]);
         if let Some(index) = self.slots.index(handle) {
             self.slots.set_pending(index, true);
@@ -302,7 +324,6 @@ impl Endpoint {
             let handle = self.slots.handle(index);
             let event = self.slots.get_mut(index).and_then(Connection::poll_event);
             if let (Some(handle), Some(event)) = (handle, event) {
-                self.note(index, &event);
                 return Some((handle, event));
             }
             self.eventful.pop_front();
@@ -358,19 +379,6 @@ impl Endpoint {
         }
         if self.slots.set_eventful(index, true) == Some(false) {
             self.eventful.push_back(index);
-        }
-    }
-
-    /// Bookkeeping that an event of a connection calls for.
-    fn note(&mut self, index: u32, event: &Event) {
-        let Some(connection) = self.slots.get(index) else { return };
-        match event {
-            Event::Confirmed if connection.side == Side::Server => {
-                // The client knows our ID by now; its own first choice is no name of ours (section 7.2).
-                let id = connection.original_destination();
-                self.routes.remove(&id);
-            }
-            _ => {}
         }
     }
 

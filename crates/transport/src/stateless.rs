@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use posthaste_units::Rng;
 use posthaste_wire::ResetToken;
-use posthaste_wire::packet::{Invariants, version, write_version_negotiation};
+use posthaste_wire::packet::{RawInvariants, version, write_version_negotiation};
 
 use crate::datagram::{DatagramInfo, Transmit};
 
@@ -29,7 +29,7 @@ impl Stateless {
     pub(crate) fn negotiate_version(
         &mut self,
         info: &DatagramInfo,
-        invariants: &Invariants,
+        to: &RawInvariants<'_>,
         random: u32,
     ) -> bool {
         if self.waiting.len() >= MAX_WAITING {
@@ -38,8 +38,7 @@ impl Stateless {
         let mut datagram = Vec::new();
         // A reserved version keeps clients from taking the list for complete (section 6.3).
         let versions = [version::V1, version::reserved(random)];
-        let (dcid, scid) = (invariants.scid.as_slice(), invariants.dcid.as_slice());
-        write_version_negotiation(&mut datagram, dcid, scid, &versions, random as u8);
+        write_version_negotiation(&mut datagram, to.scid, to.dcid, &versions, random as u8);
         self.waiting.push_back((*info, datagram));
         true
     }

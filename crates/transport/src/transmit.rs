@@ -149,7 +149,8 @@ impl Connection {
             if !self.wants_packet(now, space, permit) {
                 continue;
             }
-            if space == SpaceId::Data && self.path.owes_response() {
+            let has_room = permit == Permit::Everything || self.probes[space] > 0;
+            if space == SpaceId::Data && has_room && self.path.owes_response() {
                 datagram.pad_to(MIN_INITIAL_DATAGRAM);
             }
             let written = self.add_packet(space, &mut datagram, |connection, writer| {
@@ -200,6 +201,11 @@ impl Connection {
             }
             if self.received[space].write_ack(now, writer, crate::config::ACK_DELAY_EXPONENT) {
                 self.counters.acks_sent += 1;
+                if let (SpaceId::Data, Some(largest)) = (space, self.received[space].largest())
+                    && let Some(keys) = self.handshake.one_rtt_mut()
+                {
+                    keys.on_ack_sent(largest);
+                }
             }
         }
         if permit == Permit::Everything || is_probe {

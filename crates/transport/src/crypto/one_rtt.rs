@@ -22,6 +22,8 @@ pub(crate) struct OneRttKeys {
     first_received: Option<u64>,
     /// True once a packet of the current phase was acknowledged, which permits the next update (section 6.1).
     is_acknowledged: bool,
+    /// True once this end has acknowledged a packet of the current phase: the peer may then update again.
+    has_confirmed: bool,
     sealed: u64,
     forged: u64,
     updates: u64,
@@ -60,6 +62,7 @@ impl OneRttKeys {
             first_sent: None,
             first_received: None,
             is_acknowledged: false,
+            has_confirmed: false,
             sealed: 0,
             forged: 0,
             updates: 0,
@@ -121,8 +124,7 @@ impl OneRttKeys {
     /// A packet was opened: follows the peer's key update, and times the previous key out after `discard_at`.
     ///
     /// # Errors
-    /// `KEY_UPDATE_ERROR` if the peer updates again before the last update was acknowledged (section 6.1), or
-    /// sends a newer packet with an older key (section 6.4).
+    /// `KEY_UPDATE_ERROR` if the peer updates again before this end has acknowledged the last update (section 6.2).
     pub(crate) fn on_opened(
         &mut self,
         which: OpenWith,
@@ -133,8 +135,8 @@ impl OneRttKeys {
             OpenWith::Previous => return Ok(()),
             OpenWith::Current => {}
             OpenWith::Next => {
-                if self.updates > 0 && self.first_received.is_none() {
-                    let reason = "keys updated twice without a packet between";
+                if self.updates > 0 && !self.has_confirmed {
+                    let reason = "keys updated again before the last update was acknowledged";
                     return Err(PeerError::new(TransportErrorCode::KEY_UPDATE_ERROR, reason));
                 }
                 self.rotate();
@@ -157,6 +159,11 @@ impl OneRttKeys {
     /// Packets up to `largest` have been acknowledged.
     pub(crate) fn on_acked(&mut self, largest: u64) {
         self.is_acknowledged |= self.first_sent.is_some_and(|first| largest >= first);
+    }
+
+    /// An ACK frame leaves that acknowledges packets up to `largest`.
+    pub(crate) fn on_ack_sent(&mut self, largest: u64) {
+        self.has_confirmed |= self.first_received.is_some_and(|first| largest >= first);
     }
 
     /// Drops the previous phase's key once its time is over.
@@ -188,6 +195,7 @@ impl OneRttKeys {
         self.first_sent = None;
         self.first_received = None;
         self.is_acknowledged = false;
+        self.has_confirmed = false;
         self.sealed = 0;
         self.updates += 1;
     }

@@ -29,9 +29,6 @@ pub(crate) const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 /// The `ack_delay_exponent` unless the peer says otherwise, and always in Initial and Handshake packets.
 pub(crate) const DEFAULT_ACK_DELAY_EXPONENT: u8 = 3;
 
-/// Type of an ACK frame, to blame errors on.
-const ACK_FRAME: u64 = 0x02;
-
 /// Packets whose frames one probe timeout has sent again.
 const REQUEUED_PACKETS: usize = 2;
 
@@ -199,8 +196,7 @@ impl Space {
 
     /// A peer that acknowledges what was never sent is lying or broken (RFC 9000 section 13.1).
     fn validate(&self, ack: &AckFrame) -> Result<(), PeerError> {
-        let refuse =
-            |reason| Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason).in_frame(ACK_FRAME));
+        let refuse = |reason| Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason));
         if ack.ranges.first().is_some_and(|range| *range.end() >= self.next_number) {
             return refuse("acknowledges a packet that was not sent yet");
         }

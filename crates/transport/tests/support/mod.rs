@@ -1,6 +1,8 @@
 //! A client and a server endpoint in memory, joined by two simulated links, in virtual time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
+pub mod arena;
+pub mod rogue;
 pub mod tls;
 pub mod transfer;
 
@@ -220,6 +222,19 @@ impl Pair {
                 "not done after ten minutes; client events {:?}",
                 self.client.events
             );
+        }
+    }
+
+    /// Shows `meddle` every datagram that arrives next, with a way to hand its receiver others before it.
+    pub fn meddle(&mut self, meddle: &mut impl FnMut(&[u8], &mut dyn FnMut(&[u8]))) {
+        let Some(at) = self.next_time() else { return };
+        for host in [&mut self.client, &mut self.server] {
+            let Host { endpoint, inbox, .. } = host;
+            for flight in inbox.range(..=(at, u64::MAX)).map(|(_, flight)| flight) {
+                meddle(&flight.data, &mut |data| {
+                    endpoint.on_datagram(self.now, &flight.info, BytesMut::from(data))
+                });
+            }
         }
     }
 

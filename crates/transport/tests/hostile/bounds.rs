@@ -1,0 +1,201 @@
+//! What a peer can make this end store or send, pushed past its bound.
+
+use bytes::Bytes;
+use posthaste_transport::{Direction, Side, StreamId, TransportConfig};
+use posthaste_units::Duration;
+use posthaste_wire::frame::{StopSending, StreamFrame};
+use posthaste_wire::packet::PacketType;
+use posthaste_wire::{Frame, varint};
+
+use crate::support::arena::Arena;
+use crate::support::rogue::Oddity;
+
+fn seen(arena: &Arena, test: impl Fn(&Frame) -> bool) -> usize {
+    arena.rogue.seen.iter().filter(|(_, frame)| test(frame)).count()
+}
+
+#[test]
+fn a_flood_of_path_challenges_is_answered_in_part() {
+    let mut arena = Arena::server();
+    let sent = arena.sent.len();
+    let frames: Vec<Frame> = (0..100).map(|n| Frame::PathChallenge([n; 8])).collect();
+    arena.send(PacketType::Short, &frames);
+    let responses: Vec<[u8; 8]> = arena
+        .rogue
+        .seen
+        .iter()
+        .filter_map(|(_, frame)| if let Frame::PathResponse(data) = frame { Some(*data) } else { None })
+        .collect();
+    assert_eq!(responses, [[96; 8], [97; 8], [98; 8], [99; 8]], "the newest four");
+    let answers = &arena.sent[sent..];
+    assert!(answers.iter().any(|datagram| datagram.len() >= 1200), "RFC 9000 section 8.2.2");
+    assert!(answers.iter().map(Vec::len).sum::<usize>() <= 3 * 1252);
+}
+
+#[test]
+fn acknowledgements_report_a_bounded_number_of_ranges() {
+    let mut arena = Arena::server();
+    arena.rogue.seen.clear();
+    let base = arena.rogue.next_number(PacketType::Short) + 1;
+    for index in 0..1000 {
+        arena.send_raw(&[1], Oddity { number: Some(base + 2 * index), ..Oddity::default() });
+    }
+    arena.run_for(Duration::from_millis(100));
+    let ranges = arena.rogue.seen.iter().filter_map(|(_, frame)| match frame {
+        Frame::Ack(ack) => Some(ack.ranges.len()),
+        _ => None,
+    });
+    assert_eq!(ranges.max(), Some(64));
+    // What has been forgotten counts as seen: it is not processed a second time (RFC 9000 section 13.2.3).
+    let before = arena.connection().stats();
+    for index in 0..100 {
+        arena.send_raw(&[1], Oddity { number: Some(base + 2 * index), ..Oddity::default() });
+        arena.send_raw(&[1], Oddity { number: Some(base + 2 * index + 1), ..Oddity::default() });
+    }
+    let after = arena.connection().stats();
+    assert_eq!(after.packets_dropped - before.packets_dropped, 200);
+    assert_eq!(arena.close_code(), None);
+}
+
+#[test]
+fn packet_numbers_that_jump_ahead_are_taken_as_they_come() {
+    let mut arena = Arena::server();
+    // At most half a window of four bytes at a time.
+    let mut number = 10;
+    while number < varint::MAX {
+        arena.send_raw(&[1], Oddity { number: Some(number), ..Oddity::default() });
+        number = if number < 1 << 20 { number * 4 } else { number + (1 << 31) - 1 };
+        if number > 1 << 36 {
+            break;
+        }
+    }
+    assert_eq!(arena.close_code(), None);
+    arena.run_for(Duration::from_secs(1));
+    assert!(arena.closed().is_none());
+}
+
+#[test]
+fn connection_ids_are_issued_up_to_the_bound_only() {
+    let shape = Box::new(|mut parameters: posthaste_wire::TransportParameters| {
+        parameters.active_connection_id_limit = 1 << 30;
+        crate::support::rogue::encode(&parameters)
+    });
+    let mut arena = Arena::server_with(crate::support::tls::server_config(1), shape);
+    arena.exchange();
+    arena.run_for(Duration::from_secs(1));
+    let issued = |arena: &Arena| seen(arena, |frame| matches!(frame, Frame::NewConnectionId(_)));
+    assert_eq!(issued(&arena), 3, "with the handshake's that is four");
+    // Each one that is retired is replaced, no more.
+    for sequence in 1..100 {
+        arena.send(PacketType::Short, &[Frame::RetireConnectionId(sequence)]);
+        arena.run_for(Duration::from_millis(100));
+        assert_eq!(arena.close_code(), None, "sequence {sequence}");
+        assert_eq!(issued(&arena), 3 + sequence as usize);
+    }
+}
+
+#[test]
+fn more_streams_than_the_bound_are_not_granted_whatever_the_configuration_says() {
+    let config = TransportConfig {
+        max_concurrent_bidi_streams: 1 << 40,
+        max_concurrent_uni_streams: u64::MAX,
+        ..TransportConfig::default()
+    };
+    let mut arena = Arena::server_for(config);
+    let parameters = arena.rogue.victim_parameters();
+    assert_eq!(parameters.initial_max_streams_bidi, 1 << 16);
+    assert_eq!(parameters.initial_max_streams_uni, 1 << 16);
+    // All of them opened by one frame.
+    let id = StreamId::new(Side::Client, Direction::Bidirectional, (1 << 16) - 1);
+    let frame = StreamFrame { id, offset: 0, data: Bytes::new(), fin: false };
+    arena.send(PacketType::Short, &[Frame::Stream(frame)]);
+    assert_eq!(arena.connection().open_streams(), 1 << 16);
+    assert_eq!(arena.close_code(), None);
+}
+
+#[test]
+fn streams_opened_and_given_up_in_a_storm_are_forgotten() {
+    let mut arena = Arena::server();
+    let mut opened = 0;
+    for index in 0..20_000_u64 {
+        let id = StreamId::new(Side::Client, Direction::Bidirectional, index);
+        if index >= limit(&arena) {
+            arena.run_for(Duration::from_millis(30));
+        }
+        if index >= limit(&arena) {
+            break;
+        }
+        opened += 1;
+        let fin = StreamFrame { id, offset: 0, data: Bytes::new(), fin: true };
+        let stop = StopSending { id, error_code: 1 };
+        arena.send(PacketType::Short, &[Frame::Stream(fin), Frame::StopSending(stop)]);
+        let now = arena.now;
+        let connection = arena.connection();
+        while let Some(id) = connection.accept(Direction::Bidirectional) {
+            assert_eq!(connection.read(now, id, 100), Ok(posthaste_transport::Read::Finished));
+        }
+        arena.exchange();
+        assert!(arena.connection().open_streams() <= 256);
+    }
+    assert_eq!(opened, 20_000, "each end makes room for another");
+    arena.run_for(Duration::from_secs(1));
+    assert_eq!(arena.connection().open_streams(), 0);
+}
+
+fn limit(arena: &Arena) -> u64 {
+    let raised = arena.rogue.seen.iter().rev().find_map(|(_, frame)| match frame {
+        Frame::MaxStreams { direction: Direction::Bidirectional, maximum } => Some(*maximum),
+        _ => None,
+    });
+    raised.unwrap_or_else(|| arena.rogue.victim_parameters().initial_max_streams_bidi)
+}
+
+#[test]
+fn an_unread_stream_is_granted_no_more_than_its_window() {
+    let mut arena = Arena::server();
+    let id = StreamId::new(Side::Client, Direction::Bidirectional, 0);
+    let window = arena.rogue.victim_parameters().initial_max_stream_data_bidi_remote;
+    let mut offset = 0;
+    while offset < window {
+        let len = (window - offset).min(1100);
+        let frame = StreamFrame { id, offset, data: vec![1; len as usize].into(), fin: false };
+        arena
+            .send(PacketType::Short, &[Frame::Stream(frame), Frame::StreamDataBlocked { id, limit: window }]);
+        offset += len;
+    }
+    for _ in 0..100 {
+        arena.send(
+            PacketType::Short,
+            &[Frame::StreamDataBlocked { id, limit: window }, Frame::DataBlocked(window)],
+        );
+    }
+    arena.run_for(Duration::from_secs(1));
+    assert_eq!(arena.close_code(), None);
+    let granted = arena.rogue.seen.iter().filter_map(|(_, frame)| match frame {
+        Frame::MaxStreamData { maximum, .. } => Some(*maximum),
+        _ => None,
+    });
+    assert!(
+        granted.max().is_none_or(|maximum| maximum <= 2 * window),
+        "blocked frames are no licence to print credit"
+    );
+}
+
+#[test]
+fn pings_and_noise_get_few_answers() {
+    let mut arena = Arena::server();
+    let sent = arena.sent.len();
+    for _ in 0..1000 {
+        arena.send(PacketType::Short, &[Frame::Ping]);
+    }
+    let answers = arena.sent.len() - sent;
+    assert!((100..=1000).contains(&answers), "{answers} acknowledgements of 1000 PINGs");
+    let sent = arena.sent.len();
+    for _ in 0..1000 {
+        arena.send(PacketType::Short, &[Frame::Padding, Frame::PathResponse([1; 8])]);
+        let ack = arena.rogue.ack(PacketType::Short).expect("something came");
+        arena.send(PacketType::Short, &[ack]);
+    }
+    assert!(arena.sent.len() - sent <= 1000);
+    assert_eq!(arena.close_code(), None);
+}

@@ -1,0 +1,358 @@
+//! Bad handshakes: forbidden frames in long-header packets, transport parameters, early packets, amplification.
+
+use posthaste_transport::{CloseReason, Direction, Event, Read, Side, StreamId, TransportConfig};
+use posthaste_units::Duration;
+use posthaste_wire::frame::{CryptoFrame, StreamFrame};
+use posthaste_wire::packet::{PacketType, header, version};
+use posthaste_wire::{ConnectionId, Frame, TransportParameters, varint};
+
+use crate::code;
+use crate::frames::samples;
+use crate::support::arena::Arena;
+use crate::support::rogue::{Oddity, Shape, encode, proper};
+use crate::support::tls;
+
+/// A victim in the middle of its handshake: both ends have Initial and Handshake keys, the handshake is not complete.
+fn halfway(is_server: bool) -> Arena {
+    let mut arena = fresh(is_server);
+    if is_server {
+        for datagram in arena.rogue.flight() {
+            arena.inject(&datagram);
+        }
+        arena.rogue.is_shaking = false;
+        arena.drain();
+    } else {
+        // The ServerHello only; it fits the first datagram.
+        let flight = arena.rogue.flight();
+        arena.inject(&flight[0]);
+        arena.drain();
+    }
+    assert!(arena.connection().is_handshaking());
+    arena
+}
+
+#[test]
+fn frames_of_later_packets_are_violations_in_the_handshakes_packets() {
+    for is_server in [true, false] {
+        for kind in [PacketType::Initial, PacketType::Handshake] {
+            for frame in samples() {
+                if posthaste_wire::frame::is_allowed_in(&frame, kind) {
+                    continue;
+                }
+                let mut arena = halfway(is_server);
+                arena.send(kind, &[Frame::Ping, frame.clone()]);
+                let expected = (code::PROTOCOL_VIOLATION, frame.frame_type());
+                assert_eq!(arena.close_code(), Some(expected), "{frame:?} in {kind:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_handshake_halfway_can_be_completed() {
+    // The control of the test above: it is the frames that end those connections.
+    for is_server in [true, false] {
+        let mut arena = halfway(is_server);
+        for kind in [PacketType::Initial, PacketType::Handshake] {
+            arena.send(kind, &[Frame::Ping, Frame::Padding]);
+            assert_eq!(arena.close_code(), None, "{kind:?}");
+        }
+    }
+    let mut arena = halfway(true);
+    arena.rogue.is_shaking = true;
+    arena.exchange();
+    assert!(arena.has(|event| *event == Event::Connected));
+}
+
+#[test]
+fn reserved_bits_and_empty_payloads_are_violations_in_the_handshakes_packets() {
+    for is_server in [true, false] {
+        for kind in [PacketType::Initial, PacketType::Handshake] {
+            for (payload, first) in [(vec![0; 1200], 0x04), (vec![0; 1200], 0x08), (Vec::new(), 0)] {
+                let mut arena = halfway(is_server);
+                let mut datagram =
+                    arena.rogue.raw_packet(kind, &payload, Oddity { first, ..Oddity::default() });
+                datagram.resize(1200.max(datagram.len()), 0);
+                arena.inject(&datagram);
+                arena.drain();
+                assert_eq!(arena.close_code(), Some((code::PROTOCOL_VIOLATION, 0)), "{kind:?} {first:#x}");
+            }
+        }
+    }
+}
+
+/// A victim that has heard nothing yet.
+fn fresh(is_server: bool) -> Arena {
+    let mut arena = if is_server {
+        Arena::server_with(tls::server_config(1), proper())
+    } else {
+        Arena::client_with(proper())
+    };
+    arena.drain();
+    arena
+}
+
+#[test]
+fn crypto_data_far_ahead_exceeds_the_buffer_at_every_level() {
+    let ahead = |offset| Frame::Crypto(CryptoFrame { offset, data: vec![0; 100].into() });
+    for is_server in [true, false] {
+        for kind in [PacketType::Initial, PacketType::Handshake] {
+            let mut arena = if kind == PacketType::Initial { fresh(is_server) } else { halfway(is_server) };
+            arena.send(kind, &[ahead(65_000)]);
+            assert_eq!(arena.close_code(), None);
+            arena.send(kind, &[ahead(70_000)]);
+            assert_eq!(arena.close_code(), Some((code::CRYPTO_BUFFER_EXCEEDED, 6)), "{kind:?}");
+        }
+        // Bytes at a level that TLS has left (RFC 9001 section 4.1.3).
+        let mut arena = halfway(is_server);
+        arena.send(PacketType::Initial, &[ahead(2000)]);
+        assert_eq!(arena.close_code(), Some((code::PROTOCOL_VIOLATION, 6)));
+    }
+}
+
+/// Appends a parameter to proper ones.
+fn with(identifier: u64, value: &[u8]) -> Shape {
+    let value = value.to_vec();
+    Box::new(move |parameters| {
+        let mut encoded = encode(&parameters);
+        varint::write(&mut encoded, identifier);
+        varint::write(&mut encoded, value.len() as u64);
+        encoded.extend_from_slice(&value);
+        encoded
+    })
+}
+
+/// Changes proper parameters.
+fn changed(change: impl Fn(&mut TransportParameters) + 'static) -> Shape {
+    Box::new(move |mut parameters| {
+        change(&mut parameters);
+        encode(&parameters)
+    })
+}
+
+fn integer(value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    varint::write(&mut bytes, value);
+    bytes
+}
+
+#[test]
+fn bad_transport_parameters_fail_the_handshake() {
+    type Make = fn() -> Shape;
+    let crypto = 6;
+    let both: Vec<(&str, Make, u64)> = vec![
+        ("no initial_source_connection_id", || changed(|p| p.initial_source_connection_id = None), 0),
+        ("another's ID", || changed(|p| p.initial_source_connection_id = ConnectionId::new(b"elseones")), 0),
+        ("an empty ID", || changed(|p| p.initial_source_connection_id = Some(ConnectionId::EMPTY)), 0),
+        ("nothing at all", || Box::new(|_| Vec::new()), 0),
+        ("a duplicate", || with(0x04, &[1]), crypto),
+        ("ack_delay_exponent of 21", || with(0x0a, &integer(21)), crypto),
+        ("max_ack_delay of 2^14", || with(0x0b, &integer(1 << 14)), crypto),
+        ("max_udp_payload_size of 1199", || with(0x03, &integer(1199)), crypto),
+        ("an integer with a byte too many", || with(0x03, &[0x45, 0, 0]), crypto),
+        ("an integer without a byte", || with(0x03, &[]), crypto),
+        ("disable_active_migration with a value", || with(0x0c, &[1]), crypto),
+        ("active_connection_id_limit of 1", || changed(|p| p.active_connection_id_limit = 1), crypto),
+        ("streams above 2^60", || changed(|p| p.initial_max_streams_bidi = (1 << 60) + 1), crypto),
+        ("one-way streams above 2^60", || changed(|p| p.initial_max_streams_uni = (1 << 60) + 1), crypto),
+        ("a source ID of 21 bytes", || Box::new(|_| [&[0x0f, 21][..], &[1; 21]].concat()), crypto),
+        ("cut short", || Box::new(|p| [&encode(&p)[..], &[0x0a, 9, 1]].concat()), crypto),
+    ];
+    let from_client: Vec<(&str, Make, u64)> = vec![
+        ("original_destination_connection_id", || with(0x00, b"original"), crypto),
+        ("stateless_reset_token", || with(0x02, &[1; 16]), crypto),
+        ("preferred_address", || with(0x0d, &[1; 49]), crypto),
+        ("retry_source_connection_id", || with(0x10, b"retryids"), crypto),
+    ];
+    let from_server: Vec<(&str, Make, u64)> = vec![
+        ("no original destination", || changed(|p| p.original_destination_connection_id = None), 0),
+        (
+            "another original",
+            || changed(|p| p.original_destination_connection_id = ConnectionId::new(b"elseones")),
+            0,
+        ),
+        (
+            "a Retry that was none",
+            || changed(|p| p.retry_source_connection_id = ConnectionId::new(b"retryids")),
+            0,
+        ),
+        ("a token of 15 bytes", || with(0x02, &[1; 15]), crypto),
+        ("preferred_address, malformed", || with(0x0d, &[1; 20]), crypto),
+    ];
+    for (name, make, frame_type) in both.iter().chain(&from_client) {
+        let mut arena = Arena::server_with(tls::server_config(1), make());
+        arena.exchange();
+        assert_eq!(
+            arena.close_code(),
+            Some((code::TRANSPORT_PARAMETER, *frame_type)),
+            "{name} from a client"
+        );
+        assert!(!arena.has(|event| *event == Event::Connected), "{name}");
+    }
+    for (name, make, frame_type) in both.iter().chain(&from_server) {
+        let mut arena = Arena::client_with(make());
+        arena.exchange();
+        assert_eq!(
+            arena.close_code(),
+            Some((code::TRANSPORT_PARAMETER, *frame_type)),
+            "{name} from a server"
+        );
+        assert!(!arena.has(|event| *event == Event::Connected), "{name}");
+    }
+}
+
+#[test]
+fn unknown_transport_parameters_are_ignored() {
+    for identifier in [0x11, 0x1b, 0x40, varint::MAX] {
+        let mut arena = Arena::server_with(tls::server_config(1), with(identifier, &[7; 30]));
+        arena.exchange();
+        assert!(arena.has(|event| *event == Event::Connected), "{identifier:#x}");
+    }
+}
+
+#[test]
+fn data_before_the_handshake_is_complete_is_kept_within_bounds_and_processed_after() {
+    let mut arena = halfway(true);
+    let id = StreamId::new(Side::Client, Direction::Bidirectional, 0);
+    for offset in 0..50 {
+        let frame = StreamFrame { id, offset, data: vec![offset as u8].into(), fin: false };
+        arena.send(PacketType::Short, &[Frame::Stream(frame)]);
+    }
+    assert!(arena.connection().accept(Direction::Bidirectional).is_none(), "nothing is processed yet");
+    let dropped = arena.connection().stats().packets_dropped;
+    assert_eq!(dropped, 40, "ten are kept");
+    arena.rogue.is_shaking = true;
+    arena.exchange();
+    let now = arena.now;
+    let connection = arena.connection();
+    assert_eq!(connection.accept(Direction::Bidirectional), Some(id));
+    let mut read = Vec::new();
+    while let Ok(Read::Data(data)) = connection.read(now, id, usize::MAX) {
+        read.extend_from_slice(&data);
+    }
+    assert_eq!(read, (0..10).collect::<Vec<u8>>());
+}
+
+#[test]
+fn initials_in_small_datagrams_are_dropped_by_a_server() {
+    let mut arena = Arena::server_with(tls::server_config(1), proper());
+    let flight = arena.rogue.flight();
+    for size in [30, 600, 1199] {
+        arena.inject(&flight[0][..size]);
+    }
+    // A whole Initial in a datagram that is too small.
+    let small = arena.rogue.packet(PacketType::Initial, &[Frame::Ping]);
+    arena.inject(&small);
+    arena.drain();
+    assert_eq!(arena.endpoint.connections(), 0);
+    assert!(arena.sent.is_empty());
+
+    // Later ones are dropped, too (RFC 9000 section 14.1).
+    let mut arena = halfway(true);
+    let before = arena.connection().stats();
+    let small = arena.rogue.packet(PacketType::Initial, &[Frame::Ping]);
+    arena.inject(&small);
+    arena.drain();
+    let after = arena.connection().stats();
+    assert_eq!(after.packets_received, before.packets_received);
+    assert_eq!(after.packets_dropped, before.packets_dropped + 1);
+    let full = arena.rogue.datagram(PacketType::Initial, &[Frame::Ping]);
+    arena.inject(&full);
+    assert_eq!(arena.connection().stats().packets_received, before.packets_received + 1);
+}
+
+#[test]
+fn an_initial_with_a_token_from_a_server_is_dropped() {
+    // RFC 9000 section 17.2.2.
+    let mut arena = Arena::client_with(proper());
+    arena.drain();
+    let keys = crate::support::rogue::initial_keys(&arena.rogue.original, Side::Server);
+    let (to, from) = (arena.rogue.remote_id, arena.rogue.local_id);
+    let mut packet = Vec::new();
+    let number = posthaste_wire::packet::TruncatedNumber::new(0, 4);
+    let layout =
+        header::write_long(&mut packet, PacketType::Initial, version::V1, &to, &from, b"token", number);
+    let header_len = packet.len();
+    packet.resize(header_len + 1200, 0);
+    let length = packet.len() + 16 - layout.number_at;
+    header::patch_length(&mut packet, layout.length_at, length);
+    let (head, payload) = packet.split_at_mut(header_len);
+    let tag = keys.local.packet.encrypt_in_place(0, head, payload).expect("sealable");
+    packet.extend_from_slice(tag.as_ref());
+    let (head, tail) = packet.split_at_mut(layout.number_at);
+    let (field, sample) = tail.split_at_mut(4);
+    keys.local.header.encrypt_in_place(&sample[..16], &mut head[0], field).expect("a sample");
+    arena.inject(&packet);
+    arena.drain();
+    assert_eq!(arena.connection().stats().packets_received, 0);
+    arena.exchange();
+    assert!(arena.has(|event| *event == Event::Connected), "the handshake goes on: {:?}", arena.events);
+}
+
+#[test]
+fn a_server_sends_at_most_three_times_what_it_received_from_a_client_that_falls_silent() {
+    for names in [0, 400] {
+        let mut arena = Arena::server_with(tls::server_config_with_names(1, names), proper());
+        arena.is_listening = false;
+        let flight = arena.rogue.flight();
+        assert_eq!(flight.len(), 1);
+        arena.inject(&flight[0]);
+        arena.run_for(Duration::from_secs(120));
+        let sent: usize = arena.sent.iter().map(Vec::len).sum();
+        assert!(sent <= 3 * arena.injected, "{sent} bytes for {}", arena.injected);
+        assert!(sent >= 1200, "it does answer");
+        assert_eq!(arena.endpoint.connections(), 0, "and gives up");
+        assert_eq!(arena.closed(), Some(&CloseReason::IdleTimeout));
+        assert_eq!(arena.endpoint.next_timeout(), None);
+    }
+}
+
+#[test]
+fn what_a_silent_client_repeats_buys_three_times_as_much_and_no_more() {
+    let mut arena = Arena::server_with(tls::server_config_with_names(1, 400), proper());
+    arena.is_listening = false;
+    let flight = arena.rogue.flight();
+    for round in 0..20_u64 {
+        arena.inject(&flight[0]);
+        arena.drain();
+        // A datagram of noise with the right ID counts, too; one from nowhere does not.
+        arena.run_for(Duration::from_millis(300 * (round % 3)));
+        let sent: usize = arena.sent.iter().map(Vec::len).sum();
+        assert!(sent <= 3 * arena.injected, "{sent} bytes for {} in round {round}", arena.injected);
+    }
+}
+
+#[test]
+fn a_close_respects_the_amplification_limit_too() {
+    let mut arena = Arena::server_with(tls::server_config_with_names(1, 400), proper());
+    arena.is_listening = false;
+    let flight = arena.rogue.flight();
+    arena.inject(&flight[0]);
+    arena.drain();
+    let now = arena.now;
+    arena.connection().close(now, 1, "no".into());
+    arena.run_for(Duration::from_secs(30));
+    let sent: usize = arena.sent.iter().map(Vec::len).sum();
+    assert!(sent <= 3 * arena.injected, "{sent} bytes for {}", arena.injected);
+    assert_eq!(arena.endpoint.connections(), 0);
+}
+
+#[test]
+fn a_client_gives_up_on_a_silent_server() {
+    let mut arena = Arena::client_with(proper());
+    arena.is_listening = false;
+    arena.run_for(Duration::from_secs(120));
+    assert_eq!(arena.closed(), Some(&CloseReason::IdleTimeout));
+    assert_eq!(arena.endpoint.connections(), 0);
+    assert!((3..20).contains(&arena.sent.len()), "{} datagrams, with back-off", arena.sent.len());
+    assert!(arena.sent.iter().all(|datagram| datagram.len() >= 1200), "RFC 9000 section 14.1");
+}
+
+#[test]
+fn keep_alive_towards_a_peer_that_fell_silent_lets_time_pass() {
+    let config = TransportConfig { keep_alive: Some(Duration::from_secs(2)), ..TransportConfig::default() };
+    let mut arena = Arena::server_for(config);
+    arena.is_listening = false;
+    arena.run_for(Duration::from_secs(200));
+    assert_eq!(arena.closed(), Some(&CloseReason::IdleTimeout));
+}

@@ -1,0 +1,103 @@
+//! Key updates (RFC 9001 section 6) by a peer that does them wrongly.
+
+use posthaste_units::Duration;
+use posthaste_wire::Frame;
+use posthaste_wire::packet::PacketType;
+
+use crate::code;
+use crate::support::arena::Arena;
+use crate::support::rogue::Oddity;
+
+fn in_phase(phase: usize) -> Oddity {
+    Oddity { phase: Some(phase), ..Oddity::default() }
+}
+
+#[test]
+fn a_peer_that_waits_for_acknowledgements_may_update_again_and_again() {
+    for is_server in [true, false] {
+        let mut arena = Arena::connected(is_server);
+        for phase in 1..20 {
+            arena.rogue.phase = phase;
+            arena.send(PacketType::Short, &[Frame::Ping]);
+            arena.run_for(Duration::from_secs(1));
+            assert_eq!(arena.close_code(), None, "phase {phase}");
+            assert_eq!(arena.connection().key_updates(), phase as u64);
+        }
+    }
+}
+
+#[test]
+fn a_second_update_before_the_first_was_acknowledged_is_a_key_update_error() {
+    for is_server in [true, false] {
+        let mut arena = Arena::connected(is_server);
+        arena.run_for(Duration::from_secs(1));
+        arena.send_raw(&[1], in_phase(1));
+        arena.send_raw(&[1], in_phase(2));
+        assert_eq!(arena.connection().key_updates(), 1);
+        arena.rogue.phase = 1; // So that the rogue reads the close.
+        assert_eq!(arena.close_code(), Some((code::KEY_UPDATE, 0)));
+    }
+}
+
+#[test]
+fn a_new_packet_with_old_keys_and_a_phase_left_out_are_dropped() {
+    for is_server in [true, false] {
+        let mut arena = Arena::connected(is_server);
+        arena.send_raw(&[1], in_phase(2));
+        assert_eq!(arena.connection().key_updates(), 0, "one phase was left out");
+        arena.send_raw(&[1], in_phase(1));
+        arena.run_for(Duration::from_millis(50));
+        let before = arena.connection().stats();
+        arena.send_raw(&[1], in_phase(0));
+        let after = arena.connection().stats();
+        assert_eq!(after.packets_received, before.packets_received, "a newer packet with older keys");
+        // One that was under way during the update is opened.
+        let late = Oddity { number: Some(3), phase: Some(0), ..Oddity::default() };
+        let is_seen = arena.rogue.next_number(PacketType::Short) > 3;
+        arena.send_raw(&[1], late);
+        assert!(is_seen && arena.close_code().is_none());
+        assert_eq!(arena.connection().key_updates(), 1);
+    }
+}
+
+#[test]
+fn packets_sealed_with_the_old_keys_that_come_late_are_opened() {
+    let mut arena = Arena::server();
+    let late = arena.rogue.raw_packet(PacketType::Short, &[1], in_phase(0));
+    arena.send_raw(&[1], in_phase(1));
+    let before = arena.connection().stats().packets_received;
+    arena.inject(&late);
+    assert_eq!(arena.connection().stats().packets_received, before + 1);
+    arena.rogue.phase = 1;
+    let late = arena.rogue.raw_packet(PacketType::Short, &[1], in_phase(0));
+    arena.run_for(Duration::from_secs(20));
+    let before = arena.connection().stats().packets_received;
+    arena.inject(&late);
+    assert_eq!(arena.connection().stats().packets_received, before, "the old key is gone by now");
+}
+
+#[test]
+fn an_update_of_both_at_once_is_one_update() {
+    let mut arena = Arena::server();
+    arena.run_for(Duration::from_secs(1));
+    arena.connection().update_keys().expect("the handshake is confirmed");
+    arena.rogue.phase = 1;
+    arena.send(PacketType::Short, &[Frame::Ping]);
+    arena.run_for(Duration::from_secs(1));
+    assert_eq!(arena.connection().key_updates(), 1);
+    assert_eq!(arena.close_code(), None);
+}
+
+#[test]
+fn forged_packets_of_the_other_phase_change_nothing() {
+    let mut arena = Arena::server();
+    for salt in 0..200_u8 {
+        let mut packet = arena.rogue.raw_packet(PacketType::Short, &[1; 40], in_phase(1));
+        let at = packet.len() - 1 - usize::from(salt % 16);
+        packet[at] ^= 1 << (salt % 8);
+        arena.inject(&packet);
+    }
+    arena.drain();
+    assert_eq!(arena.connection().key_updates(), 0);
+    assert_eq!(arena.close_code(), None);
+}
