@@ -247,7 +247,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 
 /// Bytes in the partial file.
 fn partial_length(folders: &Folders) -> u64 {
-    let partial = folders.fetched().into_iter().find(|name| name.ends_with(".part"));
+    let partial = folders.fetched().into_iter().find(|name| name.contains(".part"));
     partial
         .and_then(|name| folders.path("in").join(name).metadata().ok())
         .map_or(0, |metadata| metadata.len())

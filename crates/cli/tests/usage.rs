@@ -41,7 +41,7 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["serve", ".", "--cert", "/missing.pem", "--key", "/missing.pem"], "cannot read the certificate"),
         (&["serve", ".", "--listen", "here"], "--listen"),
         (&["serve", ".", "--profile", "cubik"], "there is no profile `cubik`; there are: cubic,"),
-        (&["serve", ".", "--grace", "-1"], "--grace"),
+        (&["serve", ".", "--grace=-1"], "--grace"),
         (&["serve", ".", "--max-datagram-size", "1199"], "1200"),
         (&["get"], "URL"),
         (&["get", "example.com"], "https://"),
