@@ -4,6 +4,49 @@
 //! - [`StaticFiles`]: a handler that serves the files below a directory.
 //! - [`client`]: a [`Client`] that shares one connection an origin between parallel requests.
 //!
+//! # Example
+//! A server of a directory, and a client that fetches a file of it:
+//! ```
+//! use std::sync::Arc;
+//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, tls};
+//! use posthaste_http::{ALPN, Client, ClientOptions, ServerOptions, StaticFiles, serve};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+//! # let directory = tempfile::tempdir()?;
+//! # std::fs::write(directory.path().join("hello.txt"), "hello")?;
+//! // A certificate that both ends know.
+//! let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+//! let mut roots = rustls::RootCertStore::empty();
+//! roots.add(identity.cert.der().clone())?;
+//! let key = identity.signing_key.serialize_der().try_into()?;
+//!
+//! let config = ServerConfig::new(tls::server_config(vec![identity.cert.into()], key, &[ALPN])?);
+//! let endpoint = Endpoint::server("127.0.0.1:0".parse()?, config)?;
+//! let port = endpoint.local_addr()?.port();
+//! let files = Arc::new(StaticFiles::new(directory.path(), false)?);
+//! let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+//! let server = tokio::spawn(serve(endpoint, files, ServerOptions::default(), async {
+//!     stopped.await.ok();
+//! }));
+//!
+//! let quic = ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN])?);
+//! let client = Client::new(ClientOptions::new(quic));
+//! let uri = posthaste_http::parse_url(&format!("https://localhost:{port}/hello.txt"))?;
+//! let mut response = client.get(&uri).await?;
+//! assert_eq!(response.status(), 200);
+//! assert_eq!(response.chunk().await?.as_deref(), Some(b"hello".as_slice()));
+//! assert_eq!(response.chunk().await?, None, "the end, and the length is right");
+//! client.close().await;
+//!
+//! // In order: GOAWAY, requests in progress finish, then the end.
+//! stop.send(()).ok();
+//! assert_eq!(server.await?.cut_off, 0);
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
 //! QUIC comes from `posthaste-endpoint`, framing and QPACK from the h3 crate; one file, `quic_adapter.rs`, knows both.
 
 pub mod client;

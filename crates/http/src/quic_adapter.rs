@@ -455,3 +455,36 @@ fn read_error(error: ReadError) -> StreamErrorIncoming {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use h3::proto::frame::Frame;
+
+    use super::*;
+
+    fn pieces(body: &Bytes) -> Vec<Bytes> {
+        let mut data: WriteBuf<Payload> = Frame::Data(Payload::from(body.clone())).into();
+        let mut pieces = Vec::new();
+        while data.has_remaining() {
+            pieces.push(next_piece(&mut data));
+        }
+        pieces
+    }
+
+    #[test]
+    fn a_body_is_lent_and_not_copied() {
+        let body = Bytes::from(vec![7; COPY_LIMIT + 1]);
+        let pieces = pieces(&body);
+        assert_eq!(pieces.len(), 2, "the frame's header, and the body");
+        assert_eq!(pieces[0].as_ref(), [0x00, 0x44, 0x01]);
+        assert_eq!(pieces[1].as_ptr(), body.as_ptr());
+        assert_eq!(pieces[1].len(), body.len());
+    }
+
+    #[test]
+    fn a_small_frame_is_one_piece() {
+        let body = Bytes::from_static(b"small");
+        assert_eq!(pieces(&body), [Bytes::from_static(b"\x00\x05small")]);
+        assert!(LENT.take().is_none(), "nothing is left for a later piece to be taken for");
+    }
+}

@@ -1,6 +1,6 @@
 //! Making a connection: names to addresses, addresses raced, HTTP/3 on top.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -100,6 +100,11 @@ async fn resolve(origin: &Origin) -> Result<Vec<SocketAddr>, ClientError> {
     let fail = |source| ClientError::Resolve { host: origin.host.clone(), source: Arc::new(source) };
     if let Ok(address) = origin.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, origin.port)]);
+    }
+    if origin.host == "localhost" {
+        // Both are this machine's, whatever its resolver says (RFC 6761 section 6.3), and a server may listen on one.
+        let both: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        return Ok(both.map(|address| SocketAddr::new(address, origin.port)).to_vec());
     }
     let found = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await.map_err(fail)?;
     let mut addresses = interleave(found);
