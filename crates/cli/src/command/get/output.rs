@@ -143,6 +143,8 @@ pub(super) enum Wanted {
 #[derive(Debug)]
 pub(super) struct Output {
     writer: Option<Writer>,
+    /// Stays here while a task writes: that task may not get to its end when the process is to end.
+    partial: Option<PartialFile>,
     block: Vec<u8>,
     shown: String,
 }
@@ -150,26 +152,30 @@ pub(super) struct Output {
 #[derive(Debug)]
 enum Writer {
     Stdout,
-    /// A device, a pipe: there is nothing to put in place.
-    Direct(File),
-    Partial(File, PartialFile),
+    File(File),
 }
 
 impl Output {
     pub(super) async fn open(destination: Destination) -> Result<Self, OutputError> {
-        let (writer, shown) = match destination {
-            Destination::Nowhere => (None, String::new()),
-            Destination::Stdout => (Some(Writer::Stdout), "to stdout".to_owned()),
+        let mut output = Self { writer: None, partial: None, block: Vec::new(), shown: String::new() };
+        match destination {
+            Destination::Nowhere => {}
+            Destination::Stdout => {
+                output.writer = Some(Writer::Stdout);
+                "to stdout".clone_into(&mut output.shown);
+            }
             Destination::File(path) => {
-                let shown = path.display().to_string();
-                let opened = tokio::task::spawn_blocking(move || open_file(&path)).await;
-                match joined(opened) {
-                    Ok(writer) => (Some(writer), shown),
-                    Err(error) => return Err(OutputError { shown, error }),
+                output.shown = path.display().to_string();
+                match joined(tokio::task::spawn_blocking(move || open_file(&path)).await) {
+                    Ok((file, partial)) => {
+                        output.writer = Some(Writer::File(file));
+                        output.partial = partial;
+                    }
+                    Err(error) => return Err(OutputError { shown: output.shown, error }),
                 }
             }
-        };
-        Ok(Self { writer, block: Vec::new(), shown })
+        }
+        Ok(output)
     }
 
     /// Takes the next bytes.
@@ -184,13 +190,11 @@ impl Output {
     /// Puts the file in place under its name.
     pub(super) async fn finish(mut self) -> Result<(), OutputError> {
         self.flush().await?;
-        let Some(Writer::Partial(file, partial)) = self.writer else { return Ok(()) };
-        let placed = tokio::task::spawn_blocking(move || {
-            drop(file);
-            partial.place()
-        });
-        let error = |error| OutputError { shown: self.shown, error };
-        joined(placed.await).map_err(error)
+        self.writer = None;
+        match self.partial.take() {
+            Some(partial) => partial.place().map_err(|error| OutputError { shown: self.shown, error }),
+            None => Ok(()),
+        }
     }
 
     async fn flush(&mut self) -> Result<Wanted, OutputError> {
@@ -202,7 +206,7 @@ impl Output {
                     let mut stdout = io::stdout().lock();
                     stdout.write_all(&block).and_then(|()| stdout.flush())
                 }
-                Writer::Direct(file) | Writer::Partial(file, _) => file.write_all(&block),
+                Writer::File(file) => file.write_all(&block),
             };
             (writer, block, result)
         });
@@ -225,14 +229,16 @@ fn joined<T>(result: Result<io::Result<T>, tokio::task::JoinError>) -> io::Resul
     result.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-/// What exists and is no regular file is written to as it is; anything else gets a partial file first.
-fn open_file(path: &Path) -> io::Result<Writer> {
+/// What exists and is no regular file (a device, a pipe) is written to as it is; anything else gets a partial file
+/// first. A link stays: what it leads to is replaced.
+fn open_file(path: &Path) -> io::Result<(File, Option<PartialFile>)> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(metadata) if !metadata.is_file() => Ok(Writer::Direct(OpenOptions::new().write(true).open(path)?)),
+        Ok(metadata) if !metadata.is_file() => Ok((OpenOptions::new().write(true).open(path)?, None)),
         _ => {
-            let (file, partial) = PartialFile::create(path)?;
-            Ok(Writer::Partial(file, partial))
+            let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            let (file, partial) = PartialFile::create(&real)?;
+            Ok((file, Some(partial)))
         }
     }
 }

@@ -118,6 +118,20 @@ async fn what_is_given_up_leaves_nothing() {
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_stays_and_its_target_is_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+    std::fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let mut output = Output::open(Destination::File(link.clone())).await.unwrap();
+    output.write(Bytes::from_static(b"new")).await.unwrap();
+    output.finish().await.unwrap();
+    assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    assert!(link.is_symlink());
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_full_device_is_told_and_stays_a_device() {
