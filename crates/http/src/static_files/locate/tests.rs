@@ -83,8 +83,8 @@ proptest! {
     #[test]
     fn no_text_climbs(path in "/[a.%25efcEFC0/\\\\:]{0,40}") {
         if let Ok(path) = RequestPath::parse(&path) {
-            let below = path.below(Path::new("/root/of/all"));
-            prop_assert!(below.starts_with("/root/of/all"));
+            let below = path.below(Path::new("/base/of/all"));
+            prop_assert!(below.starts_with("/base/of/all"));
             prop_assert_eq!(below.components().count(), 4 + path.segments.len());
             let plain = |component| matches!(component, std::path::Component::RootDir | std::path::Component::Normal(_));
             prop_assert!(below.components().all(plain));
