@@ -78,7 +78,11 @@ impl Path {
     /// Size of the next datagram at most. Before the address is validated it is the least that a handshake may
     /// use: three such datagrams are just what one full Initial permits.
     pub(crate) fn datagram_limit(&self) -> usize {
-        if self.is_validated { self.max_datagram_size } else { MIN_INITIAL_DATAGRAM.min(self.max_datagram_size) }
+        if self.is_validated {
+            self.max_datagram_size
+        } else {
+            MIN_INITIAL_DATAGRAM.min(self.max_datagram_size)
+        }
     }
 
     /// Owes the peer an answer to its `PATH_CHALLENGE`; a flood makes the oldest be forgotten.
