@@ -63,6 +63,7 @@ impl Socket {
         let socket = std::net::UdpSocket::bind(local)?;
         socket.set_nonblocking(true)?;
         let offload = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        stop_timestamps(&socket);
         // Best effort: without the larger buffers, bursts are lost earlier, and recovered.
         let _ = offload.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         let _ = offload.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
@@ -180,6 +181,20 @@ impl Socket {
     }
 }
 
+/// Turns off the reception times that quinn-udp 0.6.3 asks the kernel for and that nobody here reads. With them,
+/// the ancillary data of a GRO reception outgrows quinn-udp's buffer (96 bytes), and what the kernel then cuts off
+/// is the ECN mark: ECN would fail validation as soon as datagrams arrive in batches.
+#[cfg(target_os = "linux")]
+fn stop_timestamps(socket: &std::net::UdpSocket) {
+    use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
+    if let Err(error) = setsockopt(socket, ReceiveTimestampns, &false) {
+        tracing::debug!(%error, "reception times stay on; ECN marks may be lost");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stop_timestamps(_socket: &std::net::UdpSocket) {}
+
 /// Datagrams for one peer on their way into the socket, in memory that is used again for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
@@ -286,6 +301,41 @@ mod tests {
         assert_eq!(v4.reachable("127.0.0.1:0".parse().unwrap()), None);
         let v6 = Socket::bind("[::1]:0".parse().unwrap()).unwrap();
         assert_eq!(v6.reachable(remote), Some("[::ffff:127.0.0.1]:443".parse().unwrap()));
+    }
+
+    /// Sends 20 marked datagrams with one call, and counts those that arrive marked.
+    async fn marks_that_arrive(from: &str, to: &str) -> usize {
+        let sender = Socket::bind(from.parse().unwrap()).unwrap();
+        let receiver = Socket::bind(to.parse().unwrap()).unwrap();
+        let mut outgoing = outgoing(20 * 1200, Some(1200));
+        let port = receiver.local_addr().unwrap().port();
+        let remote = sender.local_addr().unwrap().ip();
+        if let Some(transmit) = &mut outgoing.transmit {
+            transmit.remote = SocketAddr::new(remote, port);
+        }
+        std::future::poll_fn(|cx| sender.poll_send(cx, &mut outgoing)).await;
+        let mut buffers = ReceiveBuffers::new();
+        let (mut arrived, mut marked) = (0, 0);
+        while arrived < 20 {
+            std::future::poll_fn(|cx| receiver.poll_receive(cx, &mut buffers)).await.unwrap();
+            for (meta, data) in buffers.receptions() {
+                let datagrams = data.len().div_ceil(meta.stride);
+                arrived += datagrams;
+                marked += if meta.ecn == Some(quinn_udp::EcnCodepoint::Ect0) { datagrams } else { 0 };
+            }
+        }
+        marked
+    }
+
+    #[tokio::test]
+    async fn ecn_marks_survive_batches_in_both_address_families() {
+        assert_eq!(marks_that_arrive("127.0.0.1:0", "127.0.0.1:0").await, 20);
+        assert_eq!(marks_that_arrive("[::1]:0", "[::1]:0").await, 20);
+        assert_eq!(
+            marks_that_arrive("127.0.0.1:0", "[::]:0").await,
+            20,
+            "IPv4 to a socket for both families"
+        );
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Connection {
         let start = buffer.len();
         let mut first = None;
         for _ in 0..max_segments {
-            let limit = first.unwrap_or(self.path.max_datagram_size);
+            let limit = first.unwrap_or(self.path.datagram_limit());
             if self.path.amplification_budget() < limit {
                 break;
             }
@@ -282,7 +282,7 @@ impl Connection {
     /// Writes the close into a packet of every space that the peer may be able to read (RFC 9000
     /// section 10.2.3).
     fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<usize> {
-        let limit = self.path.max_datagram_size;
+        let limit = self.path.datagram_limit();
         if self.path.amplification_budget() < limit {
             return None;
         }

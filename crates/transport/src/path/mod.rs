@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::control::PathControl;
+use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
 use crate::limits;
 
 /// The path that a connection uses.
@@ -69,9 +70,19 @@ impl Path {
         usize::try_from(limit.saturating_sub(self.sent)).unwrap_or(usize::MAX)
     }
 
-    /// True if the limit leaves no room for another full datagram.
+    /// True if the limit leaves no room for another datagram.
     pub(crate) fn is_amplification_blocked(&self) -> bool {
-        self.amplification_budget() < self.max_datagram_size
+        self.amplification_budget() < self.datagram_limit()
+    }
+
+    /// Size of the next datagram at most. Before the address is validated it is the least that a handshake may
+    /// use: three such datagrams are just what one full Initial permits.
+    pub(crate) fn datagram_limit(&self) -> usize {
+        if self.is_validated {
+            self.max_datagram_size
+        } else {
+            MIN_INITIAL_DATAGRAM.min(self.max_datagram_size)
+        }
     }
 
     /// Owes the peer an answer to its `PATH_CHALLENGE`; a flood makes the oldest be forgotten.
