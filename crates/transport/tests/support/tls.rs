@@ -86,7 +86,7 @@ fn certificate_key() -> Vec<u8> {
 }
 
 /// A self-signed certificate for `localhost`, the same for the whole process. `extra_names` make it long.
-fn certificate(extra_names: usize) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+pub fn certificate(extra_names: usize) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
     let pkcs8 = PrivatePkcs8KeyDer::from(certificate_key());
     let key =
         rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8, &rcgen::PKCS_ED25519).expect("a valid key");
@@ -124,9 +124,18 @@ pub fn client_config(seed: u64) -> ClientConfig {
 
 /// A client that trusts the certificate with `extra_names` names and offers `alpn`.
 pub fn client_config_for(seed: u64, extra_names: usize, alpn: &[&[u8]]) -> ClientConfig {
+    client_config_with_roots(seed, roots_for(extra_names), alpn)
+}
+
+/// Trust in [`server_config`]'s certificate.
+pub fn roots() -> RootCertStore {
+    roots_for(0)
+}
+
+fn roots_for(extra_names: usize) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add(certificate(extra_names).0).expect("a certificate");
-    client_config_with_roots(seed, roots, alpn)
+    roots
 }
 
 /// A client that trusts `roots`.

@@ -29,7 +29,7 @@ impl Writers {
     pub fn pump(&mut self, connection: &mut Connection) {
         self.0.retain(|id, (written, len)| {
             while *written < *len {
-                let mut chunk = pattern_bytes(*id, *written, (*written + 65_536).min(*len));
+                let mut chunk = pattern_bytes(*id, *written, (*written + 4096).min(*len));
                 match connection.write(*id, &mut chunk) {
                     Ok(0) | Err(_) => return true,
                     Ok(taken) => *written += taken as u64,
