@@ -21,6 +21,10 @@ use crate::state::{Shared, State};
 /// Rounds in a row before other tasks get their turn.
 const ROUNDS_PER_POLL: usize = 8;
 
+/// Bytes received after which other tasks get their turn: they read while the data are in the processor's cache, and
+/// before so much waits that the transport must compact it.
+const RECEIVED_PER_POLL: usize = 64 * 1024;
+
 /// Sends collected under one lock; each may carry up to 64 datagrams.
 const SENDS_PER_ROUND: usize = 8;
 
@@ -54,8 +58,8 @@ pub(crate) struct Driver {
 
 /// What a round has found.
 enum Round {
-    /// There may be more to do at once.
-    Again,
+    /// There may be more to do at once; so many bytes were received.
+    Again { received: usize },
     /// Nothing is to be done until the driver is woken.
     Wait,
     /// Nobody uses the endpoint any more.
@@ -99,7 +103,7 @@ impl Driver {
         }
         state.drain_events(now, &mut self.wakes);
         let outcome = if received > 0 || !blocked && self.filled > 0 {
-            Round::Again
+            Round::Again { received }
         } else {
             state.unsent = blocked;
             self.prepare_sleep(state, now, cx)
@@ -122,7 +126,7 @@ impl Driver {
         Poll::Ready(())
     }
 
-    /// Takes a batch from the socket; the number of receptions, 0 if there are none.
+    /// Takes a batch from the socket; how many bytes, 0 if there is nothing.
     ///
     /// # Errors
     /// The socket is broken.
@@ -130,9 +134,10 @@ impl Driver {
         loop {
             match self.shared.socket.poll_receive(cx, &mut self.buffers) {
                 Poll::Pending => return Ok(0),
-                Poll::Ready(Ok(receptions)) => {
+                Poll::Ready(Ok(_)) => {
                     self.receive_errors = 0;
-                    return Ok(receptions);
+                    // An empty datagram counts, too: it was received, and there may be more behind it.
+                    return Ok(self.buffers.bytes().max(1));
                 }
                 Poll::Ready(Err(error)) => {
                     self.receive_errors += 1;
@@ -179,7 +184,7 @@ impl Driver {
         }
         let deadline = state.transport.next_timeout();
         if self.poll_timer(now, deadline, cx).is_ready() {
-            return Round::Again;
+            return Round::Again { received: 0 };
         }
         state.sleep_driver(cx.waker(), &mut self.wakes);
         Round::Wait
@@ -215,11 +220,15 @@ impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut received = 0;
         for _ in 0..ROUNDS_PER_POLL {
             match self.round(cx) {
-                Round::Again => {}
+                Round::Again { received: more } => received += more,
                 Round::Wait => return Poll::Pending,
                 Round::Done => return Poll::Ready(()),
+            }
+            if received > RECEIVED_PER_POLL {
+                break;
             }
         }
         cx.waker().wake_by_ref();

@@ -16,6 +16,13 @@ const ARENA: usize = 2 * RECEPTION;
 /// slow, can pin this much; beyond, each datagram is copied into memory of its own.
 const MAX_ARENAS: usize = 128;
 
+/// Receptions taken at once while they are large: as much as stays in the processor's cache from the system's copy to
+/// the reader's.
+const LARGE_BATCH: usize = 4;
+
+/// Bytes that the receptions of a batch have on average if they count as large.
+const LARGE: usize = 8 * 1024;
+
 /// Spent arenas looked at for one that is free again before a new one is made.
 const RECLAIM_ATTEMPTS: usize = 4;
 
@@ -27,13 +34,23 @@ const RECLAIM_ATTEMPTS: usize = 4;
 pub(crate) struct ReceiveBuffers {
     memory: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
+    /// Receptions of the last batch, and the bytes in them.
     filled: usize,
+    bytes: usize,
+    /// Receptions to take at most next time.
+    batch: usize,
 }
 
 impl ReceiveBuffers {
     pub(crate) fn new() -> Self {
         // Zeroed pages come untouched from the system: only what receptions use is ever resident.
-        Self { memory: vec![0; RECEPTION * BATCH_SIZE], metas: [RecvMeta::default(); BATCH_SIZE], filled: 0 }
+        let memory = vec![0; RECEPTION * BATCH_SIZE];
+        Self { memory, metas: [RecvMeta::default(); BATCH_SIZE], filled: 0, bytes: 0, batch: BATCH_SIZE }
+    }
+
+    /// Bytes that the last [`fill`](Self::fill) received.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Lets `receive` fill the buffers; it answers with the number of receptions.
@@ -42,10 +59,15 @@ impl ReceiveBuffers {
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> std::io::Result<usize>,
     ) -> std::io::Result<usize> {
         self.filled = 0;
+        self.bytes = 0;
         let mut buffers = self.memory.chunks_exact_mut(RECEPTION);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
-        self.filled = receive(&mut slices, &mut self.metas)?.min(BATCH_SIZE);
+        let (slices, metas) = (slices.get_mut(..self.batch), self.metas.get_mut(..self.batch));
+        let (slices, metas) = (slices.unwrap_or_default(), metas.unwrap_or_default());
+        self.filled = receive(slices, metas)?.min(metas.len());
+        self.bytes = metas.iter().take(self.filled).map(|meta| meta.len).sum();
+        self.batch = if self.bytes > self.filled * LARGE { LARGE_BATCH } else { BATCH_SIZE };
         Ok(self.filled)
     }
 

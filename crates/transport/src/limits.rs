@@ -42,3 +42,6 @@ pub(crate) const TRACED_FRAMES: usize = 256;
 
 /// Packet numbers never used that one space remembers, to catch a peer that acknowledges them.
 pub(crate) const SKIPPED_NUMBERS: usize = 16;
+
+/// Bytes of datagrams handed out at once: what one send of segments may carry (an IPv4 packet less its headers).
+pub(crate) const TRANSMIT_BYTES: usize = 65_507;

@@ -290,7 +290,7 @@ impl Endpoint {
     }
 
     /// Appends to `buffer`, which must be empty, at most `max_segments` datagrams for one peer, all of one size but
-    /// the last. Connections take turns.
+    /// the last, and together at most 65,507 bytes. Connections take turns.
     pub fn poll_transmit(
         &mut self,
         now: Time,

@@ -15,6 +15,7 @@ use crate::events::CloseReason;
 use crate::frame_writer::FrameWriter;
 use crate::handshake::Handshake;
 use crate::lifecycle::Lifecycle;
+use crate::limits;
 use crate::recovery::Outgoing;
 use crate::space::SpaceId;
 use crate::timers::Timer;
@@ -69,7 +70,9 @@ impl Connection {
         let mut first = None;
         for _ in 0..max_segments {
             let limit = first.unwrap_or(self.path.datagram_limit());
-            if self.path.amplification_budget() < limit {
+            if self.path.amplification_budget() < limit
+                || buffer.len() - start + limit > limits::TRANSMIT_BYTES
+            {
                 break;
             }
             let permit = self.permit(now);

@@ -1,5 +1,6 @@
 //! The receiving half of a stream.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -15,6 +16,10 @@ use crate::connection::ConnectionRef;
 use crate::error::ReadError;
 use crate::state::Guard;
 use crate::wakers::store;
+
+/// Bytes taken from the transport at once when chunks are read, so that the lock and the clock are not paid for each
+/// datagram. They count as read: the peer's credit runs ahead of the application by at most this.
+const READ_AHEAD: usize = 32 * 1024;
 
 /// Receives on a stream.
 ///
@@ -40,6 +45,8 @@ pub struct RecvStream {
     connection: Arc<ConnectionRef>,
     id: StreamId,
     end: End,
+    /// Chunks taken from the transport that have not been asked for yet.
+    ahead: VecDeque<Bytes>,
 }
 
 /// How far a receiving half has come.
@@ -57,7 +64,7 @@ enum End {
 
 impl RecvStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
-        Self { connection, id, end: End::Open }
+        Self { connection, id, end: End::Open, ahead: VecDeque::new() }
     }
 
     /// The stream's identifier.
@@ -95,12 +102,24 @@ impl RecvStream {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Result<Option<Bytes>, ReadError>> {
-        let mut taken = None;
-        ready!(self.poll_take(cx, max, |chunk| {
-            taken = Some(chunk);
-            0
-        }))?;
-        Poll::Ready(Ok(taken))
+        if self.ahead.is_empty() {
+            let mut ahead = std::mem::take(&mut self.ahead);
+            let mut bytes = 0;
+            let fetched = self.poll_fetch(cx, usize::MAX, |chunk| {
+                bytes += chunk.len();
+                ahead.push_back(chunk);
+                if bytes < READ_AHEAD { usize::MAX } else { 0 }
+            });
+            self.ahead = ahead;
+            ready!(fetched)?;
+        }
+        Poll::Ready(Ok(self.take_ahead(max)))
+    }
+
+    /// The next of the chunks taken ahead, cut to `max` bytes.
+    fn take_ahead(&mut self, max: usize) -> Option<Bytes> {
+        let front = self.ahead.front_mut()?;
+        if front.len() > max.max(1) { Some(front.split_to(max.max(1))) } else { self.ahead.pop_front() }
     }
 
     /// Reads everything to the end of the stream.
@@ -136,6 +155,7 @@ impl RecvStream {
             return;
         }
         self.end = End::Stopped;
+        self.ahead.clear();
         let mut guard = self.connection.shared.lock();
         if let Ok(connection) = guard.live(self.connection.handle) {
             // It fails only if the stream is over.
@@ -155,9 +175,28 @@ impl RecvStream {
         })
     }
 
-    /// Hands chunks of at most `max` bytes in all to `take` under one lock; `take` answers how many more bytes it
-    /// wants. False at the end of the stream; pending if there is nothing yet.
+    /// Hands chunks of at most `max` bytes in all to `take`, which answers how many more bytes it wants. False at the
+    /// end of the stream; pending if there is nothing yet.
     fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        mut take: impl FnMut(Bytes) -> usize,
+    ) -> Poll<Result<bool, ReadError>> {
+        if self.ahead.is_empty() {
+            return self.poll_fetch(cx, max, take);
+        }
+        let mut wanted = max;
+        while wanted > 0
+            && let Some(chunk) = self.take_ahead(wanted)
+        {
+            wanted = take(chunk);
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// [`poll_take`](Self::poll_take) from the transport, under one lock.
+    fn poll_fetch(
         &mut self,
         cx: &mut Context<'_>,
         max: usize,
@@ -169,6 +208,8 @@ impl RecvStream {
             End::Reset(error_code) => return Poll::Ready(Err(ReadError::Reset(error_code))),
             End::Stopped => return Poll::Ready(Err(ReadError::ClosedStream)),
         }
+        // A stream that always has data must not keep the task from yielding.
+        let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let mut wanted = max.max(1);
         let mut taken = 0;
         let now = clock::now();
@@ -183,6 +224,7 @@ impl RecvStream {
                     taken += chunk.len();
                     wanted = take(chunk);
                     if wanted == 0 {
+                        turn.made_progress();
                         guard.note_read(taken, false);
                         return Poll::Ready(Ok(true));
                     }
@@ -199,6 +241,9 @@ impl RecvStream {
             }
             Err(posthaste_transport::ReadError::Reset(error_code)) => self.end = End::Reset(error_code),
             _ => {}
+        }
+        if taken > 0 {
+            turn.made_progress();
         }
         match outcome {
             _ if taken > 0 => Poll::Ready(Ok(true)),

@@ -137,6 +137,8 @@ impl SendStream {
         cx: &mut Context<'_>,
         data: &mut Bytes,
     ) -> Poll<Result<usize, WriteError>> {
+        // A stream that always has room must not keep the task from yielding.
+        let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let handle = self.connection.handle;
         let connection = match guard.live(handle) {
             Ok(connection) => connection,
@@ -153,6 +155,7 @@ impl SendStream {
                 Poll::Pending
             }
             Ok(written) => {
+                turn.made_progress();
                 guard.wake_driver();
                 Poll::Ready(Ok(written))
             }
