@@ -9,6 +9,7 @@ use posthaste_wire::{ConnectionId, Direction, Side, StreamId};
 use rustls_pki_types::CertificateDer;
 
 use crate::connection::Connection;
+use crate::crypto::OneRttKeys;
 use crate::error::LocalError;
 use crate::events::CloseReason;
 use crate::stats::ConnectionStats;
@@ -91,8 +92,8 @@ impl Connection {
 
     /// Closes the connection with an application error code. Streams are abandoned; `reason` is for people,
     /// and cut to 512 bytes.
-    pub fn close(&mut self, now: Time, error_code: u64, reason: Bytes) {
-        let reason = reason.slice(..reason.len().min(MAX_CLOSE_REASON));
+    pub fn close(&mut self, now: Time, error_code: u64, mut reason: Bytes) {
+        reason.truncate(MAX_CLOSE_REASON);
         let error_code = error_code.min(posthaste_wire::varint::MAX);
         let frame = CloseFrame { error_code, kind: CloseKind::Application, reason };
         self.close_with(now, frame, CloseReason::Local { error_code });
@@ -118,7 +119,7 @@ impl Connection {
 
     /// Key updates so far, by either end.
     pub fn key_updates(&self) -> u64 {
-        self.handshake.one_rtt().map_or(0, |keys| keys.updates())
+        self.handshake.one_rtt().map_or(0, OneRttKeys::updates)
     }
 
     /// The connection's statistics.

@@ -16,7 +16,7 @@ use crate::ack::ReceivedPackets;
 use crate::cids::{LocalIds, RemoteIds, RouteChange};
 use crate::config::TransportConfig;
 use crate::control::PathControl;
-use crate::crypto::{CryptoSession, Keys};
+use crate::crypto::{CryptoSession, Keys, OneRttKeys};
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
 use crate::handshake::{Handshake, Progress};
@@ -34,6 +34,7 @@ use crate::timers::{Timer, Timers};
 const CLOSE_PROBE_TIMEOUTS: u64 = 3;
 
 /// A QUIC connection. It is owned by an [`Endpoint`](crate::Endpoint), which feeds it datagrams and time.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each named where it is used")]
 pub struct Connection {
     pub(crate) side: Side,
     pub(crate) config: Arc<TransportConfig>,
@@ -318,7 +319,7 @@ impl Connection {
         let is_quiet = !self.idle.has_sent_since && !self.ping_is_due;
         let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete() && is_quiet);
         self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.last_activity + interval));
-        self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(|keys| keys.old_key_expires()));
+        self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(OneRttKeys::old_key_expires));
         self.trace_state(now);
     }
 

@@ -64,6 +64,9 @@ pub(crate) struct Sealable<'a> {
     pub(crate) header_len: usize,
 }
 
+/// The packets of a finished datagram, each with its size in bytes.
+pub(crate) type FinishedPackets = SmallVec<[(OpenPacket, usize); 3]>;
+
 /// One datagram under construction at the end of a buffer that may hold others.
 pub(crate) struct DatagramBuilder<'a> {
     buffer: &'a mut Vec<u8>,
@@ -170,7 +173,7 @@ impl<'a> DatagramBuilder<'a> {
     pub(crate) fn finish<E>(
         mut self,
         mut seal: impl FnMut(&OpenPacket, Sealable<'_>) -> Result<(), E>,
-    ) -> Result<(usize, SmallVec<[(OpenPacket, usize); 3]>), E> {
+    ) -> Result<(usize, FinishedPackets), E> {
         self.pad();
         for packet in &self.packets {
             let Some(bytes) = self.buffer.get_mut(packet.start..packet.end) else { continue };

@@ -25,7 +25,8 @@ impl Connection {
     fn dispatch_untyped(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
         let credit = self.credit_context(context.now);
         match frame {
-            Frame::Padding | Frame::Ping => {}
+            // This end sends no PATH_CHALLENGE yet; an answer to none is ignored.
+            Frame::Padding | Frame::Ping | Frame::PathResponse(_) => {}
             Frame::Ack(ack) => self.on_ack(context, &ack)?,
             Frame::Crypto(crypto) => {
                 self.crypto_arrived = true;
@@ -39,15 +40,14 @@ impl Connection {
             Frame::MaxStreams { direction, maximum } => self.streams.on_max_streams(direction, maximum)?,
             Frame::DataBlocked(limit) => self.streams.on_data_blocked(limit, &credit),
             Frame::StreamDataBlocked { id, limit } => {
-                self.streams.on_stream_data_blocked(id, limit, &credit)?
+                self.streams.on_stream_data_blocked(id, limit, &credit)?;
             }
             Frame::StreamsBlocked { direction, limit } => {
-                self.streams.on_streams_blocked(direction, limit)?
+                self.streams.on_streams_blocked(direction, limit)?;
             }
             Frame::NewConnectionId(new) => self.remote_ids.on_new(&new)?,
             Frame::RetireConnectionId(sequence) => self.local_ids.retire(sequence, &context.destination)?,
             Frame::PathChallenge(data) => self.path.challenge_received(data),
-            Frame::PathResponse(_) => {} // This end sends no challenge yet; an answer to none is ignored.
             Frame::NewToken(token) => self.on_new_token(&token)?,
             Frame::HandshakeDone => self.on_handshake_done(context.now)?,
             Frame::Close(close) => self.on_close(context.now, close),
@@ -71,10 +71,10 @@ impl Connection {
         let space = context.space;
         let path = &mut self.path.control;
         self.recovery.on_ack(context.now, space, ack, view, path, &mut self.fate)?;
-        if space == SpaceId::Data {
-            if let (Some(keys), Some(range)) = (self.handshake.one_rtt_mut(), ack.ranges.first()) {
-                keys.on_acked(*range.end());
-            }
+        if let (SpaceId::Data, Some(range)) = (space, ack.ranges.first())
+            && let Some(keys) = self.handshake.one_rtt_mut()
+        {
+            keys.on_acked(*range.end());
         }
         if space == SpaceId::Handshake {
             // The server acknowledged a Handshake packet, so it has validated our address (RFC 9002 A.8).

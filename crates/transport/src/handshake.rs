@@ -22,6 +22,7 @@ const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
 const ALERT_NO_APPLICATION_PROTOCOL: u8 = 120;
 
 /// A handshake in progress or complete.
+#[expect(clippy::struct_excessive_bools, reason = "the handshake's milestones, each passed once")]
 pub(crate) struct Handshake {
     side: Side,
     /// Dropped by a server once the handshake is complete: it has nothing more to say.
@@ -188,7 +189,7 @@ impl Handshake {
     pub(crate) fn advance(&mut self) -> Result<Vec<Progress>, Fault> {
         let mut steps = Vec::new();
         loop {
-            let wrote = self.write_tls(&mut steps)?;
+            let wrote = self.write_tls(&mut steps);
             let read = self.read_tls()?;
             self.note_parameters(&mut steps)?;
             self.note_completion(&mut steps)?;
@@ -209,8 +210,9 @@ impl Handshake {
         Ok(true)
     }
 
-    fn write_tls(&mut self, steps: &mut Vec<Progress>) -> Result<bool, Fault> {
-        let Some(session) = &mut self.session else { return Ok(false) };
+    /// True if TLS had bytes or keys.
+    fn write_tls(&mut self, steps: &mut Vec<Progress>) -> bool {
+        let Some(session) = &mut self.session else { return false };
         let write_space = if self.one_rtt.is_some() {
             SpaceId::Data
         } else if self.handshake.is_some() {
@@ -225,12 +227,12 @@ impl Handshake {
             self.streams[write_space].sending.push(Bytes::from(bytes));
         }
         match change {
-            None => return Ok(progressed),
+            None => return progressed,
             Some(KeyChange::Handshake { keys }) => self.handshake = Some(Box::new(keys)),
             Some(change @ KeyChange::OneRtt { .. }) => self.one_rtt = OneRttKeys::new(change).map(Box::new),
         }
         steps.push(Progress::Keys);
-        Ok(progressed)
+        progressed
     }
 
     fn note_parameters(&mut self, steps: &mut Vec<Progress>) -> Result<(), Fault> {

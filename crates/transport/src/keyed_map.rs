@@ -1,4 +1,4 @@
-//! A hash map for keys that a peer chooses: SipHash under a secret key, so that a peer cannot make keys collide,
+//! A hash map for keys that a peer chooses: `SipHash` under a secret key, so that a peer cannot make keys collide,
 //! and the key drawn from the endpoint's seed, so that runs repeat.
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 use posthaste_units::Rng;
 use siphasher::sip::SipHasher13;
 
-/// Builds SipHash-1-3 hashers under one key.
+/// Builds `SipHash`-1-3 hashers under one key.
 #[derive(Clone)]
 pub(crate) struct KeyedHash(u64, u64);
 

@@ -23,7 +23,7 @@ pub(crate) fn encode(
     config: &TransportConfig,
     limits_granted: &LocalLimits,
     local_id: ConnectionId,
-    server: Option<ServerPart>,
+    server: Option<&ServerPart>,
     rng: &mut Rng,
 ) -> Vec<u8> {
     let grease = config.grease.then(|| {
@@ -32,8 +32,8 @@ pub(crate) fn encode(
         (31 * rng.below(GREASE_RANGE) + 27, value.to_vec())
     });
     let parameters = TransportParameters {
-        original_destination_connection_id: server.as_ref().map(|server| server.original_destination),
-        stateless_reset_token: server.as_ref().map(|server| server.reset_token),
+        original_destination_connection_id: server.map(|server| server.original_destination),
+        stateless_reset_token: server.map(|server| server.reset_token),
         grease,
         ..common(config, limits_granted, local_id)
     };

@@ -206,7 +206,7 @@ impl Endpoint {
         };
         let streams = new_streams(Side::Server, &server.transport);
         let limits = streams.local_limits();
-        let encoded = parameters::encode(&server.transport, &limits, local_id, Some(part), &mut self.rng);
+        let encoded = parameters::encode(&server.transport, &limits, local_id, Some(&part), &mut self.rng);
         let initial = InitialKeys::from_provider(server.tls.crypto_provider());
         let session = server_session(Arc::clone(&server.tls), encoded);
         let (Some(initial), Ok(session)) = (initial, session) else {

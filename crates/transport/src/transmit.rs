@@ -7,7 +7,7 @@ use posthaste_wire::{Frame, Side};
 
 use crate::connection::Connection;
 use crate::control::{Budget, Limit};
-use crate::crypto::{SealError, seal};
+use crate::crypto::{OneRttKeys, SealError, seal};
 use crate::datagram::Transmit;
 use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM, OpenPacket, Sealable};
 use crate::error::TransportErrorCode;
@@ -157,7 +157,7 @@ impl Connection {
                 datagram.pad_to(MIN_INITIAL_DATAGRAM);
             }
             let written = self.add_packet(space, &mut datagram, |connection, writer| {
-                connection.write_frames(now, space, permit, writer)
+                connection.write_frames(now, space, permit, writer);
             });
             is_bulk &= !written || space == SpaceId::Data;
         }
@@ -189,7 +189,7 @@ impl Connection {
             destination: &destination,
             source: &source,
             token: &[],
-            key_phase: self.handshake.one_rtt().is_some_and(|keys| keys.phase()),
+            key_phase: self.handshake.one_rtt().is_some_and(OneRttKeys::phase),
         };
         datagram.packet(&fields, |writer| fill(self, writer))
     }
@@ -275,10 +275,10 @@ impl Connection {
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
             self.discard_space(now, SpaceId::Initial);
         }
-        if space == SpaceId::Data && self.handshake.one_rtt().is_some_and(|keys| keys.wants_update()) {
-            if let Some(keys) = self.handshake.one_rtt_mut() {
-                keys.rotate();
-            }
+        if let (SpaceId::Data, Some(keys)) = (space, self.handshake.one_rtt_mut())
+            && keys.wants_update()
+        {
+            keys.rotate();
         }
     }
 
