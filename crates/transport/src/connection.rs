@@ -294,9 +294,25 @@ impl Connection {
                 self.probes[space] = packets;
                 // Probes carry what is outstanding rather than a bare PING (RFC 9002 section 6.2.4).
                 self.recovery.frames_to_probe(space, &mut self.fate);
+                self.probe_handshake_beside(space);
             }
         }
         self.apply_fate(now);
+    }
+
+    /// A probe of one space takes along what the handshake's other spaces have outstanding or lost, window or not
+    /// (RFC 9002 section 6.2.4): the peer may lack the keys for the space that is probed, and then only the others
+    /// lead on.
+    fn probe_handshake_beside(&mut self, probed: SpaceId) {
+        for space in [SpaceId::Initial, SpaceId::Handshake] {
+            if space == probed || !self.handshake.has_keys(space) {
+                continue;
+            }
+            if self.handshake.has_frames(space) || self.recovery.has_ack_eliciting_in_flight(space) {
+                self.probes[space] = self.probes[space].max(1);
+                self.recovery.frames_to_probe(space, &mut self.fate);
+            }
+        }
     }
 
     /// Sets the timers from the state that they depend on.

@@ -72,6 +72,8 @@ pub struct Pair {
     /// Every datagram sent while set, with its sender (true: client).
     pub capture: Option<Vec<(bool, Vec<u8>)>>,
     next_flight: u64,
+    /// Steps in a row that took no time.
+    standing: u32,
 }
 
 /// Seed of the default pair.
@@ -108,6 +110,7 @@ impl Pair {
             trace_hash: 0xcbf2_9ce4_8422_2325,
             capture: None,
             next_flight: 0,
+            standing: 0,
         }
     }
 
@@ -204,6 +207,8 @@ impl Pair {
     pub fn step(&mut self) -> bool {
         self.drain();
         let Some(at) = self.next_time() else { return false };
+        self.standing = if at > self.now { 0 } else { self.standing + 1 };
+        assert!(self.standing < 1000, "the clock stands still at {:?}", self.now);
         self.now = self.now.max(at);
         self.client.advance(self.now);
         self.server.advance(self.now);

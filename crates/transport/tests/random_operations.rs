@@ -1,0 +1,460 @@
+//! Random operations at both ends of a connection over links that change under them.
+//!
+//! Whatever happens: no panic, every finished stream arrives byte by byte, the connection ends only for reasons that
+//! the operations gave, both endpoints forget it in the end and want no timer, and the same input gives the same
+//! trace.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use posthaste_transport::{
+    CloseReason, Connection, ConnectionHandle, Direction, Event, LocalError, Priority, Read, ReadError,
+    StreamId, TransportConfig, WriteError,
+};
+use posthaste_units::{Duration, Time};
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use support::transfer::pattern_bytes;
+use support::{Link, Pair};
+
+/// What one end does, or what happens to the links. `pick` chooses among the streams that the end knows.
+#[derive(Debug, Clone)]
+enum Operation {
+    Open { bidirectional: bool },
+    Write { pick: u8, len: u32 },
+    Finish { pick: u8 },
+    Reset { pick: u8, code: u32 },
+    Stop { pick: u8, code: u32 },
+    Read { pick: u8, max: u32 },
+    ReadAll,
+    Prioritise { pick: u8, urgency: u8, incremental: bool },
+    UpdateKeys,
+    Ping,
+    Close { code: u32 },
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    At { client: bool, operation: Operation },
+    Links { up: Faults, down: Faults },
+    Pass { millis: u32 },
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Faults {
+    delay: u8,
+    loss: u8,
+    reorder: u8,
+    duplicate: u8,
+    corrupt: u8,
+    mark: u8,
+}
+
+impl Faults {
+    fn link(self) -> Link {
+        let percent = |value: u8| f64::from(value) / 100.0;
+        Link {
+            delay: Duration::from_millis(1 + u64::from(self.delay)),
+            loss: percent(self.loss),
+            reorder: percent(self.reorder),
+            duplicate: percent(self.duplicate),
+            corrupt: percent(self.corrupt),
+            mark: percent(self.mark),
+        }
+    }
+}
+
+fn faults() -> impl Strategy<Value = Faults> {
+    (0..200_u8, 0..30_u8, 0..30_u8, 0..20_u8, 0..10_u8, 0..10_u8).prop_map(
+        |(delay, loss, reorder, duplicate, corrupt, mark)| Faults {
+            delay,
+            loss,
+            reorder,
+            duplicate,
+            corrupt,
+            mark,
+        },
+    )
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        6 => any::<bool>().prop_map(|bidirectional| Operation::Open { bidirectional }),
+        8 => (any::<u8>(), 0..200_000_u32).prop_map(|(pick, len)| Operation::Write { pick, len }),
+        3 => any::<u8>().prop_map(|pick| Operation::Finish { pick }),
+        1 => (any::<u8>(), any::<u32>()).prop_map(|(pick, code)| Operation::Reset { pick, code }),
+        1 => (any::<u8>(), any::<u32>()).prop_map(|(pick, code)| Operation::Stop { pick, code }),
+        4 => (any::<u8>(), 0..5000_u32).prop_map(|(pick, max)| Operation::Read { pick, max }),
+        4 => Just(Operation::ReadAll),
+        2 => (any::<u8>(), any::<u8>(), any::<bool>())
+            .prop_map(|(pick, urgency, incremental)| Operation::Prioritise { pick, urgency, incremental }),
+        2 => Just(Operation::UpdateKeys),
+        1 => Just(Operation::Ping),
+        // Rare, or nothing else would be seen.
+        1 => prop_oneof![9 => Just(Operation::Ping), 1 => any::<u32>().prop_map(|code| Operation::Close { code })],
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => (any::<bool>(), operation()).prop_map(|(client, operation)| Step::At { client, operation }),
+        1 => (faults(), faults()).prop_map(|(up, down)| Step::Links { up, down }),
+        5 => (0..300_u32).prop_map(|millis| Step::Pass { millis }),
+        1 => prop_oneof![20 => Just(3_000_u32), 1 => Just(40_000)].prop_map(|millis| Step::Pass { millis }),
+    ]
+}
+
+/// What one end has done to a stream that it sends on.
+#[derive(Debug, Default)]
+struct Sending {
+    written: u64,
+    is_finished: bool,
+    is_reset: bool,
+    /// The peer wants no more, as far as this end has noticed.
+    is_stopped: bool,
+}
+
+impl Sending {
+    fn stop(&mut self) {
+        self.is_stopped = true;
+        self.is_reset = true;
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_finished || self.is_reset
+    }
+}
+
+/// How far one end has come with a stream that it reads.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Receiving {
+    read: u64,
+    is_stopped: bool,
+    end: Option<End>,
+}
+
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+enum End {
+    Finished,
+    Reset,
+}
+
+/// What one end's application knows.
+#[derive(Debug, Default)]
+struct Application {
+    sending: BTreeMap<StreamId, Sending>,
+    receiving: BTreeMap<StreamId, Receiving>,
+    closed_with: Option<u64>,
+}
+
+fn picked<T>(streams: &BTreeMap<StreamId, T>, pick: u8) -> Option<StreamId> {
+    let at = usize::from(pick) % streams.len().max(1);
+    streams.keys().nth(at).copied()
+}
+
+impl Application {
+    fn accept(&mut self, connection: &mut Connection) {
+        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
+            while let Some(id) = connection.accept(direction) {
+                self.receiving.insert(id, Receiving::default());
+                if direction == Direction::Bidirectional {
+                    self.sending.insert(id, Sending::default());
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, connection: &mut Connection, id: StreamId, len: u64) {
+        let Some(sending) = self.sending.get_mut(&id) else { return };
+        let mut data = pattern_bytes(id, sending.written, sending.written + len);
+        match connection.write(id, &mut data) {
+            Ok(taken) => {
+                assert!(!sending.has_ended(), "{id:?} took data after its end");
+                sending.written += taken as u64;
+            }
+            Err(WriteError::Stopped(_)) => sending.stop(),
+            Err(WriteError::Local(LocalError::Closed)) => assert!(connection.is_closed()),
+            // The reset that answers a stop has arrived already.
+            Err(WriteError::Local(LocalError::UnknownStream(_))) if !sending.has_ended() => sending.stop(),
+            Err(error) => assert!(sending.has_ended(), "{id:?}: {error}"),
+        }
+    }
+
+    fn finish(&mut self, connection: &mut Connection, id: StreamId) {
+        let Some(sending) = self.sending.get_mut(&id) else { return };
+        match connection.finish(id) {
+            Ok(()) => {
+                assert!(!sending.has_ended(), "{id:?} ended twice");
+                sending.is_finished = true;
+            }
+            Err(WriteError::Stopped(_)) => sending.stop(),
+            Err(WriteError::Local(LocalError::Closed)) => assert!(connection.is_closed()),
+            // The reset that answers a stop has arrived already.
+            Err(WriteError::Local(LocalError::UnknownStream(_))) if !sending.has_ended() => sending.stop(),
+            Err(error) => assert!(sending.has_ended(), "{id:?}: {error}"),
+        }
+    }
+
+    fn read(&mut self, now: Time, connection: &mut Connection, id: StreamId, max: usize) -> bool {
+        let Some(receiving) = self.receiving.get_mut(&id) else { return false };
+        if receiving.is_stopped || receiving.end.is_some() {
+            return false;
+        }
+        match connection.read(now, id, max) {
+            Ok(Read::Data(data)) => {
+                let end = receiving.read + data.len() as u64;
+                assert!(data.len() <= max.max(1));
+                assert_eq!(data, pattern_bytes(id, receiving.read, end), "{id:?} at {}", receiving.read);
+                receiving.read = end;
+                true
+            }
+            Ok(Read::Finished) => {
+                receiving.end = Some(End::Finished);
+                false
+            }
+            Ok(Read::Blocked) => false,
+            Err(ReadError::Reset(_)) => {
+                receiving.end = Some(End::Reset);
+                false
+            }
+            Err(error) => panic!("{id:?}: {error}"),
+        }
+    }
+}
+
+/// Both ends with what their applications know.
+struct World {
+    pair: Pair,
+    handle: ConnectionHandle,
+    client: Application,
+    server: Application,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut pair = Pair::new(seed, TransportConfig::default(), TransportConfig::default());
+        let handle = pair.connect();
+        Self { pair, handle, client: Application::default(), server: Application::default() }
+    }
+
+    /// One end's connection and application, if it lives.
+    fn end(&mut self, is_client: bool) -> Option<(&mut Connection, &mut Application)> {
+        if is_client {
+            let connection = self.pair.client.endpoint.connection_mut(self.handle)?;
+            Some((connection, &mut self.client))
+        } else {
+            let handle = *self.pair.server.accepted.first()?;
+            let connection = self.pair.server.endpoint.connection_mut(handle)?;
+            Some((connection, &mut self.server))
+        }
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::At { client, operation } => {
+                self.operate(*client, operation);
+                self.pair.drain();
+            }
+            Step::Links { up, down } => (self.pair.up, self.pair.down) = (up.link(), down.link()),
+            Step::Pass { millis } => self.pair.run_for(Duration::from_millis(u64::from(*millis))),
+        }
+    }
+
+    fn operate(&mut self, is_client: bool, operation: &Operation) {
+        let now = self.pair.now;
+        let Some((connection, application)) = self.end(is_client) else { return };
+        application.accept(connection);
+        match *operation {
+            Operation::Open { bidirectional } => {
+                let direction =
+                    if bidirectional { Direction::Bidirectional } else { Direction::Unidirectional };
+                if let Ok(id) = connection.open(direction) {
+                    application.sending.insert(id, Sending::default());
+                    if bidirectional {
+                        application.receiving.insert(id, Receiving::default());
+                    }
+                }
+            }
+            Operation::Write { pick, len } => {
+                if let Some(id) = picked(&application.sending, pick) {
+                    application.write(connection, id, u64::from(len));
+                }
+            }
+            Operation::Finish { pick } => {
+                if let Some(id) = picked(&application.sending, pick) {
+                    application.finish(connection, id);
+                }
+            }
+            Operation::Reset { pick, code } => {
+                if let Some(id) = picked(&application.sending, pick)
+                    && connection.reset(id, u64::from(code)).is_ok()
+                    && let Some(sending) = application.sending.get_mut(&id)
+                {
+                    sending.is_reset = true;
+                }
+            }
+            Operation::Stop { pick, code } => {
+                if let Some(id) = picked(&application.receiving, pick)
+                    && connection.stop_sending(id, u64::from(code)).is_ok()
+                    && let Some(receiving) = application.receiving.get_mut(&id)
+                {
+                    receiving.is_stopped = true;
+                }
+            }
+            Operation::Read { pick, max } => {
+                if let Some(id) = picked(&application.receiving, pick) {
+                    application.read(now, connection, id, max as usize);
+                }
+            }
+            Operation::ReadAll => application.read_all(now, connection),
+            Operation::Prioritise { pick, urgency, incremental } => {
+                if let Some(id) = picked(&application.sending, pick) {
+                    connection.set_priority(id, Priority { urgency, incremental });
+                }
+            }
+            Operation::UpdateKeys => {
+                let _ = connection.update_keys();
+            }
+            Operation::Ping => connection.ping(),
+            Operation::Close { code } => {
+                if !connection.is_closed() {
+                    application.closed_with = Some(u64::from(code));
+                }
+                connection.close(now, u64::from(code), "random".into());
+            }
+        }
+    }
+
+    /// Why a connection ended must follow from what was done.
+    fn check_reasons(&self) {
+        for is_client in [true, false] {
+            let (host, own, other) = if is_client {
+                (&self.pair.client, &self.client, &self.server)
+            } else {
+                (&self.pair.server, &self.server, &self.client)
+            };
+            let handle = if is_client { Some(self.handle) } else { host.accepted.first().copied() };
+            let mut ended = false;
+            for event in host.events.iter().filter(|(of, _)| Some(*of) == handle).map(|(_, event)| event) {
+                assert!(!ended || *event == Event::Drained, "{event:?} after the end");
+                let Event::Closed(reason) = event else { continue };
+                ended = true;
+                let is_explained = match reason {
+                    CloseReason::Local { error_code } => own.closed_with == Some(*error_code),
+                    CloseReason::PeerApplication { error_code, .. } => other.closed_with == Some(*error_code),
+                    // A close before the handshake is complete does not tell the application's code.
+                    CloseReason::PeerTransport { code, .. } => code.0 == 0x0c && other.closed_with.is_some(),
+                    CloseReason::IdleTimeout | CloseReason::StatelessReset => true,
+                    _ => false,
+                };
+                assert!(is_explained, "client {is_client}: {reason:?}");
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let over =
+            |host: &support::Host| host.events.iter().any(|(_, event)| matches!(event, Event::Closed(_)));
+        over(&self.pair.client) || over(&self.pair.server)
+    }
+
+    /// Heals the links, ends every stream and reads all; unless the connection is over, everything must arrive.
+    fn settle(&mut self) {
+        (self.pair.up, self.pair.down) = (Link::CLEAN, Link::CLEAN);
+        for _ in 0..2000 {
+            for is_client in [true, false] {
+                let now = self.pair.now;
+                if let Some((connection, application)) = self.end(is_client) {
+                    application.accept(connection);
+                    let unfinished = application.sending.iter().filter(|(_, sending)| !sending.has_ended());
+                    let unfinished: Vec<StreamId> = unfinished.map(|(id, _)| *id).collect();
+                    unfinished.into_iter().for_each(|id| application.finish(connection, id));
+                    application.read_all(now, connection);
+                }
+            }
+            self.pair.run_for(Duration::from_millis(10));
+            if self.is_over() || self.open_streams() == Some(0) {
+                break;
+            }
+        }
+        if !self.is_over() {
+            assert_eq!(self.open_streams(), Some(0), "everything has ended at both ends");
+            self.check_deliveries();
+        }
+    }
+
+    fn open_streams(&mut self) -> Option<usize> {
+        let client = self.end(true)?.0.open_streams();
+        Some(client + self.end(false)?.0.open_streams())
+    }
+
+    fn check_deliveries(&self) {
+        for (from, to) in [(&self.client, &self.server), (&self.server, &self.client)] {
+            for (id, sending) in &from.sending {
+                let Some(receiving) = to.receiving.get(id) else {
+                    panic!("{id:?} has never reached the peer");
+                };
+                assert!(!sending.is_stopped || receiving.is_stopped, "{id:?} was stopped by nobody");
+                match receiving.end {
+                    Some(End::Finished) => {
+                        assert!(sending.is_finished, "{id:?} ended without an end");
+                        assert_eq!(receiving.read, sending.written, "{id:?}");
+                    }
+                    Some(End::Reset) => assert!(sending.is_reset, "{id:?} was reset by nobody"),
+                    None => assert!(receiving.is_stopped, "{id:?} has no end"),
+                }
+            }
+        }
+    }
+
+    /// Closes, and lets both ends forget everything.
+    fn finish(mut self) -> (u64, Time) {
+        self.check_reasons();
+        self.settle();
+        self.operate(true, &Operation::Close { code: 0 });
+        self.pair.run_for(Duration::from_secs(200));
+        self.check_reasons();
+        for host in [&self.pair.client, &self.pair.server] {
+            assert_eq!(host.endpoint.connections(), 0, "{:?}", host.events.last());
+            assert_eq!(host.endpoint.next_timeout(), None);
+        }
+        (self.pair.trace_hash, self.pair.now)
+    }
+}
+
+impl Application {
+    fn read_all(&mut self, now: Time, connection: &mut Connection) {
+        let ids: Vec<StreamId> = self.receiving.keys().copied().collect();
+        for id in ids {
+            while self.read(now, connection, id, usize::MAX) {}
+        }
+    }
+}
+
+fn run(seed: u64, steps: &[Step]) -> (u64, Time) {
+    let mut world = World::new(seed);
+    for step in steps {
+        world.take(step);
+    }
+    world.finish()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 6000,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+            "proptest-regressions/random_operations.txt",
+        ))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_operations_over_any_links_leave_whole_streams_and_no_state(
+        seed in any::<u64>(),
+        steps in prop::collection::vec(step(), 0..120),
+    ) {
+        let first = run(seed, &steps);
+        prop_assert_eq!(first, run(seed, &steps), "the same input gives the same trace");
+    }
+}
