@@ -197,10 +197,10 @@ fn keys_are_updated_by_either_end_while_data_flows() {
     let mut turn = 0_u64;
     pair.run_until(|pair| {
         turn += 1;
-        if turn % 7 == 0 {
+        if turn.is_multiple_of(7) {
             let _ = pair.client.connection(client).update_keys();
         }
-        if turn % 11 == 0 {
+        if turn.is_multiple_of(11) {
             let _ = pair.server.connection(server).update_keys();
         }
         writers.pump(pair.client.connection(client));

@@ -262,7 +262,6 @@ impl Recovery {
         self.spaces[space].largest_acked
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the connection: migration asks it"))]
     /// True if an ack-eliciting packet of the space has neither been acknowledged nor declared lost.
     pub(crate) fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
         self.spaces[space].sent.has_ack_eliciting()

@@ -237,7 +237,7 @@ impl Pair {
             let Host { endpoint, inbox, .. } = host;
             for flight in inbox.range(..=(at, u64::MAX)).map(|(_, flight)| flight) {
                 meddle(&flight.data, &mut |data| {
-                    endpoint.on_datagram(self.now, &flight.info, BytesMut::from(data))
+                    endpoint.on_datagram(self.now, &flight.info, BytesMut::from(data));
                 });
             }
         }
