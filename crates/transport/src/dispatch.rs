@@ -98,6 +98,23 @@ impl Connection {
         self.log.packets_lost(now, &fate);
         fate.clear();
         self.fate = fate;
+        self.send_lost_handshake_data();
+    }
+
+    /// Lost handshake data must not wait for the window: 1-RTT packets that fill it cannot be acknowledged before
+    /// the handshake is complete, and have no probe timeout until then. With nothing of the handshake in flight
+    /// there would be no timer either, and both ends would wait for ever. One packet goes as a probe would; what
+    /// follows it has its probe timeout.
+    fn send_lost_handshake_data(&mut self) {
+        if self.handshake.is_confirmed() {
+            return;
+        }
+        for space in [SpaceId::Initial, SpaceId::Handshake] {
+            let is_waiting = self.handshake.has_keys(space) && self.handshake.has_frames(space);
+            if is_waiting && !self.recovery.has_ack_eliciting_in_flight(space) {
+                self.probes[space] = self.probes[space].max(1);
+            }
+        }
     }
 
     fn on_frame_acked(&mut self, space: SpaceId, frame: &SentFrame) {

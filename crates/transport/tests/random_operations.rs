@@ -442,7 +442,7 @@ fn run(seed: u64, steps: &[Step]) -> (u64, Time) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 6000,
+        cases: 200,
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
             "proptest-regressions/random_operations.txt",
         ))),
@@ -457,4 +457,31 @@ proptest! {
         let first = run(seed, &steps);
         prop_assert_eq!(first, run(seed, &steps), "the same input gives the same trace");
     }
+}
+
+/// A server writes before the handshake is complete, and what it needs to become complete is lost: data that cannot
+/// be acknowledged yet fill the window, and the handshake must go on all the same.
+#[test]
+fn early_data_do_not_hold_up_a_handshake_that_lost_packets() {
+    let at = |operation| Step::At { client: false, operation };
+    let open = || at(Operation::Open { bidirectional: false });
+    let clean = Faults::default();
+    // The ServerHello is lost; a probe of the Handshake space alone would be of no use to the client.
+    let steps = [
+        Step::Links { up: clean, down: Faults { loss: 7, ..clean } },
+        Step::Pass { millis: 10 },
+        open(),
+        at(Operation::Write { pick: 0, len: 8088 }),
+    ];
+    run(5_094_418_901_277_399_581, &steps);
+    // The Handshake packets are lost, a probe of theirs arrives: nothing of the handshake is in flight any more.
+    let steps = [
+        Step::Links { up: clean, down: Faults { delay: 42, duplicate: 7, corrupt: 3, ..clean } },
+        Step::Pass { millis: 36 },
+        open(),
+        Step::Pass { millis: 17 },
+        at(Operation::Write { pick: 0, len: 9729 }),
+        Step::Pass { millis: 3000 },
+    ];
+    run(5_848_353_540_171_886_003, &steps);
 }
