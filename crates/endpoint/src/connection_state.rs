@@ -94,6 +94,8 @@ pub(crate) struct ConnectionState {
     pub(crate) last_stats: ConnectionStats,
     /// Set at the end.
     pub(crate) identity: Option<Box<Identity>>,
+    /// Bidirectional streams of the peer's that the application has taken.
+    accepted_bidi: u64,
     waiting: [WakerSet; Wait::COUNT],
     streams: BTreeMap<StreamId, StreamState>,
 }
@@ -149,6 +151,7 @@ impl ConnectionState {
             references: 0,
             last_stats: connection.stats(),
             identity: None,
+            accepted_bidi: 0,
             waiting: Default::default(),
             streams: BTreeMap::new(),
         }
@@ -201,7 +204,13 @@ impl ConnectionState {
                     wakes.extend(stream.writer.take());
                 }
             }
-            StreamEvent::Stopped { id, error_code } => self.decide(id, SendFate::Stopped(error_code), wakes),
+            StreamEvent::Stopped { id, error_code } => {
+                // The peer may stop a stream of its own before the application has taken it.
+                if id.initiator() != self.side && id.index() >= self.accepted_bidi {
+                    self.streams.entry(id).or_default();
+                }
+                self.decide(id, SendFate::Stopped(error_code), wakes);
+            }
             StreamEvent::SendComplete(id) => self.decide(id, SendFate::Complete, wakes),
         }
     }
@@ -215,7 +224,10 @@ impl ConnectionState {
 
     /// Makes the record of a stream, of which the application is about to get one or both halves.
     pub(crate) fn add_stream(&mut self, id: StreamId, halves: u8) {
-        self.streams.insert(id, StreamState { halves, ..StreamState::default() });
+        self.streams.entry(id).or_default().halves = halves;
+        if id.initiator() != self.side && id.direction() == Direction::Bidirectional {
+            self.accepted_bidi = self.accepted_bidi.max(id.index() + 1);
+        }
     }
 
     pub(crate) fn stream(&mut self, id: StreamId) -> Option<&mut StreamState> {

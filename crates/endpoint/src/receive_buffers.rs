@@ -18,7 +18,7 @@ const MAX_ARENAS: usize = 128;
 
 /// Receptions taken at once while they are large: as much as stays in the processor's cache from the system's copy to
 /// the reader's.
-const LARGE_BATCH: usize = 4;
+const LARGE_BATCH: usize = if BATCH_SIZE < 4 { BATCH_SIZE } else { 4 };
 
 /// Bytes that the receptions of a batch have on average if they count as large.
 const LARGE: usize = 8 * 1024;
@@ -93,7 +93,8 @@ impl Arenas {
     /// Moves a reception to an arena, and calls `datagram` with each of the datagrams of `stride` bytes in it
     /// (the last may be shorter).
     pub(crate) fn split(&mut self, reception: &[u8], stride: usize, mut datagram: impl FnMut(BytesMut)) {
-        let stride = stride.clamp(1, reception.len().max(1));
+        let whole = reception.len().max(1);
+        let stride = if stride == 0 { whole } else { stride.min(whole) };
         if !self.make_room(reception.len()) {
             reception.chunks(stride).for_each(|one| datagram(BytesMut::from(one)));
             return;

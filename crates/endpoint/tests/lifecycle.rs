@@ -294,6 +294,16 @@ async fn resets_and_stops_carry_their_codes() {
         assert_eq!(stopped.await.unwrap(), Some(6));
         assert!(matches!(send.write(b"more").await, Err(WriteError::Stopped(6))));
 
+        // Also a stop that comes before the stream is taken is heard of.
+        let (mut ask, mut answer) = client.open_bi().await.unwrap();
+        ask.write_all(b"never mind").await.unwrap();
+        answer.stop(8);
+        let mut marker = client.open_uni().await.unwrap();
+        marker.write_all(b"sent after the stop").await.unwrap();
+        let _marker = server.accept_uni().await.unwrap();
+        let (taken, _question) = server.accept_bi().await.unwrap();
+        assert_eq!(taken.stopped().await.unwrap(), Some(8));
+
         // A reader that goes away stops its stream.
         let mut send = client.open_uni().await.unwrap();
         send.write_all(b"part").await.unwrap();

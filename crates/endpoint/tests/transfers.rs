@@ -88,6 +88,16 @@ async fn ipv6_and_a_dual_stack_socket_work() {
         let client = client.unwrap();
         assert_eq!(client.remote_address(), pair.address, "the peer's address is not shown as a mapped one");
         echo(&client, pattern(100_000, 5)).await;
+
+        let pair = Pair::at("[::]:0", TransportConfig::default(), TransportConfig::default());
+        let v4 = posthaste_endpoint::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = (std::net::Ipv4Addr::LOCALHOST, pair.address.port()).into();
+        let (client, server) =
+            tokio::join!(v4.connect(&pair.config, address, "localhost"), pair.server.accept());
+        let server = server.unwrap();
+        assert_eq!(server.remote_address(), v4.local_addr().unwrap());
+        spawn_echo(server);
+        echo(&client.unwrap(), pattern(100_000, 6)).await;
     })
     .await;
 }
