@@ -21,8 +21,8 @@ const WORDS: usize = BLOCK as usize / 64;
 /// Slices below this size are copied when they must wait: they pin the datagram that they came in.
 const SLICE_MIN: usize = 512;
 
-/// What a slice is assumed to pin if it is smaller: a datagram of any common size.
-const ASSUMED_DATAGRAM: usize = 2048;
+/// What a slice is assumed to pin if it is smaller: a datagram that fills an Ethernet frame.
+const ASSUMED_DATAGRAM: usize = 1500;
 
 /// What one chunk costs beside its data.
 const CHUNK_OVERHEAD: usize = 64;

@@ -18,7 +18,12 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 /// One thread, as all peers have: CPU per byte is compared, not parallelism.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    match Mode::parse() {
+    // In a task: the runtime polls the future of `block_on` itself less often than tasks.
+    tokio::spawn(run(Mode::parse())).await?
+}
+
+async fn run(mode: Mode) -> Result<()> {
+    match mode {
         Mode::Client(args) => client(args).await,
         Mode::Server(args) => server(args).await,
         Mode::BulkServer(args) => bulk_server(args).await,
