@@ -26,14 +26,10 @@ window = "16 MiB"
 /// One thread, as all peers have: CPU per byte is compared, not parallelism.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    // In a task: the runtime polls the future of `block_on` itself less often than tasks.
-    tokio::spawn(run(Mode::parse())).await?
-}
-
-async fn run(mode: Mode) -> Result<()> {
-    match mode {
-        Mode::BulkServer(args) => bulk_server(args).await,
-        Mode::BulkClient(args) => bulk_client(args).await,
+    match Mode::parse() {
+        // In tasks: the runtime polls the future of `block_on` itself less often.
+        Mode::BulkServer(args) => tokio::spawn(bulk_server(args)).await?,
+        Mode::BulkClient(args) => tokio::spawn(bulk_client(args)).await?,
         Mode::IdleClient(args) => idle_client(args).await,
         Mode::Client(_) | Mode::Server(_) => Err("use `posthaste get` and `posthaste serve`".into()),
     }
