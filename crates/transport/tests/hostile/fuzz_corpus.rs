@@ -17,7 +17,9 @@ fn folder() -> PathBuf {
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let frames = |frames: &[Frame]| {
         let mut payload = Vec::new();
-        frames.iter().for_each(|frame| frame.write(&mut payload));
+        for frame in frames {
+            frame.write(&mut payload);
+        }
         payload
     };
     let harmless: Vec<Vec<u8>> = samples()
@@ -37,8 +39,15 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("handshake", [&[2][..], &record(kind::HANDSHAKE, &[1]), &exchange].concat()),
         ("client_begins", [&[3][..], &time(1500), &exchange, &record(kind::SHORT, &[0x1e])].concat()),
         ("noise", [&[0][..], &record(kind::DATAGRAM, &[0xc0; 60]), &record(kind::FOR_US, &[7; 60])].concat()),
-        ("key_update", [&[0][..], &record(kind::ODD, &[0, 1, 1]), &time(100), &record(kind::ODD, &[0, 2, 1])].concat()),
-        ("application", [&[1][..], &application(&[0, 7, 1, 5, 4]), &exchange, &time(50), &exchange, &application(&[2])].concat()),
+        (
+            "key_update",
+            [&[0][..], &record(kind::ODD, &[0, 1, 1]), &time(100), &record(kind::ODD, &[0, 2, 1])].concat(),
+        ),
+        (
+            "application",
+            [&[1][..], &application(&[0, 7, 1, 5, 4]), &exchange, &time(50), &exchange, &application(&[2])]
+                .concat(),
+        ),
     ]
 }
 
@@ -63,7 +72,7 @@ fn random_inputs_run_through() {
     for _ in 0..1500 {
         let (_, seed) = &seeds[rng.below(seeds.len() as u64) as usize];
         let mut input = seed.clone();
-        for _ in 0..1 + rng.below(8) {
+        for _ in 0..=rng.below(8) {
             let at = rng.below(input.len() as u64) as usize;
             input[at] = rng.next_u64() as u8;
         }

@@ -137,6 +137,7 @@ fn integer(value: u64) -> Vec<u8> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a flat table of parameters")]
 fn bad_transport_parameters_fail_the_handshake() {
     type Make = fn() -> Shape;
     let crypto = 6;
