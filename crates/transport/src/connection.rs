@@ -21,6 +21,7 @@ use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
 use crate::handshake::{Handshake, Progress};
 use crate::lifecycle::Lifecycle;
+use crate::limits;
 use crate::path::Path;
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
@@ -326,9 +327,14 @@ impl Connection {
         let ack = acks.filter_map(|space| self.received[space].deadline()).min();
         // A server that may not send must not be woken for it; the client's next datagram will.
         self.timers.set(Timer::Ack, ack.filter(|at| *at > now));
-        let idle = (!self.idle.timeout.is_zero()).then(|| {
+        let timeout = match self.idle.timeout {
+            // Who never finishes a handshake must not stay for ever, whatever holds later.
+            timeout if timeout.is_zero() && !self.handshake.is_complete() => limits::SILENT_HANDSHAKE,
+            timeout => timeout,
+        };
+        let idle = (!timeout.is_zero()).then(|| {
             // RFC 9000 section 10.1: at least three probe timeouts.
-            self.idle.last_activity + self.idle.timeout.max(self.probe_timeout() * CLOSE_PROBE_TIMEOUTS)
+            self.idle.last_activity + timeout.max(self.probe_timeout() * CLOSE_PROBE_TIMEOUTS)
         });
         self.timers.set(Timer::Idle, idle);
         // While something unacknowledged is under way, probes do what the PING is for.

@@ -1,10 +1,15 @@
 //! Every bound on what a peer can make this end store or do, in one place.
 
+use posthaste_units::Duration;
+
 /// Bytes of CRYPTO data buffered at one level, ahead of what TLS has read (RFC 9000 section 7.5 asks for 4096).
 pub(crate) const CRYPTO_BUFFER: u64 = 64 * 1024;
 
 /// Ranges of received packet numbers kept in one space; the oldest are forgotten first (RFC 9000 section 13.2.3).
 pub(crate) const ACK_RANGES: usize = 64;
+
+/// Silence that ends a handshake where neither end has set an idle timeout.
+pub(crate) const SILENT_HANDSHAKE: Duration = Duration::from_secs(30);
 
 /// Packets kept until the keys that open them arrive.
 pub(crate) const UNDECRYPTABLE_PACKETS: usize = 10;

@@ -209,10 +209,10 @@ fn keys_are_updated_by_quinn_and_by_us_while_data_flow() {
             let mut step = 0_u64;
             transfer(&mut mixed, 2, 2_000_000, 2_000_000, |mixed| {
                 step += 1;
-                if step % 50 == 0 {
+                if step.is_multiple_of(50) {
                     mixed.theirs().force_key_update();
                 }
-                if step % 70 == 0 {
+                if step.is_multiple_of(70) {
                     let _ = mixed.ours().update_keys();
                 }
             });

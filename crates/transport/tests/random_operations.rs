@@ -261,6 +261,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a flat table of operations")]
     fn operate(&mut self, is_client: bool, operation: &Operation) {
         let now = self.pair.now;
         let Some((connection, application)) = self.end(is_client) else { return };
@@ -310,7 +311,7 @@ impl World {
             Operation::ReadAll => application.read_all(now, connection),
             Operation::Prioritise { pick, urgency, incremental } => {
                 if let Some(id) = picked(&application.sending, pick) {
-                    connection.set_priority(id, Priority { urgency, incremental });
+                    let _ = connection.set_priority(id, Priority { urgency, incremental });
                 }
             }
             Operation::UpdateKeys => {
@@ -369,7 +370,9 @@ impl World {
                     application.accept(connection);
                     let unfinished = application.sending.iter().filter(|(_, sending)| !sending.has_ended());
                     let unfinished: Vec<StreamId> = unfinished.map(|(id, _)| *id).collect();
-                    unfinished.into_iter().for_each(|id| application.finish(connection, id));
+                    for id in unfinished {
+                        application.finish(connection, id);
+                    }
                     application.read_all(now, connection);
                 }
             }

@@ -137,6 +137,7 @@ fn integer(value: u64) -> Vec<u8> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a flat table of parameters")]
 fn bad_transport_parameters_fail_the_handshake() {
     type Make = fn() -> Shape;
     let crypto = 6;
@@ -355,4 +356,24 @@ fn keep_alive_towards_a_peer_that_fell_silent_lets_time_pass() {
     arena.is_listening = false;
     arena.run_for(Duration::from_secs(200));
     assert_eq!(arena.closed(), Some(&CloseReason::IdleTimeout));
+}
+
+#[test]
+fn without_idle_timeouts_a_handshake_that_falls_silent_ends_all_the_same() {
+    let transport = TransportConfig { max_idle_timeout: Duration::ZERO, ..TransportConfig::default() };
+    let config = tls::server_config(1).with_transport(transport.clone().into());
+    let mut arena = Arena::server_with(config, changed(|parameters| parameters.max_idle_timeout = 0));
+    arena.is_listening = false;
+    let flight = arena.rogue.flight();
+    arena.inject(&flight[0]);
+    arena.run_for(Duration::from_secs(120));
+    assert_eq!(arena.closed(), Some(&CloseReason::IdleTimeout));
+    assert_eq!(arena.endpoint.connections(), 0);
+    // Once it is complete, the connection stays.
+    let config = tls::server_config(1).with_transport(transport.into());
+    let mut arena = Arena::server_with(config, changed(|parameters| parameters.max_idle_timeout = 0));
+    arena.exchange();
+    arena.run_for(Duration::from_secs(100_000));
+    assert_eq!(arena.endpoint.connections(), 1);
+    assert_eq!(arena.closed(), None);
 }

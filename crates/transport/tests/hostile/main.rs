@@ -6,6 +6,7 @@ mod support;
 
 mod bounds;
 mod frames;
+mod fuzz_corpus;
 mod handshake;
 mod keys;
 mod mutations;

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
 
 pub mod arena;
+pub mod fuzzed;
 pub mod rogue;
 pub mod tls;
 pub mod transfer;

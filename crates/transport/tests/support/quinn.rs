@@ -15,7 +15,7 @@ use crate::support::{Link, tls};
 
 /// Whose datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Who {
+pub(crate) enum Who {
     Ours,
     Quinns,
 }
@@ -26,36 +26,36 @@ struct Flight {
 }
 
 /// Quinn's end.
-pub struct Quinn {
-    pub endpoint: quinn_proto::Endpoint,
-    pub connections: BTreeMap<usize, quinn_proto::Connection>,
+pub(crate) struct Quinn {
+    pub(crate) endpoint: quinn_proto::Endpoint,
+    pub(crate) connections: BTreeMap<usize, quinn_proto::Connection>,
     /// Stream events aside, what the connections have told.
-    pub lost: Vec<quinn_proto::ConnectionError>,
-    pub is_connected: bool,
+    pub(crate) lost: Vec<quinn_proto::ConnectionError>,
+    pub(crate) is_connected: bool,
     stateless: VecDeque<(quinn_proto::Transmit, Vec<u8>)>,
     address: SocketAddr,
 }
 
-pub struct Mixed {
-    pub now: Time,
-    pub ours: Endpoint,
-    pub our_handle: Option<ConnectionHandle>,
-    pub events: Vec<Event>,
-    pub quinn: Quinn,
+pub(crate) struct Mixed {
+    pub(crate) now: Time,
+    pub(crate) ours: Endpoint,
+    pub(crate) our_handle: Option<ConnectionHandle>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) quinn: Quinn,
     /// From us to quinn.
-    pub there: Link,
+    pub(crate) there: Link,
     /// From quinn to us.
-    pub back: Link,
+    pub(crate) back: Link,
     /// Datagrams that left: whose, and with what mark.
-    pub sent: Vec<(Who, Option<EcnCodepoint>)>,
-    pub rng: Rng,
+    pub(crate) sent: Vec<(Who, Option<EcnCodepoint>)>,
+    pub(crate) rng: Rng,
     base: Instant,
     our_address: SocketAddr,
     inbox: BTreeMap<(Time, u64), (Who, Flight)>,
     next_flight: u64,
 }
 
-/// The provider that programs use: with the post-quantum key share, whose ClientHello takes two datagrams.
+/// The provider that programs use: with the post-quantum key share, whose `ClientHello` takes two datagrams.
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
@@ -84,7 +84,7 @@ fn server_tls() -> rustls::ServerConfig {
 
 impl Mixed {
     /// Begins a connection from the client, which is quinn's end or ours, to the other.
-    pub fn new(seed: u64, client: Who) -> Self {
+    pub(crate) fn new(seed: u64, client: Who) -> Self {
         let mut rng = Rng::from_test_seed(seed);
         let mut bytes = [0; 32];
         rng.fill(&mut bytes);
@@ -146,23 +146,23 @@ impl Mixed {
     }
 
     /// The time as quinn counts it.
-    pub fn instant(&self) -> Instant {
+    pub(crate) fn instant(&self) -> Instant {
         self.base + std::time::Duration::from_nanos(self.now.as_nanos())
     }
 
     /// Our connection.
-    pub fn ours(&mut self) -> &mut posthaste_transport::Connection {
+    pub(crate) fn ours(&mut self) -> &mut posthaste_transport::Connection {
         let handle = self.our_handle.expect("there is a connection");
         self.ours.connection_mut(handle).expect("the connection lives")
     }
 
     /// Quinn's connection.
-    pub fn theirs(&mut self) -> &mut quinn_proto::Connection {
+    pub(crate) fn theirs(&mut self) -> &mut quinn_proto::Connection {
         self.quinn.connections.values_mut().next().expect("there is a connection")
     }
 
     /// True once the handshake is complete at both ends.
-    pub fn is_connected(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         self.quinn.is_connected && self.events.contains(&Event::Confirmed)
     }
 
@@ -193,7 +193,9 @@ impl Mixed {
         while let Some(transmit) = self.ours.poll_transmit(self.now, &mut buffer, 10) {
             let size = transmit.segment_size.unwrap_or(transmit.size);
             let datagrams: Vec<Vec<u8>> = buffer.chunks(size).map(<[u8]>::to_vec).collect();
-            datagrams.into_iter().for_each(|data| self.launch(Who::Ours, transmit.ecn, data));
+            for data in datagrams {
+                self.launch(Who::Ours, transmit.ecn, data);
+            }
             buffer.clear();
         }
         while let Some(event) = self.ours.poll_event() {
@@ -222,7 +224,7 @@ impl Mixed {
     }
 
     /// Goes to the next moment at which something happens. False if nothing ever will.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         self.transmit();
         let base = self.base;
         let timeouts = self.quinn.connections.values_mut().filter_map(quinn_proto::Connection::poll_timeout);
@@ -239,7 +241,7 @@ impl Mixed {
         while let Some(entry) = self.inbox.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (from, flight) = entry.remove();
             if from == Who::Ours {
-                self.quinn.receive(now, self.our_address, flight);
+                self.quinn.receive(now, self.our_address, &flight);
             } else {
                 let info = DatagramInfo { remote: self.quinn.address, local_ip: None, ecn: flight.ecn };
                 self.ours.on_datagram(self.now, &info, BytesMut::from(&flight.data[..]));
@@ -256,7 +258,7 @@ impl Mixed {
     }
 
     /// Steps until `done`; panics if that does not come about in ten virtual minutes.
-    pub fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+    pub(crate) fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         let deadline = self.now + Duration::from_secs(600);
         while !done(self) {
             assert!(self.step(), "nothing will happen any more at {:?}: {:?}", self.now, self.events);
@@ -270,13 +272,13 @@ impl Mixed {
     }
 
     /// Runs until the handshake is complete at both ends.
-    pub fn establish(&mut self) {
+    pub(crate) fn establish(&mut self) {
         self.run_until(|mixed| mixed.is_connected());
     }
 }
 
 impl Quinn {
-    fn receive(&mut self, now: Instant, from: SocketAddr, flight: Flight) {
+    fn receive(&mut self, now: Instant, from: SocketAddr, flight: &Flight) {
         let mut buffer = Vec::new();
         let ecn = flight.ecn.map(|ecn| match ecn {
             EcnCodepoint::Ect0 => quinn_proto::EcnCodepoint::Ect0,

@@ -206,6 +206,11 @@ impl Rogue {
         }
     }
 
+    /// True if packets of this kind can be sealed.
+    pub fn has_keys(&self, kind: PacketType) -> bool {
+        [self.initial.is_some(), self.handshake.is_some(), self.one_rtt.is_some()][space(kind)]
+    }
+
     /// A sealed packet with these frames.
     pub fn packet(&mut self, kind: PacketType, frames: &[Frame]) -> Vec<u8> {
         let mut payload = Vec::new();
@@ -418,8 +423,7 @@ impl Rogue {
         let mut datagrams = Vec::new();
         for kind in KINDS {
             let at = space(kind);
-            let has_keys = [self.initial.is_some(), self.handshake.is_some(), self.one_rtt.is_some()][at];
-            if !has_keys {
+            if !self.has_keys(kind) {
                 continue;
             }
             let ack = self.is_acking && std::mem::take(&mut self.spaces[at].ack_is_due);
