@@ -7,6 +7,9 @@ use posthaste_wire::{ConnectionId, ResetToken};
 use crate::error::{PeerError, TransportErrorCode};
 use crate::limits;
 
+/// Length of the connection IDs that this end chooses, in bytes.
+pub(crate) const LOCAL_ID_LEN: usize = 8;
+
 /// A connection ID with its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Issued {

@@ -9,6 +9,7 @@ use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number, versio
 use posthaste_wire::{ConnectionId, Side};
 
 use crate::ack::Arrival;
+use crate::cids::LOCAL_ID_LEN;
 use crate::connection::Connection;
 use crate::crypto::{Opened, remove_header_protection};
 use crate::datagram::DatagramInfo;
@@ -18,7 +19,6 @@ use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::CloseReason;
 use crate::limits;
 use crate::qlog::Dropped;
-use crate::router::LOCAL_ID_LEN;
 use crate::space::SpaceId;
 
 /// What one packet tells the frames in it.
@@ -51,6 +51,10 @@ impl Connection {
     ///
     /// Never fails: what is wrong with it is counted, or closes the connection.
     pub(crate) fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
+        if !self.path.accepts(info.remote) {
+            self.counters.packets_dropped += 1;
+            return;
+        }
         self.counters.received.add(data.len());
         self.path.on_received(data.len());
         if !self.lifecycle.is_open() {

@@ -11,7 +11,7 @@ use posthaste_wire::packet::{Invariants, PacketType, RawInvariants, version};
 use posthaste_wire::{ConnectionId, Side};
 use rustls_pki_types::ServerName;
 
-use crate::cids::RouteChange;
+use crate::cids::{LOCAL_ID_LEN, RouteChange};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::connection::{Birth, Connection};
 use crate::crypto::{InitialKeys, client_session, server_session};
@@ -25,9 +25,6 @@ use crate::stateless::Stateless;
 use crate::stats::EndpointStats;
 use crate::streams::{Streams, StreamsConfig};
 use crate::token::ResetKey;
-
-/// Length of the connection IDs that this end chooses.
-pub(crate) const LOCAL_ID_LEN: usize = 8;
 
 /// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
 const MIN_INITIAL_ID_LEN: usize = 8;

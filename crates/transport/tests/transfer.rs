@@ -2,7 +2,7 @@
 
 mod support;
 
-use posthaste_transport::{CloseReason, Direction, Event, TransportConfig};
+use posthaste_transport::{CloseReason, DatagramInfo, Direction, Event, TransportConfig};
 use posthaste_units::{ByteCount, Duration};
 use support::transfer::{Readers, Writers};
 use support::{Link, Pair, tls};
@@ -211,4 +211,27 @@ fn keys_are_updated_by_either_end_while_data_flows() {
     assert!(pair.client.connection(client).key_updates() >= 3);
     let (a, b) = (pair.client.connection(client).key_updates(), pair.server.connection(server).key_updates());
     assert!(a.abs_diff(b) <= 1, "{a} and {b}");
+}
+
+#[test]
+fn datagrams_from_elsewhere_do_not_raise_the_amplification_limit() {
+    let mut pair = Pair::with_server(1, tls::server_config_with_names(1, 400));
+    pair.capture = Some(Vec::new());
+    pair.connect_with(&tls::client_config_for(1, 400, &[tls::ALPN]));
+    pair.drain();
+    let flight: Vec<Vec<u8>> = pair.capture.iter().flatten().map(|(_, data)| data.clone()).collect();
+    pair.up.loss = 1.0; // The client's first flight is under way; nothing of what follows arrives.
+    let elsewhere =
+        DatagramInfo { remote: "127.0.0.1:2000".parse().expect("an address"), local_ip: None, ecn: None };
+    for _ in 0..100 {
+        pair.run_for(Duration::from_millis(100));
+        for data in &flight {
+            pair.server.endpoint.on_datagram(pair.now, &elsewhere, data[..].into());
+        }
+    }
+    let received: usize = flight.iter().map(Vec::len).sum();
+    let capture = pair.capture.take().expect("set above");
+    let sent: usize =
+        capture.iter().filter(|(from_client, _)| !*from_client).map(|(_, data)| data.len()).sum();
+    assert!((received..=3 * received).contains(&sent), "{sent} bytes sent for {received}");
 }

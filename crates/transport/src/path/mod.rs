@@ -61,6 +61,12 @@ impl Path {
         self.is_validated = true;
     }
 
+    /// True if a datagram from `remote` may be taken in: until its address is validated, a path must not let
+    /// others raise what may be sent to that address.
+    pub(crate) fn accepts(&self, remote: SocketAddr) -> bool {
+        self.is_validated || remote == self.remote
+    }
+
     /// Bytes that may still be sent under the anti-amplification limit (RFC 9000 section 8.1).
     pub(crate) fn amplification_budget(&self) -> usize {
         if self.is_validated {
