@@ -4,6 +4,9 @@
 //! parts that each own their state. Neither reads a clock, opens a socket or draws randomness of its own: the
 //! caller passes `now` and datagrams in, and takes datagrams, events and the next timeout out.
 
+// A panic that a peer can reach is the worst bug there is.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
 mod ack;
 mod api;
 mod cids;
