@@ -5,7 +5,10 @@
 //! caller passes `now` and datagrams in, and takes datagrams, events and the next timeout out.
 
 // A panic that a peer can reach is the worst bug there is.
-#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
 
 mod ack;
 mod api;

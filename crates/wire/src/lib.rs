@@ -4,7 +4,10 @@
 //! Nothing here knows keys, connections or time.
 
 // A panic that a peer can reach is the worst bug there is.
-#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
 
 pub mod connection_id;
 mod error;
