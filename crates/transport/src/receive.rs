@@ -73,7 +73,7 @@ impl Connection {
                 continue;
             };
             if self.is_improper_initial(&packet, is_small) {
-                self.counters.packets_dropped += 1;
+                self.drop_packet(now, Some(PacketType::Initial), Dropped::Invalid);
                 continue;
             }
             is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);

@@ -70,8 +70,7 @@ mod tests {
         // Fixed values: a change of generator would silently change every recorded run.
         let mut rng = Rng::from_test_seed(1);
         let first = [rng.next_u64(), rng.next_u64()];
-        let mut again = Rng::from_test_seed(1);
-        assert_eq!(first, [again.next_u64(), again.next_u64()]);
+        assert_eq!(first, [17_971_643_333_364_160_609, 12_751_046_405_260_142_922]);
         assert_ne!(first[0], Rng::from_test_seed(2).next_u64());
     }
 
