@@ -5,24 +5,24 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
 use posthaste_units::{ByteCount, Time};
 
 use crate::config::Bottleneck;
+use crate::packet::Packet;
 
 /// The queue and the packet in transmission.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct Link<P> {
     config: Bottleneck,
-    waiting: VecDeque<Bytes>,
+    waiting: VecDeque<P>,
     waiting_bytes: ByteCount,
-    transmission: Option<Transmission>,
+    transmission: Option<Transmission<P>>,
 }
 
 /// The packet on the wire and the busy period that it belongs to.
 #[derive(Debug)]
-struct Transmission {
-    packet: Bytes,
+struct Transmission<P> {
+    packet: P,
     busy_since: Time,
     /// Bytes of the busy period up to and including `packet`. Departures derive from this sum, so that the
     /// rounding of one packet's time never adds up.
@@ -30,19 +30,19 @@ struct Transmission {
     departure: Time,
 }
 
-impl Link {
+impl<P: Packet> Link<P> {
     pub(crate) fn new(config: Bottleneck) -> Self {
         Self { config, waiting: VecDeque::new(), waiting_bytes: ByteCount::ZERO, transmission: None }
     }
 
     /// Takes `packet` unless the queue is full; false if it was dropped. The caller has taken out all departures
     /// up to `now` before.
-    pub(crate) fn offer(&mut self, now: Time, packet: Bytes) -> bool {
+    pub(crate) fn offer(&mut self, now: Time, packet: P) -> bool {
         if self.transmission.is_none() {
             self.transmit(packet, now, ByteCount::ZERO);
             return true;
         }
-        let length = ByteCount::from(packet.len());
+        let length = packet.length();
         if self.waiting_bytes + length > self.config.queue {
             return false;
         }
@@ -57,17 +57,17 @@ impl Link {
     }
 
     /// The next packet that has left by `now`, with its time of departure.
-    pub(crate) fn depart(&mut self, now: Time) -> Option<(Time, Bytes)> {
+    pub(crate) fn depart(&mut self, now: Time) -> Option<(Time, P)> {
         let done = self.transmission.take_if(|transmission| transmission.departure <= now)?;
         if let Some(next) = self.waiting.pop_front() {
-            self.waiting_bytes -= ByteCount::from(next.len());
+            self.waiting_bytes -= next.length();
             self.transmit(next, done.busy_since, done.busy_bytes);
         }
         Some((done.departure, done.packet))
     }
 
-    fn transmit(&mut self, packet: Bytes, busy_since: Time, bytes_before: ByteCount) {
-        let busy_bytes = bytes_before + ByteCount::from(packet.len());
+    fn transmit(&mut self, packet: P, busy_since: Time, bytes_before: ByteCount) {
+        let busy_bytes = bytes_before + packet.length();
         let departure = busy_since + self.config.rate.time_for(busy_bytes);
         self.transmission = Some(Transmission { packet, busy_since, busy_bytes, departure });
     }

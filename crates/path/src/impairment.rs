@@ -1,6 +1,5 @@
 //! What the medium does to a packet, independently of all other packets.
 
-use bytes::{Bytes, BytesMut};
 use posthaste_units::{Duration, Rng};
 
 use crate::config::PathConfig;
@@ -14,7 +13,7 @@ pub(crate) struct Fate {
     /// Zero unless the packet is to be overtaken.
     pub(crate) extra_delay: Duration,
     /// Picks the flipped bit; drawn for every packet.
-    bit_draw: u64,
+    pub(crate) bit_draw: u64,
 }
 
 impl Fate {
@@ -27,16 +26,5 @@ impl Fate {
         let reordered = rng.chance(config.reordering.probability);
         let extra_delay = if reordered { config.reordering.extra_delay } else { Duration::ZERO };
         Self { lost, duplicated, corrupted, extra_delay, bit_draw: rng.next_u64() }
-    }
-
-    /// `packet` with one bit flipped; an empty packet has none.
-    pub(crate) fn corrupt(&self, packet: &Bytes) -> Bytes {
-        let mut copy = BytesMut::from(&packet[..]);
-        let bits = copy.len() as u64 * 8;
-        if bits > 0 {
-            let bit = ((u128::from(self.bit_draw) * u128::from(bits)) >> 64) as usize;
-            copy[bit / 8] ^= 1 << (bit % 8);
-        }
-        copy.freeze()
     }
 }

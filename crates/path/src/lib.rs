@@ -26,7 +26,9 @@
 mod bottleneck;
 mod config;
 mod impairment;
+mod packet;
 mod path;
 
 pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, PathConfig, Reordering};
+pub use packet::{Packet, flip_bit_of};
 pub use path::{Path, PathStats};

@@ -9,6 +9,7 @@ use posthaste_units::{ByteCount, Rng, Time};
 use crate::bottleneck::Link;
 use crate::config::{ConfigError, PathConfig};
 use crate::impairment::Fate;
+use crate::packet::Packet;
 
 /// What has become of the packets so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,19 +62,19 @@ impl std::ops::AddAssign for PathStats {
     }
 }
 
-/// One emulated direction.
+/// One emulated direction for packets of type `P`.
 #[derive(Debug)]
-pub struct Path {
+pub struct Path<P = Bytes> {
     config: PathConfig,
     rng: Rng,
-    link: Option<Link>,
-    under_way: BinaryHeap<Flight>,
+    link: Option<Link<P>>,
+    under_way: BinaryHeap<Flight<P>>,
     next_sequence: u64,
     held_bytes: ByteCount,
     stats: PathStats,
 }
 
-impl Path {
+impl<P: Packet> Path<P> {
     /// A direction as `config` says, with its own generator.
     ///
     /// # Errors
@@ -86,10 +87,10 @@ impl Path {
     }
 
     /// A packet enters at `now`, which must not be earlier than that of any call before.
-    pub fn on_packet(&mut self, now: Time, packet: Bytes) {
+    pub fn on_packet(&mut self, now: Time, packet: P) {
         self.advance(now);
         self.stats.offered += 1;
-        let length = ByteCount::from(packet.len());
+        let length = packet.length();
         if self.held_bytes + length > self.config.capacity {
             self.stats.overflowed += 1;
             return;
@@ -107,15 +108,15 @@ impl Path {
     }
 
     /// The next packet that has arrived by `now`; call until it returns `None`.
-    pub fn poll(&mut self, now: Time) -> Option<Bytes> {
+    pub fn poll(&mut self, now: Time) -> Option<P> {
         self.advance(now);
         if self.under_way.peek()?.arrival > now {
             return None;
         }
         let packet = self.under_way.pop()?.packet;
-        self.held_bytes -= ByteCount::from(packet.len());
+        self.held_bytes -= packet.length();
         self.stats.delivered += 1;
-        self.stats.delivered_bytes += packet.len() as u64;
+        self.stats.delivered_bytes += packet.length().get();
         Some(packet)
     }
 
@@ -144,31 +145,29 @@ impl Path {
         }
     }
 
-    fn enter_medium(&mut self, now: Time, packet: Bytes) {
+    fn enter_medium(&mut self, now: Time, mut packet: P) {
         let fate = Fate::draw(&self.config, &mut self.rng);
         if fate.lost {
-            self.held_bytes -= ByteCount::from(packet.len());
+            self.held_bytes -= packet.length();
             self.stats.lost += 1;
             return;
         }
         let on_time = now + self.config.delay;
         let copy = fate.duplicated.then(|| packet.clone());
-        let packet = if fate.corrupted {
+        if fate.corrupted {
             self.stats.corrupted += 1;
-            fate.corrupt(&packet)
-        } else {
-            packet
-        };
+            packet.flip_bit(fate.bit_draw);
+        }
         self.stats.reordered += u64::from(!fate.extra_delay.is_zero());
         self.push(on_time + fate.extra_delay, packet);
         if let Some(copy) = copy {
-            self.held_bytes += ByteCount::from(copy.len());
+            self.held_bytes += copy.length();
             self.stats.duplicated += 1;
             self.push(on_time, copy);
         }
     }
 
-    fn push(&mut self, arrival: Time, packet: Bytes) {
+    fn push(&mut self, arrival: Time, packet: P) {
         self.under_way.push(Flight { arrival, sequence: self.next_sequence, packet });
         self.next_sequence += 1;
     }
@@ -176,31 +175,31 @@ impl Path {
 
 /// A packet under way. The heap yields the earliest arrival, among equals the first that entered.
 #[derive(Debug)]
-struct Flight {
+struct Flight<P> {
     arrival: Time,
     sequence: u64,
-    packet: Bytes,
+    packet: P,
 }
 
-impl Ord for Flight {
+impl<P> Ord for Flight<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.arrival, other.sequence).cmp(&(self.arrival, self.sequence))
     }
 }
 
-impl PartialOrd for Flight {
+impl<P> PartialOrd for Flight<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Flight {
+impl<P> PartialEq for Flight<P> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Flight {}
+impl<P> Eq for Flight<P> {}
 
 #[cfg(test)]
 #[path = "path_tests.rs"]

@@ -246,8 +246,9 @@ fn one_impairment_leaves_the_fate_of_others_alone() {
 
 #[test]
 fn values_out_of_range_are_refused_by_name() {
-    let refused =
-        |config: PathConfig| Path::new(config, Rng::from_test_seed(0)).expect_err("out of range").to_string();
+    let refused = |config: PathConfig| {
+        Path::<Bytes>::new(config, Rng::from_test_seed(0)).expect_err("out of range").to_string()
+    };
     assert!(refused(PathConfig { loss: 1.5, ..PathConfig::default() }).contains("loss"));
     assert!(refused(PathConfig { corruption: f64::NAN, ..PathConfig::default() }).contains("corruption"));
     assert!(refused(PathConfig { duplication: -0.1, ..PathConfig::default() }).contains("duplication"));

@@ -5,6 +5,7 @@
 
 mod quantity;
 mod rng;
+mod text;
 mod time;
 
 pub use quantity::{ByteCount, ParseQuantityError, Rate};

@@ -216,7 +216,11 @@ impl fmt::Display for ParseQuantityError {
 impl std::error::Error for ParseQuantityError {}
 
 /// Splits `text` into its number and its unit, and multiplies.
-fn parse(text: &str, units: &[(&str, f64)], valid: &'static str) -> Result<f64, ParseQuantityError> {
+pub(crate) fn parse(
+    text: &str,
+    units: &[(&str, f64)],
+    valid: &'static str,
+) -> Result<f64, ParseQuantityError> {
     let error = || ParseQuantityError { text: text.to_owned(), valid };
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());

@@ -1,0 +1,148 @@
+//! Applications: what the ends of a connection do with its streams.
+//!
+//! All speak one small protocol. A client opens a stream, writes a [`Request`] of [`REQUEST_LENGTH`] bytes and
+//! finishes; the server answers with [`RESPONSE_HEADER_LENGTH`] bytes of header and the body that was asked for,
+//! and finishes. The body's bytes are [`content`], and clients check them.
+
+mod bulk;
+mod download;
+mod responder;
+
+use bytes::Bytes;
+use posthaste_units::Time;
+
+pub use bulk::Bulk;
+pub use responder::Responder;
+
+use crate::peer::{Peer, PeerEvent};
+
+/// Bytes of a request, its body aside: what HPACK or QPACK leave of a browser's.
+pub const REQUEST_LENGTH: usize = 300;
+
+/// Bytes of a response's header.
+pub const RESPONSE_HEADER_LENGTH: usize = 200;
+
+/// The peers of a run, by host index.
+pub trait Hosts {
+    /// The stack at a host, to use it; the world will see what came of that.
+    fn peer(&mut self, host: usize) -> &mut dyn Peer;
+}
+
+/// What runs on one or more hosts.
+pub trait App {
+    /// Begins; called once, before anything else, at virtual time zero.
+    fn start(&mut self, now: Time, hosts: &mut dyn Hosts);
+
+    /// A stack has told something.
+    fn on_event(&mut self, now: Time, host: usize, event: PeerEvent, hosts: &mut dyn Hosts);
+
+    /// Lets the application act once [`Self::next_timeout`] has come.
+    fn on_timeout(&mut self, now: Time, hosts: &mut dyn Hosts);
+
+    /// When [`Self::on_timeout`] must be called, if nothing happens before.
+    fn next_timeout(&self) -> Option<Time>;
+
+    /// Where it stands. The run ends once no application is [`Progress::Working`].
+    fn progress(&self) -> Progress;
+
+    /// What its user has seen so far.
+    fn report(&self) -> AppReport;
+}
+
+/// Where an application stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The run waits for it.
+    Working,
+    /// It has what it wanted, or never ends and nobody waits for it (background, servers).
+    Idle,
+    /// It can never get what it wanted: a connection is over.
+    Failed,
+}
+
+/// What a user of the application has seen. Times are since the run began.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AppReport {
+    /// When the application began to connect.
+    pub started: Option<Time>,
+    /// When the first connection's handshake was complete.
+    pub connected: Option<Time>,
+    /// When all that was wanted had been read.
+    pub finished: Option<Time>,
+    /// Body bytes read.
+    pub bytes: u64,
+    /// Each exchange that has ended, in the order of ending.
+    pub exchanges: Vec<Exchange>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// Seconds that playback stood still (video only).
+    pub stalled_seconds: Option<f64>,
+}
+
+/// One request and its response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// Index of the object in its workload.
+    pub object: usize,
+    /// When the application wanted it.
+    pub requested: Time,
+    /// When the first byte of the response was read.
+    pub first_byte: Time,
+    /// When the last byte was read.
+    pub finished: Time,
+    /// Body bytes.
+    pub bytes: u64,
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Body bytes wanted.
+    pub body: u64,
+}
+
+impl Request {
+    /// The request as sent.
+    pub fn encode(self) -> Bytes {
+        let mut bytes = vec![0; REQUEST_LENGTH];
+        bytes[..8].copy_from_slice(&self.body.to_be_bytes());
+        bytes.into()
+    }
+
+    /// A request from its bytes; `None` if they are too few.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let body = bytes.get(..8)?.try_into().ok()?;
+        Some(Self { body: u64::from_be_bytes(body) })
+    }
+}
+
+/// Length of the block that [`content`] repeats: prime, so that it never falls in step with a packet size.
+const BLOCK: usize = 65_521;
+
+/// Bytes of every response (header and body) from `offset` on, at least one and at most `max`: the same on every
+/// stream, never repeating in step with packets.
+pub fn content(offset: u64, max: u64) -> Bytes {
+    static CONTENT: std::sync::OnceLock<Bytes> = std::sync::OnceLock::new();
+    let block = CONTENT.get_or_init(|| {
+        let mut bytes = vec![0; BLOCK];
+        posthaste_units::Rng::from_test_seed(0xC0).fill(&mut bytes);
+        bytes.into()
+    });
+    let start = (offset % BLOCK as u64) as usize;
+    let length = max.min((BLOCK - start) as u64) as usize;
+    block.slice(start..start + length)
+}
+
+/// True if `data` is what [`content`] has at `offset`.
+pub fn is_content(mut offset: u64, mut data: &[u8]) -> bool {
+    while !data.is_empty() {
+        let expected = content(offset, data.len() as u64);
+        let (head, rest) = data.split_at(expected.len());
+        if *head != expected[..] {
+            return false;
+        }
+        offset += head.len() as u64;
+        data = rest;
+    }
+    true
+}

@@ -1,0 +1,16 @@
+//! The lab: the real transport over emulated paths in virtual time, beside rival stacks and a model of TCP.
+//!
+//! Layers, each using only those above it in this list:
+//! - [`peer`], [`packet`]: the seam that every stack implements; [`peers`]: the stacks;
+//! - [`apps`]: what the ends do with streams;
+//! - [`world`]: one run on one virtual clock; [`result`]: what it has shown.
+
+pub mod apps;
+mod measure;
+pub mod packet;
+pub mod peer;
+pub mod peers;
+pub mod result;
+pub mod tls;
+mod trace_hash;
+pub mod world;

@@ -1,0 +1,133 @@
+//! What the world sees of a run: packets that leave and arrive, and gauges over time.
+
+use posthaste_units::{Duration, Time};
+
+use crate::packet::Packet;
+use crate::result::{DirectionResult, Gauge, Series};
+use crate::world::World;
+
+/// Samples at most, so that a long run's series stays small enough to draw.
+const MAX_SAMPLES: usize = 20_000;
+
+/// What one host has sent and what of it has arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals {
+    packets_sent: u64,
+    bytes_sent: u64,
+    packets_received: u64,
+    bytes_received: u64,
+    delays: Vec<u64>,
+}
+
+impl Arrivals {
+    pub(crate) fn on_sent(&mut self, packet: &Packet) {
+        self.packets_sent += 1;
+        self.bytes_sent += packet.wire_length();
+    }
+
+    pub(crate) fn on_arrival(&mut self, now: Time, packet: &Packet) {
+        self.packets_received += 1;
+        self.bytes_received += packet.wire_length();
+        self.delays.push(now.since(packet.tag.sent_at).as_nanos());
+    }
+
+    pub(crate) fn bytes_received(&self) -> u64 {
+        self.bytes_received
+    }
+
+    /// The sum over several connections of one direction; counters are the caller's to fill in.
+    pub(crate) fn summarise<'a>(all: impl Iterator<Item = &'a Self>) -> DirectionResult {
+        let mut result = DirectionResult::default();
+        let mut delays: Vec<u64> = Vec::new();
+        for arrivals in all {
+            result.packets_sent += arrivals.packets_sent;
+            result.bytes_sent += arrivals.bytes_sent;
+            result.packets_received += arrivals.packets_received;
+            result.bytes_received += arrivals.bytes_received;
+            delays.extend(&arrivals.delays);
+        }
+        delays.sort_unstable();
+        if let (Some(least), Some(greatest)) = (delays.first(), delays.last()) {
+            let milliseconds = |nanos: u64| nanos as f64 / 1e6;
+            let sum: u128 = delays.iter().map(|&nanos| u128::from(nanos)).sum();
+            result.delay_mean_ms = sum as f64 / delays.len() as f64 / 1e6;
+            result.delay_p95_ms = milliseconds(delays[(delays.len() * 95).div_ceil(100) - 1]);
+            result.delay_max_ms = milliseconds(*greatest);
+            result.queueing_mean_ms = result.delay_mean_ms - milliseconds(*least);
+        }
+        result
+    }
+}
+
+/// Samples gauges at fixed intervals of virtual time.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    interval: Duration,
+    next: Time,
+    times: Vec<f64>,
+    /// A column a host gauge, then a column a link.
+    columns: Vec<Vec<Option<f64>>>,
+    /// Bytes that had arrived of each host's packets at the last sample.
+    arrived: Vec<u64>,
+}
+
+/// The gauges of a host, in the order of its columns.
+const HOST_GAUGES: [&str; 7] = ["window", "in_flight", "credit", "pacing", "rtt", "delivery", "blocked"];
+
+impl Sampler {
+    pub(crate) fn new(interval: Duration) -> Self {
+        Self { interval, next: Time::ZERO, times: Vec::new(), columns: Vec::new(), arrived: Vec::new() }
+    }
+
+    /// Samples the present state for every sampling time before `until`: nothing changes in between.
+    pub(crate) fn sample_until(&mut self, until: Time, world: &World) {
+        while self.next < until && self.times.len() < MAX_SAMPLES {
+            self.sample(world);
+            self.next = self.next + self.interval;
+        }
+    }
+
+    fn sample(&mut self, world: &World) {
+        self.times.push(self.next.as_secs_f64());
+        let mut row: Vec<Option<f64>> = Vec::with_capacity(self.columns.len());
+        self.arrived.resize(world.hosts.len(), 0);
+        for (host, arrived) in world.hosts.iter().zip(&mut self.arrived) {
+            let snapshot = host.peer.snapshot();
+            let bytes = |count: Option<posthaste_units::ByteCount>| count.map(|count| count.get() as f64);
+            let news =
+                host.arrivals.bytes_received() - std::mem::replace(arrived, host.arrivals.bytes_received());
+            row.extend([
+                bytes(snapshot.window),
+                bytes(snapshot.in_flight),
+                bytes(snapshot.credit),
+                snapshot.pacing.map(|rate| rate.as_bits_per_second() as f64),
+                snapshot.rtt.map(Duration::as_secs_f64),
+                Some(news as f64 * 8.0 / self.interval.as_secs_f64()),
+                snapshot.is_blocked.map(f64::from),
+            ]);
+        }
+        row.extend(world.links.iter().map(|link| Some(link.path.held_bytes().get() as f64)));
+        self.columns.resize(row.len(), Vec::new());
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+
+    /// The series; `host_names` and `link_names` name the columns' owners, `None` leaves a host out.
+    pub(crate) fn into_series(self, host_names: &[Option<String>], link_names: &[String]) -> Series {
+        let mut columns = self.columns.into_iter();
+        let mut gauges = Vec::new();
+        for name in host_names {
+            for (quantity, values) in HOST_GAUGES.iter().zip(columns.by_ref()) {
+                let Some(name) = name else { continue };
+                if values.iter().any(Option::is_some) {
+                    gauges.push(Gauge { of: name.clone(), quantity: (*quantity).to_owned(), values });
+                }
+            }
+        }
+        for (name, values) in link_names.iter().zip(columns) {
+            gauges.push(Gauge { of: name.clone(), quantity: "queue".to_owned(), values });
+        }
+        Series { times: self.times, gauges }
+    }
+}

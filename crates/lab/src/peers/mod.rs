@@ -1,0 +1,171 @@
+//! The stacks that the lab drives: ours, rivals, a model of TCP.
+
+pub mod posthaste;
+pub mod tcp;
+
+use std::fmt;
+use std::str::FromStr;
+
+use posthaste_policy::Profile;
+use posthaste_units::{ByteCount, Rng};
+
+use crate::peer::Peer;
+
+/// A stack and its controller, by the name that experiments use.
+///
+/// | name | stack |
+/// |---|---|
+/// | `cubic`, `standard`, ... (any profile) | Posthaste |
+/// | `noq:newreno`, `noq:cubic`, `noq:bbr3` | noq-proto |
+/// | `quinn:newreno`, `quinn:cubic`, `quinn:bbr` | quinn-proto |
+/// | `tcp:newreno`, `tcp:cubic` | the TCP model: TLS 1.3, HTTP/2 semantics |
+/// | `tcp:cubic/h1`, ... | the same with HTTP/1.1: six connections a host, one exchange at a time on each |
+#[derive(Debug, Clone)]
+pub enum Stack {
+    /// Our transport with a profile.
+    Posthaste(Profile),
+    /// noq-proto.
+    Noq(RivalController),
+    /// quinn-proto.
+    Quinn(RivalController),
+    /// The TCP model.
+    Tcp(TcpController, HttpVersion),
+}
+
+/// A rival's congestion controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RivalController {
+    /// New Reno (RFC 9002).
+    NewReno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// The stack's BBR: version 1 in quinn-proto, 3 in noq-proto.
+    Bbr,
+}
+
+/// The TCP model's congestion controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TcpController {
+    /// New Reno (RFC 5681, RFC 6582) with SACK.
+    NewReno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+}
+
+/// How exchanges map to TCP connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// Six connections a host, one exchange at a time on each.
+    Http11,
+    /// One connection a host, exchanges interleaved in 16 KiB frames.
+    Http2,
+}
+
+/// No stack has the name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no stack `{name}`; there are {}, and the profiles {}", RIVAL_NAMES.join(", "), Profile::names().join(", "))]
+pub struct UnknownStack {
+    name: String,
+}
+
+/// The names of stacks that are not ours.
+pub const RIVAL_NAMES: [&str; 10] = [
+    "noq:newreno",
+    "noq:cubic",
+    "noq:bbr3",
+    "quinn:newreno",
+    "quinn:cubic",
+    "quinn:bbr",
+    "tcp:newreno",
+    "tcp:cubic",
+    "tcp:newreno/h1",
+    "tcp:cubic/h1",
+];
+
+impl FromStr for Stack {
+    type Err = UnknownStack;
+
+    fn from_str(name: &str) -> Result<Self, UnknownStack> {
+        use HttpVersion::{Http2, Http11};
+        Ok(match name {
+            "noq:newreno" => Self::Noq(RivalController::NewReno),
+            "noq:cubic" => Self::Noq(RivalController::Cubic),
+            "noq:bbr3" => Self::Noq(RivalController::Bbr),
+            "quinn:newreno" => Self::Quinn(RivalController::NewReno),
+            "quinn:cubic" => Self::Quinn(RivalController::Cubic),
+            "quinn:bbr" => Self::Quinn(RivalController::Bbr),
+            "tcp:newreno" => Self::Tcp(TcpController::NewReno, Http2),
+            "tcp:cubic" => Self::Tcp(TcpController::Cubic, Http2),
+            "tcp:newreno/h1" => Self::Tcp(TcpController::NewReno, Http11),
+            "tcp:cubic/h1" => Self::Tcp(TcpController::Cubic, Http11),
+            profile => Profile::named(profile)
+                .map(Self::Posthaste)
+                .map_err(|_| UnknownStack { name: name.to_owned() })?,
+        })
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rival = |controller: &RivalController, bbr| match controller {
+            RivalController::NewReno => "newreno",
+            RivalController::Cubic => "cubic",
+            RivalController::Bbr => bbr,
+        };
+        match self {
+            Self::Posthaste(profile) => f.write_str(profile.name()),
+            Self::Noq(controller) => write!(f, "noq:{}", rival(controller, "bbr3")),
+            Self::Quinn(controller) => write!(f, "quinn:{}", rival(controller, "bbr")),
+            Self::Tcp(controller, version) => {
+                let controller = match controller {
+                    TcpController::NewReno => "newreno",
+                    TcpController::Cubic => "cubic",
+                };
+                let suffix = if *version == HttpVersion::Http11 { "/h1" } else { "" };
+                write!(f, "tcp:{controller}{suffix}")
+            }
+        }
+    }
+}
+
+/// What both ends of a connection are built with, whatever the stack.
+#[derive(Clone)]
+pub struct Settings {
+    /// Largest UDP payload sent, in bytes; TCP segments are sized to the same IP packets. Default 1252.
+    pub max_datagram_size: u16,
+    /// Receive window of a stream, for stacks whose windows are settings (ours come from the profile).
+    pub stream_window: ByteCount,
+    /// Receive window of the connection, for the same stacks.
+    pub connection_window: ByteCount,
+    /// Where traces of our connections go.
+    pub qlog: Option<std::sync::Arc<dyn posthaste_transport::QlogSink>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_datagram_size: 1252,
+            stream_window: ByteCount::new(16 << 20),
+            connection_window: ByteCount::new(24 << 20),
+            qlog: None,
+        }
+    }
+}
+
+/// The two ends of one connection.
+pub struct Pair {
+    /// Begins the handshake.
+    pub client: Box<dyn Peer>,
+    /// Answers it.
+    pub server: Box<dyn Peer>,
+}
+
+impl Stack {
+    /// Both ends of a connection; everything random in them comes from `rng`.
+    pub fn pair(&self, settings: &Settings, rng: &mut Rng) -> Pair {
+        match self {
+            Self::Posthaste(profile) => posthaste::pair(profile, settings, rng),
+            Self::Noq(_) | Self::Quinn(_) | Self::Tcp(..) => todo!("helpers"),
+        }
+    }
+}

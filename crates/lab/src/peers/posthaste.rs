@@ -1,0 +1,220 @@
+//! Our transport as a peer: the real [`Endpoint`], nothing of it modelled.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use posthaste_policy::Profile;
+use posthaste_transport::{
+    ClientConfig, CloseReason, Connection, ConnectionHandle, DatagramInfo, Direction, Endpoint, Event,
+    ServerConfig, StreamEvent, StreamId, TransportConfig,
+};
+use posthaste_units::{Duration, Rng, Time};
+
+use super::{Pair, Settings};
+use crate::packet::{Body, Packet};
+use crate::peer::{Counters, Peer, PeerEvent, Read, Snapshot, StreamKey};
+use crate::tls;
+
+/// Datagrams taken from the transport at once.
+const MAX_SEGMENTS: usize = 64;
+
+/// Streams that a client may open at once: pages of 100 objects must not wait for it.
+const MAX_STREAMS: u64 = 256;
+
+/// A client or server endpoint with one connection.
+pub(super) struct Posthaste {
+    endpoint: Endpoint,
+    /// Who the datagrams come from; only ever one.
+    remote: SocketAddr,
+    /// Set on a client until it connects.
+    client: Option<ClientConfig>,
+    handle: Option<ConnectionHandle>,
+    batch: Vec<u8>,
+    leaving: VecDeque<Packet>,
+    events: VecDeque<PeerEvent>,
+    last_counters: Counters,
+}
+
+/// Both ends of a connection with `profile` at both.
+pub(super) fn pair(profile: &Profile, settings: &Settings, rng: &mut Rng) -> Pair {
+    let transport = Arc::new(TransportConfig {
+        profile: profile.clone(),
+        // Silence is part of some experiments; the run's deadline ends what cannot finish.
+        max_idle_timeout: Duration::from_secs(3600),
+        max_concurrent_bidi_streams: MAX_STREAMS,
+        max_datagram_size: usize::from(settings.max_datagram_size),
+        qlog: settings.qlog.clone(),
+        ..TransportConfig::default()
+    });
+    let server = ServerConfig::new(tls::server()).with_transport(Arc::clone(&transport));
+    let client = ClientConfig::new(tls::client()).with_transport(transport);
+    Pair {
+        client: Box::new(Posthaste::new(None, Some(client), rng)),
+        server: Box::new(Posthaste::new(Some(server), None, rng)),
+    }
+}
+
+impl Posthaste {
+    fn new(server: Option<ServerConfig>, client: Option<ClientConfig>, rng: &mut Rng) -> Self {
+        let mut seed = [0; 32];
+        rng.fill(&mut seed);
+        Self {
+            endpoint: Endpoint::new(seed, server),
+            remote: SocketAddr::from(([10, 0, 0, if client.is_some() { 1 } else { 2 }], 443)),
+            client,
+            handle: None,
+            batch: Vec::new(),
+            leaving: VecDeque::new(),
+            events: VecDeque::new(),
+            last_counters: Counters::default(),
+        }
+    }
+
+    fn connection(&mut self) -> Option<&mut Connection> {
+        self.endpoint.connection_mut(self.handle?)
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let event = match event {
+            Event::Connected => PeerEvent::Connected,
+            Event::Stream(StreamEvent::Readable(id)) => PeerEvent::Readable(key(id)),
+            Event::Stream(StreamEvent::Writable(id)) => PeerEvent::Writable(key(id)),
+            Event::Stream(StreamEvent::Available(_)) => PeerEvent::Available,
+            Event::Stream(StreamEvent::Opened { direction }) => {
+                while let Some(id) = self.connection().and_then(|connection| connection.accept(direction)) {
+                    self.events.push_back(PeerEvent::Opened(key(id)));
+                }
+                return;
+            }
+            Event::Closed(CloseReason::Local { .. } | CloseReason::PeerApplication { error_code: 0, .. }) => {
+                PeerEvent::Closed(None)
+            }
+            Event::Closed(reason) => PeerEvent::Closed(Some(reason.to_string())),
+            Event::Incoming
+            | Event::Confirmed
+            | Event::Drained
+            | Event::Stream(StreamEvent::Stopped { .. } | StreamEvent::SendComplete(_)) => return,
+        };
+        self.events.push_back(event);
+    }
+}
+
+fn key(id: StreamId) -> StreamKey {
+    StreamKey(id.to_wire())
+}
+
+fn id(key: StreamKey) -> StreamId {
+    StreamId::from_wire(key.0)
+}
+
+impl Peer for Posthaste {
+    fn connect(&mut self, now: Time) {
+        let Some(config) = self.client.take() else { return };
+        match self.endpoint.connect(now, &config, self.remote, tls::SERVER_NAME) {
+            Ok(handle) => self.handle = Some(handle),
+            Err(error) => self.events.push_back(PeerEvent::Closed(Some(error.to_string()))),
+        }
+    }
+
+    fn on_packet(&mut self, now: Time, packet: Packet) {
+        if let Body::Udp(data) = packet.body {
+            let info = DatagramInfo { remote: self.remote, local_ip: None, ecn: packet.ecn };
+            self.endpoint.on_datagram(now, &info, data);
+        }
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.endpoint.on_timeout(now);
+    }
+
+    fn next_timeout(&mut self) -> Option<Time> {
+        self.endpoint.next_timeout()
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if let Some(packet) = self.leaving.pop_front() {
+            return Some(packet);
+        }
+        self.batch.clear();
+        let transmit = self.endpoint.poll_transmit(now, &mut self.batch, MAX_SEGMENTS)?;
+        let size = transmit.segment_size.unwrap_or(transmit.size);
+        self.leaving.extend(
+            self.batch.chunks(size).map(|datagram| Packet::udp(BytesMut::from(datagram), transmit.ecn)),
+        );
+        self.leaving.pop_front()
+    }
+
+    fn poll_event(&mut self) -> Option<PeerEvent> {
+        while self.events.is_empty() {
+            let (handle, event) = self.endpoint.poll_event()?;
+            if *self.handle.get_or_insert(handle) == handle {
+                self.on_event(event);
+            }
+        }
+        self.events.pop_front()
+    }
+
+    fn open(&mut self, _now: Time) -> Option<StreamKey> {
+        self.connection()?.open(Direction::Bidirectional).ok().map(key)
+    }
+
+    fn write(&mut self, _now: Time, stream: StreamKey, data: &mut Bytes) {
+        // A stream that the other end refuses shows as such when it is read.
+        let Some(connection) = self.connection() else { return };
+        while !data.is_empty() && connection.write(id(stream), data).is_ok_and(|taken| taken > 0) {}
+    }
+
+    fn finish(&mut self, _now: Time, stream: StreamKey) {
+        if let Some(connection) = self.connection() {
+            let _ = connection.finish(id(stream));
+        }
+    }
+
+    fn read(&mut self, now: Time, stream: StreamKey, max: usize) -> Read {
+        let Some(connection) = self.connection() else { return Read::Reset };
+        match connection.read(now, id(stream), max) {
+            Ok(posthaste_transport::Read::Data(data)) => Read::Data(data),
+            Ok(posthaste_transport::Read::Blocked) => Read::Blocked,
+            Ok(posthaste_transport::Read::Finished) => Read::Finished,
+            Err(_) => Read::Reset,
+        }
+    }
+
+    fn close(&mut self, now: Time) {
+        if let Some(connection) = self.connection() {
+            connection.close(now, 0, Bytes::new());
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection(handle)) else {
+            return Snapshot::default();
+        };
+        let stats = connection.stats();
+        Snapshot {
+            window: Some(stats.congestion.window),
+            pacing: stats.pacing_rate,
+            rtt: Some(stats.rtt.smoothed),
+            in_flight: Some(stats.in_flight),
+            credit: None,
+            is_blocked: Some(stats.streams.is_connection_blocked || stats.streams.blocked_streams > 0),
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection(handle)) else {
+            return self.last_counters;
+        };
+        let stats = connection.stats();
+        Counters {
+            lost: Some(stats.packets_lost),
+            spuriously_lost: Some(stats.packets_spuriously_lost),
+            resent_bytes: Some(stats.streams.resent.get()),
+            acks_sent: Some(stats.acks_sent),
+            probe_timeouts: Some(stats.probe_timeouts),
+            ..Counters::default()
+        }
+    }
+}
