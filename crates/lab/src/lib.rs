@@ -6,11 +6,13 @@
 //! - [`world`]: one run on one virtual clock; [`result`]: what it has shown.
 
 pub mod apps;
+pub mod experiment_result;
 mod measure;
 pub mod packet;
 pub mod peer;
 pub mod peers;
 pub mod result;
+pub mod spec;
 pub mod tls;
 mod trace_hash;
 pub mod world;

@@ -28,7 +28,9 @@ mod config;
 mod impairment;
 mod packet;
 mod path;
+mod spec;
 
 pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, PathConfig, Reordering};
 pub use packet::{Packet, flip_bit_of};
 pub use path::{Path, PathStats};
+pub use spec::{PathSpec, QueueSize};

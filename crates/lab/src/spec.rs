@@ -1,0 +1,136 @@
+//! What one run consists of, as experiment files say it.
+
+use posthaste_path::PathSpec;
+use posthaste_units::{ByteCount, Duration, Rate};
+use serde::Deserialize;
+
+use crate::peers::Stack;
+
+/// One run, its seed aside.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunSpec {
+    /// Links and routes.
+    pub network: NetworkSpec,
+    /// Applications, each with stacks of its own; the first is the one that the experiment is about.
+    pub flows: Vec<FlowSpec>,
+    /// Virtual time after which the run ends, finished or not. Default 300 s.
+    #[serde(default = "default_deadline")]
+    pub deadline: Duration,
+    /// Largest UDP payload (TCP is sized to the same IP packets). Default 1252 bytes.
+    #[serde(default = "default_datagram")]
+    pub datagram: u16,
+    /// Interval of time series; none unless given.
+    #[serde(default)]
+    pub series: Option<Duration>,
+}
+
+fn default_deadline() -> Duration {
+    Duration::from_secs(300)
+}
+
+fn default_datagram() -> u16 {
+    1252
+}
+
+/// Links and routes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case")]
+pub enum NetworkSpec {
+    /// One link; all flows share it.
+    Simple {
+        /// The link.
+        path: PathSpec,
+    },
+    /// All flows share one bottleneck; each has an access link of its own on the client's side.
+    Dumbbell {
+        /// The bottleneck.
+        path: PathSpec,
+        /// The access links; a perfect wire unless given.
+        access: Option<PathSpec>,
+    },
+    /// A radio link at the client, then a backhaul.
+    RadioBackhaul {
+        /// The link at the client.
+        radio: PathSpec,
+        /// The link at the server.
+        backhaul: PathSpec,
+    },
+    /// Links in a row, the client's first; all flows share them.
+    Chain {
+        /// The links.
+        links: Vec<PathSpec>,
+    },
+}
+
+/// One application and its stack.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FlowSpec {
+    /// Name in reports.
+    #[serde(default)]
+    pub name: String,
+    /// The stack at both ends.
+    pub stack: Stack,
+    /// What the client does.
+    pub workload: WorkloadSpec,
+    /// When it begins.
+    #[serde(default)]
+    pub start: Duration,
+    /// The run does not wait for it.
+    #[serde(default)]
+    pub background: bool,
+    /// How many of it there are.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What a client does.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case")]
+pub enum WorkloadSpec {
+    /// One object.
+    Bulk {
+        /// Its size.
+        object: ByteCount,
+        /// How fast the application reads; as fast as it can unless given.
+        #[serde(default)]
+        read_rate: Option<Rate>,
+    },
+    /// A web page.
+    Page {
+        /// Which; see [`crate::apps::page`].
+        page: String,
+    },
+    /// Chunked video of one bit rate.
+    Video {
+        /// Media bits a second.
+        rate: Rate,
+        /// Play time of a chunk.
+        chunk: Duration,
+        /// Chunks.
+        chunks: u32,
+        /// Play time that the player keeps in its buffer at most.
+        buffer: Duration,
+    },
+    /// One small exchange after another.
+    RequestResponse {
+        /// Response size.
+        object: ByteCount,
+        /// How many.
+        count: u32,
+        /// Pause after each.
+        think: Duration,
+    },
+    /// Objects with pauses in between, for ever: load in the background.
+    OnOff {
+        /// Mean size of an object (exponentially distributed).
+        object: ByteCount,
+        /// Mean pause (exponentially distributed).
+        pause: Duration,
+    },
+}
