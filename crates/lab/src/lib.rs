@@ -3,15 +3,19 @@
 //! Layers, each using only those above it in this list:
 //! - [`peer`], [`packet`]: the seam that every stack implements; [`peers`]: the stacks;
 //! - [`apps`]: what the ends do with streams;
-//! - [`world`]: one run on one virtual clock; [`result`]: what it has shown.
+//! - [`world`]: one run on one virtual clock;
+//! - [`spec`], [`mod@run`], [`result`]: a run described, done, and what it has shown; [`mod@limit`]: what it could not beat.
 
 pub mod apps;
 pub mod experiment_result;
+pub mod limit;
 mod measure;
+mod network;
 pub mod packet;
 pub mod peer;
 pub mod peers;
 pub mod result;
+pub mod run;
 pub mod spec;
 pub mod tls;
 mod trace_hash;

@@ -83,7 +83,7 @@ impl Sampler {
     pub(crate) fn sample_until(&mut self, until: Time, world: &World) {
         while self.next < until && self.times.len() < MAX_SAMPLES {
             self.sample(world);
-            self.next = self.next + self.interval;
+            self.next += self.interval;
         }
     }
 

@@ -123,4 +123,24 @@ pub struct Counters {
     pub probe_timeouts: Option<u64>,
     /// Reductions of the congestion window.
     pub congestion_events: Option<u64>,
+    /// Nanoseconds during which flow control alone kept data back.
+    pub blocked_nanos: Option<u64>,
+}
+
+impl Counters {
+    /// The sum over two connections; unknown where either does not tell.
+    pub fn plus(&self, other: &Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        Self {
+            lost: sum(self.lost, other.lost),
+            spuriously_lost: sum(self.spuriously_lost, other.spuriously_lost),
+            resent_bytes: sum(self.resent_bytes, other.resent_bytes),
+            pure_acks_sent: sum(self.pure_acks_sent, other.pure_acks_sent),
+            acks_sent: sum(self.acks_sent, other.acks_sent),
+            ack_eliciting_sent: sum(self.ack_eliciting_sent, other.ack_eliciting_sent),
+            probe_timeouts: sum(self.probe_timeouts, other.probe_timeouts),
+            congestion_events: sum(self.congestion_events, other.congestion_events),
+            blocked_nanos: sum(self.blocked_nanos, other.blocked_nanos),
+        }
+    }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Host {
 
 struct AppSlot {
     app: Box<dyn App>,
+    /// The run neither waits for it nor ends if it fails.
+    is_background: bool,
     due: Time,
 }
 
@@ -142,8 +144,13 @@ impl World {
         for &host in hosts {
             self.hosts[host].app = index;
         }
-        self.apps.push(AppSlot { app, due: Time::FAR_FUTURE });
+        self.apps.push(AppSlot { app, is_background: false, due: Time::FAR_FUTURE });
         index
+    }
+
+    /// Says whether the run goes on without waiting for an application, and whether or not that fails.
+    pub fn set_background(&mut self, app: usize, is_background: bool) {
+        self.apps[app].is_background = is_background;
     }
 
     /// The application at an index.
@@ -199,7 +206,7 @@ impl World {
 
     fn end(&self) -> Option<End> {
         let mut is_working = false;
-        for (index, slot) in self.apps.iter().enumerate() {
+        for (index, slot) in self.apps.iter().enumerate().filter(|(_, slot)| !slot.is_background) {
             match slot.app.progress() {
                 Progress::Failed => return Some(End::Failed(index)),
                 Progress::Working => is_working = true,

@@ -130,6 +130,7 @@ impl Connection {
             sent: counters.sent,
             received: counters.received,
             packets_sent: counters.packets_sent,
+            ack_eliciting_sent: counters.ack_eliciting_sent,
             packets_received: counters.packets_received,
             packets_lost: counters.packets_lost,
             packets_spuriously_lost: counters.packets_spuriously_lost,

@@ -15,6 +15,8 @@ pub struct ConnectionStats {
     pub received: Traffic,
     /// Packets sent.
     pub packets_sent: u64,
+    /// Of these, packets that the peer must acknowledge.
+    pub ack_eliciting_sent: u64,
     /// Packets received and opened.
     pub packets_received: u64,
     /// Packets declared lost.
@@ -82,6 +84,7 @@ pub(crate) struct Counters {
     pub(crate) sent: Traffic,
     pub(crate) received: Traffic,
     pub(crate) packets_sent: u64,
+    pub(crate) ack_eliciting_sent: u64,
     pub(crate) packets_received: u64,
     pub(crate) packets_lost: u64,
     pub(crate) packets_spuriously_lost: u64,

@@ -264,6 +264,7 @@ impl Connection {
         self.counters.packets_sent += 1;
         self.bare_acks = if ack_eliciting { 0 } else { self.bare_acks.saturating_add(1) };
         if ack_eliciting {
+            self.counters.ack_eliciting_sent += 1;
             self.probes[space] = self.probes[space].saturating_sub(1);
             self.on_ack_eliciting_sent(now);
         }

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod idle;
+mod lab;
 
 use clap::Subcommand;
 
@@ -17,6 +18,8 @@ pub(crate) enum Command {
     Bulk(bulk::Arguments),
     /// Resident memory of a server per idle connection
     Idle(idle::Arguments),
+    /// CPU time of the lab's virtual-time runs, stack by stack
+    Lab(lab::Arguments),
 }
 
 /// Runs it.
@@ -24,6 +27,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
     match command {
         Command::Bulk(arguments) => bulk::run(arguments),
         Command::Idle(arguments) => idle::run(arguments),
+        Command::Lab(arguments) => lab::run(arguments),
     }
 }
 

@@ -48,11 +48,6 @@ impl Download {
         Some(Self { object, stream, requested, first_byte: None, length, read: 0 })
     }
 
-    /// The stream that it came on.
-    pub(crate) fn stream(&self) -> StreamKey {
-        self.stream
-    }
-
     /// Body bytes read so far.
     pub(crate) fn body_read(&self) -> u64 {
         self.read.saturating_sub(RESPONSE_HEADER_LENGTH as u64)

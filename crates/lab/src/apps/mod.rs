@@ -4,6 +4,7 @@
 //! finishes; the server answers with [`RESPONSE_HEADER_LENGTH`] bytes of header and the body that was asked for,
 //! and finishes. The body's bytes are [`content`], and clients check them.
 
+mod build;
 mod bulk;
 mod download;
 mod responder;
@@ -11,6 +12,7 @@ mod responder;
 use bytes::Bytes;
 use posthaste_units::Time;
 
+pub use build::{WorkloadError, client};
 pub use bulk::Bulk;
 pub use responder::Responder;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use posthaste_policy::Profile;
 use posthaste_transport::{
-    ClientConfig, CloseReason, Connection, ConnectionHandle, DatagramInfo, Direction, Endpoint, Event,
-    ServerConfig, StreamEvent, StreamId, TransportConfig,
+    ClientConfig, CloseReason, Connection, ConnectionHandle, ConnectionStats, DatagramInfo, Direction,
+    Endpoint, Event, ServerConfig, StreamEvent, StreamId, TransportConfig,
 };
-use posthaste_units::{Duration, Rng, Time};
+use posthaste_units::{ByteCount, Duration, Rng, Time};
 
 use super::{Pair, Settings};
 use crate::packet::{Body, Packet};
@@ -34,6 +34,8 @@ pub(super) struct Posthaste {
     batch: Vec<u8>,
     leaving: VecDeque<Packet>,
     events: VecDeque<PeerEvent>,
+    watch: Watch,
+    /// The counters at the end, once the connection is gone.
     last_counters: Counters,
 }
 
@@ -68,6 +70,7 @@ impl Posthaste {
             batch: Vec::new(),
             leaving: VecDeque::new(),
             events: VecDeque::new(),
+            watch: Watch::default(),
             last_counters: Counters::default(),
         }
     }
@@ -76,7 +79,17 @@ impl Posthaste {
         self.endpoint.connection_mut(self.handle?)
     }
 
+    /// The connection has sent all that it may for now.
+    fn look(&mut self, now: Time) {
+        if let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection(handle)) {
+            self.watch.look(now, &connection.stats());
+        }
+    }
+
     fn on_event(&mut self, event: Event) {
+        if matches!(event, Event::Closed(_)) {
+            self.last_counters = self.counters();
+        }
         let event = match event {
             Event::Connected => PeerEvent::Connected,
             Event::Stream(StreamEvent::Readable(id)) => PeerEvent::Readable(key(id)),
@@ -138,7 +151,10 @@ impl Peer for Posthaste {
             return Some(packet);
         }
         self.batch.clear();
-        let transmit = self.endpoint.poll_transmit(now, &mut self.batch, MAX_SEGMENTS)?;
+        let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.batch, MAX_SEGMENTS) else {
+            self.look(now);
+            return None;
+        };
         let size = transmit.segment_size.unwrap_or(transmit.size);
         self.leaving.extend(
             self.batch.chunks(size).map(|datagram| Packet::udp(BytesMut::from(datagram), transmit.ecn)),
@@ -198,8 +214,8 @@ impl Peer for Posthaste {
             pacing: stats.pacing_rate,
             rtt: Some(stats.rtt.smoothed),
             in_flight: Some(stats.in_flight),
-            credit: None,
-            is_blocked: Some(stats.streams.is_connection_blocked || stats.streams.blocked_streams > 0),
+            credit: Some(stats.streams.credit),
+            is_blocked: Some(is_blocked(&stats)),
         }
     }
 
@@ -213,8 +229,38 @@ impl Peer for Posthaste {
             spuriously_lost: Some(stats.packets_spuriously_lost),
             resent_bytes: Some(stats.streams.resent.get()),
             acks_sent: Some(stats.acks_sent),
+            pure_acks_sent: Some(stats.packets_sent - stats.ack_eliciting_sent),
+            ack_eliciting_sent: Some(stats.ack_eliciting_sent),
             probe_timeouts: Some(stats.probe_timeouts),
-            ..Counters::default()
+            congestion_events: Some(self.watch.reductions),
+            blocked_nanos: Some(self.watch.blocked.as_nanos()),
         }
+    }
+}
+
+/// True if flow control alone keeps data back.
+fn is_blocked(stats: &ConnectionStats) -> bool {
+    let has_room = stats.in_flight < stats.congestion.window;
+    has_room && (stats.streams.is_connection_blocked || stats.streams.blocked_streams > 0)
+}
+
+/// What follows from looking at the statistics each time that the connection has settled.
+#[derive(Debug, Default)]
+struct Watch {
+    window: ByteCount,
+    /// Times that the window has shrunk.
+    reductions: u64,
+    blocked_since: Option<Time>,
+    blocked: Duration,
+}
+
+impl Watch {
+    fn look(&mut self, now: Time, stats: &ConnectionStats) {
+        let window = std::mem::replace(&mut self.window, stats.congestion.window);
+        self.reductions += u64::from(self.window < window);
+        if let Some(since) = self.blocked_since.take() {
+            self.blocked += now.since(since);
+        }
+        self.blocked_since = is_blocked(stats).then_some(now);
     }
 }

@@ -129,6 +129,8 @@ pub struct StreamsStats {
     pub received: ByteCount,
     /// Stream bytes written that are not acknowledged.
     pub buffered: ByteCount,
+    /// What the peer still permits to be sent on the connection, all streams together.
+    pub credit: ByteCount,
     /// Streams open, both ends' together.
     pub open: usize,
     /// Streams that have data which their limit keeps back.
@@ -320,6 +322,7 @@ impl Streams {
             resent: ByteCount::new(self.resent),
             received: ByteCount::new(self.receive_window.received()),
             buffered: ByteCount::new(self.buffered),
+            credit: ByteCount::new(self.send_window.available()),
             open: self.map.open_count(),
             blocked_streams: self.blocked_count,
             is_connection_blocked: self.send_window.is_blocked() && self.schedule.needs_credit(),

@@ -1,0 +1,188 @@
+//! One run from its description: builds the world, runs it, and collects what it has shown.
+
+use std::sync::Arc;
+
+use posthaste_path::ConfigError;
+use posthaste_transport::QlogSink;
+use posthaste_units::Time;
+
+use crate::apps::{self, AppReport, Responder};
+use crate::measure::Arrivals;
+use crate::network::Network;
+use crate::peers::Settings;
+use crate::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult, Series};
+use crate::spec::{FlowSpec, RunSpec};
+use crate::world::{End, World};
+
+/// Why a run could not begin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// A link cannot be as described.
+    #[error("a link of the network: {0}")]
+    Link(#[from] ConfigError),
+    /// A workload cannot be as described.
+    #[error("flow `{flow}`: {error}")]
+    Workload {
+        /// The flow's name.
+        flow: String,
+        /// What is wrong.
+        error: apps::WorkloadError,
+    },
+    /// A run without flows shows nothing.
+    #[error("`flows` is empty: a run needs at least one flow")]
+    NoFlows,
+}
+
+/// A flow as it was built: the indices of its parts.
+struct Flow<'a> {
+    spec: &'a FlowSpec,
+    name: String,
+    app: usize,
+    clients: Vec<usize>,
+    servers: Vec<usize>,
+}
+
+/// Runs `spec` with `seed`. The same arguments give the same result, bit for bit, on every machine, if every stack
+/// in it does ([`crate::peers::Stack`]).
+///
+/// # Errors
+/// If the run cannot be built; a run that does not finish is a result, see [`Outcome`].
+pub fn run(spec: &RunSpec, seed: u64, qlog: Option<Arc<dyn QlogSink>>) -> Result<RunResult, RunError> {
+    if spec.flows.is_empty() {
+        return Err(RunError::NoFlows);
+    }
+    let mut world = World::new(seed);
+    let settings = Settings { max_datagram_size: spec.datagram, qlog, ..Settings::default() };
+    let network = Network::build(&spec.network, &mut world)?;
+    let mut flows = Vec::new();
+    for flow in &spec.flows {
+        for copy in 0..flow.count {
+            flows.push(build(flow, copy, flows.len(), &network, &settings, &mut world)?);
+        }
+    }
+    if let Some(interval) = spec.series {
+        world.sample_every(interval);
+    }
+    let end = world.run(Time::ZERO + spec.deadline);
+    Ok(collect(seed, end, &flows, world))
+}
+
+fn build<'a>(
+    spec: &'a FlowSpec,
+    copy: u32,
+    index: usize,
+    network: &Network,
+    settings: &Settings,
+    world: &mut World,
+) -> Result<Flow<'a>, RunError> {
+    let route = network.route(index, world)?;
+    let (mut clients, mut servers) = (Vec::new(), Vec::new());
+    for _ in 0..spec.workload.connections(&spec.stack) {
+        let pair = spec.stack.pair(settings, world.rng());
+        let (client, server) = world.add_connection(pair, &route.up, &route.down);
+        clients.push(client);
+        servers.push(server);
+    }
+    let base = if spec.name.is_empty() { spec.stack.to_string() } else { spec.name.clone() };
+    let name = if spec.count == 1 { base } else { format!("{base} {}", copy + 1) };
+    let rng = world.rng().fork();
+    let app = apps::client(&spec.workload, &clients, Time::ZERO + spec.start, rng)
+        .map_err(|error| RunError::Workload { flow: name.clone(), error })?;
+    let app = world.add_app(app, &clients);
+    world.set_background(app, spec.background);
+    world.add_app(Box::new(Responder::default()), &servers);
+    Ok(Flow { spec, name, app, clients, servers })
+}
+
+fn collect(seed: u64, end: End, flows: &[Flow<'_>], mut world: World) -> RunResult {
+    let now = world.now();
+    let outcome = match end {
+        End::Completed => Outcome::Completed,
+        End::Deadline => Outcome::Deadline,
+        End::Stuck(reason) => Outcome::Failed(reason),
+        End::Failed(app) => {
+            let flow = flows.iter().find(|flow| flow.app == app).map_or("a server", |flow| &flow.name);
+            let reason = world.app(app).report().failure.unwrap_or_default();
+            Outcome::Failed(format!("{flow}: {reason}"))
+        }
+    };
+    let series = series(flows, &mut world);
+    RunResult {
+        seed,
+        outcome,
+        virtual_seconds: now.as_secs_f64(),
+        trace_hash: world.trace_hash(),
+        packets: world.packets(),
+        flows: flows.iter().map(|flow| flow_result(flow, &world)).collect(),
+        links: world.links.iter().map(link_result).collect(),
+        series,
+    }
+}
+
+fn series(flows: &[Flow<'_>], world: &mut World) -> Option<Series> {
+    let sampler = world.sampler.take()?;
+    let mut names = vec![None; world.hosts.len()];
+    // A connection's sender of interest is its server; several connections are numbered.
+    for flow in flows {
+        for (index, &server) in flow.servers.iter().enumerate() {
+            let suffix = if flow.servers.len() > 1 { format!(" #{}", index + 1) } else { String::new() };
+            names[server] = Some(format!("{}{suffix}", flow.name));
+        }
+    }
+    let links: Vec<String> = world.links.iter().map(|link| link.name.clone()).collect();
+    Some(sampler.into_series(&names, &links))
+}
+
+fn flow_result(flow: &Flow<'_>, world: &World) -> FlowResult {
+    let report: AppReport = world.app(flow.app).report();
+    let started = report.started.unwrap_or(Time::ZERO);
+    let seconds = |at: Time| at.since(started).as_secs_f64();
+    let exchange = |exchange: &apps::Exchange| ExchangeResult {
+        object: exchange.object,
+        requested: seconds(exchange.requested),
+        first_byte: seconds(exchange.first_byte),
+        finished: seconds(exchange.finished),
+        bytes: exchange.bytes,
+    };
+    let active = seconds(report.finished.unwrap_or(world.now()));
+    FlowResult {
+        name: flow.name.clone(),
+        stack: flow.spec.stack.to_string(),
+        is_background: flow.spec.background,
+        completion: report.finished.map(seconds),
+        connect: report.connected.map(seconds),
+        first_byte: report.exchanges.iter().map(|exchange| exchange.first_byte).min().map(seconds),
+        bytes: report.bytes,
+        goodput: if active > 0.0 { report.bytes as f64 * 8.0 / active } else { 0.0 },
+        exchanges: report.exchanges.iter().map(exchange).collect(),
+        down: direction(&flow.servers, world),
+        up: direction(&flow.clients, world),
+        failure: report.failure,
+        stalled_seconds: report.stalled_seconds,
+    }
+}
+
+/// What the hosts have sent, all together.
+fn direction(senders: &[usize], world: &World) -> DirectionResult {
+    let hosts = || senders.iter().map(|&index| &world.hosts[index]);
+    let mut result = Arrivals::summarise(hosts().map(|host| &host.arrivals));
+    result.counters = hosts()
+        .map(|host| host.peer.counters())
+        .fold(None, |sum, more| Some(sum.map_or(more, |sum: crate::peer::Counters| sum.plus(&more))))
+        .unwrap_or_default();
+    result.blocked_seconds = result.counters.blocked_nanos.map(|nanos| nanos as f64 / 1e9);
+    result
+}
+
+fn link_result(link: &crate::world::Link) -> LinkResult {
+    let stats = link.path.stats();
+    LinkResult {
+        name: link.name.clone(),
+        offered: stats.offered,
+        delivered: stats.delivered,
+        delivered_bytes: stats.delivered_bytes,
+        lost: stats.lost,
+        dropped: stats.overflowed,
+        ..LinkResult::default()
+    }
+}

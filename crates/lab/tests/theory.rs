@@ -1,0 +1,100 @@
+//! The transport in the lab against closed forms.
+
+use posthaste_lab::limit::limit;
+use posthaste_lab::result::{Outcome, RunResult};
+use posthaste_lab::run::run;
+use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
+use posthaste_path::{PathSpec, QueueSize};
+use posthaste_units::{ByteCount, Duration, Rate};
+
+/// Bytes of UDP payload that the transport counts its window in.
+const DATAGRAM: f64 = 1252.0;
+
+fn path(rtt: u64, rate: Option<&str>, loss: f64) -> PathSpec {
+    let mut path = PathSpec::named("average").expect("a built-in path");
+    path.rtt = Duration::from_millis(rtt);
+    path.rate = rate.map(|rate| rate.parse::<Rate>().expect("a rate"));
+    path.loss = loss;
+    path.up_loss = Some(0.0);
+    path.queue = QueueSize::Bdp(1.0);
+    path
+}
+
+fn spec(path: PathSpec, stack: &str, object: u64, deadline: Duration) -> RunSpec {
+    let flow = FlowSpec {
+        name: String::new(),
+        stack: stack.parse().expect("a stack"),
+        workload: WorkloadSpec::Bulk { object: ByteCount::new(object), read_rate: None },
+        start: Duration::ZERO,
+        background: false,
+        count: 1,
+    };
+    let network = NetworkSpec::Simple { path };
+    RunSpec { network, flows: vec![flow], deadline, datagram: 1252, series: None }
+}
+
+fn done(spec: &RunSpec, seed: u64) -> RunResult {
+    run(spec, seed, None).expect("a sound description")
+}
+
+/// Mathis et al.: the mean window of New Reno under independent loss p is C / sqrt(p) packets, C = sqrt(3/2) = 1.22
+/// where every acknowledged byte makes the window grow.
+fn ratio_to_mathis(p: f64) -> f64 {
+    // A reduction takes two thirds of the mean window in round trips to regrow: time for a thousand where two losses share a round trip now and then.
+    let window = 1.22 / p.sqrt();
+    let rtt = 0.05;
+    let seconds = 1_600.0 * window * (2.0 / 3.0) * rtt;
+    let spec = spec(path(50, None, p), "standard", u64::MAX / 4, Duration::from_secs_f64(seconds));
+    let result = done(&spec, 7);
+    assert_eq!(result.outcome, Outcome::Deadline);
+    let down = &result.flows[0].down;
+    let events = down.counters.congestion_events.expect("our transport tells");
+    assert!(events >= 1_000, "{events} reductions at p = {p}");
+    let packets_per_rtt = down.packets_sent as f64 / (result.virtual_seconds / rtt);
+    println!("p {p}: {packets_per_rtt:.2} packets a round trip, Mathis {window:.2}, {events} reductions");
+    packets_per_rtt / window
+}
+
+#[test]
+fn new_reno_keeps_to_mathis_at_a_thousandth() {
+    let ratio = ratio_to_mathis(0.001);
+    assert!((0.85..=1.15).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn new_reno_keeps_to_mathis_from_three_thousandths_to_two_hundredths() {
+    for p in [0.003, 0.01, 0.02] {
+        let ratio = ratio_to_mathis(p);
+        assert!((0.85..=1.15).contains(&ratio), "p {p}: {ratio}");
+    }
+}
+
+#[test]
+fn a_small_object_takes_its_round_trips_and_its_serialisation() {
+    // 10,000 bytes fit the initial window: handshake, request, and the last packet's end of serialisation.
+    let spec = spec(path(50, Some("10mbit"), 0.0), "standard", 9_000, Duration::from_secs(10));
+    let completion = done(&spec, 1).flows[0].completion.expect("it finishes");
+    let bound = limit(&spec).expect("a bulk flow has a limit").seconds;
+    // The Initial packets' serialisation, both ways, is what the limit leaves out: three full datagrams at least.
+    let datagram = (DATAGRAM + 28.0) * 8.0 / 10e6;
+    assert!((bound..bound + 6.0 * datagram).contains(&completion), "{completion} against {bound}");
+}
+
+#[test]
+fn a_long_transfer_fills_a_clean_link() {
+    let spec = spec(path(20, Some("50mbit"), 0.0), "cubic", 50_000_000, Duration::from_secs(60));
+    let result = done(&spec, 1);
+    let completion = result.flows[0].completion.expect("it finishes");
+    let bound = limit(&spec).expect("a bulk flow has a limit").seconds;
+    assert!(completion >= bound, "nothing beats the limit: {completion} against {bound}");
+    assert!(completion < bound * 1.05, "{completion} against {bound}");
+}
+
+#[test]
+fn a_dead_path_ends_by_its_deadline() {
+    let spec = spec(path(20, Some("50mbit"), 1.0), "cubic", 1_000, Duration::from_secs(30));
+    let result = done(&spec, 1);
+    assert_eq!(result.outcome, Outcome::Deadline);
+    assert_eq!(result.flows[0].completion, None);
+    assert!((result.virtual_seconds - 30.0).abs() < 1e-9);
+}
