@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use posthaste_policy::Profile;
 use posthaste_units::{ByteCount, Duration};
+use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, Side};
 
 /// Settings of a connection's transport, shared by all connections made from one configuration.
@@ -97,9 +98,31 @@ impl ServerConfig {
     }
 }
 
+/// A version of QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// Version 1 (RFC 9000).
+    #[default]
+    V1,
+    /// Version 2 (RFC 9369): the same under other numbers and keys, for paths that ossify on version 1.
+    V2,
+}
+
+impl Version {
+    /// Its number on the wire.
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::V1 => version::V1,
+            Self::V2 => version::V2,
+        }
+    }
+}
+
 /// What a client's connections are made from.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
+    /// The version that the client begins with, and keeps. Default version 1.
+    pub version: Version,
     /// Transport settings.
     pub transport: Arc<TransportConfig>,
     /// TLS settings; must offer TLS 1.3 and an ALPN protocol.
@@ -109,7 +132,13 @@ pub struct ClientConfig {
 impl ClientConfig {
     /// A client with default transport settings.
     pub fn new(tls: Arc<rustls::ClientConfig>) -> Self {
-        Self { transport: Arc::default(), tls }
+        Self { version: Version::default(), transport: Arc::default(), tls }
+    }
+
+    /// The same with this version.
+    pub fn with_version(mut self, version: Version) -> Self {
+        self.version = version;
+        self
     }
 
     /// The same with these transport settings.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_units::{Duration, Time};
+use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
@@ -38,6 +38,8 @@ const CLOSE_PROBE_TIMEOUTS: u64 = 3;
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each named where it is used")]
 pub struct Connection {
     pub(crate) side: Side,
+    /// The QUIC version: the client's choice, for good.
+    pub(crate) version: u32,
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) handshake: Handshake,
@@ -65,6 +67,8 @@ pub struct Connection {
     pub(crate) fate: Fate,
     pub(crate) counters: Counters,
     pub(crate) log: Log,
+    /// For what a peer must not foresee.
+    pub(crate) rng: Rng,
     events: VecDeque<Event>,
     /// True once [`Event::Closed`] has been handed out.
     is_end_told: bool,
@@ -84,6 +88,7 @@ struct IdleClock {
 /// What a new connection is made of.
 pub(crate) struct Birth {
     pub(crate) side: Side,
+    pub(crate) version: u32,
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) session: Box<dyn CryptoSession>,
     pub(crate) initial_keys: Keys,
@@ -93,13 +98,15 @@ pub(crate) struct Birth {
     pub(crate) remote_id: ConnectionId,
     pub(crate) original_destination: ConnectionId,
     pub(crate) streams: Streams,
+    /// The connection's own generator.
+    pub(crate) rng: Rng,
 }
 
 impl Connection {
     /// A connection at its start; a client's first flight is then ready to be sent.
     pub(crate) fn new(now: Time, birth: Birth) -> Self {
         let log = Log::new(now, &birth);
-        let Birth { side, config, remote, .. } = birth;
+        let Birth { side, version, config, remote, .. } = birth;
         let profile = &config.profile;
         let start = profile.start();
         let datagram_size = config.max_datagram_size.into();
@@ -113,6 +120,7 @@ impl Connection {
         let idle = IdleClock { timeout: config.max_idle_timeout, last_activity: now, has_sent_since: false };
         let mut connection = Self {
             side,
+            version,
             lifecycle: Lifecycle::Open,
             handshake: Handshake::new(side, birth.session, birth.initial_keys),
             received,
@@ -133,11 +141,13 @@ impl Connection {
             fate: Fate::default(),
             counters: Counters::default(),
             log,
+            rng: birth.rng,
             events: VecDeque::new(),
             is_end_told: false,
             idle,
             config,
         };
+        connection.recovery.plan_skip(&mut connection.rng);
         connection.streams.watch_blocked(connection.log.is_on());
         if let Err(fault) = connection.advance_handshake(now) {
             connection.fail(now, fault);
@@ -172,6 +182,15 @@ impl Connection {
         // RFC 9000 section 7.3: both ends prove which IDs the handshake used.
         if parameters.initial_source_connection_id != Some(*self.remote_ids.current()) {
             return Err(error("initial_source_connection_id does not match the handshake's"));
+        }
+        // RFC 9368 section 4: both ends prove which version the handshake used. Who says nothing is of before.
+        if parameters
+            .version_information
+            .as_ref()
+            .is_some_and(|information| information.chosen != self.version)
+        {
+            let reason = "version_information names another version than the handshake's";
+            return Err(PeerError::new(TransportErrorCode::VERSION_NEGOTIATION_ERROR, reason));
         }
         if self.side == Side::Client {
             if parameters.original_destination_connection_id != Some(self.original_destination) {

@@ -5,7 +5,7 @@
 
 use posthaste_wire::ConnectionId;
 use posthaste_wire::packet::header::{self, LongLayout};
-use posthaste_wire::packet::{PacketType, TruncatedNumber, version};
+use posthaste_wire::packet::{PacketType, TruncatedNumber};
 use smallvec::SmallVec;
 
 use crate::crypto::{TAG_LEN, min_payload_len};
@@ -38,6 +38,8 @@ pub(crate) struct OpenPacket {
 
 /// How a packet's header is to look.
 pub(crate) struct HeaderFields<'a> {
+    /// The connection's version.
+    pub(crate) version: u32,
     /// The packet's space; names the header's form.
     pub(crate) space: SpaceId,
     /// The packet number, in full.
@@ -151,7 +153,7 @@ impl<'a> DatagramBuilder<'a> {
         let LongLayout { length_at, number_at } = header::write_long(
             self.buffer,
             long_type(fields.space),
-            version::V1,
+            fields.version,
             fields.destination,
             fields.source,
             fields.token,

@@ -46,6 +46,8 @@ impl TransportErrorCode {
     pub const AEAD_LIMIT_REACHED: Self = Self(0x0f);
     /// No path to the peer works.
     pub const NO_VIABLE_PATH: Self = Self(0x10);
+    /// The versions that the ends believe in do not go together (RFC 9368 section 10.2).
+    pub const VERSION_NEGOTIATION_ERROR: Self = Self(0x11);
 
     /// The code of a TLS alert (RFC 9001 section 4.8).
     pub const fn crypto(alert: u8) -> Self {

@@ -46,7 +46,7 @@ mod timers;
 mod token;
 mod transmit;
 
-pub use config::{ClientConfig, QlogSink, ServerConfig, TransportConfig};
+pub use config::{ClientConfig, QlogSink, ServerConfig, TransportConfig, Version};
 pub use connection::Connection;
 pub use crypto::{CryptoFailure, CryptoSession};
 pub use datagram::{DatagramInfo, Transmit};

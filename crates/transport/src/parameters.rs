@@ -1,7 +1,8 @@
 //! The transport parameters that this end sends (RFC 9000 section 18.2).
 
 use posthaste_units::Rng;
-use posthaste_wire::{ConnectionId, ResetToken, TransportParameters};
+use posthaste_wire::packet::version;
+use posthaste_wire::{ConnectionId, ResetToken, TransportParameters, VersionInformation};
 
 use crate::config::{ACK_DELAY_EXPONENT, TransportConfig};
 use crate::limits;
@@ -23,6 +24,7 @@ pub(crate) fn encode(
     config: &TransportConfig,
     limits_granted: &LocalLimits,
     local_id: ConnectionId,
+    version: u32,
     server: Option<&ServerPart>,
     rng: &mut Rng,
 ) -> Vec<u8> {
@@ -34,12 +36,20 @@ pub(crate) fn encode(
     let parameters = TransportParameters {
         original_destination_connection_id: server.map(|server| server.original_destination),
         stateless_reset_token: server.map(|server| server.reset_token),
+        version_information: Some(version_information(version, server.is_some())),
         grease,
         ..common(config, limits_granted, local_id)
     };
     let mut encoded = Vec::new();
     parameters.write(&mut encoded);
     encoded
+}
+
+/// What this end says of versions (RFC 9368 section 3). A client lists the one that it has chosen alone: it asks for
+/// no compatible negotiation to another.
+fn version_information(chosen: u32, is_server: bool) -> VersionInformation {
+    let available = if is_server { version::SUPPORTED.to_vec() } else { vec![chosen] };
+    VersionInformation { chosen, available }
 }
 
 /// What both ends send.

@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use posthaste_units::Time;
 use posthaste_wire::frame;
 use posthaste_wire::packet::header::{KEY_PHASE, LONG_RESERVED, SHORT_RESERVED};
-use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number, version};
+use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number};
 use posthaste_wire::{ConnectionId, Side};
 
 use crate::ack::Arrival;
@@ -72,8 +72,9 @@ impl Connection {
                 self.drop_packet(now, None, Dropped::Invalid);
                 continue;
             };
-            if self.is_improper_initial(&packet, is_small) {
-                self.drop_packet(now, Some(PacketType::Initial), Dropped::Invalid);
+            let is_other_version = packet.header.version().is_some_and(|version| version != self.version);
+            if is_other_version || self.is_improper_initial(&packet, is_small) {
+                self.drop_packet(now, Some(packet.header.packet_type()), Dropped::Invalid);
                 continue;
             }
             is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);
@@ -280,7 +281,7 @@ impl Connection {
         let Header::VersionNegotiation { versions, .. } = &packet.header else {
             return self.drop_packet(now, None, Dropped::Invalid);
         };
-        if self.side == Side::Server || self.peer_id_is_fixed || versions.contains(&version::V1) {
+        if self.side == Side::Server || self.peer_id_is_fixed || versions.contains(&self.version) {
             return self.drop_packet(now, Some(PacketType::VersionNegotiation), Dropped::Invalid);
         }
         let reason = CloseReason::VersionMismatch(versions.clone());

@@ -105,23 +105,26 @@ impl Endpoint {
         let no_suite =
             || ConnectError::Tls("the provider has no AES-128-GCM with SHA-256 for QUIC".to_owned());
         let initial = InitialKeys::from_provider(config.tls.crypto_provider()).ok_or_else(no_suite)?;
+        let version = config.version.number();
         let local_id = self.fresh_id();
         let remote_id = random_id(&mut self.rng);
         let streams = new_streams(Side::Client, &config.transport);
         let limits = streams.local_limits();
-        let encoded = parameters::encode(&config.transport, &limits, local_id, None, &mut self.rng);
-        let session = client_session(Arc::clone(&config.tls), name, encoded)
+        let encoded = parameters::encode(&config.transport, &limits, local_id, version, None, &mut self.rng);
+        let session = client_session(Arc::clone(&config.tls), version, name, encoded)
             .map_err(|error| ConnectError::Tls(error.to_string()))?;
         let birth = Birth {
             side: Side::Client,
+            version,
             config: Arc::clone(&config.transport),
             session,
-            initial_keys: initial.derive(&remote_id, Side::Client),
+            initial_keys: initial.derive(version, &remote_id, Side::Client),
             remote,
             local_id,
             remote_id,
             original_destination: remote_id,
             streams,
+            rng: self.rng.fork(),
         };
         let handle = self.insert(Connection::new(now, birth), &[local_id]);
         Ok(handle)
@@ -152,7 +155,7 @@ impl Endpoint {
     /// reason to leave its sender without an answer (RFC 9000 section 17.2).
     fn on_unreadable(&mut self, info: &DatagramInfo, data: &[u8]) {
         match RawInvariants::parse(data) {
-            Some(raw) if raw.version != version::NEGOTIATION && raw.version != version::V1 => {
+            Some(raw) if raw.version != version::NEGOTIATION && !version::is_supported(raw.version) => {
                 self.on_other_version(info, &raw, data.len());
             }
             _ => self.stats.malformed += 1,
@@ -174,13 +177,13 @@ impl Endpoint {
         let is_full = data.len() >= MIN_INITIAL_DATAGRAM;
         if invariants.version == version::NEGOTIATION || !is_full || self.server.is_none() {
             self.stats.unroutable += 1;
-        } else if invariants.version != version::V1 {
+        } else if !version::is_supported(invariants.version) {
             let (dcid, scid) = (invariants.dcid.as_slice(), invariants.scid.as_slice());
             let raw = RawInvariants { version: invariants.version, dcid, scid };
             self.on_other_version(info, &raw, data.len());
         } else if data
             .first()
-            .is_some_and(|first| version::long_type(version::V1, *first) == PacketType::Initial)
+            .is_some_and(|first| version::long_type(invariants.version, *first) == PacketType::Initial)
             && invariants.dcid.len() >= MIN_INITIAL_ID_LEN
         {
             self.accept(now, info, invariants, data);
@@ -203,9 +206,11 @@ impl Endpoint {
         };
         let streams = new_streams(Side::Server, &server.transport);
         let limits = streams.local_limits();
-        let encoded = parameters::encode(&server.transport, &limits, local_id, Some(&part), &mut self.rng);
+        let version = invariants.version;
+        let encoded =
+            parameters::encode(&server.transport, &limits, local_id, version, Some(&part), &mut self.rng);
         let initial = InitialKeys::from_provider(server.tls.crypto_provider());
-        let session = server_session(Arc::clone(&server.tls), encoded);
+        let session = server_session(Arc::clone(&server.tls), version, encoded);
         let (Some(initial), Ok(session)) = (initial, session) else {
             tracing::error!(
                 "the TLS configuration cannot be used with QUIC: it needs TLS 1.3 and AES-128-GCM"
@@ -215,14 +220,16 @@ impl Endpoint {
         };
         let birth = Birth {
             side: Side::Server,
+            version,
             config: server.transport,
             session,
-            initial_keys: initial.derive(&invariants.dcid, Side::Server),
+            initial_keys: initial.derive(version, &invariants.dcid, Side::Server),
             remote: info.remote,
             local_id,
             remote_id: invariants.scid,
             original_destination: invariants.dcid,
             streams,
+            rng: self.rng.fork(),
         };
         let mut connection = Connection::new(now, birth);
         connection.on_datagram(now, info, data);

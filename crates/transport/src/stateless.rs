@@ -37,7 +37,7 @@ impl Stateless {
         }
         let mut datagram = Vec::new();
         // A reserved version keeps clients from taking the list for complete (section 6.3).
-        let versions = [version::V1, version::reserved(random)];
+        let versions = [version::V1, version::V2, version::reserved(random)];
         write_version_negotiation(&mut datagram, to.scid, to.dcid, &versions, random as u8);
         self.waiting.push_back((*info, datagram));
         true

@@ -183,6 +183,7 @@ impl Connection {
         let destination = *self.remote_ids.current();
         let source = self.local_ids.handshake_id();
         let fields = HeaderFields {
+            version: self.version,
             space,
             number,
             truncated: number::encode(number, self.recovery.largest_acked(space)),
@@ -272,6 +273,9 @@ impl Connection {
         let outgoing =
             Outgoing { space, number, now, bytes: size, ack_eliciting, in_flight, ecn_marked, frames };
         self.recovery.on_packet_sent(outgoing, &mut self.path.control);
+        if space == SpaceId::Data {
+            self.recovery.plan_skip(&mut self.rng);
+        }
         if space == SpaceId::Handshake && self.side == Side::Client {
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
             self.discard_space(now, SpaceId::Initial);

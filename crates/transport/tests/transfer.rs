@@ -2,7 +2,7 @@
 
 mod support;
 
-use posthaste_transport::{CloseReason, DatagramInfo, Direction, Event, TransportConfig};
+use posthaste_transport::{CloseReason, DatagramInfo, Direction, Event, TransportConfig, Version};
 use posthaste_units::{ByteCount, Duration};
 use support::transfer::{Readers, Writers};
 use support::{Link, Pair, tls};
@@ -234,4 +234,33 @@ fn datagrams_from_elsewhere_do_not_raise_the_amplification_limit() {
     let sent: usize =
         capture.iter().filter(|(from_client, _)| !*from_client).map(|(_, data)| data.len()).sum();
     assert!((received..=3 * received).contains(&sent), "{sent} bytes sent for {received}");
+}
+
+#[test]
+fn version_2_transfers_as_version_1_does() {
+    let mut pair = Pair::default();
+    pair.capture = Some(Vec::new());
+    let client = pair.connect_with(&tls::client_config(1).with_version(Version::V2));
+    pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
+    let id = pair.client.connection(client).open(Direction::Bidirectional).expect("a stream");
+    let server = pair.server.accepted[0];
+    let (mut writers, mut readers) = (Writers::default(), Readers::default());
+    writers.add(id, 100_000);
+    pair.run_until(|pair| {
+        writers.pump(pair.client.connection(client));
+        let now = pair.now;
+        readers.pump(now, pair.server.connection(server), usize::MAX);
+        !readers.finished.is_empty()
+    });
+    pair.client.connection(client).update_keys().expect("confirmed");
+    pair.client.connection(client).ping();
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(
+        pair.server.connection(server).key_updates(),
+        1,
+        "the labels of version 2 hold for updates too"
+    );
+    for (_, datagram) in pair.capture.iter().flatten().filter(|(_, datagram)| datagram[0] & 0x80 != 0) {
+        assert_eq!(datagram[1..5], 0x6b33_43cf_u32.to_be_bytes());
+    }
 }

@@ -21,4 +21,4 @@ pub use connection_id::{ConnectionId, ResetToken};
 pub use error::DecodeError;
 pub use frame::Frame;
 pub use stream_id::{Direction, Side, StreamId};
-pub use transport_parameters::TransportParameters;
+pub use transport_parameters::{TransportParameters, VersionInformation};

@@ -23,8 +23,14 @@ mod id {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
-    /// Behind the last of those above.
-    pub(super) const END: u64 = 0x11;
+    /// RFC 9368 section 3.
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
+    /// Behind the last of those above, which a bit mask remembers.
+    pub(super) const END: u64 = 0x12;
+    /// RFC 9287 section 3.
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    /// draft-ietf-quic-ack-frequency section 3.
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
 /// How many unknown parameters are remembered to find duplicates among them; those beyond are only skipped, for their
@@ -75,6 +81,13 @@ pub struct TransportParameters {
     pub initial_source_connection_id: Option<ConnectionId>,
     /// Server only, after a Retry.
     pub retry_source_connection_id: Option<ConnectionId>,
+    /// The version of the connection and those that its sender speaks (RFC 9368 section 3).
+    pub version_information: Option<VersionInformation>,
+    /// True if the sender takes packets whose fixed bit is 0 (RFC 9287 section 3).
+    pub grease_quic_bit: bool,
+    /// Microseconds: the least ack delay that the sender can be asked for, not above `max_ack_delay`; `None` if it
+    /// knows no `ACK_FREQUENCY` frames (draft-ietf-quic-ack-frequency section 3).
+    pub min_ack_delay: Option<u64>,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
     pub grease: Option<(u64, Vec<u8>)>,
 }
@@ -98,6 +111,9 @@ impl Default for TransportParameters {
             active_connection_id_limit: 2,
             initial_source_connection_id: None,
             retry_source_connection_id: None,
+            version_information: None,
+            grease_quic_bit: false,
+            min_ack_delay: None,
             grease: None,
         }
     }
@@ -124,6 +140,19 @@ impl TransportParameters {
         }
         write_id(buffer, id::INITIAL_SOURCE_CONNECTION_ID, self.initial_source_connection_id);
         write_id(buffer, id::RETRY_SOURCE_CONNECTION_ID, self.retry_source_connection_id);
+        if let Some(information) = &self.version_information {
+            let versions = std::iter::once(&information.chosen).chain(&information.available);
+            let value: Vec<u8> = versions.flat_map(|version| version.to_be_bytes()).collect();
+            write_bytes(buffer, id::VERSION_INFORMATION, &value);
+        }
+        if self.grease_quic_bit {
+            write_bytes(buffer, id::GREASE_QUIC_BIT, &[]);
+        }
+        if let Some(delay) = self.min_ack_delay {
+            varint::write(buffer, id::MIN_ACK_DELAY);
+            varint::write(buffer, varint::len(delay) as u64);
+            varint::write(buffer, delay);
+        }
         if let Some((identifier, value)) = &self.grease {
             write_bytes(buffer, *identifier, value);
         }
@@ -181,6 +210,9 @@ impl TransportParameters {
             id::RETRY_SOURCE_CONNECTION_ID => {
                 self.retry_source_connection_id = Some(connection_id(value)?);
             }
+            id::VERSION_INFORMATION => self.version_information = Some(VersionInformation::parse(value)?),
+            id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
+            id::GREASE_QUIC_BIT => return Err(Invalid("grease_quic_bit with a value")),
             _ => self.set_integer(identifier, value)?,
         }
         Ok(())
@@ -195,6 +227,7 @@ impl TransportParameters {
         let excluded = |when: bool, reason| if when { Err(Invalid(reason)) } else { Ok(value) };
         match identifier {
             id::MAX_IDLE_TIMEOUT => self.max_idle_timeout = value,
+            id::MIN_ACK_DELAY => self.min_ack_delay = Some(value),
             id::MAX_UDP_PAYLOAD_SIZE => {
                 self.max_udp_payload_size =
                     excluded(value < MIN_UDP_PAYLOAD_SIZE, "max_udp_payload_size below 1200")?;
@@ -224,6 +257,31 @@ impl TransportParameters {
             }
         }
         Ok(())
+    }
+}
+
+/// What an end says of versions (RFC 9368 section 3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionInformation {
+    /// The version of the connection, in its sender's view; never 0.
+    pub chosen: u32,
+    /// All versions that the sender would speak, its preferred first; reserved ones may be among them.
+    pub available: Vec<u32>,
+}
+
+/// Versions that are kept of a peer's list; more are a waste of memory.
+pub const MAX_AVAILABLE_VERSIONS: usize = 64;
+
+impl VersionInformation {
+    fn parse(value: &[u8]) -> Result<Self, Invalid> {
+        let (versions, odd) = value.as_chunks::<4>();
+        let mut versions = versions.iter().map(|bytes| u32::from_be_bytes(*bytes));
+        let chosen = versions.next().ok_or(Invalid("version_information without a chosen version"))?;
+        let available: Vec<u32> = versions.by_ref().take(MAX_AVAILABLE_VERSIONS).collect();
+        if !odd.is_empty() || chosen == 0 || available.contains(&0) {
+            return Err(Invalid("malformed version_information"));
+        }
+        Ok(Self { chosen, available })
     }
 }
 
@@ -262,9 +320,12 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
         if from == Side::Client && is_server_only(identifier) {
             return Err(Invalid("transport parameter that only a server may send"));
         }
-        if identifier < id::END {
+        if identifier < id::END || matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY) {
             parameters.set(identifier, value)?;
         }
+    }
+    if parameters.min_ack_delay.is_some_and(|delay| delay > parameters.max_ack_delay.saturating_mul(1000)) {
+        return Err(Invalid("min_ack_delay above max_ack_delay"));
     }
     // Section 18.2: who has no ID to move the connection to must not ask for the move.
     let has_preferred_address = seen & 1 << id::PREFERRED_ADDRESS != 0;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, Side};
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, ServerConnection, Suite, Version};
 use rustls::{CipherSuite, SupportedCipherSuite};
@@ -25,32 +26,42 @@ impl InitialKeys {
         suite.quic_suite().map(Self)
     }
 
-    /// The Initial keys of a connection whose client first sent to `destination`.
-    pub(crate) fn derive(&self, destination: &ConnectionId, side: Side) -> Keys {
+    /// The Initial keys of a connection of this version whose client first sent to `destination`.
+    pub(crate) fn derive(&self, version: u32, destination: &ConnectionId, side: Side) -> Keys {
         let side = match side {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
-        self.0.keys(destination.as_slice(), side, Version::V1)
+        self.0.keys(destination.as_slice(), side, labels(version))
+    }
+}
+
+/// The version that key derivation is labelled with (RFC 9001 section 5.1, RFC 9369 section 3.3).
+const fn labels(version: u32) -> Version {
+    match version {
+        version::V2 => Version::V2,
+        _ => Version::V1,
     }
 }
 
 /// A client's session, with its transport parameters encoded.
 pub(crate) fn client_session(
     config: Arc<rustls::ClientConfig>,
+    version: u32,
     server_name: ServerName<'static>,
     parameters: Vec<u8>,
 ) -> Result<Box<dyn CryptoSession>, rustls::Error> {
-    let client = ClientConnection::new(config, Version::V1, server_name, parameters)?;
+    let client = ClientConnection::new(config, labels(version), server_name, parameters)?;
     Ok(Box::new(TlsSession { tls: Connection::Client(client) }))
 }
 
 /// A server's session, with its transport parameters encoded.
 pub(crate) fn server_session(
     config: Arc<rustls::ServerConfig>,
+    version: u32,
     parameters: Vec<u8>,
 ) -> Result<Box<dyn CryptoSession>, rustls::Error> {
-    let server = ServerConnection::new(config, Version::V1, parameters)?;
+    let server = ServerConnection::new(config, labels(version), parameters)?;
     Ok(Box::new(TlsSession { tls: Connection::Server(server) }))
 }
 

@@ -261,7 +261,7 @@ impl Trace {
             Side::Client => (versions, None),
             Side::Server => (None, versions),
         };
-        let chosen_version = Some(version_text(version::V1));
+        let chosen_version = Some(version_text(birth.version));
         let event = QuicVersionInformation { server_versions, client_versions, chosen_version };
         self.writer.event(now, EventData::QuicVersionInformation(event));
         let event = ConnectionStarted {

@@ -10,7 +10,7 @@ mod sent;
 
 use std::collections::VecDeque;
 
-use posthaste_units::{ByteCount, Duration, Time};
+use posthaste_units::{ByteCount, Duration, Rng, Time};
 use posthaste_wire::frame::AckFrame;
 
 use crate::control::{Acked, PathControl};
@@ -165,6 +165,15 @@ impl AckOnlyPackets {
     }
 }
 
+/// No number is to be skipped: none is ever as large.
+const NONE_PLANNED: u64 = u64::MAX;
+
+/// 1-RTT packets between two numbers that are skipped, at the least.
+const SKIP_AFTER: u64 = 16;
+
+/// How many more there may be: few enough that a short connection has a trap, many enough that gaps cost nothing.
+const SKIP_WITHIN: u64 = 512;
+
 /// One packet number space.
 #[derive(Debug, Default)]
 struct Space {
@@ -225,6 +234,8 @@ pub(crate) struct Recovery {
     peer_max_ack_delay: Duration,
     peer_ack_delay_exponent: u8,
     pto_count: u32,
+    /// The 1-RTT number that will not be used.
+    skip_at: u64,
     /// The last probe timeout.
     probed_at: Time,
     /// The last ack-eliciting packet sent or ack received: where a client without anything in flight counts from.
@@ -240,6 +251,7 @@ impl Recovery {
             peer_max_ack_delay: DEFAULT_MAX_ACK_DELAY,
             peer_ack_delay_exponent: DEFAULT_ACK_DELAY_EXPONENT,
             pto_count: 0,
+            skip_at: NONE_PLANNED,
             probed_at: Time::ZERO,
             last_event_at: Time::ZERO,
         }
@@ -252,9 +264,19 @@ impl Recovery {
     }
 
     /// The number of the space's next packet. It is used up by [`Self::on_packet_sent`], so asking for it and then
-    /// not sending costs nothing. (Numbers will be skipped on purpose here.)
-    pub(crate) fn next_number(&mut self, space: SpaceId) -> u64 {
-        self.spaces[space].next_number
+    /// not sending costs nothing.
+    pub(crate) fn next_number(&self, space: SpaceId) -> u64 {
+        let next = self.spaces[space].next_number;
+        if space == SpaceId::Data && next == self.skip_at { next + 1 } else { next }
+    }
+
+    /// Chooses the next 1-RTT number that is not used, once the last one has been passed: a peer that acknowledges
+    /// what it has not received will be caught by it (RFC 9000 section 21.4).
+    pub(crate) fn plan_skip(&mut self, rng: &mut Rng) {
+        let next = self.spaces[SpaceId::Data].next_number;
+        if next > self.skip_at || self.skip_at == NONE_PLANNED {
+            self.skip_at = next + SKIP_AFTER + rng.below(SKIP_WITHIN);
+        }
     }
 
     /// The largest number that the peer has acknowledged, for the encoding of packet numbers.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use posthaste_transport::{Direction, Side, StreamId, TransportConfig};
 use posthaste_units::Duration;
-use posthaste_wire::frame::{StopSending, StreamFrame};
+use posthaste_wire::frame::{AckFrame, StopSending, StreamFrame};
 use posthaste_wire::packet::PacketType;
 use posthaste_wire::{Frame, varint};
 
@@ -198,4 +198,23 @@ fn pings_and_noise_get_few_answers() {
     }
     assert!(arena.sent.len() - sent <= 1000);
     assert_eq!(arena.close_code(), None);
+}
+
+#[test]
+fn now_and_then_a_packet_number_is_skipped_and_acknowledging_it_ends_the_connection() {
+    let mut arena = Arena::server();
+    // Each PING is acknowledged by packets of the victim's; enough of them to come past a trap.
+    for _ in 0..1200 {
+        arena.send(PacketType::Short, &[Frame::Ping]);
+        arena.send(PacketType::Short, &[Frame::Ping]);
+    }
+    let received = arena.rogue.received(PacketType::Short).clone();
+    let last = *received.last().expect("the victim has answered");
+    let missing: Vec<u64> = (0..last).filter(|number| !received.contains(number)).collect();
+    assert!(!missing.is_empty(), "no number of {last} was skipped");
+    assert!(missing.len() as u64 <= 2 + last / 16, "{} of {last} were skipped", missing.len());
+    assert_eq!(arena.close_code(), None);
+    let optimistic = AckFrame { ranges: vec![0..=last].into(), delay: 0, ecn: None };
+    arena.send(PacketType::Short, &[Frame::Ack(optimistic)]);
+    assert_eq!(arena.close_code().map(|(code, _)| code), Some(0x0a), "PROTOCOL_VIOLATION");
 }

@@ -204,7 +204,7 @@ fn bad_transport_parameters_fail_the_handshake() {
 
 #[test]
 fn unknown_transport_parameters_are_ignored() {
-    for identifier in [0x11, 0x1b, 0x40, varint::MAX] {
+    for identifier in [0x12, 0x1b, 0x40, varint::MAX] {
         let mut arena = Arena::server_with(tls::server_config(1), with(identifier, &[7; 30]));
         arena.exchange();
         assert!(arena.has(|event| *event == Event::Connected), "{identifier:#x}");
@@ -376,4 +376,15 @@ fn without_idle_timeouts_a_handshake_that_falls_silent_ends_all_the_same() {
     arena.run_for(Duration::from_secs(100_000));
     assert_eq!(arena.endpoint.connections(), 1);
     assert_eq!(arena.closed(), None);
+}
+
+#[test]
+fn version_information_that_names_another_version_ends_the_connection() {
+    let value = [0x6b33_43cf_u32.to_be_bytes(), 1_u32.to_be_bytes()].concat();
+    let mut arena = Arena::server_with(tls::server_config(1), with(0x11, &value));
+    arena.exchange();
+    assert_eq!(arena.close_code().map(|(code, _)| code), Some(0x11), "VERSION_NEGOTIATION_ERROR");
+    let mut arena = Arena::client_with(with(0x11, &value));
+    arena.exchange();
+    assert_eq!(arena.close_code().map(|(code, _)| code), Some(0x11), "VERSION_NEGOTIATION_ERROR");
 }

@@ -125,6 +125,17 @@ impl Header {
         }
     }
 
+    /// The version; `None` for a short header and for Version Negotiation, which have none.
+    pub const fn version(&self) -> Option<u32> {
+        match self {
+            Self::Initial { version, .. }
+            | Self::ZeroRtt { version, .. }
+            | Self::Handshake { version, .. }
+            | Self::Retry { version, .. } => Some(*version),
+            Self::VersionNegotiation { .. } | Self::Short { .. } => None,
+        }
+    }
+
     /// Source connection ID; `None` for a short header.
     pub const fn scid(&self) -> Option<ConnectionId> {
         match self {

@@ -1,5 +1,4 @@
-//! QUIC versions, and what differs between them on the wire. Another version (RFC 9369's v2 gives the long packet
-//! types other bits) is an arm in each function here.
+//! QUIC versions, and what differs between them on the wire. Another version is an arm in each function here.
 
 use super::PacketType;
 
@@ -7,12 +6,14 @@ use super::PacketType;
 pub const NEGOTIATION: u32 = 0;
 /// QUIC version 1 (RFC 9000).
 pub const V1: u32 = 0x0000_0001;
+/// QUIC version 2 (RFC 9369 section 3.1).
+pub const V2: u32 = 0x6b33_43cf;
 /// All versions whose packets this crate reads and writes, the preferred first.
-pub const SUPPORTED: [u32; 1] = [V1];
+pub const SUPPORTED: [u32; 2] = [V1, V2];
 
 /// True if packets of this version can be read and written.
 pub const fn is_supported(version: u32) -> bool {
-    matches!(version, V1)
+    matches!(version, V1 | V2)
 }
 
 /// True for the versions reserved to provoke version negotiation: `0x?a?a?a?a` (RFC 9000 section 15).
@@ -33,10 +34,22 @@ mod v1 {
     pub(super) const RETRY: u8 = 0x30;
 }
 
+/// The type bits of version 2 (RFC 9369 section 3.2), in place.
+mod v2 {
+    pub(super) const INITIAL: u8 = 0x10;
+    pub(super) const ZERO_RTT: u8 = 0x20;
+    pub(super) const HANDSHAKE: u8 = 0x30;
+    pub(super) const RETRY: u8 = 0x00;
+}
+
 /// The two type bits of a long header, in place ([`LONG_TYPE`](super::header::LONG_TYPE)); those of Handshake for
 /// kinds that have none, those of version 1 for versions that are not known.
 pub const fn long_type_bits(version: u32, kind: PacketType) -> u8 {
     match (version, kind) {
+        (V2, PacketType::Initial) => v2::INITIAL,
+        (V2, PacketType::ZeroRtt) => v2::ZERO_RTT,
+        (V2, PacketType::Retry) => v2::RETRY,
+        (V2, _) => v2::HANDSHAKE,
         (_, PacketType::Initial) => v1::INITIAL,
         (_, PacketType::ZeroRtt) => v1::ZERO_RTT,
         (_, PacketType::Retry) => v1::RETRY,
@@ -47,6 +60,10 @@ pub const fn long_type_bits(version: u32, kind: PacketType) -> u8 {
 /// The kind that the type bits of a long header's first byte stand for.
 pub const fn long_type(version: u32, first: u8) -> PacketType {
     match (version, first & super::header::LONG_TYPE) {
+        (V2, v2::INITIAL) => PacketType::Initial,
+        (V2, v2::ZERO_RTT) => PacketType::ZeroRtt,
+        (V2, v2::RETRY) => PacketType::Retry,
+        (V2, _) => PacketType::Handshake,
         (_, v1::INITIAL) => PacketType::Initial,
         (_, v1::ZERO_RTT) => PacketType::ZeroRtt,
         (_, v1::RETRY) => PacketType::Retry,

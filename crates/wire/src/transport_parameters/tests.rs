@@ -156,6 +156,33 @@ fn preferred_addresses_are_checked() {
 }
 
 #[test]
+fn version_information_is_whole_versions_none_of_them_zero() {
+    let parse = |value: &[u8]| TransportParameters::parse(&bytes_parameter(0x11, value), Side::Client);
+    let parsed = parse(&[0, 0, 0, 1, 0x6b, 0x33, 0x43, 0xcf]).unwrap().version_information.unwrap();
+    assert_eq!(parsed, VersionInformation { chosen: 1, available: vec![0x6b33_43cf] });
+    for wrong in [&[][..], &[0, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 1, 0, 0, 0, 0], &[0, 0, 0, 1, 2]] {
+        refused(&bytes_parameter(0x11, wrong), Side::Client);
+    }
+    let many = parse(&[1; 4 * 1000]).unwrap().version_information.unwrap();
+    assert_eq!(many.available.len(), MAX_AVAILABLE_VERSIONS);
+}
+
+#[test]
+fn extensions_are_checked() {
+    refused(&bytes_parameter(0x2ab2, &[1]), Side::Client);
+    let delays = |minimum, maximum| {
+        [integer_parameter(0xff04_de1b, minimum), integer_parameter(0x0b, maximum)].concat()
+    };
+    refused(&delays(1001, 1), Side::Client);
+    let parsed = TransportParameters::parse(&delays(1000, 1), Side::Client).unwrap();
+    assert_eq!(parsed.min_ack_delay, Some(1000));
+    // Against the default of max_ack_delay.
+    refused(&integer_parameter(0xff04_de1b, 25_001), Side::Client);
+    let twice = [bytes_parameter(0x2ab2, &[]), bytes_parameter(0x2ab2, &[])].concat();
+    assert_eq!(refused(&twice, Side::Client), "duplicate transport parameter");
+}
+
+#[test]
 fn an_announced_length_beyond_the_end_is_refused() {
     refused(&[0x1b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Side::Server);
     refused(&[0x0f, 5, 1, 2], Side::Server);
@@ -174,8 +201,10 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
     let streams = [0..=1_u64 << 60, 0..=1_u64 << 60];
     let acks = (0..=20_u64, 0..1_u64 << 14, any::<bool>());
     let rest = (1200..70_000_u64, 2..=varint::MAX, of(any::<[u8; 16]>()));
-    let strategy = (limits, streams, acks, rest, [id(), id(), id()]);
-    strategy.prop_map(|(limits, streams, acks, rest, ids)| TransportParameters {
+    let versions = of((1..=u32::MAX, vec(1..=u32::MAX, 0..4)));
+    let extensions = (versions, any::<bool>(), of(0..=1000_u64));
+    let strategy = (limits, streams, acks, rest, [id(), id(), id()], extensions);
+    strategy.prop_map(|(limits, streams, acks, rest, ids, extensions)| TransportParameters {
         original_destination_connection_id: ids[0],
         max_idle_timeout: limits[0],
         stateless_reset_token: rest.2.map(ResetToken),
@@ -192,6 +221,9 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
         active_connection_id_limit: rest.1,
         initial_source_connection_id: ids[1],
         retry_source_connection_id: ids[2],
+        version_information: extensions.0.map(|(chosen, available)| VersionInformation { chosen, available }),
+        grease_quic_bit: extensions.1,
+        min_ack_delay: extensions.2.map(|permille| permille * acks.1),
         grease: None,
     })
 }
