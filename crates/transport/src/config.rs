@@ -32,7 +32,8 @@ pub struct TransportConfig {
     /// Size of the UDP payloads sent, 1200 to 65,527. Default 1252, which fits an IPv6 path of 1300 and every
     /// common tunnel; discovery of larger sizes comes with path MTU discovery.
     pub max_datagram_size: usize,
-    /// Sends reserved transport parameters so that peers keep ignoring what they do not know. Default true.
+    /// Sends reserved transport parameters so that peers keep ignoring what they do not know, and takes and sends
+    /// packets with either fixed bit (RFC 9287) so that the network does. Default true.
     pub grease: bool,
     /// Where qlog traces go; `None` writes none.
     pub qlog: Option<Arc<dyn QlogSink>>,

@@ -19,6 +19,7 @@ use crate::control::PathControl;
 use crate::crypto::{CryptoSession, Keys, OneRttKeys};
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
+use crate::grease::FixedBit;
 use crate::handshake::{Handshake, Progress};
 use crate::lifecycle::Lifecycle;
 use crate::limits;
@@ -67,6 +68,7 @@ pub struct Connection {
     pub(crate) fate: Fate,
     pub(crate) counters: Counters,
     pub(crate) log: Log,
+    pub(crate) fixed_bit: FixedBit,
     /// For what a peer must not foresee.
     pub(crate) rng: Rng,
     events: VecDeque<Event>,
@@ -141,6 +143,7 @@ impl Connection {
             fate: Fate::default(),
             counters: Counters::default(),
             log,
+            fixed_bit: FixedBit::default(),
             rng: birth.rng,
             events: VecDeque::new(),
             is_end_told: false,
@@ -204,6 +207,7 @@ impl Connection {
             }
         }
         self.streams.set_peer_limits(parameters);
+        self.fixed_bit.set_free(parameters.grease_quic_bit && self.config.grease);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
         self.local_ids.set_peer_limit(parameters.active_connection_id_limit);

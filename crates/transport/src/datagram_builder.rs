@@ -52,6 +52,8 @@ pub(crate) struct HeaderFields<'a> {
     pub(crate) source: &'a ConnectionId,
     /// The address token, for Initials.
     pub(crate) token: &'a [u8],
+    /// False to clear the fixed bit of a short header (RFC 9287).
+    pub(crate) fixed_bit: bool,
     /// The key phase, for short headers.
     pub(crate) key_phase: bool,
 }
@@ -144,11 +146,13 @@ impl<'a> DatagramBuilder<'a> {
     fn write_header(&mut self, fields: &HeaderFields<'_>) -> (usize, Option<usize>) {
         if fields.space == SpaceId::Data {
             // The spin bit stays off: it tells observers the RTT (RFC 9000 section 17.4 permits that).
-            let phase = fields.key_phase;
-            return (
-                header::write_short(self.buffer, false, phase, fields.destination, fields.truncated),
-                None,
-            );
+            let (start, phase) = (self.buffer.len(), fields.key_phase);
+            let number_at =
+                header::write_short(self.buffer, false, phase, fields.destination, fields.truncated);
+            if !fields.fixed_bit {
+                header::clear_fixed_bit(self.buffer, start);
+            }
+            return (number_at, None);
         }
         let LongLayout { length_at, number_at } = header::write_long(
             self.buffer,

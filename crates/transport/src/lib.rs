@@ -25,6 +25,7 @@ mod error;
 mod events;
 mod flow;
 mod frame_writer;
+mod grease;
 mod handshake;
 mod keyed_map;
 mod lifecycle;

@@ -37,6 +37,7 @@ pub(crate) fn encode(
         original_destination_connection_id: server.map(|server| server.original_destination),
         stateless_reset_token: server.map(|server| server.reset_token),
         version_information: Some(version_information(version, server.is_some())),
+        grease_quic_bit: config.grease,
         grease,
         ..common(config, limits_granted, local_id)
     };

@@ -67,7 +67,8 @@ impl Connection {
         let trailer = last_bytes(&data);
         let mut is_authentic = false;
         let is_small = data.len() < MIN_INITIAL_DATAGRAM;
-        for packet in posthaste_wire::packet::split(data, LOCAL_ID_LEN) {
+        let packets = posthaste_wire::packet::split(data, LOCAL_ID_LEN);
+        for packet in packets.taking_any_fixed_bit(self.config.grease) {
             let Ok(packet) = packet else {
                 self.drop_packet(now, None, Dropped::Invalid);
                 continue;

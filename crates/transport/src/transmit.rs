@@ -182,6 +182,7 @@ impl Connection {
         let number = self.recovery.next_number(space);
         let destination = *self.remote_ids.current();
         let source = self.local_ids.handshake_id();
+        let fixed_bit = space != SpaceId::Data || self.fixed_bit.next(&mut self.rng);
         let fields = HeaderFields {
             version: self.version,
             space,
@@ -190,6 +191,7 @@ impl Connection {
             destination: &destination,
             source: &source,
             token: &[],
+            fixed_bit,
             key_phase: self.handshake.one_rtt().is_some_and(OneRttKeys::phase),
         };
         datagram.packet(&fields, |writer| fill(self, writer))

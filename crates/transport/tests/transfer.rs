@@ -264,3 +264,18 @@ fn version_2_transfers_as_version_1_does() {
         assert_eq!(datagram[1..5], 0x6b33_43cf_u32.to_be_bytes());
     }
 }
+
+#[test]
+fn fixed_bits_are_random_between_ends_that_allow_it_and_set_else() {
+    for grease in [true, false] {
+        let server = TransportConfig { grease, ..TransportConfig::default() };
+        let mut pair = Pair::new(3, TransportConfig::default(), server);
+        pair.capture = Some(Vec::new());
+        upload(&mut pair, 300_000);
+        let shorts = pair.capture.iter().flatten().filter(|(_, datagram)| datagram[0] & 0x80 == 0);
+        let (set, clear): (Vec<bool>, Vec<bool>) =
+            shorts.map(|(_, datagram)| datagram[0] & 0x40 != 0).partition(|is_set| *is_set);
+        assert!(set.len() > 50, "{}", set.len());
+        assert_eq!(clear.len() > 50, grease, "{}", clear.len());
+    }
+}

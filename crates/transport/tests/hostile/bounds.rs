@@ -214,7 +214,7 @@ fn now_and_then_a_packet_number_is_skipped_and_acknowledging_it_ends_the_connect
     assert!(!missing.is_empty(), "no number of {last} was skipped");
     assert!(missing.len() as u64 <= 2 + last / 16, "{} of {last} were skipped", missing.len());
     assert_eq!(arena.close_code(), None);
-    let optimistic = AckFrame { ranges: vec![0..=last].into(), delay: 0, ecn: None };
+    let optimistic = AckFrame { ranges: vec![0..=last], delay: 0, ecn: None };
     arena.send(PacketType::Short, &[Frame::Ack(optimistic)]);
     assert_eq!(arena.close_code().map(|(code, _)| code), Some(0x0a), "PROTOCOL_VIOLATION");
 }

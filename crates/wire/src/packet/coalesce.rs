@@ -74,7 +74,7 @@ impl ProtectedPacket {
 
 /// Splits a datagram into its packets. The destination ID of a short header is `local_cid_len` bytes long.
 pub const fn split(datagram: BytesMut, local_cid_len: usize) -> Split {
-    Split { rest: datagram, local_cid_len, destination: None }
+    Split { rest: datagram, local_cid_len, destination: None, takes_any_fixed_bit: false }
 }
 
 /// The packets of a datagram, in order; see [`split`]. What is no packet gives an error, which ends it unless the end
@@ -84,6 +84,16 @@ pub struct Split {
     rest: BytesMut,
     local_cid_len: usize,
     destination: Option<ConnectionId>,
+    takes_any_fixed_bit: bool,
+}
+
+impl Split {
+    /// Also takes packets whose fixed bit is 0, as an end must that has sent `grease_quic_bit` (RFC 9287 section 3).
+    #[must_use]
+    pub const fn taking_any_fixed_bit(mut self, any: bool) -> Self {
+        self.takes_any_fixed_bit = any;
+        self
+    }
 }
 
 impl Iterator for Split {
@@ -93,7 +103,7 @@ impl Iterator for Split {
         if self.rest.is_empty() {
             return None;
         }
-        let parsed = match parse(&self.rest, self.local_cid_len) {
+        let parsed = match parse(&self.rest, self.local_cid_len, self.takes_any_fixed_bit) {
             Ok(parsed) => parsed,
             Err(error) => {
                 self.rest = BytesMut::new();
@@ -123,11 +133,11 @@ struct Parsed {
     end: usize,
 }
 
-fn parse(bytes: &[u8], local_cid_len: usize) -> Result<Parsed, HeaderError> {
+fn parse(bytes: &[u8], local_cid_len: usize, takes_any_fixed_bit: bool) -> Result<Parsed, HeaderError> {
     let mut reader = Reader::new(bytes);
     let first = *bytes.first().ok_or(Truncated)?;
     let invariants = Invariants::read(&mut reader, local_cid_len)?;
-    let has_fixed_bit = first & FIXED != 0;
+    let has_fixed_bit = takes_any_fixed_bit || first & FIXED != 0;
     if !invariants.is_long {
         if !has_fixed_bit {
             return Err(HeaderError::FixedBitClear);

@@ -232,6 +232,14 @@ pub fn write_short(
     number_at
 }
 
+/// Clears the fixed bit of the packet that starts at `start`, for a peer that has sent `grease_quic_bit` (RFC 9287
+/// section 3.1). The bit is authenticated: clear it before the packet is sealed.
+pub fn clear_fixed_bit(buffer: &mut [u8], start: usize) {
+    if let Some(first) = buffer.get_mut(start) {
+        *first &= !FIXED;
+    }
+}
+
 /// Bytes that [`write_short`] appends, packet number included.
 pub const fn short_header_len(dcid: &ConnectionId, number: TruncatedNumber) -> usize {
     1 + dcid.len() + number.len()
