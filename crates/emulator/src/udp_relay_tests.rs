@@ -112,8 +112,11 @@ async fn the_same_seed_loses_the_same_packets() {
 async fn a_held_back_packet_arrives_after_its_successors() {
     let (server, client) = (socket().await, socket().await);
     let relay = relay_to(&server, |config| {
-        config.up.reordering =
-            Reordering { probability: 0.2, extra_delay: posthaste_units::Duration::from_millis(20) };
+        config.up.reordering = Reordering {
+            probability: 0.2,
+            extra_delay: posthaste_units::Duration::from_millis(20),
+            ..Reordering::default()
+        };
     })
     .await;
     for index in 0..60u8 {

@@ -30,7 +30,7 @@ fn main() {
 fn run(stack: &Stack, bytes: u64, seed: u64) -> (u64, f64) {
     let mut path = PathSpec::named("average").expect("a built-in path");
     path.rtt = Duration::from_millis(50);
-    path.rate = Some(Rate::from_bits_per_second(100_000_000));
+    path.rate = Some(Rate::from_bits_per_second(100_000_000).into());
     path.loss = 0.0;
     path.queue = QueueSize::Bdp(1.0);
     let mut world = World::new(seed);

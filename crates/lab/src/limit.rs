@@ -23,14 +23,14 @@ pub fn limit(run: &RunSpec) -> Option<Limit> {
     let bytes = flow.workload.body_bytes()?;
     let links: Vec<&PathSpec> = run.network.links_of_a_flow().collect();
     let rtt = links.iter().fold(Duration::ZERO, |sum, link| sum + link.rtt);
-    let arrives: f64 = links.iter().map(|link| 1.0 - link.loss).product();
+    let arrives: f64 = links.iter().map(|link| 1.0 - link.down_loss()).product();
     let rounds = HANDSHAKE_ROUNDS + flow.workload.request_rounds();
     Some(of(rtt, run.network.down_rate(), 1.0 - arrives, bytes, rounds, run.datagram))
 }
 
 /// The limit of fetching `bytes` over a new connection on `path`, with UDP payloads of `datagram` bytes.
 pub fn cold_fetch(path: &PathSpec, bytes: u64, datagram: u16) -> Limit {
-    of(path.rtt, path.rate, path.loss, bytes, HANDSHAKE_ROUNDS + 1, datagram)
+    of(path.rtt, path.down_rate(), path.down_loss(), bytes, HANDSHAKE_ROUNDS + 1, datagram)
 }
 
 fn of(rtt: Duration, rate: Option<Rate>, loss: f64, body: u64, rounds: u64, datagram: u16) -> Limit {

@@ -106,7 +106,7 @@ impl Sampler {
                 snapshot.is_blocked.map(f64::from),
             ]);
         }
-        row.extend(world.links.iter().map(|link| Some(link.path.held_bytes().get() as f64)));
+        row.extend(world.links.iter().map(|link| Some(link.path.queue_bytes().get() as f64)));
         self.columns.resize(row.len(), Vec::new());
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(value);

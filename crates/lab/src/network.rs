@@ -86,6 +86,6 @@ impl NetworkSpec {
 
     /// The slowest link's mean rate from server to client; `None` if all are infinitely fast.
     pub(crate) fn down_rate(&self) -> Option<Rate> {
-        self.links_of_a_flow().filter_map(|path| path.rate).min()
+        self.links_of_a_flow().filter_map(posthaste_path::PathSpec::down_rate).min()
     }
 }

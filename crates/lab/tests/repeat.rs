@@ -11,10 +11,7 @@ fn run(stack: &str, seed: u64) -> (End, String, Time, u64) {
     let down = PathConfig {
         delay: Duration::from_millis(25),
         loss: 0.01,
-        bottleneck: Some(Bottleneck {
-            rate: Rate::from_bits_per_second(100_000_000),
-            queue: ByteCount::new(625_000),
-        }),
+        bottleneck: Some(Bottleneck::new(Rate::from_bits_per_second(100_000_000), ByteCount::new(625_000))),
         ..PathConfig::default()
     };
     let up = PathConfig { loss: 0.0, ..down.clone() };

@@ -13,7 +13,7 @@ const DATAGRAM: f64 = 1252.0;
 fn path(rtt: u64, rate: Option<&str>, loss: f64) -> PathSpec {
     let mut path = PathSpec::named("average").expect("a built-in path");
     path.rtt = Duration::from_millis(rtt);
-    path.rate = rate.map(|rate| rate.parse::<Rate>().expect("a rate"));
+    path.rate = rate.map(|rate| rate.parse::<Rate>().expect("a rate").into());
     path.loss = loss;
     path.up_loss = Some(0.0);
     path.queue = QueueSize::Bdp(1.0);

@@ -1,74 +1,127 @@
-//! A constant rate behind a drop-tail queue in bytes.
+//! A queue in front of a link that takes time.
 //!
-//! Later disciplines (traces, `CoDel`) decide at departure, so packets truly wait here instead of being given a
-//! departure time on arrival.
+//! Capacity that varies and management at departure decide when a packet's transmission begins, so packets truly
+//! wait here instead of being given a departure time on arrival.
 
-use std::collections::VecDeque;
-
-use posthaste_units::{ByteCount, Time};
+use posthaste_units::{ByteCount, Rng, Time};
 
 use crate::config::Bottleneck;
 use crate::packet::Packet;
+use crate::queue::{Queue, QueueCounts};
+use crate::rate::Service;
 
 /// The queue and the packet in transmission.
 #[derive(Debug)]
 pub(crate) struct Link<P> {
-    config: Bottleneck,
-    waiting: VecDeque<P>,
-    waiting_bytes: ByteCount,
-    transmission: Option<Transmission<P>>,
+    queue: Queue<P>,
+    service: Service,
+    state: State<P>,
+    /// Bytes waiting and in transmission, without headers.
+    held_bytes: ByteCount,
 }
 
-/// The packet on the wire and the busy period that it belongs to.
 #[derive(Debug)]
-struct Transmission<P> {
-    packet: P,
-    busy_since: Time,
-    /// Bytes of the busy period up to and including `packet`. Departures derive from this sum, so that the
-    /// rounding of one packet's time never adds up.
-    busy_bytes: ByteCount,
-    departure: Time,
+enum State<P> {
+    /// Nothing waits.
+    Idle,
+    /// The next packet's transmission begins then.
+    Waiting(Time),
+    /// The packet has left then.
+    Transmitting(Time, P),
 }
 
 impl<P: Packet> Link<P> {
-    pub(crate) fn new(config: Bottleneck) -> Self {
-        Self { config, waiting: VecDeque::new(), waiting_bytes: ByteCount::ZERO, transmission: None }
+    pub(crate) fn new(config: &Bottleneck, header: ByteCount, rng: &mut Rng) -> Self {
+        Self {
+            queue: Queue::new(config.queue, header, config.discipline),
+            service: Service::new(&config.rate, rng),
+            state: State::Idle,
+            held_bytes: ByteCount::ZERO,
+        }
     }
 
-    /// Takes `packet` unless the queue is full; false if it was dropped. The caller has taken out all departures
-    /// up to `now` before.
-    pub(crate) fn offer(&mut self, now: Time, packet: P) -> bool {
-        if self.transmission.is_none() {
-            self.transmit(packet, now, ByteCount::ZERO);
-            return true;
-        }
+    /// Takes `packet` unless the queue drops it. The caller has taken out all departures up to `now` before.
+    pub(crate) fn offer(&mut self, now: Time, packet: P) {
+        let is_idle = matches!(self.state, State::Idle);
         let length = packet.length();
-        if self.waiting_bytes + length > self.config.queue {
-            return false;
+        if !self.queue.push(now, packet, is_idle) {
+            return;
         }
-        self.waiting_bytes += length;
-        self.waiting.push_back(packet);
-        true
+        self.held_bytes += length;
+        if is_idle {
+            let start = self.service.start_after_idle(now);
+            self.state = State::Waiting(start);
+            if start <= now {
+                self.begin(start);
+            }
+        }
+        self.queue.note_peak();
     }
 
-    /// When the packet in transmission has left.
-    pub(crate) fn next_departure(&self) -> Option<Time> {
-        self.transmission.as_ref().map(|transmission| transmission.departure)
+    /// When something happens next.
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        match &self.state {
+            State::Idle => None,
+            State::Waiting(time) | State::Transmitting(time, _) => Some(*time),
+        }
     }
 
     /// The next packet that has left by `now`, with its time of departure.
     pub(crate) fn depart(&mut self, now: Time) -> Option<(Time, P)> {
-        let done = self.transmission.take_if(|transmission| transmission.departure <= now)?;
-        if let Some(next) = self.waiting.pop_front() {
-            self.waiting_bytes -= next.length();
-            self.transmit(next, done.busy_since, done.busy_bytes);
+        loop {
+            match self.state {
+                State::Waiting(start) if start <= now => self.begin(start),
+                State::Transmitting(departure, _) if departure <= now => break,
+                _ => return None,
+            }
         }
-        Some((done.departure, done.packet))
+        let State::Transmitting(departure, packet) = std::mem::replace(&mut self.state, State::Idle) else {
+            return None;
+        };
+        self.held_bytes -= packet.length();
+        self.go_on(departure);
+        Some((departure, packet))
     }
 
-    fn transmit(&mut self, packet: P, busy_since: Time, bytes_before: ByteCount) {
-        let busy_bytes = bytes_before + packet.length();
-        let departure = busy_since + self.config.rate.time_for(busy_bytes);
-        self.transmission = Some(Transmission { packet, busy_since, busy_bytes, departure });
+    /// What comes after a departure.
+    fn go_on(&mut self, departure: Time) {
+        let start = self.service.start_after(departure);
+        if start <= departure || self.queue.is_empty() {
+            // An empty queue's management wants to know that it is empty.
+            self.begin(departure);
+        } else {
+            self.state = State::Waiting(start);
+        }
+    }
+
+    /// Begins the transmission of the packet that the queue yields, if any.
+    fn begin(&mut self, start: Time) {
+        let (packet, dropped) = self.queue.pop(start);
+        self.held_bytes -= dropped;
+        self.state = match packet {
+            Some(packet) => {
+                State::Transmitting(self.service.serve(start, self.queue.charge(&packet)), packet)
+            }
+            None => State::Idle,
+        };
+    }
+
+    /// Bytes waiting, headers included.
+    pub(crate) fn queue_bytes(&self) -> ByteCount {
+        self.queue.bytes()
+    }
+
+    /// Bytes waiting and in transmission, headers not included.
+    pub(crate) fn held_bytes(&self) -> ByteCount {
+        self.held_bytes
+    }
+
+    /// Packets waiting and in transmission.
+    pub(crate) fn held_packets(&self) -> usize {
+        self.queue.packets() + usize::from(matches!(self.state, State::Transmitting(..)))
+    }
+
+    pub(crate) fn counts(&self) -> QueueCounts {
+        self.queue.counts()
     }
 }

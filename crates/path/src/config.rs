@@ -1,6 +1,12 @@
 //! What a direction is like.
 
-use posthaste_units::{ByteCount, Duration, Rate};
+use posthaste_units::{ByteCount, Duration};
+
+use crate::correlation::MAX_CORRELATION;
+use crate::jitter::Jitter;
+use crate::loss::GilbertElliott;
+use crate::queue::Discipline;
+use crate::rate::RateModel;
 
 /// The bytes that one direction may hold, waiting and under way, unless told otherwise: 1 Gbit/s for 500 ms.
 pub const DEFAULT_CAPACITY: ByteCount = ByteCount::new(64 << 20);
@@ -8,52 +14,77 @@ pub const DEFAULT_CAPACITY: ByteCount = ByteCount::new(64 << 20);
 /// One direction of a link. The default is a perfect wire: no delay, no loss, infinitely fast.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathConfig {
-    /// Propagation delay of every packet; default zero.
+    /// Propagation delay of every packet, the mean where there is jitter; default zero.
     pub delay: Duration,
+    /// How the delay varies; default not at all.
+    pub jitter: Option<Jitter>,
     /// Probability in `0..=1` that a packet is lost, independently of all others; default 0.
     pub loss: f64,
+    /// Losses in bursts, in addition to `loss`; default none.
+    pub burst_loss: Option<GilbertElliott>,
     /// Which packets are delivered late, so that later ones overtake them; default none.
     pub reordering: Reordering,
     /// Probability in `0..=1` that a packet arrives twice; default 0. The copy is intact and on time even where
-    /// the original is corrupted or delayed.
+    /// the original is corrupted or held back.
     pub duplication: f64,
     /// Probability in `0..=1` that one uniformly drawn bit of a packet is flipped; default 0.
     pub corruption: f64,
     /// The slowest element and its queue; default none (infinitely fast).
     pub bottleneck: Option<Bottleneck>,
+    /// Bytes that are added to every packet's length where the bottleneck charges it to the rate and the queue,
+    /// for callers whose packets lack the headers below them; default zero. 28 stands for IPv4 and UDP.
+    pub header: ByteCount,
     /// Bytes that the direction may hold at once, waiting and under way; more are dropped and counted. It bounds
     /// the memory that a sender can fill where no bottleneck does. Default [`DEFAULT_CAPACITY`].
     pub capacity: ByteCount,
 }
 
-/// Independent reordering.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Which packets are held back, to be overtaken.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Reordering {
     /// Probability in `0..=1` that a packet is held back.
     pub probability: f64,
+    /// How much a packet's fate resembles that of the one before, in `0..=`[`MAX_CORRELATION`]: the weight of the
+    /// draw before in an AR(1) sequence of uniform draws, which is what Linux' netem means by the word. Unlike
+    /// netem, which then holds back too few (2.7 % for 10 % with 25 % correlation), the draws are set against
+    /// that quantile of theirs which keeps `probability`. Default 0.
+    pub correlation: f64,
     /// How much longer than the others it takes. Packets sent within this span overtake it; on a path with
     /// larger gaps nothing is reordered.
     pub extra_delay: Duration,
 }
 
-/// A constant rate behind a drop-tail queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A link that takes time to send a packet, and the queue in front of it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Bottleneck {
-    /// Serialisation rate, above zero.
-    pub rate: Rate,
-    /// Bytes that may wait, not counting the packet in transmission.
+    /// How fast it is.
+    pub rate: RateModel,
+    /// Bytes that may wait, not counting the packet in transmission. A packet that finds nothing waiting and
+    /// nothing in transmission is always taken.
     pub queue: ByteCount,
+    /// What the queue does about senders that fill it; default drop-tail.
+    pub discipline: Discipline,
+}
+
+impl Bottleneck {
+    /// A drop-tail queue of `queue` bytes in front of `rate`.
+    pub fn new(rate: impl Into<RateModel>, queue: ByteCount) -> Self {
+        Self { rate: rate.into(), queue, discipline: Discipline::default() }
+    }
 }
 
 impl Default for PathConfig {
     fn default() -> Self {
         Self {
             delay: Duration::ZERO,
+            jitter: None,
             loss: 0.0,
-            reordering: Reordering { probability: 0.0, extra_delay: Duration::ZERO },
+            burst_loss: None,
+            reordering: Reordering::default(),
             duplication: 0.0,
             corruption: 0.0,
             bottleneck: None,
+            header: ByteCount::ZERO,
             capacity: DEFAULT_CAPACITY,
         }
     }
@@ -63,6 +94,13 @@ impl Default for PathConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(&'static str);
 
+impl ConfigError {
+    /// `message` begins with what is wrong: "loss: ...".
+    pub(crate) const fn new(message: &'static str) -> Self {
+        Self(message)
+    }
+}
+
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
@@ -71,25 +109,46 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// Refuses what is not a probability; NaN is in no range, so it is refused too.
+pub(crate) fn check_probability(value: f64, message: &'static str) -> Result<(), ConfigError> {
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(ConfigError(message)) }
+}
+
 impl PathConfig {
     /// Checks every value.
     ///
     /// # Errors
     /// Names the first value out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let probability = |value: f64, message| {
-            // NaN is in no range, so it is refused too.
-            if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(ConfigError(message)) }
-        };
-        probability(self.loss, "loss: a probability from 0 to 1 is needed")?;
-        probability(self.reordering.probability, "reordering: a probability from 0 to 1 is needed")?;
-        probability(self.duplication, "duplication: a probability from 0 to 1 is needed")?;
-        probability(self.corruption, "corruption: a probability from 0 to 1 is needed")?;
-        if self.reordering.probability > 0.0 && self.reordering.extra_delay.is_zero() {
-            return Err(ConfigError("reordering: an extra delay above zero is needed"));
+        check_probability(self.loss, "loss: a probability from 0 to 1 is needed")?;
+        check_probability(self.duplication, "duplication: a probability from 0 to 1 is needed")?;
+        check_probability(self.corruption, "corruption: a probability from 0 to 1 is needed")?;
+        self.reordering.validate()?;
+        if let Some(burst_loss) = &self.burst_loss {
+            burst_loss.validate()?;
         }
-        if self.bottleneck.is_some_and(|bottleneck| bottleneck.rate.as_bytes_per_second() == 0) {
-            return Err(ConfigError("bottleneck: a rate above zero is needed"));
+        if let Some(bottleneck) = &self.bottleneck {
+            bottleneck.rate.validate()?;
+            bottleneck.discipline.validate()?;
+        }
+        Ok(())
+    }
+
+    /// The share of packets that the medium loses in the long run; what queues drop comes on top.
+    pub fn mean_loss(&self) -> f64 {
+        let bursts = self.burst_loss.map_or(0.0, |burst_loss| burst_loss.mean_loss());
+        1.0 - (1.0 - self.loss) * (1.0 - bursts)
+    }
+}
+
+impl Reordering {
+    fn validate(&self) -> Result<(), ConfigError> {
+        check_probability(self.probability, "reordering: a probability from 0 to 1 is needed")?;
+        if !(0.0..=MAX_CORRELATION).contains(&self.correlation) {
+            return Err(ConfigError("reordering: a correlation from 0 to 0.95 is needed"));
+        }
+        if self.probability > 0.0 && self.extra_delay.is_zero() {
+            return Err(ConfigError("reordering: an extra delay above zero is needed"));
         }
         Ok(())
     }

@@ -25,12 +25,28 @@
 
 mod bottleneck;
 mod config;
+mod correlation;
+mod distribution;
+mod flight;
 mod impairment;
+mod jitter;
+mod loss;
 mod packet;
 mod path;
+mod queue;
+mod rate;
 mod spec;
+mod stats;
+mod trace;
 
 pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, PathConfig, Reordering};
+pub use correlation::MAX_CORRELATION;
+pub use jitter::{Distribution, Jitter};
+pub use loss::GilbertElliott;
 pub use packet::{Packet, flip_bit_of};
-pub use path::{Path, PathStats};
-pub use spec::{PathSpec, QueueSize};
+pub use path::Path;
+pub use queue::{CoDel, Discipline, DropTail};
+pub use rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
+pub use spec::{PathSpec, QueueSize, SpecError, inline_traces};
+pub use stats::PathStats;
+pub use trace::{MAX_TRACE_LINES, OPPORTUNITY, OpportunityTrace, RateTrace, Trace, TraceError};

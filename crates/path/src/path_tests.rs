@@ -77,7 +77,11 @@ fn independent_impairments_hit_at_their_rates() {
         loss: 0.05,
         duplication: 0.02,
         corruption: 0.03,
-        reordering: Reordering { probability: 0.04, extra_delay: Duration::from_millis(1) },
+        reordering: Reordering {
+            probability: 0.04,
+            extra_delay: Duration::from_millis(1),
+            ..Reordering::default()
+        },
         ..PathConfig::default()
     };
     let mut path = path(config);
@@ -107,7 +111,11 @@ fn losses_are_independent_of_each_other() {
 fn a_held_back_packet_is_overtaken_by_those_within_its_extra_delay() {
     let config = PathConfig {
         delay: Duration::from_millis(5),
-        reordering: Reordering { probability: 0.1, extra_delay: Duration::from_micros(35) },
+        reordering: Reordering {
+            probability: 0.1,
+            extra_delay: Duration::from_micros(35),
+            ..Reordering::default()
+        },
         ..PathConfig::default()
     };
     let mut path = path(config);
@@ -149,7 +157,7 @@ fn serialisation_is_exact_over_a_busy_period() {
     let queue = ByteCount::new(1 << 20);
     let config = PathConfig {
         delay: Duration::from_secs(1),
-        bottleneck: Some(Bottleneck { rate, queue }),
+        bottleneck: Some(Bottleneck::new(rate, queue)),
         ..PathConfig::default()
     };
     let mut path = path(config);
@@ -170,7 +178,7 @@ fn serialisation_is_exact_over_a_busy_period() {
 
 #[test]
 fn a_full_queue_drops_the_newcomer() {
-    let bottleneck = Bottleneck { rate: Rate::from_bytes_per_second(1_000), queue: ByteCount::new(2_500) };
+    let bottleneck = Bottleneck::new(Rate::from_bytes_per_second(1_000), ByteCount::new(2_500));
     let mut path = path(PathConfig { bottleneck: Some(bottleneck), ..PathConfig::default() });
     for index in 0..5 {
         path.on_packet(Time::ZERO, packet(index, 1_000));
@@ -187,7 +195,7 @@ fn a_full_queue_drops_the_newcomer() {
 
 #[test]
 fn a_late_poll_does_not_slow_the_link() {
-    let bottleneck = Bottleneck { rate: Rate::from_bytes_per_second(1_000), queue: ByteCount::new(10_000) };
+    let bottleneck = Bottleneck::new(Rate::from_bytes_per_second(1_000), ByteCount::new(10_000));
     let mut path = path(PathConfig { bottleneck: Some(bottleneck), ..PathConfig::default() });
     for index in 0..4 {
         path.on_packet(Time::ZERO, packet(index, 1_000));
@@ -219,11 +227,12 @@ fn the_same_seed_gives_the_same_output_and_another_seed_another() {
         loss: 0.1,
         duplication: 0.1,
         corruption: 0.1,
-        reordering: Reordering { probability: 0.1, extra_delay: Duration::from_millis(2) },
-        bottleneck: Some(Bottleneck {
-            rate: Rate::from_bits_per_second(8_000_000),
-            queue: ByteCount::new(20_000),
-        }),
+        reordering: Reordering {
+            probability: 0.1,
+            extra_delay: Duration::from_millis(2),
+            ..Reordering::default()
+        },
+        bottleneck: Some(Bottleneck::new(Rate::from_bits_per_second(8_000_000), ByteCount::new(20_000))),
         ..PathConfig::default()
     };
     let output = |seed| {
@@ -252,8 +261,8 @@ fn values_out_of_range_are_refused_by_name() {
     assert!(refused(PathConfig { loss: 1.5, ..PathConfig::default() }).contains("loss"));
     assert!(refused(PathConfig { corruption: f64::NAN, ..PathConfig::default() }).contains("corruption"));
     assert!(refused(PathConfig { duplication: -0.1, ..PathConfig::default() }).contains("duplication"));
-    let reordering = Reordering { probability: 0.1, extra_delay: Duration::ZERO };
+    let reordering = Reordering { probability: 0.1, extra_delay: Duration::ZERO, ..Reordering::default() };
     assert!(refused(PathConfig { reordering, ..PathConfig::default() }).contains("reordering"));
-    let bottleneck = Some(Bottleneck { rate: Rate::from_bytes_per_second(0), queue: ByteCount::ZERO });
+    let bottleneck = Some(Bottleneck::new(Rate::from_bytes_per_second(0), ByteCount::ZERO));
     assert!(refused(PathConfig { bottleneck, ..PathConfig::default() }).contains("rate"));
 }

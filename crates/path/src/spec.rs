@@ -1,97 +1,186 @@
 //! Paths as people describe them: both directions at once, in text, by name or in TOML.
 
+mod named;
+mod scalar;
+mod summary;
+mod table;
+
 use posthaste_units::{ByteCount, Duration, Rate};
-use serde::{Deserialize, Deserializer};
 
-use crate::config::{Bottleneck, PathConfig};
+use crate::config::{Bottleneck, ConfigError, PathConfig, Reordering};
+use crate::jitter::Jitter;
+use crate::loss::GilbertElliott;
+use crate::queue::Discipline;
+use crate::rate::RateModel;
 
-/// Both directions of a path. In TOML it is a name (`"average"`) or a table, which may begin from a name with
-/// `base = "average"`.
+pub use scalar::QueueSize;
+pub use table::{SpecError, inline_traces};
+
+/// Both directions of a path.
+///
+/// In TOML it is a name (`"average"`) or a table. Every key may be left out; a table without any is a perfect wire.
+///
+/// | key | value | default |
+/// |---|---|---|
+/// | `base` | a name: what the other keys change | a perfect wire |
+/// | `rtt` | two-way propagation delay, half of it each way: `"50ms"` | 0 |
+/// | `rate` | from server to client: `"100mbit"` | infinite |
+/// | `up-rate` | from client to server | as `rate` |
+/// | `rate-std` | standard deviation of `rate`: `"5mbit"` | none |
+/// | `up-rate-std` | that of `up-rate` | the same share as of `rate` |
+/// | `rate-interval` | how long each drawn rate holds: `"100ms"` | 100 ms |
+/// | `trace` | instead of `rate`: a capacity trace's text, in one of the formats of [`crate::Trace`] | none |
+/// | `up-trace` | instead of `up-rate`: the same from client to server | as `trace` |
+/// | `trace-file`, `up-trace-file` | the same from a file; see [`inline_traces`] | none |
+/// | `loss` | probability, each way: `"2%"` or `0.02` | 0 |
+/// | `up-loss` | from client to server | as `loss` |
+/// | `burst` | mean length of a burst of losses, in packets: `4`; losses are independent without it | none |
+/// | `jitter` | `{ distribution = "normal"` or `"pareto"`, `std = "3.5ms"`, `interval = "100ms"`, `reorders = false }`; `std` is that of the RTT, each direction has `1 / sqrt(2)` of it; `interval` as for [`Jitter`] | none |
+/// | `reorder` | `{ probability = "10%", correlation = "25%", delay = "5ms" }`, each way, as [`Reordering`] | none |
+/// | `duplicate`, `corrupt` | probabilities, each way | 0 |
+/// | `queue` | `"1bdp"` (times mean rate x `rtt`, one full packet at least), `"64kB"` or `"100ms"` (at the mean rate) | `"1bdp"` |
+/// | `discipline` | `"drop-tail"` or `"codel"` | `"drop-tail"` |
+/// | `codel-target`, `codel-interval` | its parameters | 5 ms, 100 ms |
+/// | `ecn` | `true`: `CoDel` marks instead of dropping where a packet is ECN-capable | `false` |
+/// | `mark-above` | drop-tail marks ECN-capable packets above so many waiting bytes: `"30kB"` | none |
+/// | `header` | added to each packet's length where rate and queue are charged: `"28B"` | 0 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathSpec {
     /// Two-way propagation delay; each direction has half of it.
     pub rtt: Duration,
-    /// Rate from server to client.
-    pub rate: Option<Rate>,
-    /// Rate from client to server; that of the other direction unless given.
-    pub up_rate: Option<Rate>,
-    /// Independent loss from server to client, a probability.
+    /// From server to client; `None` is infinitely fast.
+    pub rate: Option<RateModel>,
+    /// From client to server; that of the other direction unless given.
+    pub up_rate: Option<RateModel>,
+    /// Share of packets lost from server to client.
     pub loss: f64,
     /// The same from client to server; that of the other direction unless given.
     pub up_loss: Option<f64>,
-    /// Size of the bottleneck's queue.
+    /// Mean length of a burst of losses in packets, 1 or more; losses are independent unless given.
+    pub burst: Option<f64>,
+    /// How each direction's delay varies.
+    pub jitter: Option<Jitter>,
+    /// Which packets each direction holds back.
+    pub reordering: Reordering,
+    /// Probability, in each direction, that a packet arrives twice.
+    pub duplication: f64,
+    /// Probability, in each direction, that a bit of a packet is flipped.
+    pub corruption: f64,
+    /// Size of each bottleneck's queue.
     pub queue: QueueSize,
+    /// What each queue does about senders that fill it.
+    pub discipline: Discipline,
+    /// Bytes added to every packet's length where rate and queue are charged.
+    pub header: ByteCount,
 }
 
-/// Size of a queue.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum QueueSize {
-    /// Bytes.
-    Bytes(ByteCount),
-    /// Multiples of rate x rtt.
-    Bdp(f64),
-    /// Time that a full queue takes to drain.
-    Time(Duration),
+impl Default for PathSpec {
+    /// A perfect wire.
+    fn default() -> Self {
+        Self {
+            rtt: Duration::ZERO,
+            rate: None,
+            up_rate: None,
+            loss: 0.0,
+            up_loss: None,
+            burst: None,
+            jitter: None,
+            reordering: Reordering::default(),
+            duplication: 0.0,
+            corruption: 0.0,
+            queue: QueueSize::Bdp(1.0),
+            discipline: Discipline::default(),
+            header: ByteCount::ZERO,
+        }
+    }
 }
-
-/// The names of the paths that come with Posthaste.
-const NAMES: [&str; 3] = ["good", "average", "bad"];
 
 impl PathSpec {
-    /// The path with this name (SCHEMES: the paths of `hs-simple`).
+    /// The path with this name.
     pub fn named(name: &str) -> Option<Self> {
-        let (rtt, loss) = match name {
-            "good" => (38, 0.01),
-            "average" => (50, 0.02),
-            "bad" => (188, 0.08),
-            _ => return None,
-        };
-        Some(Self {
-            rtt: Duration::from_millis(rtt),
-            rate: Some(Rate::from_bits_per_second(100_000_000)),
-            up_rate: None,
-            loss,
-            up_loss: None,
-            queue: QueueSize::Bdp(1.0),
-        })
+        named::find(name).map(named::Named::spec)
     }
 
     /// The names that [`Self::named`] knows.
     pub const fn names() -> &'static [&'static str] {
-        &NAMES
+        &named::NAMES
     }
 
-    /// The direction from server to client.
+    /// What the path with this name stands for, and where its figures come from.
+    pub fn describe(name: &str) -> Option<&'static str> {
+        named::find(name).map(|named| named.description)
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// Names the first value out of its range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if let Some(burst) = self.burst {
+            for loss in [self.loss, self.up_loss.unwrap_or(self.loss)] {
+                GilbertElliott::from_mean(loss, burst)?;
+            }
+        }
+        self.down().validate()?;
+        self.up().validate()
+    }
+
+    /// The direction from server to client. A value out of range shows when it is used.
     pub fn down(&self) -> PathConfig {
-        self.direction(self.rate, self.loss)
+        self.direction(self.rate.as_ref(), self.loss)
     }
 
-    /// The direction from client to server.
+    /// The direction from client to server. A value out of range shows when it is used.
     pub fn up(&self) -> PathConfig {
-        self.direction(self.up_rate.or(self.rate), self.up_loss.unwrap_or(self.loss))
+        self.direction(self.up_rate.as_ref().or(self.rate.as_ref()), self.up_loss.unwrap_or(self.loss))
     }
 
-    fn direction(&self, rate: Option<Rate>, loss: f64) -> PathConfig {
-        let bottleneck = rate.map(|rate| {
-            let queue = match self.queue {
-                QueueSize::Bytes(bytes) => bytes,
-                QueueSize::Bdp(factor) => ByteCount::from_f64(rate.bytes_in(self.rtt).as_f64() * factor),
-                QueueSize::Time(time) => rate.bytes_in(time),
-            };
-            Bottleneck { rate, queue }
+    /// The mean rate from server to client; `None` is infinitely fast.
+    pub fn down_rate(&self) -> Option<Rate> {
+        self.rate.as_ref().map(RateModel::mean)
+    }
+
+    /// The mean rate from client to server; `None` is infinitely fast.
+    pub fn up_rate(&self) -> Option<Rate> {
+        self.up_rate.as_ref().or(self.rate.as_ref()).map(RateModel::mean)
+    }
+
+    /// The share of packets that the medium loses from server to client, in the long run.
+    pub fn down_loss(&self) -> f64 {
+        self.loss
+    }
+
+    /// The share of packets that the medium loses from client to server, in the long run.
+    pub fn up_loss(&self) -> f64 {
+        self.up_loss.unwrap_or(self.loss)
+    }
+
+    fn direction(&self, rate: Option<&RateModel>, loss: f64) -> PathConfig {
+        let bottleneck = rate.map(|rate| Bottleneck {
+            queue: self.queue.bytes(rate.mean(), self.rtt),
+            rate: rate.clone(),
+            discipline: self.discipline,
         });
-        PathConfig { delay: self.rtt / 2, loss, bottleneck, ..PathConfig::default() }
+        let burst_loss = self.burst.and_then(|burst| GilbertElliott::from_mean(loss, burst).ok());
+        PathConfig {
+            delay: self.rtt / 2,
+            jitter: self.jitter,
+            loss: if burst_loss.is_some() { 0.0 } else { loss },
+            burst_loss,
+            reordering: self.reordering,
+            duplication: self.duplication,
+            corruption: self.corruption,
+            bottleneck,
+            header: self.header,
+            ..PathConfig::default()
+        }
+    }
+
+    /// One line for people: `100 Mbit/s, RTT 50 ms, loss 2 %, queue 625 kB drop-tail`.
+    pub fn summary(&self) -> String {
+        self.to_string()
     }
 }
 
-impl<'de> Deserialize<'de> for PathSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Self::named(&name).ok_or_else(|| {
-            serde::de::Error::custom(format_args!(
-                "there is no path `{name}`; there are {}",
-                NAMES.join(", ")
-            ))
-        })
-    }
-}
+#[cfg(test)]
+mod tests;

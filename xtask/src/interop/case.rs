@@ -48,7 +48,11 @@ pub(crate) fn lossy_path() -> PathConfig {
     PathConfig {
         delay: posthaste_units::Duration::from_millis(10),
         loss: 0.05,
-        reordering: Reordering { probability: 0.05, extra_delay: posthaste_units::Duration::from_millis(5) },
+        reordering: Reordering {
+            probability: 0.05,
+            extra_delay: posthaste_units::Duration::from_millis(5),
+            ..Reordering::default()
+        },
         ..PathConfig::default()
     }
 }

@@ -1,0 +1,108 @@
+//! A path in one line.
+
+use std::fmt;
+
+use posthaste_units::Duration;
+
+use crate::jitter::Distribution;
+use crate::queue::Discipline;
+use crate::rate::RateModel;
+use crate::spec::PathSpec;
+use crate::spec::named::per_round_trip;
+
+impl fmt::Display for PathSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rate {
+            None => f.write_str("unlimited rate")?,
+            Some(rate) => Shown(rate).fmt(f)?,
+        }
+        if let Some(rate) = &self.up_rate {
+            write!(f, " down, {} up", Shown(rate))?;
+        }
+        write!(f, ", RTT {}", milliseconds(self.rtt))?;
+        self.show_jitter(f)?;
+        self.show_loss(f)?;
+        if self.reordering.probability > 0.0 {
+            let late = milliseconds(self.reordering.extra_delay);
+            write!(f, ", {} reordered by {late}", percent(self.reordering.probability))?;
+        }
+        for (probability, what) in [(self.duplication, "duplicated"), (self.corruption, "corrupted")] {
+            if probability > 0.0 {
+                write!(f, ", {} {what}", percent(probability))?;
+            }
+        }
+        self.show_queue(f)
+    }
+}
+
+impl PathSpec {
+    fn show_jitter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(jitter) = self.jitter else { return Ok(()) };
+        let shape = match jitter.distribution {
+            Distribution::Normal => "normal",
+            Distribution::Pareto => "Pareto",
+        };
+        write!(f, " (std {}, {shape})", milliseconds(per_round_trip(jitter.deviation)))
+    }
+
+    fn show_loss(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let up_loss = self.up_loss.unwrap_or(self.loss);
+        write!(f, ", loss {}", percent(self.loss))?;
+        if percent(up_loss) != percent(self.loss) {
+            write!(f, " down, {} up", percent(up_loss))?;
+        }
+        match self.burst {
+            Some(burst) if self.loss > 0.0 || up_loss > 0.0 => write!(f, " in bursts of {burst}"),
+            _ => Ok(()),
+        }
+    }
+
+    fn show_queue(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(rate) = self.down_rate() else { return Ok(()) };
+        write!(f, ", queue {}", short(self.queue.bytes(rate, self.rtt)))?;
+        match self.discipline {
+            Discipline::DropTail(drop_tail) => {
+                f.write_str(" drop-tail")?;
+                drop_tail
+                    .mark_above
+                    .map_or(Ok(()), |threshold| write!(f, " marking above {}", short(threshold)))
+            }
+            Discipline::CoDel(codel) => f.write_str(if codel.ecn { " CoDel with ECN" } else { " CoDel" }),
+        }
+    }
+}
+
+struct Shown<'a>(&'a RateModel);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            RateModel::Constant(rate) => short(*rate).fmt(f),
+            RateModel::Normal(normal) => {
+                write!(f, "{} (std {})", short(normal.mean), short(normal.deviation))
+            }
+            RateModel::Opportunities(_) | RateModel::Steps(_) => {
+                write!(f, "trace of {}", short(self.0.mean()))
+            }
+        }
+    }
+}
+
+/// A rate or a size: `10 Mbit/s`, not `10.0 Mbit/s`.
+fn short(quantity: impl fmt::Display) -> String {
+    let text = quantity.to_string();
+    let Some((number, unit)) = text.split_once(' ') else { return text };
+    format!("{} {unit}", trimmed(number))
+}
+
+fn trimmed(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+fn milliseconds(span: Duration) -> String {
+    format!("{} ms", trimmed(&format!("{:.2}", span.as_millis_f64())))
+}
+
+fn percent(probability: f64) -> String {
+    format!("{} %", trimmed(&format!("{:.2}", probability * 100.0)))
+}
