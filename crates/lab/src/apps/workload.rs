@@ -12,8 +12,11 @@ use super::{App, Bulk, RequestResponse};
 use crate::peers::Stack;
 use crate::spec::WorkloadSpec;
 
-/// Size of an object that no run reads to its end: a pebibyte, more than a day of 100 Gbit/s.
+/// Size of an object that no run reads to its end: a pebibyte, a day of 100 Gbit/s.
 pub(super) const ENDLESS: u64 = 1 << 50;
+
+/// Largest object: what a stream can hold (RFC 9000 section 4.5).
+const MAX_OBJECT: u64 = (1 << 62) - 1;
 
 /// Why a workload cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
