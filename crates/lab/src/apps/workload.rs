@@ -112,11 +112,7 @@ impl WorkloadSpec {
         let is_count = |count: u32| (1..=MAX_EXCHANGES as u32).contains(&count);
         match self {
             Self::Bulk { object, read_rate } => {
-                check(
-                    object.get() <= ENDLESS,
-                    "object",
-                    "at most 1125 TB (endless is a workload of its own)",
-                )?;
+                check(object.get() <= MAX_OBJECT, "object", "less than 2^62 bytes, as streams are")?;
                 check(*read_rate != Some(Rate::ZERO), "read-rate", "greater than zero")
             }
             Self::Endless { read_rate } => {
