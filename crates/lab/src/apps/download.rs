@@ -55,6 +55,11 @@ impl Download {
         self.stream
     }
 
+    /// Index of the object.
+    pub(crate) fn object(&self) -> usize {
+        self.object
+    }
+
     /// Bytes read so far, the header among them.
     pub(crate) fn read(&self) -> u64 {
         self.read
@@ -89,7 +94,7 @@ impl Download {
                 }
                 Read::Blocked => return Step::Open,
                 Read::Finished => return self.finish(now),
-                Read::Reset => return Step::Failed(format!("object {}: the stream was reset", self.object)),
+                Read::Reset => return Step::Failed("the stream was reset".to_owned()),
             }
         }
         Step::Open
@@ -98,10 +103,10 @@ impl Download {
     /// Checks and counts what was read.
     fn take(&mut self, now: Time, data: &[u8]) -> Result<(), String> {
         if self.read + data.len() as u64 > self.length {
-            return Err(format!("object {}: more than {} bytes", self.object, self.length));
+            return Err(format!("more than {} bytes", self.length));
         }
         if !is_content(self.read, data) {
-            return Err(format!("object {}: wrong bytes near {}", self.object, self.read));
+            return Err(format!("wrong bytes near {}", self.read));
         }
         self.first_byte.get_or_insert(now);
         self.read += data.len() as u64;
@@ -111,7 +116,7 @@ impl Download {
     fn finish(&self, now: Time) -> Step {
         if self.read != self.length {
             let (read, length) = (self.read, self.length);
-            return Step::Failed(format!("object {}: {read} bytes instead of {length}", self.object));
+            return Step::Failed(format!("{read} bytes instead of {length}"));
         }
         Step::Done(Exchange {
             object: self.object,

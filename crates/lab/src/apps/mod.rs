@@ -6,12 +6,16 @@
 
 mod bulk;
 mod download;
+#[cfg(test)]
+mod fake;
 mod on_off;
 mod page;
 mod read_budget;
 mod request_response;
 mod responder;
 mod sequence;
+#[cfg(test)]
+mod tests;
 mod video;
 mod workload;
 

@@ -15,11 +15,6 @@ pub trait Plan {
     /// What comes next, once connected and each time that an exchange has ended (`last`, at `now`); `None` at the end.
     fn next(&mut self, now: Time, last: Option<&Exchange>) -> Option<Next>;
 
-    /// True if [`Self::next`] or its exchanges never come to an end.
-    fn is_endless(&self) -> bool {
-        false
-    }
-
     /// Adds what only this kind of client knows.
     fn add_to(&self, _report: &mut AppReport) {}
 }
@@ -122,7 +117,10 @@ impl<P: Plan> Sequence<P> {
                 State::Loading(download) => match self.budget.pump(now, download, peer) {
                     Step::Open => return,
                     Step::Done(exchange) => self.on_done(now, exchange),
-                    Step::Failed(reason) => return self.fail(reason),
+                    Step::Failed(reason) => {
+                        let object = download.object();
+                        return self.fail(format!("object {object}: {reason}"));
+                    }
                 },
                 State::Waiting | State::Connecting | State::Over => return,
             }

@@ -144,7 +144,8 @@ impl PageLoad {
                 self.on_read(now, exchange);
             }
             Step::Failed(reason) => {
-                self.report.failure.get_or_insert(reason);
+                let name = &self.page.objects[download.object()].name;
+                self.report.failure.get_or_insert_with(|| format!("{name}: {reason}"));
             }
         }
     }
