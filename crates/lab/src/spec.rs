@@ -89,9 +89,10 @@ fn one() -> u32 {
     1
 }
 
-/// What a client does.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case")]
+/// What a client does. [`crate::apps::client`] makes an application of it; `crates/lab/src/apps/workload.rs` has
+/// what is asked of it beforehand.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum WorkloadSpec {
     /// One object.
     Bulk {
@@ -101,10 +102,20 @@ pub enum WorkloadSpec {
         #[serde(default)]
         read_rate: Option<Rate>,
     },
+    /// One object without end: its flow counts what has been read when the run ends.
+    Endless {
+        /// How fast the application reads; as fast as it can unless given.
+        #[serde(default)]
+        read_rate: Option<Rate>,
+    },
     /// A web page.
     Page {
-        /// Which; see [`crate::apps::page`].
+        /// Its name; see [`crate::apps::Page::names`].
         page: String,
+        /// Stacks that can (all but TCP) fetch everything over one connection, as from one server in front of the
+        /// web hosts. Default true.
+        #[serde(default = "yes")]
+        coalesce: bool,
     },
     /// Chunked video of one bit rate.
     Video {
@@ -112,18 +123,19 @@ pub enum WorkloadSpec {
         rate: Rate,
         /// Play time of a chunk.
         chunk: Duration,
-        /// Chunks.
+        /// Chunks, 1 to 10,000.
         chunks: u32,
-        /// Play time that the player keeps in its buffer at most.
+        /// Play time that the player keeps in its buffer at most, a chunk at least.
         buffer: Duration,
     },
     /// One small exchange after another.
     RequestResponse {
         /// Response size.
         object: ByteCount,
-        /// How many.
+        /// How many, 1 to 10,000.
         count: u32,
-        /// Pause after each.
+        /// Pause between the end of one and the next. Default none.
+        #[serde(default)]
         think: Duration,
     },
     /// Objects with pauses in between, for ever: load in the background.
@@ -133,4 +145,8 @@ pub enum WorkloadSpec {
         /// Mean pause (exponentially distributed).
         pause: Duration,
     },
+}
+
+fn yes() -> bool {
+    true
 }

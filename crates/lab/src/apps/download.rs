@@ -1,5 +1,6 @@
 //! One exchange at a client: the part that all client applications share.
 
+use bytes::Bytes;
 use posthaste_units::Time;
 
 use super::{Exchange, RESPONSE_HEADER_LENGTH, Request, is_content};
@@ -12,6 +13,8 @@ pub(crate) struct Download {
     stream: StreamKey,
     requested: Time,
     first_byte: Option<Time>,
+    /// What the stack has not yet taken of the request; `None` once it is finished.
+    request: Option<Bytes>,
     /// Header and body.
     length: u64,
     read: u64,
@@ -30,7 +33,8 @@ pub(crate) enum Step {
 
 impl Download {
     /// Requests `bytes` of body on a new stream, or `None` if the peer permits no stream now. `requested` is when
-    /// the application wanted it.
+    /// the application wanted it. [`Self::pump`] must follow: only a read that finds nothing makes the stack tell
+    /// when there is something.
     pub(crate) fn begin(
         now: Time,
         requested: Time,
@@ -39,13 +43,26 @@ impl Download {
         peer: &mut dyn Peer,
     ) -> Option<Self> {
         let stream = peer.open(now)?;
-        let mut request = Request { body: bytes }.encode();
-        // 300 bytes always have room on a new stream: every stack here buffers at least that.
-        peer.write(now, stream, &mut request);
-        debug_assert!(request.is_empty(), "a new stream has room for a request");
-        peer.finish(now, stream);
+        let request = Some(Request { body: bytes }.encode());
         let length = RESPONSE_HEADER_LENGTH as u64 + bytes;
-        Some(Self { object, stream, requested, first_byte: None, length, read: 0 })
+        let mut download = Self { object, stream, requested, first_byte: None, request, length, read: 0 };
+        download.write_request(now, peer);
+        Some(download)
+    }
+
+    /// The stream that it came on.
+    pub(crate) fn stream(&self) -> StreamKey {
+        self.stream
+    }
+
+    /// Index of the object.
+    pub(crate) fn object(&self) -> usize {
+        self.object
+    }
+
+    /// Bytes read so far, the header among them.
+    pub(crate) fn read(&self) -> u64 {
+        self.read
     }
 
     /// Body bytes read so far.
@@ -53,34 +70,53 @@ impl Download {
         self.read.saturating_sub(RESPONSE_HEADER_LENGTH as u64)
     }
 
-    /// Reads at most `budget` bytes, taking them off it.
-    pub(crate) fn pump(&mut self, now: Time, peer: &mut dyn Peer, budget: &mut u64) -> Step {
-        while *budget > 0 {
-            let max = usize::try_from(*budget).unwrap_or(usize::MAX);
-            match peer.read(now, self.stream, max) {
+    fn write_request(&mut self, now: Time, peer: &mut dyn Peer) {
+        let Some(request) = &mut self.request else { return };
+        peer.write(now, self.stream, request);
+        if request.is_empty() {
+            self.request = None;
+            peer.finish(now, self.stream);
+        }
+    }
+
+    /// Writes what is left of the request, then reads at most `max` bytes.
+    pub(crate) fn pump(&mut self, now: Time, peer: &mut dyn Peer, max: u64) -> Step {
+        self.write_request(now, peer);
+        let until = self.read.saturating_add(max).min(self.length);
+        while self.read < until || self.read == self.length {
+            // After the last byte only the end is wanted: it costs nothing.
+            let wanted = usize::try_from((until - self.read).max(1)).unwrap_or(usize::MAX);
+            match peer.read(now, self.stream, wanted) {
                 Read::Data(data) => {
-                    if !is_content(self.read, &data) {
-                        return Step::Failed(format!(
-                            "object {}: wrong bytes near {}",
-                            self.object, self.read
-                        ));
+                    if let Err(reason) = self.take(now, &data) {
+                        return Step::Failed(reason);
                     }
-                    self.first_byte.get_or_insert(now);
-                    self.read += data.len() as u64;
-                    *budget -= data.len() as u64;
                 }
                 Read::Blocked => return Step::Open,
                 Read::Finished => return self.finish(now),
-                Read::Reset => return Step::Failed(format!("object {}: the stream was reset", self.object)),
+                Read::Reset => return Step::Failed("the stream was reset".to_owned()),
             }
         }
         Step::Open
     }
 
+    /// Checks and counts what was read.
+    fn take(&mut self, now: Time, data: &[u8]) -> Result<(), String> {
+        if self.read + data.len() as u64 > self.length {
+            return Err(format!("more than {} bytes", self.length));
+        }
+        if !is_content(self.read, data) {
+            return Err(format!("wrong bytes near {}", self.read));
+        }
+        self.first_byte.get_or_insert(now);
+        self.read += data.len() as u64;
+        Ok(())
+    }
+
     fn finish(&self, now: Time) -> Step {
         if self.read != self.length {
             let (read, length) = (self.read, self.length);
-            return Step::Failed(format!("object {}: {read} bytes instead of {length}", self.object));
+            return Step::Failed(format!("{read} bytes instead of {length}"));
         }
         Step::Done(Exchange {
             object: self.object,

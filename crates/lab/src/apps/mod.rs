@@ -4,17 +4,33 @@
 //! finishes; the server answers with [`RESPONSE_HEADER_LENGTH`] bytes of header and the body that was asked for,
 //! and finishes. The body's bytes are [`content`], and clients check them.
 
-mod build;
 mod bulk;
 mod download;
+#[cfg(test)]
+mod fake;
+mod on_off;
+mod page;
+mod read_budget;
+mod request_response;
 mod responder;
+mod sequence;
+#[cfg(test)]
+mod tests;
+mod video;
+mod workload;
 
 use bytes::Bytes;
 use posthaste_units::Time;
 
-pub use build::{WorkloadError, client};
-pub use bulk::Bulk;
+pub use bulk::{Bulk, BulkPlan};
+pub use on_off::{OnOff, OnOffPlan};
+pub use page::{Page, PageError, PageLoad, PageObject};
+pub use read_budget::READ_STEP;
+pub use request_response::{RequestResponse, RequestResponsePlan};
 pub use responder::Responder;
+pub use sequence::{MAX_EXCHANGES, Next, Plan, Sequence};
+pub use video::{Video, VideoPlan, VideoSpec};
+pub use workload::{WorkloadError, client};
 
 use crate::peer::{Peer, PeerEvent};
 
@@ -73,12 +89,28 @@ pub struct AppReport {
     pub finished: Option<Time>,
     /// Body bytes read.
     pub bytes: u64,
-    /// Each exchange that has ended, in the order of ending.
+    /// Each exchange that has ended, in the order of ending; at most the first [`MAX_EXCHANGES`].
     pub exchanges: Vec<Exchange>,
     /// Why it failed.
     pub failure: Option<String>,
-    /// Seconds that playback stood still (video only).
+    /// Seconds that playback stood still, a stall that goes on aside; see [`Self::stalled_until`] (video only).
     pub stalled_seconds: Option<f64>,
+    /// How often it stood still, a stall that goes on aside (video only).
+    pub stalls: Option<u32>,
+    /// When playback comes or came to a standstill unless another chunk is complete before; `None` before playback
+    /// and once all chunks are there (video only).
+    pub runs_dry: Option<Time>,
+    /// Seconds from [`Self::started`] to the beginning of playback (video only).
+    pub startup_seconds: Option<f64>,
+}
+
+impl AppReport {
+    /// Seconds that playback has stood still by the time `end` of the report, a stall that goes on included (video
+    /// only).
+    pub fn stalled_until(&self, end: Time) -> Option<f64> {
+        let going_on = self.runs_dry.map_or(0.0, |since| end.since(since).as_secs_f64());
+        self.stalled_seconds.map(|ended| ended + going_on)
+    }
 }
 
 /// One request and its response.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use posthaste_units::Time;
 
 use super::{App, AppReport, Hosts, Progress, REQUEST_LENGTH, RESPONSE_HEADER_LENGTH, Request, content};
@@ -28,10 +27,14 @@ impl Response {
     fn pump(&mut self, now: Time, stream: StreamKey, peer: &mut dyn Peer) -> bool {
         while self.length.is_none() {
             match peer.read(now, stream, REQUEST_LENGTH) {
-                Read::Data(data) => self.request.extend_from_slice(&data),
+                Read::Data(data) => {
+                    // A longer request is no request of ours; what is beyond is read and forgotten.
+                    let room = REQUEST_LENGTH.saturating_sub(self.request.len()).min(data.len());
+                    self.request.extend_from_slice(&data[..room]);
+                }
                 Read::Finished => {
                     let body = Request::decode(&self.request).map_or(0, |request| request.body);
-                    self.length = Some(RESPONSE_HEADER_LENGTH as u64 + body);
+                    self.length = Some((RESPONSE_HEADER_LENGTH as u64).saturating_add(body));
                 }
                 Read::Blocked => return false,
                 Read::Reset => return true,
@@ -39,7 +42,7 @@ impl Response {
         }
         let length = self.length.unwrap_or_default();
         while self.written < length {
-            let mut chunk: Bytes = content(self.written, length - self.written);
+            let mut chunk = content(self.written, length - self.written);
             let offered = chunk.len();
             peer.write(now, stream, &mut chunk);
             self.written += (offered - chunk.len()) as u64;
@@ -62,7 +65,11 @@ impl App for Responder {
                 stream
             }
             PeerEvent::Readable(stream) | PeerEvent::Writable(stream) => stream,
-            PeerEvent::Connected | PeerEvent::Available | PeerEvent::Closed(_) => return,
+            PeerEvent::Closed(_) => {
+                self.streams.retain(|(of, _), _| *of != host);
+                return;
+            }
+            PeerEvent::Connected | PeerEvent::Available => return,
         };
         let Some(response) = self.streams.get_mut(&(host, stream)) else { return };
         if response.pump(now, stream, hosts.peer(host)) {

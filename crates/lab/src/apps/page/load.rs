@@ -1,0 +1,225 @@
+//! Loading a page.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use posthaste_units::Time;
+
+use super::Page;
+use crate::apps::download::{Download, Step};
+use crate::apps::{App, AppReport, Exchange, Hosts, Progress};
+use crate::peer::{PeerEvent, StreamKey};
+
+/// Loads a page once, from the first request to the last byte of the last object.
+///
+/// An object is wanted once all that it depends on has been read and parsed. A host is connected to when the first of
+/// its objects is wanted; objects are asked for in the order in which they were wanted, those of one time in the
+/// page's order, as soon as the connection is there and permits a stream. In the report, an exchange's `requested` is
+/// when its object was wanted: waiting for a connection or a stream counts.
+#[derive(Debug)]
+pub struct PageLoad {
+    page: Arc<Page>,
+    /// The client host for each web host.
+    hosts: Vec<usize>,
+    connections: BTreeMap<usize, Connection>,
+    /// By object.
+    objects: Vec<Pending>,
+    /// Objects by when they will be wanted.
+    upcoming: BTreeSet<(Time, usize)>,
+    downloads: BTreeMap<(usize, StreamKey), Download>,
+    /// Objects not read to their end.
+    unread: usize,
+    report: AppReport,
+}
+
+/// A client host's connection.
+#[derive(Debug, Default)]
+struct Connection {
+    state: ConnectionState,
+    /// Objects that wait for it, and since when.
+    waiting: VecDeque<(usize, Time)>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum ConnectionState {
+    #[default]
+    Unused,
+    Connecting,
+    Connected,
+}
+
+/// What an object waits for.
+#[derive(Debug)]
+struct Pending {
+    /// Dependencies that have not been read.
+    missing: usize,
+    /// When those that have been read are parsed.
+    parsed_at: Time,
+    /// Objects that depend on it.
+    dependents: Vec<usize>,
+}
+
+impl PageLoad {
+    /// Loads `page` from `start_at` on; `hosts` has the index of the client host that fetches from each web host
+    /// (one for all, or one for each).
+    ///
+    /// # Panics
+    /// If `hosts` are not as many as the page's.
+    pub fn new(page: Arc<Page>, hosts: Vec<usize>, start_at: Time) -> Self {
+        assert_eq!(hosts.len(), page.hosts.len(), "a client host for each web host");
+        let mut objects: Vec<Pending> = page
+            .objects
+            .iter()
+            .map(|object| Pending {
+                missing: object.after.len(),
+                parsed_at: start_at,
+                dependents: Vec::new(),
+            })
+            .collect();
+        for (index, object) in page.objects.iter().enumerate() {
+            for &before in &object.after {
+                objects[before].dependents.push(index);
+            }
+        }
+        let roots = (0..objects.len()).filter(|&index| objects[index].missing == 0);
+        Self {
+            upcoming: roots.map(|index| (start_at, index)).collect(),
+            connections: hosts.iter().map(|&host| (host, Connection::default())).collect(),
+            downloads: BTreeMap::new(),
+            unread: page.objects.len(),
+            report: AppReport::default(),
+            page,
+            hosts,
+            objects,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.unread == 0 || self.report.failure.is_some()
+    }
+
+    /// Asks for all that is wanted by now.
+    fn ask(&mut self, now: Time, hosts: &mut dyn Hosts) {
+        while let Some(&(at, object)) = self.upcoming.first()
+            && at <= now
+        {
+            self.upcoming.pop_first();
+            let host = self.hosts[self.page.objects[object].host];
+            let connection = self.connections.entry(host).or_default();
+            connection.waiting.push_back((object, at));
+            match connection.state {
+                ConnectionState::Unused => {
+                    connection.state = ConnectionState::Connecting;
+                    self.report.started.get_or_insert(now);
+                    hosts.peer(host).connect(now);
+                }
+                ConnectionState::Connecting => {}
+                ConnectionState::Connected => self.open(now, host, hosts),
+            }
+        }
+    }
+
+    /// Begins what waits for a connection, as far as it permits.
+    fn open(&mut self, now: Time, host: usize, hosts: &mut dyn Hosts) {
+        while let Some(connection) = self.connections.get_mut(&host)
+            && let Some(&(object, wanted)) = connection.waiting.front()
+        {
+            let bytes = self.page.objects[object].bytes;
+            let Some(download) = Download::begin(now, wanted, object, bytes, hosts.peer(host)) else {
+                return;
+            };
+            connection.waiting.pop_front();
+            let stream = download.stream();
+            self.downloads.insert((host, stream), download);
+            self.pump(now, host, stream, hosts);
+        }
+    }
+
+    fn pump(&mut self, now: Time, host: usize, stream: StreamKey, hosts: &mut dyn Hosts) {
+        let Some(download) = self.downloads.get_mut(&(host, stream)) else { return };
+        match download.pump(now, hosts.peer(host), u64::MAX) {
+            Step::Open => {}
+            Step::Done(exchange) => {
+                self.downloads.remove(&(host, stream));
+                self.on_read(now, exchange);
+            }
+            Step::Failed(reason) => {
+                let name = &self.page.objects[download.object()].name;
+                self.report.failure.get_or_insert_with(|| format!("{name}: {reason}"));
+            }
+        }
+    }
+
+    /// An object is there: what waits for it alone will be wanted once it is parsed.
+    fn on_read(&mut self, now: Time, exchange: Exchange) {
+        let object = exchange.object;
+        let parsed_at = now + self.page.objects[object].parse;
+        for dependent in std::mem::take(&mut self.objects[object].dependents) {
+            let pending = &mut self.objects[dependent];
+            pending.missing -= 1;
+            pending.parsed_at = pending.parsed_at.max(parsed_at);
+            if pending.missing == 0 {
+                self.upcoming.insert((pending.parsed_at, dependent));
+            }
+        }
+        self.report.bytes += exchange.bytes;
+        self.report.exchanges.push(exchange);
+        self.unread -= 1;
+        if self.unread == 0 {
+            self.report.finished = Some(now);
+        }
+    }
+}
+
+impl App for PageLoad {
+    fn start(&mut self, now: Time, hosts: &mut dyn Hosts) {
+        self.ask(now, hosts);
+    }
+
+    fn on_event(&mut self, now: Time, host: usize, event: PeerEvent, hosts: &mut dyn Hosts) {
+        if self.is_over() {
+            return;
+        }
+        match event {
+            PeerEvent::Connected => {
+                self.report.connected.get_or_insert(now);
+                self.connections.entry(host).or_default().state = ConnectionState::Connected;
+                self.open(now, host, hosts);
+            }
+            PeerEvent::Available => self.open(now, host, hosts),
+            PeerEvent::Readable(stream) | PeerEvent::Writable(stream) => {
+                self.pump(now, host, stream, hosts);
+            }
+            PeerEvent::Closed(reason) => {
+                let reason = reason.unwrap_or_else(|| "the connection was closed before the end".to_owned());
+                self.report.failure = Some(reason);
+                return;
+            }
+            PeerEvent::Opened(_) => {}
+        }
+        self.ask(now, hosts);
+    }
+
+    fn on_timeout(&mut self, now: Time, hosts: &mut dyn Hosts) {
+        self.ask(now, hosts);
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let (at, _) = self.upcoming.first()?;
+        (!self.is_over()).then_some(*at)
+    }
+
+    fn progress(&self) -> Progress {
+        match (&self.report.failure, self.unread) {
+            (Some(_), _) => Progress::Failed,
+            (None, 0) => Progress::Idle,
+            (None, _) => Progress::Working,
+        }
+    }
+
+    fn report(&self) -> AppReport {
+        let mut report = self.report.clone();
+        report.bytes += self.downloads.values().map(Download::body_read).sum::<u64>();
+        report
+    }
+}

@@ -1,0 +1,188 @@
+//! From what an experiment says of a client to the client.
+
+use std::sync::Arc;
+
+use posthaste_units::{Duration, Rate, Rng, Time};
+
+use super::on_off::OnOff;
+use super::page::{Page, PageError, PageLoad};
+use super::sequence::{MAX_EXCHANGES, Sequence};
+use super::video::{VideoPlan, VideoSpec};
+use super::{App, Bulk, RequestResponse};
+use crate::peers::Stack;
+use crate::spec::WorkloadSpec;
+
+/// Size of an object that no run reads to its end: a pebibyte, a day of 100 Gbit/s.
+pub(super) const ENDLESS: u64 = 1 << 50;
+
+/// Largest object: what a stream can hold (RFC 9000 section 4.5).
+const MAX_OBJECT: u64 = (1 << 62) - 1;
+
+/// Why a workload cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    /// Its page cannot be loaded.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// A field is out of its range.
+    #[error("workload {kind}: `{field}` must be {range}")]
+    Range {
+        /// The workload.
+        kind: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// The world has not the connections that the workload needs.
+    #[error("the workload needs {needed} connections and got {given}")]
+    Connections {
+        /// How many it needs.
+        needed: String,
+        /// How many it got.
+        given: usize,
+    },
+}
+
+/// The client of a workload on the client hosts `hosts` (as many as [`WorkloadSpec::connections`] says), beginning
+/// at `start_at`. Whatever it draws comes from `rng`. One without end works until the run's deadline unless the world has it in the
+/// background.
+///
+/// # Errors
+/// What [`WorkloadSpec::validate`] says, or if `hosts` are too few or too many.
+pub fn client(
+    spec: &WorkloadSpec,
+    hosts: &[usize],
+    start_at: Time,
+    rng: Rng,
+) -> Result<Box<dyn App>, WorkloadError> {
+    spec.validate()?;
+    let wrong = |needed: &str| WorkloadError::Connections { needed: needed.to_owned(), given: hosts.len() };
+    if let WorkloadSpec::Page { page, .. } = spec {
+        let page = Page::named(page)?;
+        let map = match hosts {
+            [host] => vec![*host; page.hosts.len()],
+            hosts if hosts.len() == page.hosts.len() => hosts.to_vec(),
+            _ => return Err(wrong(&format!("1 or {}", page.hosts.len()))),
+        };
+        return Ok(Box::new(PageLoad::new(Arc::new(page), map, start_at)));
+    }
+    let [host] = *hosts else { return Err(wrong("1")) };
+    Ok(match *spec {
+        WorkloadSpec::Bulk { object, read_rate } => {
+            Box::new(Bulk::new(host, object.get(), start_at).with_read_rate(read_rate))
+        }
+        WorkloadSpec::Endless { read_rate } => {
+            Box::new(Bulk::endless(host, start_at).with_read_rate(read_rate))
+        }
+        WorkloadSpec::Page { .. } => unreachable!("pages are done with"),
+        WorkloadSpec::Video { rate, chunk, chunks, buffer } => {
+            let video = VideoSpec { rate, chunk, chunks, buffer };
+            Box::new(Sequence::with_plan(host, VideoPlan::new(video), start_at))
+        }
+        WorkloadSpec::RequestResponse { object, count, think } => {
+            Box::new(RequestResponse::new(host, object.get(), count, think, start_at))
+        }
+        WorkloadSpec::OnOff { object, pause } => Box::new(OnOff::new(host, object, pause, start_at, rng)),
+    })
+}
+
+impl WorkloadSpec {
+    /// The word for it in files.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Bulk { .. } => "bulk",
+            Self::Endless { .. } => "endless",
+            Self::Page { .. } => "page",
+            Self::Video { .. } => "video",
+            Self::RequestResponse { .. } => "request-response",
+            Self::OnOff { .. } => "on-off",
+        }
+    }
+
+    /// Checks every value against its range.
+    ///
+    /// # Errors
+    /// If one is out of it, or the page is not there.
+    pub fn validate(&self) -> Result<(), WorkloadError> {
+        let kind = self.kind();
+        let check = |is_right: bool, field, range| {
+            if is_right { Ok(()) } else { Err(WorkloadError::Range { kind, field, range }) }
+        };
+        let is_count = |count: u32| (1..=MAX_EXCHANGES as u32).contains(&count);
+        match self {
+            Self::Bulk { object, read_rate } => {
+                check(object.get() <= MAX_OBJECT, "object", "less than 2^62 bytes, as streams are")?;
+                check(*read_rate != Some(Rate::ZERO), "read-rate", "greater than zero")
+            }
+            Self::Endless { read_rate } => {
+                check(*read_rate != Some(Rate::ZERO), "read-rate", "greater than zero")
+            }
+            Self::Page { page, .. } => Ok(Page::named(page).map(|_| ())?),
+            Self::Video { rate, chunk, chunks, buffer } => {
+                check(*rate > Rate::ZERO, "rate", "greater than zero")?;
+                check(!chunk.is_zero(), "chunk", "greater than zero")?;
+                check(is_count(*chunks), "chunks", "1 to 10000")?;
+                check(buffer >= chunk, "buffer", "at least a chunk")
+            }
+            Self::RequestResponse { count, .. } => check(is_count(*count), "count", "1 to 10000"),
+            Self::OnOff { object, .. } => check(!object.is_zero(), "object", "greater than zero"),
+        }
+    }
+
+    /// How many connections a client with `stack` has to hosts: one, except for pages.
+    /// TCP needs one to each web host (of which HTTP/1.1 makes six, inside its model); QUIC too unless it coalesces.
+    pub fn connections(&self, stack: &Stack) -> usize {
+        match self {
+            Self::Page { page, coalesce } if !coalesce || matches!(stack, Stack::Tcp(..)) => {
+                Page::named(page).map_or(1, |page| page.hosts.len())
+            }
+            _ => 1,
+        }
+    }
+
+    /// Body bytes in all; `None` if it never ends.
+    pub fn body_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Bulk { object, .. } => Some(object.get()),
+            Self::Endless { .. } | Self::OnOff { .. } => None,
+            Self::Page { page, .. } => Page::named(page).ok().map(|page| page.body_bytes()),
+            Self::Video { rate, chunk, chunks, .. } => {
+                Some(rate.bytes_in(*chunk).get().saturating_mul(u64::from(*chunks)))
+            }
+            Self::RequestResponse { object, count, .. } => {
+                Some(object.get().saturating_mul(u64::from(*count)))
+            }
+        }
+    }
+
+    /// Exchanges that must follow each other, each a round trip at the least: a page's depth of dependencies.
+    pub fn request_rounds(&self) -> u64 {
+        match self {
+            Self::Bulk { .. } | Self::Endless { .. } | Self::OnOff { .. } => 1,
+            Self::Page { page, .. } => Page::named(page).map_or(1, |page| u64::from(page.depth())),
+            Self::Video { chunks, .. } => u64::from(*chunks),
+            Self::RequestResponse { count, .. } => u64::from(*count),
+        }
+    }
+
+    /// Time from the end of the handshake to the last byte if the network had no limit but `round_trip`: what the
+    /// application itself takes (pauses, parsing, reading, playing) and [`Self::request_rounds`] in their places.
+    pub fn least_time(&self, round_trip: Duration) -> Duration {
+        let rounds = round_trip * self.request_rounds();
+        match self {
+            Self::Bulk { object, read_rate: Some(rate) } => round_trip + rate.time_for(*object),
+            Self::Bulk { .. } | Self::Endless { .. } | Self::OnOff { .. } => rounds,
+            Self::Page { page, .. } => Page::named(page).map_or(rounds, |page| page.least_time(round_trip)),
+            // The last chunk is asked for once all but the buffer's worth has been played.
+            Self::Video { chunk, chunks, buffer, .. } => {
+                let played = (*chunk * u64::from(*chunks)).saturating_sub(*buffer);
+                let last = if played.is_zero() { Duration::ZERO } else { round_trip * 2 + played };
+                rounds.max(last)
+            }
+            Self::RequestResponse { count, think, .. } => {
+                rounds + *think * u64::from(count.saturating_sub(1))
+            }
+        }
+    }
+}
