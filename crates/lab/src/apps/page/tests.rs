@@ -1,5 +1,6 @@
 //! Pages: what is refused, what the built-in ones are, and how one is loaded.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use posthaste_units::{Duration, Time};
@@ -18,8 +19,8 @@ fn page(objects: &[(&str, &str, &str, &str, &str)]) -> Result<Page, PageError> {
     let mut text = "description = \"\"\nhosts = [\"a\", \"b\"]\n".to_owned();
     for (name, host, size, after, parse) in objects {
         let key = if size.starts_with('[') { "sizes" } else { "size" };
-        text += &format!("[[objects]]\nname = \"{name}\"\nhost = \"{host}\"\n{key} = {size}\n");
-        text += &format!("after = [{after}]\nparse = \"{parse}\"\n");
+        let _ = write!(text, "[[objects]]\nname = \"{name}\"\nhost = \"{host}\"\n{key} = {size}\n");
+        let _ = write!(text, "after = [{after}]\nparse = \"{parse}\"\n");
     }
     text.parse()
 }
