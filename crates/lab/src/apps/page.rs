@@ -26,6 +26,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
 
 use posthaste_units::{ByteCount, Duration};
 use serde::Deserialize;
@@ -115,11 +116,15 @@ impl Page {
     ///
     /// # Panics
     /// Never: the pages that come with Posthaste are tested to be valid.
-    pub fn named(name: &str) -> Result<Self, PageError> {
-        let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
+    pub fn named(name: &str) -> Result<Arc<Self>, PageError> {
+        // Runs ask for their page several times: reading it once will do.
+        static PAGES: [OnceLock<Arc<Page>>; BUILT_IN.len()] = [const { OnceLock::new() }; BUILT_IN.len()];
+        let Some(index) = Self::names().position(|known| known == name) else {
             return Err(PageError::UnknownPage { name: name.to_owned() });
         };
-        Ok(text.parse().expect("the pages that come with Posthaste are valid"))
+        let read =
+            || Arc::new(BUILT_IN[index].1.parse().expect("the pages that come with Posthaste are valid"));
+        Ok(Arc::clone(PAGES[index].get_or_init(read)))
     }
 
     /// The names that [`Self::named`] knows.

@@ -1,7 +1,5 @@
 //! From what an experiment says of a client to the client.
 
-use std::sync::Arc;
-
 use posthaste_units::{Duration, Rate, Rng, Time};
 
 use super::on_off::OnOff;
@@ -65,7 +63,7 @@ pub fn client(
             hosts if hosts.len() == page.hosts.len() => hosts.to_vec(),
             _ => return Err(wrong(&format!("1 or {}", page.hosts.len()))),
         };
-        return Ok(Box::new(PageLoad::new(Arc::new(page), map, start_at)));
+        return Ok(Box::new(PageLoad::new(page, map, start_at)));
     }
     let [host] = *hosts else { return Err(wrong("1")) };
     Ok(match *spec {
