@@ -157,8 +157,8 @@ fn flow_result(flow: &Flow<'_>, world: &World) -> FlowResult {
         exchanges: report.exchanges.iter().map(exchange).collect(),
         down: direction(&flow.servers, world),
         up: direction(&flow.clients, world),
+        stalled_seconds: report.stalled_until(world.now()),
         failure: report.failure,
-        stalled_seconds: report.stalled_seconds,
     }
 }
 

@@ -31,11 +31,9 @@ fn flow(stack: &str, workload: WorkloadSpec) -> FlowSpec {
 
 /// A path of 50 ms without loss.
 fn spec(rate: Option<&str>, flows: Vec<FlowSpec>) -> RunSpec {
-    let mut path = PathSpec::named("average").expect("a built-in path");
-    path.rtt = RTT;
-    path.rate = rate.map(|rate| rate.parse::<Rate>().expect("a rate"));
-    path.loss = 0.0;
-    path.queue = QueueSize::Bytes(ByteCount::new(10_000_000));
+    let rate = rate.map(|rate| rate.parse::<Rate>().expect("a rate").into());
+    let queue = QueueSize::Bytes(ByteCount::new(10_000_000));
+    let path = PathSpec { rtt: RTT, rate, queue, ..PathSpec::default() };
     let network = NetworkSpec::Simple { path };
     RunSpec { network, flows, deadline: Duration::from_secs(120), datagram: 1252, series: None }
 }
@@ -201,6 +199,17 @@ fn video_at_half_its_rate_stalls_for_as_long_as_it_plays() {
     let chunk = RTT.as_secs_f64() + flow.down.bytes_sent as f64 / 10.0 * 8.0 / 500e3;
     assert_within(stalled, 9.0 * chunk - 18.0 - 0.2, 9.0 * chunk - 18.0 + 0.2);
     assert_within(flow.down.bytes_sent as f64, 2_500_000.0, 2_700_000.0);
+}
+
+#[test]
+fn a_stall_at_the_end_of_a_run_counts() {
+    let mut spec = spec(Some("500kbit"), vec![flow("cubic", workload(VIDEO))]);
+    // The second chunk, done after more than eight seconds, is not there yet.
+    spec.deadline = Duration::from_secs(8);
+    let result = done(&spec);
+    assert_eq!(result.outcome, Outcome::Deadline);
+    let [first] = &result.flows[0].exchanges[..] else { panic!("one chunk") };
+    assert_same(result.flows[0].stalled_seconds.expect("a video"), 8.0 - first.finished - 2.0);
 }
 
 #[test]
