@@ -1,6 +1,10 @@
 //! Each workload over a clean path with the real transport, against what arithmetic says.
 
-use posthaste_lab::apps::{Page, PageLoad, READ_STEP, RESPONSE_HEADER_LENGTH, Responder, client};
+use posthaste_lab::apps::{
+    App, AppReport, Bulk, Hosts, Page, PageLoad, Progress, READ_STEP, RESPONSE_HEADER_LENGTH, Responder,
+    client,
+};
+use posthaste_lab::peer::PeerEvent;
 use posthaste_lab::peers::{Settings, Stack};
 use posthaste_lab::result::{FlowResult, Outcome, RunResult};
 use posthaste_lab::run::run;
@@ -268,6 +272,43 @@ fn background_load_lasts_as_long_as_what_is_watched_and_repeats() {
     assert_within(endless.goodput, 10e6, 20e6);
     assert_eq!(result, run_of(1));
     assert_ne!(result.trace_hash, run_of(2).trace_hash);
+}
+
+/// An application whose connection is over from the beginning.
+struct Broken;
+
+impl App for Broken {
+    fn start(&mut self, _now: Time, _hosts: &mut dyn Hosts) {}
+    fn on_event(&mut self, _now: Time, _host: usize, _event: PeerEvent, _hosts: &mut dyn Hosts) {}
+    fn on_timeout(&mut self, _now: Time, _hosts: &mut dyn Hosts) {}
+    fn next_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn progress(&self) -> Progress {
+        Progress::Failed
+    }
+    fn report(&self) -> AppReport {
+        AppReport { failure: Some("broken".to_owned()), ..AppReport::default() }
+    }
+}
+
+#[test]
+fn a_failure_ends_the_run_unless_it_is_in_the_background() {
+    for is_background in [false, true] {
+        let mut world = World::new(1);
+        let link = PathConfig { delay: RTT / 2, loss: 0.0, ..PathConfig::default() };
+        let link = world.add_link("both", link).expect("a valid link");
+        let pair = "cubic".parse::<Stack>().expect("a stack").pair(&Settings::default(), world.rng());
+        let (client, server) = world.add_connection(pair, &[link], &[link]);
+        let bulk = world.add_app(Box::new(Bulk::new(client, 10_000, Time::ZERO)), &[client]);
+        world.add_app(Box::new(Responder::default()), &[server]);
+        let broken = world.add_app(Box::new(Broken), &[]);
+        world.set_background(broken, is_background);
+        let end = world.run(Time::ZERO + Duration::from_secs(10));
+        let (expected, bytes) =
+            if is_background { (End::Completed, 10_000) } else { (End::Failed(broken), 0) };
+        assert_eq!((end, world.app(bulk).report().bytes), (expected, bytes));
+    }
 }
 
 #[test]
