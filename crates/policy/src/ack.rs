@@ -1,3 +1,4 @@
 //! When to acknowledge.
 
+pub mod frequency;
 pub mod standard;

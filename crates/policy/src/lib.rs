@@ -24,8 +24,8 @@ use std::fmt::Debug;
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 use sample::{
-    AckSample, CreditMoment, LossSample, PathHistory, PathSummary, ReceivedSample, RttView, SentSample,
-    SpuriousSample, WindowView,
+    AckRequest, AckSample, AckView, CreditMoment, LossSample, PathHistory, PathSummary, ReceivedSample,
+    RttView, SentSample, SpuriousSample, WindowView,
 };
 
 pub use describe::{Constant, PolicyReport, PolicyText, ProfileReport, Seam};
@@ -208,4 +208,14 @@ pub trait AckPolicy: Debug + Send {
 
     /// Told that an ACK frame has been sent that covers everything received.
     fn on_ack_sent(&mut self);
+
+    /// Told what the peer asks of this end's acks from now on. Its reordering threshold is already in
+    /// [`ReceivedSample::out_of_order`].
+    fn on_request(&mut self, request: &AckRequest);
+
+    /// What to ask of the peer's acks, of a peer that can be asked; `None` leaves what it was asked for last. Asked
+    /// once a round trip.
+    fn ask(&mut self, _view: &AckView) -> Option<AckRequest> {
+        None
+    }
 }

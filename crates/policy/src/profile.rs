@@ -37,9 +37,10 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 7] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
     ("cubic-classic", include_str!("../../../profiles/cubic-classic.toml")),
+    ("cubic-few-acks", include_str!("../../../profiles/cubic-few-acks.toml")),
     ("cubic-fixed", include_str!("../../../profiles/cubic-fixed.toml")),
     ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),

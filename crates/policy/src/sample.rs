@@ -2,6 +2,8 @@
 
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
+use crate::Phase;
+
 /// The path's round-trip time estimate (RFC 9002 section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RttView {
@@ -191,4 +193,31 @@ pub struct ReceivedSample {
     pub out_of_order: bool,
     /// True if it was marked CE.
     pub marked: bool,
+}
+
+/// What one end asks of the other's acks (draft-ietf-quic-ack-frequency section 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckRequest {
+    /// Ack-eliciting packets that may arrive without an ack being sent; 0 asks for an ack for each.
+    pub ack_eliciting_threshold: u64,
+    /// How long an ack may wait.
+    pub max_ack_delay: Duration,
+    /// Packet numbers by which a packet must be missing before that calls for an ack at once: 1 for any
+    /// reordering, 0 for never.
+    pub reordering_threshold: u64,
+}
+
+/// What there is to know when a policy may ask the peer for other acks: once a round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckView {
+    /// What the congestion controller is doing.
+    pub phase: Phase,
+    /// Its window.
+    pub window: ByteCount,
+    /// Size of full datagrams.
+    pub max_datagram_size: ByteCount,
+    /// The round-trip time estimate.
+    pub rtt: RttView,
+    /// The least delay that the peer can be asked for.
+    pub least_delay: Duration,
 }

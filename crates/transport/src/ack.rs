@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use posthaste_policy::AckPolicy;
-use posthaste_policy::sample::ReceivedSample;
+use posthaste_policy::sample::{AckRequest, AckView, ReceivedSample};
 use posthaste_units::Time;
 use posthaste_wire::frame::{self, EcnCounts};
 
@@ -95,6 +95,12 @@ pub(crate) struct ReceivedPackets {
     /// The lowest number recorded since the last ACK frame.
     news_from: Option<u64>,
     promptness: Promptness,
+    /// The peer has asked for an ack at once.
+    asked_at: Option<Time>,
+    /// Packet numbers by which one must be missing before that calls for an ack at once; 0 for never.
+    reordering_threshold: u64,
+    /// The largest number that an ACK frame has carried.
+    largest_reported: Option<u64>,
     ecn: EcnCounts,
 }
 
@@ -118,6 +124,9 @@ impl ReceivedPackets {
             largest_at: Time::ZERO,
             news_from: None,
             promptness,
+            asked_at: None,
+            reordering_threshold: 1,
+            largest_reported: None,
             ecn: EcnCounts::default(),
         }
     }
@@ -136,7 +145,11 @@ impl ReceivedPackets {
             return Arrival::Duplicate;
         }
         self.reported.insert(number);
-        self.out_of_order = largest.is_some_and(|largest| number != largest.saturating_add(1));
+        self.out_of_order = match self.reordering_threshold {
+            0 => false,
+            1 => largest.is_some_and(|largest| number != largest.saturating_add(1)),
+            threshold => self.is_missing_by(threshold),
+        };
         Arrival::New { out_of_order: self.out_of_order }
     }
 
@@ -163,12 +176,48 @@ impl ReceivedPackets {
         }
     }
 
+    /// True if a number that the peer has not been told of is missing, `threshold` or more below the largest
+    /// (draft-ietf-quic-ack-frequency section 6.2).
+    fn is_missing_by(&self, threshold: u64) -> bool {
+        let Some(largest) = self.seen.largest() else { return false };
+        // What is below has been reported as missing by an earlier ACK frame.
+        let from = self.largest_reported.map_or(0, |reported| (reported + 1).saturating_sub(threshold) + 1);
+        let index = self.seen.0.partition_point(|&(_, end)| end < from);
+        let missing = match self.seen.0.get(index) {
+            Some(&(start, end)) if start <= from => end.saturating_add(1),
+            _ => from,
+        };
+        missing < largest && largest - missing >= threshold
+    }
+
+    /// The peer asks for other acks.
+    pub(crate) fn on_request(&mut self, request: &AckRequest) {
+        self.reordering_threshold = request.reordering_threshold;
+        if let Promptness::Policy(policy) = &mut self.promptness {
+            policy.on_request(request);
+        }
+    }
+
+    /// The peer asks for an ack at once.
+    pub(crate) fn on_immediate(&mut self, now: Time) {
+        self.asked_at.get_or_insert(now);
+    }
+
+    /// What the policy wants to ask of the peer's acks.
+    pub(crate) fn ask(&mut self, view: &AckView) -> Option<AckRequest> {
+        match &mut self.promptness {
+            Promptness::Immediate(_) => None,
+            Promptness::Policy(policy) => policy.ask(view),
+        }
+    }
+
     /// When an ACK frame must leave: at once if the time has passed, not at all if `None`.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        match &self.promptness {
+        let deadline = match &self.promptness {
             Promptness::Immediate(owed) => *owed,
             Promptness::Policy(policy) => policy.deadline(),
-        }
+        };
+        deadline.into_iter().chain(self.asked_at).min()
     }
 
     /// True if packets have arrived since the last ACK frame: one may ride along in a packet that leaves anyway.
@@ -195,6 +244,8 @@ impl ReceivedPackets {
         }
         writer.record(SentFrame::Ack { largest });
         self.news_from = None;
+        self.asked_at = None;
+        self.largest_reported = Some(largest);
         match &mut self.promptness {
             Promptness::Immediate(owed) => *owed = None,
             Promptness::Policy(policy) => policy.on_ack_sent(),

@@ -32,6 +32,8 @@ impl AckPolicy for EverySecond {
     fn on_ack_sent(&mut self) {
         *self = Self::default();
     }
+
+    fn on_request(&mut self, _request: &AckRequest) {}
 }
 
 fn receive(received: &mut ReceivedPackets, now: Time, number: u64) -> Arrival {
@@ -246,4 +248,49 @@ proptest! {
             prop_assert!(received.range_count() <= ACK_RANGES);
         }
     }
+}
+
+fn with_reordering_threshold(threshold: u64) -> ReceivedPackets {
+    let mut received = ReceivedPackets::with_policy(Box::new(EverySecond::default()));
+    received.on_request(&AckRequest {
+        ack_eliciting_threshold: 100,
+        max_ack_delay: Duration::from_millis(25),
+        reordering_threshold: threshold,
+    });
+    received
+}
+
+/// Whether each of `numbers`, arriving in this order, calls for an ack at once.
+fn urgency(received: &mut ReceivedPackets, numbers: &[u64]) -> Vec<bool> {
+    let arrival = |number: &u64| match received.on_packet(*number) {
+        Arrival::New { out_of_order } => out_of_order,
+        Arrival::Duplicate => panic!("{number} is new"),
+    };
+    numbers.iter().map(arrival).collect()
+}
+
+#[test]
+fn a_reordering_threshold_counts_from_the_oldest_missing_number_that_was_not_reported() {
+    let mut received = with_reordering_threshold(3);
+    // 2 is missing; that is 3 below once 5 is there.
+    assert_eq!(urgency(&mut received, &[0, 1, 3, 4, 5]), [false, false, false, false, true]);
+    assert!(written(&mut received, Time::ZERO, 100).is_some());
+    // 2 has been reported; 7 has not, and 10 is three above it.
+    assert_eq!(urgency(&mut received, &[6, 8, 9, 10]), [false, false, false, true]);
+    // What fills the gap calls for nothing.
+    assert_eq!(urgency(&mut received, &[7, 11]), [false, false]);
+    assert_eq!(urgency(&mut with_reordering_threshold(0), &[0, 9, 3, 100]), [false; 4], "never");
+    assert_eq!(urgency(&mut with_reordering_threshold(1), &[0, 2, 1, 3]), [false, true, true, false]);
+}
+
+#[test]
+fn an_ack_asked_for_at_once_is_due_at_once_and_only_then() {
+    let mut received = ReceivedPackets::with_policy(Box::new(EverySecond::default()));
+    receive(&mut received, at_millis(1), 0);
+    assert_eq!(received.deadline(), Some(at_millis(26)));
+    received.on_immediate(at_millis(2));
+    received.on_immediate(at_millis(3));
+    assert_eq!(received.deadline(), Some(at_millis(2)));
+    assert!(written(&mut received, at_millis(3), 100).is_some());
+    assert_eq!(received.deadline(), None);
 }

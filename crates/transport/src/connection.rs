@@ -13,6 +13,7 @@ use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
 use crate::ack::ReceivedPackets;
+use crate::ack_frequency::AckRequests;
 use crate::cids::{LocalIds, RemoteIds, RouteChange};
 use crate::config::TransportConfig;
 use crate::control::PathControl;
@@ -69,6 +70,7 @@ pub struct Connection {
     pub(crate) counters: Counters,
     pub(crate) log: Log,
     pub(crate) fixed_bit: FixedBit,
+    pub(crate) ack_requests: AckRequests,
     /// For what a peer must not foresee.
     pub(crate) rng: Rng,
     events: VecDeque<Event>,
@@ -144,6 +146,7 @@ impl Connection {
             counters: Counters::default(),
             log,
             fixed_bit: FixedBit::default(),
+            ack_requests: AckRequests::default(),
             rng: birth.rng,
             events: VecDeque::new(),
             is_end_told: false,
@@ -210,6 +213,7 @@ impl Connection {
         self.fixed_bit.set_free(parameters.grease_quic_bit && self.config.grease);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
+        self.ack_requests.set_peer_least_delay(parameters.min_ack_delay);
         self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
         let peer_timeout = Duration::from_millis(parameters.max_idle_timeout);
         if !peer_timeout.is_zero() {

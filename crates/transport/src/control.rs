@@ -84,6 +84,8 @@ pub(crate) struct PathControl {
     pacer: Pacer,
     sampler: RateSampler,
     bounds: Bounds,
+    /// A round trip has begun since anyone asked.
+    round_started: bool,
     in_flight: ByteCount,
     max_datagram_size: ByteCount,
     /// Filled by recovery while it walks an ACK frame, then shown to the policies; kept for its capacity.
@@ -114,6 +116,7 @@ impl PathControl {
             pacer: Pacer::default(),
             sampler: RateSampler::default(),
             bounds: Bounds::default(),
+            round_started: false,
             in_flight: ByteCount::ZERO,
             max_datagram_size,
             acked: Vec::new(),
@@ -194,6 +197,7 @@ impl PathControl {
         self.in_flight -= bytes;
         let rtt = self.rtt.view();
         let (delivery_rate, round_started) = self.sampler.on_acked(acked.now, bytes, &acked.newest, rtt.min);
+        self.round_started |= round_started;
         let sample = AckSample {
             now: acked.now,
             packets: &self.acked,
@@ -266,6 +270,11 @@ impl PathControl {
     pub(crate) fn set_max_datagram_size(&mut self, size: ByteCount) {
         self.max_datagram_size = size;
         self.congestion.on_max_datagram_size(size);
+    }
+
+    /// True if a round trip has begun since the last call.
+    pub(crate) fn take_round_started(&mut self) -> bool {
+        std::mem::take(&mut self.round_started)
     }
 
     /// The RTT estimate.

@@ -1,5 +1,6 @@
 //! Each frame to its owner, and the fate of each frame sent back to it.
 
+use posthaste_policy::sample::AckView;
 use posthaste_units::Time;
 use posthaste_wire::frame::{AckFrame, CloseFrame, CloseKind};
 use posthaste_wire::{Frame, Side};
@@ -50,6 +51,12 @@ impl Connection {
             Frame::PathChallenge(data) => self.path.challenge_received(data),
             Frame::NewToken(token) => self.on_new_token(&token)?,
             Frame::HandshakeDone => self.on_handshake_done(context.now)?,
+            Frame::AckFrequency(frame) => {
+                if let Some(request) = self.ack_requests.on_frame(&frame)? {
+                    self.received[SpaceId::Data].on_request(&request);
+                }
+            }
+            Frame::ImmediateAck => self.received[SpaceId::Data].on_immediate(context.now),
             Frame::Close(close) => self.on_close(context.now, close),
         }
         Ok(())
@@ -81,7 +88,31 @@ impl Connection {
             self.peer_validated_address = true;
         }
         self.apply_fate(context.now);
+        self.ask_for_acks();
         Ok(())
+    }
+
+    /// Once a round trip the policy may ask the peer for other acks.
+    fn ask_for_acks(&mut self) {
+        let Some(least_delay) = self.ack_requests.peer_least_delay() else { return };
+        let control = &mut self.path.control;
+        if !control.take_round_started() || !self.handshake.is_confirmed() {
+            return;
+        }
+        let state = control.state();
+        let view = AckView {
+            phase: state.phase,
+            window: state.window,
+            max_datagram_size: self.path.max_datagram_size.into(),
+            rtt: control.rtt(),
+            least_delay,
+        };
+        if let Some(request) = self.received[SpaceId::Data].ask(&view)
+            && self.ack_requests.ask(request)
+        {
+            // Until the peer has the request it may wait as long as before (section 8).
+            self.recovery.raise_peer_max_ack_delay(request.max_ack_delay);
+        }
     }
 
     /// Tells the owners of frames what recovery has found out about the packets that carried them.
@@ -122,6 +153,11 @@ impl Connection {
             SentFrame::Ack { largest } => self.received[space].on_ack_acked(*largest),
             SentFrame::Crypto { start, end } => self.handshake.on_crypto_acked(space, *start, *end),
             SentFrame::RetireConnectionId(_) => self.remote_ids.on_retirement_acked(),
+            SentFrame::AckFrequency(sequence) => {
+                if let Some(delay) = self.ack_requests.on_acked(*sequence) {
+                    self.recovery.set_peer_max_ack_delay(delay);
+                }
+            }
             SentFrame::NewConnectionId(_) | SentFrame::HandshakeDone => {}
             stream_frame => self.streams.on_acked(stream_frame),
         }
@@ -134,6 +170,7 @@ impl Connection {
             SentFrame::RetireConnectionId(sequence) => self.remote_ids.on_retirement_lost(*sequence),
             SentFrame::NewConnectionId(sequence) => self.local_ids.on_lost(*sequence),
             SentFrame::HandshakeDone => self.handshake.on_done_lost(),
+            SentFrame::AckFrequency(sequence) => self.ack_requests.on_lost(*sequence),
             stream_frame => self.streams.on_lost(stream_frame),
         }
     }

@@ -11,6 +11,7 @@
 )]
 
 mod ack;
+mod ack_frequency;
 mod api;
 mod cids;
 mod config;

@@ -8,6 +8,9 @@ pub(crate) const CRYPTO_BUFFER: u64 = 64 * 1024;
 /// Ranges of received packet numbers kept in one space; the oldest are forgotten first (RFC 9000 section 13.2.3).
 pub(crate) const ACK_RANGES: usize = 64;
 
+/// The longest ack delay that a peer may ask for: what `max_ack_delay` could say (RFC 9000 section 18.2).
+pub(crate) const LONGEST_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
+
 /// Silence that ends a handshake where neither end has set an idle timeout.
 pub(crate) const SILENT_HANDSHAKE: Duration = Duration::from_secs(30);
 

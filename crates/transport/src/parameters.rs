@@ -4,6 +4,7 @@ use posthaste_units::Rng;
 use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, ResetToken, TransportParameters, VersionInformation};
 
+use crate::ack_frequency::MIN_ACK_DELAY;
 use crate::config::{ACK_DELAY_EXPONENT, TransportConfig};
 use crate::limits;
 use crate::streams::LocalLimits;
@@ -38,6 +39,7 @@ pub(crate) fn encode(
         stateless_reset_token: server.map(|server| server.reset_token),
         version_information: Some(version_information(version, server.is_some())),
         grease_quic_bit: config.grease,
+        min_ack_delay: min_ack_delay(config),
         grease,
         ..common(config, limits_granted, local_id)
     };
@@ -51,6 +53,11 @@ pub(crate) fn encode(
 fn version_information(chosen: u32, is_server: bool) -> VersionInformation {
     let available = if is_server { version::SUPPORTED.to_vec() } else { vec![chosen] };
     VersionInformation { chosen, available }
+}
+
+/// The least delay that the peer may ask for, in microseconds; none where the profile never delays acks.
+fn min_ack_delay(config: &TransportConfig) -> Option<u64> {
+    (config.profile.max_ack_delay() >= MIN_ACK_DELAY).then_some(MIN_ACK_DELAY.as_micros())
 }
 
 /// What both ends send.

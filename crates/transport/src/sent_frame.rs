@@ -37,6 +37,8 @@ pub(crate) enum SentFrame {
     /// `RETIRE_CONNECTION_ID` of this sequence number.
     RetireConnectionId(u64),
     HandshakeDone,
+    /// `ACK_FREQUENCY` with this sequence number.
+    AckFrequency(u64),
 }
 
 /// The frames of one packet; bulk packets carry one or two.

@@ -126,6 +126,7 @@ impl Connection {
                 || self.streams.has_data()
                 || self.path.owes_response()
                 || self.ping_is_due
+                || self.ack_requests.next_unsent().is_some()
                 || self.local_ids.next_unsent().is_some()
                 || self.remote_ids.next_retirement().is_some())
     }
@@ -253,6 +254,12 @@ impl Connection {
                 break;
             }
             self.remote_ids.on_retirement_sent();
+        }
+        if let Some(request) = self.ack_requests.next_unsent() {
+            let record = crate::sent_frame::SentFrame::AckFrequency(request.sequence);
+            if writer.push(&Frame::AckFrequency(request), Some(record)) {
+                self.ack_requests.on_sent();
+            }
         }
         if self.ping_is_due {
             self.ping_is_due = !writer.push(&Frame::Ping, None);

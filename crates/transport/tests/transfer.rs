@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use posthaste_policy::Profile;
 use posthaste_transport::{CloseReason, DatagramInfo, Direction, Event, TransportConfig, Version};
 use posthaste_units::{ByteCount, Duration};
 use support::transfer::{Readers, Writers};
@@ -278,4 +281,31 @@ fn fixed_bits_are_random_between_ends_that_allow_it_and_set_else() {
         assert!(set.len() > 50, "{}", set.len());
         assert_eq!(clear.len() > 50, grease, "{}", clear.len());
     }
+}
+
+#[test]
+fn a_peer_that_is_asked_for_few_acks_sends_few_and_all_the_same_everything_arrives() {
+    let profile = |name: &str| Profile::named(name).expect("a built-in profile");
+    let acks = |client: &str, loss: f64| {
+        let mut pair = Pair::default();
+        (pair.up.loss, pair.down.loss) = (loss, loss);
+        let transport = TransportConfig { profile: profile(client), ..TransportConfig::default() };
+        let config = tls::client_config(1).with_transport(Arc::new(transport));
+        let client = pair.connect_with(&config);
+        pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
+        let id = pair.client.connection(client).open(Direction::Bidirectional).expect("a stream");
+        let server = pair.server.accepted[0];
+        let (mut writers, mut readers) = (Writers::default(), Readers::default());
+        writers.add(id, 5_000_000);
+        pair.run_until(|pair| {
+            writers.pump(pair.client.connection(client));
+            let now = pair.now;
+            readers.pump(now, pair.server.connection(server), usize::MAX);
+            !readers.finished.is_empty()
+        });
+        pair.client.connection(client).stats().acks_received
+    };
+    // Losses end slow start, after which the request goes out.
+    let (usual, few) = (acks("cubic", 0.005), acks("cubic-few-acks", 0.005));
+    assert!(few * 2 < usual, "{few} of {usual} acks");
 }

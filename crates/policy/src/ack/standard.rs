@@ -9,7 +9,7 @@ use posthaste_units::{Duration, Time};
 use serde::Deserialize;
 
 use crate::profile::value;
-use crate::sample::ReceivedSample;
+use crate::sample::{AckRequest, ReceivedSample};
 use crate::{AckPolicy, Constant, PolicyText};
 
 /// What the policy says of itself.
@@ -82,6 +82,13 @@ impl AckPolicy for Standard {
     fn on_ack_sent(&mut self) {
         self.unacknowledged = 0;
         self.deadline = None;
+    }
+
+    fn on_request(&mut self, request: &AckRequest) {
+        // The threshold counts packets without an ack; the next one brings it.
+        let packets = request.ack_eliciting_threshold.saturating_add(1);
+        self.packets = u32::try_from(packets).unwrap_or(u32::MAX);
+        self.max_ack_delay = request.max_ack_delay;
     }
 }
 

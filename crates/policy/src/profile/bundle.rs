@@ -239,24 +239,30 @@ impl CreditChoice {
 #[serde(rename_all = "snake_case")]
 pub(super) enum AckChoice {
     Standard(ack::standard::Parameters),
+    Frequency(ack::frequency::Parameters),
 }
 
 impl AckChoice {
     pub(super) fn build(&self, max_ack_delay: Duration) -> Box<dyn AckPolicy> {
         match self {
             Self::Standard(parameters) => Box::new(ack::standard::Standard::new(*parameters, max_ack_delay)),
+            Self::Frequency(parameters) => {
+                Box::new(ack::frequency::Frequency::new(*parameters, max_ack_delay))
+            }
         }
     }
 
     pub(super) fn max_ack_delay(&self) -> Duration {
         match self {
             Self::Standard(parameters) => parameters.max_ack_delay,
+            Self::Frequency(parameters) => parameters.max_ack_delay,
         }
     }
 
     fn report(&self) -> (PolicyText, Vec<Constant>) {
         match self {
             Self::Standard(parameters) => (ack::standard::TEXT, parameters.constants()),
+            Self::Frequency(parameters) => (ack::frequency::TEXT, parameters.constants()),
         }
     }
 }

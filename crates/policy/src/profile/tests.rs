@@ -62,7 +62,7 @@ fn an_unknown_name_is_refused_with_the_names_that_there_are() {
     let error = Profile::named("cubik").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no profile `cubik`; there are: cubic, cubic-classic, cubic-fixed, cubic-hybrid, cubic-iw32, \
+        "there is no profile `cubik`; there are: cubic, cubic-classic, cubic-few-acks, cubic-fixed, cubic-hybrid, cubic-iw32, \
          standard"
     );
 }

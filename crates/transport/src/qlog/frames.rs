@@ -100,6 +100,10 @@ fn convert(frame: Frame, len: usize, ack_delay_exponent: u8) -> QuicFrame {
         }
         Frame::Close(close) => convert_close(&close),
         Frame::HandshakeDone => QuicFrame::HandshakeDone { raw },
+        // The event types know no frames of extensions.
+        frame @ (Frame::AckFrequency(_) | Frame::ImmediateAck) => {
+            QuicFrame::Unknown { frame_type_bytes: Some(frame.frame_type()), raw: data_len(len) }
+        }
     }
 }
 

@@ -263,6 +263,16 @@ impl Recovery {
         self.peer_ack_delay_exponent = exponent;
     }
 
+    /// The peer's acks wait this long from now on.
+    pub(crate) fn set_peer_max_ack_delay(&mut self, delay: Duration) {
+        self.peer_max_ack_delay = delay;
+    }
+
+    /// The peer's acks may wait this long soon.
+    pub(crate) fn raise_peer_max_ack_delay(&mut self, delay: Duration) {
+        self.peer_max_ack_delay = self.peer_max_ack_delay.max(delay);
+    }
+
     /// The number of the space's next packet. It is used up by [`Self::on_packet_sent`], so asking for it and then
     /// not sending costs nothing.
     pub(crate) fn next_number(&self, space: SpaceId) -> u64 {

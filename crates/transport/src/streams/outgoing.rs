@@ -161,6 +161,7 @@ impl Streams {
             | SentFrame::Crypto { .. }
             | SentFrame::NewConnectionId(_)
             | SentFrame::RetireConnectionId(_)
+            | SentFrame::AckFrequency(_)
             | SentFrame::HandshakeDone => {}
         }
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use posthaste_transport::{Direction, Side, StreamId, TransportConfig};
 use posthaste_units::Duration;
-use posthaste_wire::frame::{AckFrame, StopSending, StreamFrame};
+use posthaste_wire::frame::{AckFrame, AckFrequency, StopSending, StreamFrame};
 use posthaste_wire::packet::PacketType;
 use posthaste_wire::{Frame, varint};
 
@@ -217,4 +217,35 @@ fn now_and_then_a_packet_number_is_skipped_and_acknowledging_it_ends_the_connect
     let optimistic = AckFrame { ranges: vec![0..=last], delay: 0, ecn: None };
     arena.send(PacketType::Short, &[Frame::Ack(optimistic)]);
     assert_eq!(arena.close_code().map(|(code, _)| code), Some(0x0a), "PROTOCOL_VIOLATION");
+}
+
+#[test]
+fn requests_for_acks_hold_within_what_was_announced() {
+    let request = |sequence, max_ack_delay| {
+        let (ack_eliciting_threshold, reordering_threshold) = (varint::MAX, 0);
+        Frame::AckFrequency(AckFrequency {
+            sequence,
+            ack_eliciting_threshold,
+            max_ack_delay,
+            reordering_threshold,
+        })
+    };
+    let mut arena = Arena::server();
+    arena.send(PacketType::Short, &[request(1, 500_000)]);
+    arena.run_for(Duration::from_secs(2));
+    let acks = |arena: &Arena| seen(arena, |frame| matches!(frame, Frame::Ack(_)));
+    let before = acks(&arena);
+    for _ in 0..50 {
+        arena.send(PacketType::Short, &[Frame::Ping]);
+    }
+    arena.run_for(Duration::from_millis(499));
+    assert_eq!(acks(&arena), before, "none is due yet");
+    arena.send(PacketType::Short, &[Frame::ImmediateAck]);
+    assert_eq!(acks(&arena), before + 1);
+    // An older request does not undo a newer one.
+    arena.send(PacketType::Short, &[request(0, 1_000)]);
+    arena.run_for(Duration::from_millis(400));
+    assert_eq!(acks(&arena), before + 1);
+    arena.send(PacketType::Short, &[request(2, 999)]);
+    assert_eq!(arena.close_code(), Some((0x0a, 0xaf)), "below min_ack_delay");
 }

@@ -274,7 +274,7 @@ fn malformed_payloads_are_encoding_errors() {
     let (encoding, violation) = (code::FRAME_ENCODING, code::PROTOCOL_VIOLATION);
     let mut rows: Vec<(&str, Vec<u8>, u64, u64)> = vec![
         ("no frames", vec![], violation, 0),
-        ("unknown type", vec![0x1f], encoding, 0x1f),
+        ("unknown type", vec![0x2f], encoding, 0x2f),
         ("unknown type of two bytes", vec![0x40, 0x40], encoding, 0x40),
         ("DATAGRAM that was not agreed on", vec![0x30, 1, 2], encoding, 0x30),
         ("unknown type of eight bytes", with(&[], varint::MAX), encoding, varint::MAX),

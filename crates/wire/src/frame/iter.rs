@@ -2,8 +2,10 @@
 
 use bytes::{Buf, Bytes};
 
-use super::{CloseFrame, CryptoFrame, Frame, NewConnectionId, ResetStream, StopSending, StreamFrame};
-use super::{ack, cid, close, crypto, flow, path, stream};
+use super::{
+    AckFrequency, CloseFrame, CryptoFrame, Frame, NewConnectionId, ResetStream, StopSending, StreamFrame,
+};
+use super::{ack, ack_frequency, cid, close, crypto, flow, path, stream};
 use crate::error::{DecodeError, Fault};
 use crate::varint::{self, Reader};
 use crate::{StreamId, frame};
@@ -129,6 +131,8 @@ fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Faul
         }
         path::TYPE_NEW_TOKEN => return Ok(Decoded::NewToken { length: path::decode_token_length(reader)? }),
         flow::TYPE_MAX_DATA..=FLOW_LAST => decode_flow(reader, frame_type)?,
+        ack_frequency::TYPE => Frame::AckFrequency(AckFrequency::decode(reader)?),
+        ack_frequency::TYPE_IMMEDIATE => Frame::ImmediateAck,
         cid::TYPE_NEW => Frame::NewConnectionId(NewConnectionId::decode(reader)?),
         cid::TYPE_RETIRE => Frame::RetireConnectionId(reader.varint()?),
         path::TYPE_CHALLENGE => Frame::PathChallenge(reader.array()?),

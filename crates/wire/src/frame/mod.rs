@@ -8,6 +8,7 @@ use crate::varint::{self, Reader};
 use crate::{Direction, StreamId};
 
 pub mod ack;
+pub mod ack_frequency;
 pub mod cid;
 pub mod close;
 pub mod crypto;
@@ -17,6 +18,7 @@ pub mod path;
 pub mod stream;
 
 pub use ack::{AckFrame, EcnCounts};
+pub use ack_frequency::AckFrequency;
 pub use cid::NewConnectionId;
 pub use close::{CloseFrame, CloseKind};
 pub use crypto::CryptoFrame;
@@ -93,6 +95,10 @@ pub enum Frame {
     Close(CloseFrame),
     /// `HANDSHAKE_DONE` (section 19.20).
     HandshakeDone,
+    /// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency section 4).
+    AckFrequency(AckFrequency),
+    /// `IMMEDIATE_ACK` (draft-ietf-quic-ack-frequency section 5).
+    ImmediateAck,
 }
 
 impl Frame {
@@ -121,6 +127,8 @@ impl Frame {
             Self::Close(CloseFrame { kind: CloseKind::Transport { .. }, .. }) => close::TYPE_TRANSPORT,
             Self::Close(CloseFrame { kind: CloseKind::Application, .. }) => close::TYPE_APPLICATION,
             Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
+            Self::AckFrequency(_) => ack_frequency::TYPE,
+            Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
         }
     }
 
@@ -150,6 +158,7 @@ impl Frame {
             Self::Stream(stream) => return stream.write(buffer),
             Self::NewConnectionId(new) => return new.write(buffer),
             Self::Close(close) => return close.write(buffer),
+            Self::AckFrequency(request) => return request.write(buffer),
             _ => {}
         }
         // Every type below 0x40 is one byte, and all of these are.
@@ -175,6 +184,7 @@ impl Frame {
             Self::Stream(stream) => stream.encoded_len(),
             Self::NewConnectionId(new) => new.encoded_len(),
             Self::Close(close) => close.encoded_len(),
+            Self::AckFrequency(request) => request.encoded_len(),
             Self::NewToken(token) => 1 + varint::len(token.len() as u64) + token.len(),
             Self::PathChallenge(data) | Self::PathResponse(data) => 1 + data.len(),
             _ => 1 + self.integers().into_iter().flatten().map(varint::len).sum::<usize>(),
@@ -217,6 +227,8 @@ pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
         | Frame::StreamsBlocked { .. }
         | Frame::NewConnectionId(_)
         | Frame::RetireConnectionId(_)
+        | Frame::AckFrequency(_)
+        | Frame::ImmediateAck
         | Frame::PathChallenge(_) => (false, true, true),
     };
     match packet {
