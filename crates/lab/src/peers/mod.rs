@@ -1,6 +1,9 @@
 //! The stacks that the lab drives: ours, rivals, a model of TCP.
 
+mod noq;
 pub mod posthaste;
+mod quinn;
+mod rival;
 pub mod tcp;
 
 use std::fmt;
@@ -170,9 +173,35 @@ pub struct Pair {
 impl Stack {
     /// Both ends of a connection; everything random in them comes from `rng`.
     pub fn pair(&self, settings: &Settings, rng: &mut Rng) -> Pair {
+        Pair { client: self.client(settings, rng), server: self.server(settings, rng) }
+    }
+
+    /// The end that begins the handshake. The other end may be any QUIC stack: a [`StreamKey`] is a QUIC stream ID
+    /// in all of them. The TCP model speaks to itself only.
+    ///
+    /// [`StreamKey`]: crate::peer::StreamKey
+    pub fn client(&self, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
         match self {
-            Self::Posthaste(profile) => posthaste::pair(profile, settings, rng),
-            Self::Noq(_) | Self::Quinn(_) | Self::Tcp(..) => todo!("helpers"),
+            Self::Posthaste(profile) => posthaste::client(profile, settings, rng),
+            Self::Noq(controller) => noq::client(*controller, settings, rng),
+            Self::Quinn(controller) => quinn::client(*controller, settings, rng),
+            Self::Tcp(..) => todo!("helpers"),
         }
+    }
+
+    /// The end that answers; see [`Self::client`].
+    pub fn server(&self, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
+        match self {
+            Self::Posthaste(profile) => posthaste::server(profile, settings, rng),
+            Self::Noq(controller) => noq::server(*controller, settings, rng),
+            Self::Quinn(controller) => quinn::server(*controller, settings, rng),
+            Self::Tcp(..) => todo!("helpers"),
+        }
+    }
+
+    /// True if the same seed gives the same run, bit for bit. The rivals' BBRs draw from generators that they seed
+    /// from the operating system and that cannot be set from outside; all else repeats.
+    pub fn is_repeatable(&self) -> bool {
+        !matches!(self, Self::Noq(RivalController::Bbr) | Self::Quinn(RivalController::Bbr))
     }
 }
