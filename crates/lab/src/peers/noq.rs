@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
+use noq_proto::congestion::{Bbr3Config, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator,
@@ -27,8 +27,8 @@ use crate::packet::{Body, Packet};
 use crate::peer::{Counters, Peer, PeerEvent, Read, Snapshot, StreamKey};
 use crate::tls;
 
-/// Upper bound of a stream's receive window.
-pub(super) const STREAM_WINDOW: ByteCount = ByteCount::new(8 << 20);
+/// Upper bound of a stream's receive window: more closes connections, see [`rival`].
+pub(super) const STREAM_WINDOW: ByteCount = ByteCount::new(1_600_000);
 
 /// A client or server endpoint with one connection.
 struct Noq {
@@ -320,7 +320,7 @@ impl Peer for Noq {
     fn snapshot(&self) -> Snapshot {
         let Some((_, connection)) = &self.connection else { return Snapshot::default() };
         let connection = connection.borrow();
-        let metrics = connection.congestion_state(PathId::ZERO).map(|controller| controller.metrics());
+        let metrics = connection.congestion_state(PathId::ZERO).map(Controller::metrics);
         Snapshot {
             window: metrics.as_ref().map(|metrics| ByteCount::new(metrics.congestion_window)),
             pacing: metrics.and_then(|metrics| metrics.pacing_rate).map(Rate::from_bytes_per_second),

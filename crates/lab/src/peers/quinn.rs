@@ -1,7 +1,8 @@
 //! quinn-proto as a peer: the real stack, driven as its own driver does, in virtual time.
 //!
 //! The pinned version's BBR draws the phase of its gain cycle from a generator that it seeds from the operating
-//! system and that nothing outside can set: its runs do not repeat ([`super::Stack::is_repeatable`]).
+//! system. That moves its pacing rate alone, and the pacer goes by window and RTT and never asks for that rate: runs
+//! repeat. The rate is not told ([`Snapshot::pacing`]), as nothing is sent at it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use posthaste_transport::EcnCodepoint;
-use posthaste_units::{ByteCount, Rate, Rng, Time};
+use posthaste_units::{ByteCount, Rng, Time};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
@@ -24,8 +25,8 @@ use crate::packet::{Body, Packet};
 use crate::peer::{Counters, Peer, PeerEvent, Read, Snapshot, StreamKey};
 use crate::tls;
 
-/// Upper bound of a stream's receive window.
-pub(super) const STREAM_WINDOW: ByteCount = ByteCount::new(8 << 20);
+/// Upper bound of a stream's receive window: more closes connections, see [`rival`].
+pub(super) const STREAM_WINDOW: ByteCount = ByteCount::new(3_000_000);
 
 /// A client or server endpoint with one connection.
 struct Quinn {
@@ -309,10 +310,8 @@ impl Peer for Quinn {
 
     fn snapshot(&self) -> Snapshot {
         let Some((_, connection)) = &self.connection else { return Snapshot::default() };
-        let metrics = connection.congestion_state().metrics();
         Snapshot {
-            window: Some(ByteCount::new(metrics.congestion_window)),
-            pacing: metrics.pacing_rate.map(Rate::from_bits_per_second),
+            window: Some(ByteCount::new(connection.congestion_state().window())),
             rtt: Some(rival::duration(connection.rtt())),
             ..Snapshot::default()
         }
