@@ -6,11 +6,11 @@ use posthaste_lab::apps::{
 };
 use posthaste_lab::peer::{Peer, PeerEvent, Read, StreamKey};
 use posthaste_lab::peers::{Pair, Settings, Stack};
-use posthaste_lab::result::Outcome;
+use posthaste_lab::result::{Outcome, RunResult};
 use posthaste_lab::run::run;
 use posthaste_lab::spec::RunSpec;
 use posthaste_lab::world::{End, World};
-use posthaste_path::{Bottleneck, PathConfig, Reordering};
+use posthaste_path::{Bottleneck, GilbertElliott, PathConfig, Reordering};
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 const RIVALS: [&str; 6] =
@@ -25,7 +25,7 @@ fn path(rtt: u64, loss: f64, queue: f64) -> PathConfig {
     let rate = Rate::from_bits_per_second(100_000_000);
     let queue = ByteCount::from_f64(rate.bytes_in(Duration::from_millis(rtt)).as_f64() * queue);
     let delay = Duration::from_millis(rtt) / 2;
-    PathConfig { delay, loss, bottleneck: Some(Bottleneck { rate, queue }), ..PathConfig::default() }
+    PathConfig { delay, loss, bottleneck: Some(Bottleneck::new(rate, queue)), ..PathConfig::default() }
 }
 
 /// A connection between `client` and `server` over a path that is the same both ways; the two hosts.
@@ -136,8 +136,11 @@ fn the_datagram_size_is_the_settings() {
 /// slow start that overflows a short queue.
 #[test]
 fn bursts_of_loss_do_not_close_the_connection() {
+    let bursts = GilbertElliott::from_mean(0.02, 5.0).expect("bursts that can be");
+    let bursts = PathConfig { burst_loss: Some(bursts), ..path(188, 0.0, 1.0) };
     for name in RIVALS {
         bulk(3, name, name, &path(188, 0.08, 1.0), 10_000_000);
+        bulk(3, name, name, &bursts, 10_000_000);
         bulk(3, name, name, &path(188, 0.0, 0.25), 10_000_000);
         bulk(3, name, name, &path(100, 0.0, 0.5), 10_000_000);
         bulk(3, name, name, &path(188, 0.0, 1.0), 20_000_000);
@@ -295,7 +298,11 @@ fn many_streams_share_a_connection() {
 fn impaired() -> PathConfig {
     PathConfig {
         loss: 0.03,
-        reordering: Reordering { probability: 0.05, extra_delay: Duration::from_millis(8) },
+        reordering: Reordering {
+            probability: 0.05,
+            extra_delay: Duration::from_millis(8),
+            ..Reordering::default()
+        },
         duplication: 0.03,
         corruption: 0.02,
         ..path(30, 0.0, 1.0)
@@ -393,19 +400,40 @@ fn a_dead_path_is_told() {
     }
 }
 
+/// A run of one download over a path as a specification has it.
+fn run_over(path: &str, name: &str, object: &str) -> RunResult {
+    let spec = format!(
+        r#"
+        network = {{ kind = "simple", path = {path} }}
+        flows = [{{ stack = "{name}", workload = {{ kind = "bulk", object = "{object}" }} }}]
+        series = "20ms"
+        "#
+    );
+    let spec: RunSpec = toml::from_str(&spec).expect("a valid description");
+    let result = run(&spec, 4, None).expect("a run");
+    assert_eq!(result.outcome, Outcome::Completed, "{name}");
+    result
+}
+
+/// The loss-based controllers slow down at marks, before anything is lost.
+#[test]
+fn marks_are_heeded() {
+    let path = r#"{ rtt = "20ms", rate = "20mbit", queue = "200kB", ecn = true, mark-above = "20kB" }"#;
+    for name in ["noq:newreno", "noq:cubic", "quinn:newreno", "quinn:cubic"] {
+        let result = run_over(path, name, "3MB");
+        let down = &result.links[1];
+        assert_eq!((down.name.as_str(), down.dropped), ("path down", 0), "{name}");
+        assert!(down.marked > 20, "{name}: {}", down.marked);
+        let counters = &result.flows[0].down.counters;
+        assert_eq!(counters.lost, Some(0), "{name}");
+        assert!(counters.congestion_events.is_some_and(|events| events > 2), "{name}: {counters:?}");
+    }
+}
+
 #[test]
 fn counters_and_gauges_are_told() {
     for name in RIVALS {
-        let spec = format!(
-            r#"
-            network = {{ kind = "simple", path = "average" }}
-            flows = [{{ stack = "{name}", workload = {{ kind = "bulk", object = "1MB" }} }}]
-            series = "20ms"
-            "#
-        );
-        let spec: RunSpec = toml::from_str(&spec).expect("a valid description");
-        let result = run(&spec, 4, None).expect("a run");
-        assert_eq!(result.outcome, Outcome::Completed, "{name}");
+        let result = run_over(r#""average""#, name, "1MB");
         let (down, up) = (&result.flows[0].down, &result.flows[0].up);
         let lost = down.counters.lost.expect("quinn and noq count losses");
         // One link loses data; what overflows its queue is lost too.
