@@ -182,7 +182,8 @@ fn link_result(link: &crate::world::Link) -> LinkResult {
         delivered: stats.delivered,
         delivered_bytes: stats.delivered_bytes,
         lost: stats.lost,
-        dropped: stats.overflowed,
-        ..LinkResult::default()
+        dropped: stats.overflowed + stats.managed,
+        marked: stats.marked,
+        peak_queue_bytes: stats.peak_queue_bytes.get(),
     }
 }

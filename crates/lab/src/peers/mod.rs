@@ -1,6 +1,9 @@
 //! The stacks that the lab drives: ours, rivals, a model of TCP.
 
+mod noq;
 pub mod posthaste;
+mod quinn;
+mod rival;
 pub mod tcp;
 
 use std::fmt;
@@ -20,6 +23,8 @@ use crate::peer::Peer;
 /// | `quinn:newreno`, `quinn:cubic`, `quinn:bbr` | quinn-proto |
 /// | `tcp:newreno`, `tcp:cubic` | the TCP model: TLS 1.3, HTTP/2 semantics |
 /// | `tcp:cubic/h1`, ... | the same with HTTP/1.1: six connections a host, one exchange at a time on each |
+///
+/// `noq:bbr3` does not repeat bit for bit, see [`Self::is_repeatable`].
 #[derive(Debug, Clone)]
 pub enum Stack {
     /// Our transport with a profile.
@@ -140,7 +145,8 @@ impl fmt::Display for Stack {
 pub struct Settings {
     /// Largest UDP payload sent, in bytes; TCP segments are sized to the same IP packets. Default 1252.
     pub max_datagram_size: u16,
-    /// Receive window of a stream, for stacks whose windows are settings (ours come from the profile).
+    /// Receive window of a stream, for stacks whose windows are settings (ours come from the profile). noq-proto
+    /// takes at most 1.6 MB of it, quinn-proto 3 MB: with more, they close connections that see a burst of loss.
     pub stream_window: ByteCount,
     /// Receive window of the connection, for the same stacks.
     pub connection_window: ByteCount,
@@ -170,9 +176,35 @@ pub struct Pair {
 impl Stack {
     /// Both ends of a connection; everything random in them comes from `rng`.
     pub fn pair(&self, settings: &Settings, rng: &mut Rng) -> Pair {
+        Pair { client: self.client(settings, rng), server: self.server(settings, rng) }
+    }
+
+    /// The end that begins the handshake. The other end may be any QUIC stack: a [`StreamKey`] is a QUIC stream ID
+    /// in all of them. The TCP model speaks to itself only.
+    ///
+    /// [`StreamKey`]: crate::peer::StreamKey
+    pub fn client(&self, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
         match self {
-            Self::Posthaste(profile) => posthaste::pair(profile, settings, rng),
-            Self::Noq(_) | Self::Quinn(_) | Self::Tcp(..) => todo!("helpers"),
+            Self::Posthaste(profile) => posthaste::client(profile, settings, rng),
+            Self::Noq(controller) => noq::client(*controller, settings, rng),
+            Self::Quinn(controller) => quinn::client(*controller, settings, rng),
+            Self::Tcp(..) => todo!("helpers"),
         }
+    }
+
+    /// The end that answers; see [`Self::client`].
+    pub fn server(&self, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
+        match self {
+            Self::Posthaste(profile) => posthaste::server(profile, settings, rng),
+            Self::Noq(controller) => noq::server(*controller, settings, rng),
+            Self::Quinn(controller) => quinn::server(*controller, settings, rng),
+            Self::Tcp(..) => todo!("helpers"),
+        }
+    }
+
+    /// True if the same seed gives the same run, bit for bit. noq-proto's BBR draws the times of its probes from a
+    /// generator that it seeds from the operating system and that cannot be set from outside; all else repeats.
+    pub fn is_repeatable(&self) -> bool {
+        !matches!(self, Self::Noq(RivalController::Bbr))
     }
 }

@@ -12,7 +12,7 @@ use posthaste_transport::{
 };
 use posthaste_units::{ByteCount, Duration, Rng, Time};
 
-use super::{Pair, Settings};
+use super::Settings;
 use crate::packet::{Body, Packet};
 use crate::peer::{Counters, Peer, PeerEvent, Read, Snapshot, StreamKey};
 use crate::tls;
@@ -39,9 +39,20 @@ pub(super) struct Posthaste {
     last_counters: Counters,
 }
 
-/// Both ends of a connection with `profile` at both.
-pub(super) fn pair(profile: &Profile, settings: &Settings, rng: &mut Rng) -> Pair {
-    let transport = Arc::new(TransportConfig {
+/// The end that begins the handshake.
+pub(super) fn client(profile: &Profile, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
+    let config = ClientConfig::new(tls::client()).with_transport(transport(profile, settings));
+    Box::new(Posthaste::new(None, Some(config), rng))
+}
+
+/// The end that answers it.
+pub(super) fn server(profile: &Profile, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
+    let config = ServerConfig::new(tls::server()).with_transport(transport(profile, settings));
+    Box::new(Posthaste::new(Some(config), None, rng))
+}
+
+fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
+    Arc::new(TransportConfig {
         profile: profile.clone(),
         // Silence is part of some experiments; the run's deadline ends what cannot finish.
         max_idle_timeout: Duration::from_secs(3600),
@@ -49,13 +60,7 @@ pub(super) fn pair(profile: &Profile, settings: &Settings, rng: &mut Rng) -> Pai
         max_datagram_size: usize::from(settings.max_datagram_size),
         qlog: settings.qlog.clone(),
         ..TransportConfig::default()
-    });
-    let server = ServerConfig::new(tls::server()).with_transport(Arc::clone(&transport));
-    let client = ClientConfig::new(tls::client()).with_transport(transport);
-    Pair {
-        client: Box::new(Posthaste::new(None, Some(client), rng)),
-        server: Box::new(Posthaste::new(Some(server), None, rng)),
-    }
+    })
 }
 
 impl Posthaste {
