@@ -80,3 +80,6 @@ fn draw(mean: Duration, jitter: &Jitter, rng: &mut Rng) -> Duration {
     let span = Duration::from_nanos((nanos.abs() + 0.5) as u64);
     if nanos < 0.0 { mean.saturating_sub(span) } else { mean + span }
 }
+
+#[cfg(test)]
+mod tests;

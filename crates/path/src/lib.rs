@@ -33,10 +33,16 @@ mod jitter;
 mod loss;
 mod packet;
 mod path;
+#[cfg(test)]
+mod property_tests;
 mod queue;
 mod rate;
 mod spec;
 mod stats;
+#[cfg(test)]
+mod test_support;
+#[cfg(test)]
+mod theory_tests;
 mod trace;
 
 pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, PathConfig, Reordering};

@@ -131,3 +131,6 @@ impl Service {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
