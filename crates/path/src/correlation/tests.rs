@@ -10,8 +10,8 @@ fn chance(probability: f64, correlation: f64) -> CorrelatedChance {
 
 #[test]
 fn the_probability_is_kept_whatever_the_correlation() {
-    for probability in [0.01, 0.1, 0.5, 0.9] {
-        for correlation in [0.0, 0.25, 0.5, 0.9, 0.95] {
+    for probability in [0.01, 0.1, 0.9] {
+        for correlation in [0.0, 0.25, 0.5, 0.9] {
             let mut chance = chance(probability, correlation);
             let hits: Vec<f64> = (0..600_000).map(|_| f64::from(chance.draw())).collect();
             let (share, half_width) = batch_mean(&hits);

@@ -77,3 +77,12 @@ fn what_cannot_be_is_refused() {
     let config = PathConfig { burst_loss: Some(model), ..PathConfig::default() };
     assert!(config.validate().is_err_and(|error| error.to_string().contains("burst loss")));
 }
+
+#[test]
+fn the_first_packet_fares_as_any_other() {
+    let model = GilbertElliott::from_mean(0.2, 50.0).expect("possible");
+    let first_losses =
+        (0..4_000).filter(|&seed| BurstLoss::new(model, Rng::from_test_seed(seed)).draw()).count();
+    let half_width = 2.576 * (4_000.0 * 0.2f64 * 0.8).sqrt();
+    assert!((first_losses as f64 - 800.0).abs() < half_width, "{first_losses} +- {half_width}");
+}

@@ -86,6 +86,33 @@ fn codel_marks_instead_where_it_can() {
 }
 
 #[test]
+fn codel_marks_nothing_unless_asked() {
+    let mut path =
+        probe_path(config(ten_mbit(), 1 << 30, Discipline::CoDel(CoDel::default()), Duration::ZERO));
+    overload(&mut path, 1_000, true);
+    assert!(path.stats().managed > 10);
+    assert_eq!(path.stats().marked, 0);
+}
+
+#[test]
+fn packets_leave_the_queue_when_their_opportunity_comes() {
+    let trace = crate::Trace::parse("10\n").expect("a trace");
+    let bottleneck = Some(Bottleneck::new(trace, ByteCount::new(1 << 30)));
+    let mut path = probe_path(PathConfig { bottleneck, ..PathConfig::default() });
+    for number in 0..3 {
+        path.on_packet(Time::ZERO, probe(number, Time::ZERO, 1_500));
+    }
+    // Nothing is in transmission between the stamps of a trace.
+    let mut waiting = vec![path.queue_bytes().get()];
+    while let Some(due) = path.next_timeout() {
+        assert!(path.poll(due).is_some(), "no timeout comes early here");
+        waiting.push(path.queue_bytes().get());
+    }
+    assert_eq!(waiting, [4_500, 3_000, 1_500, 0]);
+    assert_eq!(path.stats().peak_queue_bytes, ByteCount::new(4_500));
+}
+
+#[test]
 fn codel_leaves_a_burst_and_a_short_queue_alone() {
     let mut path =
         probe_path(config(ten_mbit(), 1 << 30, Discipline::CoDel(CoDel::default()), Duration::ZERO));
