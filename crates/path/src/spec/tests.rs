@@ -190,18 +190,18 @@ fn it_can_be_part_of_any_tree_of_values() {
         path: PathSpec,
         other: PathSpec,
     }
-    let text = "path = \"bad\"\n[other]\nbase = \"bad\"\nloss = 0.5";
-    let mut value: toml::Value = toml::from_str(text).expect("TOML");
-    value["other"]["loss"] = "3%".into();
-    let holder: Holder = value.try_into().expect("two paths");
-    assert_eq!(holder.path, PathSpec::named("bad").expect("a name"));
-    assert_eq!(holder.other, PathSpec { loss: 0.03, ..holder.path });
     // Tagged enums buffer what they read.
     #[derive(Deserialize)]
     #[serde(tag = "kind", rename_all = "kebab-case")]
     enum Network {
         Simple { path: PathSpec },
     }
+    let text = "path = \"bad\"\n[other]\nbase = \"bad\"\nloss = 0.5";
+    let mut value: toml::Value = toml::from_str(text).expect("TOML");
+    value["other"]["loss"] = "3%".into();
+    let holder: Holder = value.try_into().expect("two paths");
+    assert_eq!(holder.path, PathSpec::named("bad").expect("a name"));
+    assert_eq!(holder.other, PathSpec { loss: 0.03, ..holder.path });
     let text =
         "kind = \"simple\"\npath = { base = \"bad\", burst = 3, loss = \"3%\", jitter = { std = \"1ms\" } }";
     let Network::Simple { path } = toml::from_str(text).expect("a network");
