@@ -46,7 +46,7 @@ pub struct Reordering {
     pub probability: f64,
     /// How much a packet's fate resembles that of the one before, in `0..=`[`MAX_CORRELATION`]: the weight of the
     /// draw before in an AR(1) sequence of uniform draws, which is what Linux' netem means by the word. Unlike
-    /// netem, which then holds back too few (2.7 % for 10 % with 25 % correlation), the draws are set against
+    /// netem, which then holds back too few (1.8 % for 10 % with 25 % correlation), the draws are set against
     /// that quantile of theirs which keeps `probability`. Default 0.
     pub correlation: f64,
     /// How much longer than the others it takes. Packets sent within this span overtake it; on a path with

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::{normal, pareto};
 
+/// How long a draw holds in described paths unless told otherwise.
+pub const DEFAULT_JITTER_INTERVAL: Duration = Duration::from_millis(100);
+
 /// How the propagation delay varies around its mean, [`crate::PathConfig::delay`].
 ///
 /// Jitter is centred: it takes away as much as it adds. Two things lift the mean nevertheless. A delay cannot be
@@ -80,3 +83,6 @@ fn draw(mean: Duration, jitter: &Jitter, rng: &mut Rng) -> Duration {
     let span = Duration::from_nanos((nanos.abs() + 0.5) as u64);
     if nanos < 0.0 { mean.saturating_sub(span) } else { mean + span }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,18 @@
-//! One emulated direction of a link: rate, queue, delay, loss, reordering, in integer time.
+//! One emulated direction of a link: rate, queue, delay, jitter, loss, reordering, in integer time.
 //!
 //! A [`Path`] is sans-IO: hand it packets with [`Path::on_packet`], take them out with [`Path::poll`] once
 //! [`Path::next_timeout`] has come. The caller owns the clock (virtual in the lab, real in the emulator) and the
 //! seed, so that the same packets at the same times give the same output, bit for bit.
 //!
-//! A packet passes three stages, each in a file of its own:
-//! 1. `bottleneck`: a drop-tail queue in bytes in front of a constant rate (absent: infinitely fast);
-//! 2. `impairment`: what the medium does to it (loss, duplication, corruption, a delay out of order), after it
-//!    has used the bottleneck's capacity, as on a radio link;
-//! 3. propagation: a constant delay.
+//! A packet passes three stages:
+//! 1. `bottleneck`: a queue in bytes (`queue`: drop-tail, `CoDel`, ECN marks) in front of a link (`rate`: constant,
+//!    drawn anew every interval, or recorded in a `trace`); absent, it is infinitely fast;
+//! 2. `impairment`: what the medium does to it (loss, `loss` in bursts, duplication, corruption, a delay out of order
+//!    with `correlation`), after it has used the bottleneck's capacity, as on a radio link;
+//! 3. propagation: a delay with or without `jitter`, during which it waits in `flight`.
+//!
+//! All randomness comes from the generator handed in, a stream of its own for each impairment, so that switching one
+//! on leaves the others' packets as they were. [`PathSpec`] describes both directions of a path in text.
 //!
 //! ```
 //! use posthaste_path::{Path, PathConfig};
@@ -33,15 +37,21 @@ mod jitter;
 mod loss;
 mod packet;
 mod path;
+#[cfg(test)]
+mod property_tests;
 mod queue;
 mod rate;
 mod spec;
 mod stats;
+#[cfg(test)]
+mod test_support;
+#[cfg(test)]
+mod theory_tests;
 mod trace;
 
 pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, PathConfig, Reordering};
 pub use correlation::MAX_CORRELATION;
-pub use jitter::{Distribution, Jitter};
+pub use jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
 pub use loss::GilbertElliott;
 pub use packet::{Packet, flip_bit_of};
 pub use path::Path;

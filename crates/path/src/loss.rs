@@ -82,3 +82,6 @@ impl BurstLoss {
         self.rng.chance(if self.is_bad { self.model.loss_bad } else { self.model.loss_good })
     }
 }
+
+#[cfg(test)]
+mod tests;

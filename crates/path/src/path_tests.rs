@@ -135,6 +135,24 @@ fn a_held_back_packet_is_overtaken_by_those_within_its_extra_delay() {
 }
 
 #[test]
+fn a_copy_is_on_time_where_its_original_is_held_back() {
+    let extra_delay = Duration::from_millis(7);
+    let config = PathConfig {
+        delay: Duration::from_millis(5),
+        reordering: Reordering { probability: 1.0, extra_delay, ..Reordering::default() },
+        duplication: 1.0,
+        corruption: 1.0,
+        ..PathConfig::default()
+    };
+    let mut path = path(config);
+    path.on_packet(Time::ZERO, packet(3, 4));
+    let arrived = drain(&mut path);
+    assert_eq!(arrived[0], (Time::ZERO + Duration::from_millis(5), packet(3, 4)));
+    assert_eq!(arrived[1].0, Time::ZERO + Duration::from_millis(12));
+    assert_ne!(arrived[1].1, packet(3, 4), "the original is the one that is corrupted");
+}
+
+#[test]
 fn corruption_flips_exactly_one_bit_anywhere() {
     let mut path = path(PathConfig { corruption: 1.0, ..PathConfig::default() });
     let mut seen = [false; 32];

@@ -150,3 +150,6 @@ impl<P: Packet> Queue<P> {
 
 /// The longest interval of [`CoDel`].
 pub(crate) const MAX_INTERVAL: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests;

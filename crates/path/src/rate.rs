@@ -8,7 +8,7 @@ use std::sync::Arc;
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use crate::config::ConfigError;
-use crate::trace::{OpportunityTrace, RateTrace};
+use crate::trace::{OpportunityTrace, RateTrace, Trace};
 
 use opportunities::Opportunities;
 use segments::{Constant, Cyclic, Redrawn, Segmented};
@@ -49,6 +49,15 @@ pub struct NormalRate {
 impl From<Rate> for RateModel {
     fn from(rate: Rate) -> Self {
         Self::Constant(rate)
+    }
+}
+
+impl From<Trace> for RateModel {
+    fn from(trace: Trace) -> Self {
+        match trace {
+            Trace::Opportunities(trace) => Self::Opportunities(Arc::new(trace)),
+            Trace::Steps(trace) => Self::Steps(Arc::new(trace)),
+        }
     }
 }
 
@@ -131,3 +140,6 @@ impl Service {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ pub use table::{SpecError, inline_traces};
 /// | `loss` | probability, each way: `"2%"` or `0.02` | 0 |
 /// | `up-loss` | from client to server | as `loss` |
 /// | `burst` | mean length of a burst of losses, in packets: `4`; losses are independent without it | none |
-/// | `jitter` | `{ distribution = "normal"` or `"pareto"`, `std = "3.5ms"`, `interval = "100ms"`, `reorders = false }`; `std` is that of the RTT, each direction has `1 / sqrt(2)` of it; `interval` as for [`Jitter`] | none |
+/// | `jitter` | `{ distribution = "normal"` or `"pareto"`, `std = "3.5ms"`, `interval = "100ms"`, `reorders = false }`; `std` is that of the RTT, each direction has `1 / sqrt(2)` of it; a draw holds for `interval`, `"0ms"` is one packet ([`Jitter`] says why that lifts the mean); it is 100 ms unless given, 0 where `reorders` is true | none |
 /// | `reorder` | `{ probability = "10%", correlation = "25%", delay = "5ms" }`, each way, as [`Reordering`] | none |
 /// | `duplicate`, `corrupt` | probabilities, each way | 0 |
 /// | `queue` | `"1bdp"` (times mean rate x `rtt`, one full packet at least), `"64kB"` or `"100ms"` (at the mean rate) | `"1bdp"` |

@@ -268,3 +268,6 @@ fn work(times: &[Duration], rates: &[Rate]) -> u128 {
 }
 
 const _: () = assert!(UNITS == 1_000_000_000, "a byte a second does one unit of work each nanosecond");
+
+#[cfg(test)]
+mod tests;

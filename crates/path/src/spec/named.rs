@@ -2,7 +2,7 @@
 
 use posthaste_units::{Duration, Rate};
 
-use crate::jitter::{Distribution, Jitter};
+use crate::jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
 use crate::rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
 use crate::spec::PathSpec;
 
@@ -86,7 +86,7 @@ impl Named {
         let jitter = self.jitter.map(|(distribution, micros)| Jitter {
             distribution,
             deviation: per_direction(Duration::from_micros(micros)),
-            interval: DEFAULT_RATE_INTERVAL,
+            interval: DEFAULT_JITTER_INTERVAL,
             may_reorder: false,
         });
         let [first, second] = self.loss;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use posthaste_units::{ByteCount, Duration, Rate};
 use serde::de::value::MapAccessDeserializer;
@@ -10,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::config::Reordering;
-use crate::jitter::{Distribution, Jitter};
+use crate::jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
 use crate::queue::{CoDel, Discipline, DropTail};
 use crate::rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
 use crate::spec::named::{per_direction, per_round_trip};
@@ -156,10 +155,12 @@ impl PathTable {
         spec.queue = self.queue.unwrap_or(spec.queue);
         spec.header = self.header.unwrap_or(spec.header);
         if let Some(jitter) = self.jitter {
+            // A draw for each packet keeps the mean only where packets may overtake each other.
+            let interval = if jitter.reorders { Duration::ZERO } else { DEFAULT_JITTER_INTERVAL };
             spec.jitter = Some(Jitter {
                 distribution: jitter.distribution,
                 deviation: per_direction(jitter.std),
-                interval: jitter.interval.unwrap_or(Duration::ZERO),
+                interval: jitter.interval.unwrap_or(interval),
                 may_reorder: jitter.reorders,
             });
         }
@@ -308,15 +309,6 @@ impl Given<'_> {
         let interval = self.interval.or(base_normal.map(|normal| normal.interval));
         let interval = interval.unwrap_or(DEFAULT_RATE_INTERVAL);
         Ok(Some(RateModel::Normal(NormalRate { mean, deviation, interval })))
-    }
-}
-
-impl From<Trace> for RateModel {
-    fn from(trace: Trace) -> Self {
-        match trace {
-            Trace::Opportunities(trace) => Self::Opportunities(Arc::new(trace)),
-            Trace::Steps(trace) => Self::Steps(Arc::new(trace)),
-        }
     }
 }
 

@@ -175,11 +175,26 @@ fn mistakes_are_named_with_their_line_and_the_valid_choices() {
 }
 
 #[test]
+fn a_draw_of_jitter_holds_unless_packets_may_overtake_each_other() {
+    let interval =
+        |more: &str| read(&format!("jitter = {{ std = \"2ms\"{more} }}")).jitter.expect("jitter").interval;
+    assert_eq!(interval(""), Duration::from_millis(100));
+    assert_eq!(interval(", reorders = true"), Duration::ZERO);
+    assert_eq!(interval(", interval = \"0ms\""), Duration::ZERO);
+}
+
+#[test]
 fn it_can_be_part_of_any_tree_of_values() {
     #[derive(Deserialize)]
     struct Holder {
         path: PathSpec,
         other: PathSpec,
+    }
+    // Tagged enums buffer what they read.
+    #[derive(Deserialize)]
+    #[serde(tag = "kind", rename_all = "kebab-case")]
+    enum Network {
+        Simple { path: PathSpec },
     }
     let text = "path = \"bad\"\n[other]\nbase = \"bad\"\nloss = 0.5";
     let mut value: toml::Value = toml::from_str(text).expect("TOML");
@@ -187,6 +202,10 @@ fn it_can_be_part_of_any_tree_of_values() {
     let holder: Holder = value.try_into().expect("two paths");
     assert_eq!(holder.path, PathSpec::named("bad").expect("a name"));
     assert_eq!(holder.other, PathSpec { loss: 0.03, ..holder.path });
+    let text =
+        "kind = \"simple\"\npath = { base = \"bad\", burst = 3, loss = \"3%\", jitter = { std = \"1ms\" } }";
+    let Network::Simple { path } = toml::from_str(text).expect("a network");
+    assert_eq!((path.burst, path.rtt), (Some(3.0), Duration::from_millis(188)));
     let value: toml::Value = toml::from_str("path = \"moon\"\nother = \"bad\"").expect("TOML");
     assert!(value.try_into::<Holder>().err().is_some_and(|error| error.to_string().contains("average")));
 }
