@@ -34,8 +34,17 @@ enum State {
     /// A server's answer awaits its acknowledgement.
     SynReceived,
     Established,
-    /// Nothing more happens; why, unless an end wished so.
-    Dead(Option<&'static str>),
+    /// Nothing more happens.
+    Dead(Death),
+}
+
+/// Why nothing more happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Death {
+    /// An end wished so.
+    Wished,
+    /// The other end does not answer.
+    GivenUp(&'static str),
 }
 
 /// What the model counts on a connection.
@@ -95,10 +104,10 @@ impl Connection {
         self.state == State::Established
     }
 
-    /// Once nothing more happens: why, unless an end wished so.
-    pub(super) fn death(&self) -> Option<Option<&'static str>> {
+    /// Why nothing more happens, once that is so.
+    pub(super) fn death(&self) -> Option<Death> {
         match self.state {
-            State::Dead(reason) => Some(reason),
+            State::Dead(death) => Some(death),
             _ => None,
         }
     }
@@ -123,7 +132,7 @@ impl Connection {
     /// Ends the connection at once; the other end hears of it unless that segment is lost.
     pub(super) fn reset(&mut self) {
         self.is_reset_due = self.death().is_none();
-        self.state = State::Dead(None);
+        self.state = State::Dead(Death::Wished);
     }
 
     /// Takes in a segment.
@@ -132,7 +141,7 @@ impl Connection {
             return;
         }
         match segment.kind {
-            Kind::Reset => self.state = State::Dead(None),
+            Kind::Reset => self.state = State::Dead(Death::Wished),
             Kind::Syn if self.state == State::SynReceived => {
                 self.receiver.on_syn(segment.sent_at);
                 self.is_syn_due = true;
@@ -175,7 +184,7 @@ impl Connection {
             self.sender.on_timeout(now);
             self.receiver.on_timeout(now);
             if self.sender.has_given_up() {
-                self.state = State::Dead(Some("retransmission was given up"));
+                self.state = State::Dead(Death::GivenUp("retransmission was given up"));
             }
         }
     }
@@ -184,7 +193,7 @@ impl Connection {
         let max = if self.state == State::SynSent { MAX_SYN_RETRIES } else { MAX_SYN_ACK_RETRIES };
         self.syn_timer = None;
         if self.syn_retries >= max {
-            self.state = State::Dead(Some("the TCP handshake was given up"));
+            self.state = State::Dead(Death::GivenUp("the TCP handshake was given up"));
             return;
         }
         self.syn_retries += 1;

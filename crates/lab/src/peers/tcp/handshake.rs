@@ -25,7 +25,7 @@ pub(super) const FRAME_OVERHEAD: u64 = 9;
 /// The last chunk of HTTP/1.1's chunked coding (RFC 9112 7.1), where an end comes after its data has left.
 pub(super) const LAST_CHUNK: u64 = 5;
 
-/// The client's preface, SETTINGS of four values and WINDOW_UPDATE, in one record.
+/// The client's preface, SETTINGS of four values and `WINDOW_UPDATE`, in one record.
 pub(super) const CLIENT_SETTINGS: u64 =
     24 + (FRAME_OVERHEAD + 4 * 6) + (FRAME_OVERHEAD + 4) + RECORD_OVERHEAD;
 

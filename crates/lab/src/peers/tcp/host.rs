@@ -11,7 +11,7 @@ use posthaste_units::{ByteCount, Time};
 
 use super::super::HttpVersion;
 use super::channel::{Channel, Stage};
-use super::connection::{Connection, Parameters};
+use super::connection::{Connection, Death, Parameters};
 use super::handshake as sizes;
 use super::segment::{Kind, Segment};
 use super::stream::Stream;
@@ -123,9 +123,10 @@ impl Host {
     /// Acts on what has changed at a connection.
     fn progress(&mut self, now: Time, index: usize) {
         let channel = &mut self.channels[index];
-        if let Some(reason) = channel.connection.death() {
-            self.end(reason.map(str::to_owned));
-            return;
+        match channel.connection.death() {
+            Some(Death::Wished) => return self.end(None),
+            Some(Death::GivenUp(reason)) => return self.end(Some(reason.to_owned())),
+            None => {}
         }
         if self.is_client && channel.stage == Stage::Begin && channel.connection.is_established() {
             channel.stage = Stage::Greeted;

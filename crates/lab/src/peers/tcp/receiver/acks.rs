@@ -32,6 +32,16 @@ pub(super) enum Arrival {
     Duplicate,
 }
 
+/// Whether an acknowledgement is owed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Debt {
+    None,
+    /// It may wait.
+    Wanted,
+    /// It must leave now.
+    Due,
+}
+
 /// What is owed to the other end.
 #[derive(Debug)]
 pub(super) struct Acks {
@@ -41,8 +51,7 @@ pub(super) struct Acks {
     /// Data goes out soon after data comes in: acknowledgements ride on it.
     is_interactive: bool,
     has_seen_data: bool,
-    is_wanted: bool,
-    is_due: bool,
+    debt: Debt,
     deadline: Option<Time>,
     /// Bytes that were in order when the last acknowledgement left.
     acknowledged: u64,
@@ -60,8 +69,7 @@ impl Acks {
             quick: 0,
             is_interactive: false,
             has_seen_data: false,
-            is_wanted: false,
-            is_due: false,
+            debt: Debt::None,
             deadline: None,
             acknowledged: 0,
             last_data: Time::ZERO,
@@ -73,16 +81,15 @@ impl Acks {
 
     /// An acknowledgement must leave now.
     pub(super) fn require(&mut self) {
-        self.is_wanted = true;
-        self.is_due = true;
+        self.debt = Debt::Due;
     }
 
     pub(super) fn is_due(&self) -> bool {
-        self.is_due
+        self.debt == Debt::Due
     }
 
     pub(super) fn is_wanted(&self) -> bool {
-        self.is_wanted
+        self.debt != Debt::None
     }
 
     /// A segment with data has arrived; `next` is what is now in order, `rtt` the receiver's estimate.
@@ -92,14 +99,16 @@ impl Acks {
             self.quick = QUICK;
         }
         self.last_data = now;
-        self.is_wanted = true;
+        if self.debt == Debt::None {
+            self.debt = Debt::Wanted;
+        }
         match arrival {
             Arrival::Duplicate => {
                 self.quick = QUICK;
                 self.is_interactive = false;
-                self.is_due = true;
+                self.debt = Debt::Due;
             }
-            Arrival::ClosedGap => self.is_due = true,
+            Arrival::ClosedGap => self.debt = Debt::Due,
             Arrival::Early | Arrival::BeforeGap | Arrival::InOrder => self.decide(now, arrival, next, rtt),
         }
     }
@@ -107,7 +116,7 @@ impl Acks {
     fn decide(&mut self, now: Time, arrival: Arrival, next: u64, rtt: Option<Duration>) {
         let is_second = next - self.acknowledged > self.mss;
         if is_second || self.quick > 0 && !self.is_interactive {
-            self.is_due = true;
+            self.debt = Debt::Due;
         } else if arrival == Arrival::InOrder {
             self.deadline.get_or_insert(now + DELAY);
         } else {
@@ -121,10 +130,10 @@ impl Acks {
             self.duplicates = (0, next);
         }
         if self.compressed >= MAX_COMPRESSED {
-            self.is_due = true;
+            self.debt = Debt::Due;
         } else if self.duplicates.0 < UNCOMPRESSED {
             self.duplicates.0 += 1;
-            self.is_due = true;
+            self.debt = Debt::Due;
         } else {
             self.compressed += 1;
             let wait = rtt.map_or(COMPRESSION, |rtt| (rtt / 20).min(COMPRESSION));
@@ -137,12 +146,11 @@ impl Acks {
         if has_data && self.has_seen_data && now.since(self.last_data) < DELAY {
             self.is_interactive = true;
         }
-        if self.is_wanted {
+        if self.is_wanted() {
             self.quick = self.quick.saturating_sub(1);
         }
         self.acknowledged = next;
-        self.is_wanted = false;
-        self.is_due = false;
+        self.debt = Debt::None;
         self.deadline = None;
         self.compressed = 0;
         self.compressed_until = None;
@@ -153,15 +161,15 @@ impl Acks {
         if is_over(self.deadline) {
             // The answer that the acknowledgement waited for did not come.
             self.is_interactive = false;
-            self.is_due = true;
+            self.debt = Debt::Due;
         }
         if is_over(self.compressed_until) {
-            self.is_due = true;
+            self.debt = Debt::Due;
         }
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        if self.is_due {
+        if self.is_due() {
             return None;
         }
         self.deadline.into_iter().chain(self.compressed_until).min()

@@ -392,11 +392,12 @@ impl Sender {
     fn end_batch(&mut self, now: Time) {
         self.after_window_change(now);
         if let Some(since) = self.blocked_since.take() {
-            self.counts.blocked = self.counts.blocked + now.since(since);
+            self.counts.blocked += now.since(since);
         }
         self.blocked_since = self.is_blocked().then_some(now);
         let is_full = !self.has_room();
-        if !std::mem::take(&mut self.is_batch_open) && !(is_full && self.unsent() > 0) {
+        let is_held_back = is_full && self.unsent() > 0;
+        if !std::mem::take(&mut self.is_batch_open) && !is_held_back {
             return;
         }
         let moment = self.moment(now);

@@ -50,8 +50,8 @@ impl Rtt {
     /// only; and the timeout uses the largest deviation of a round trip and forgets a quarter of it a round trip.
     pub(super) fn on_sample(&mut self, sample: Duration, una: u64, next: u64) {
         self.backoff = 0;
-        let floor = MIN_VARIATION.as_nanos() as i64;
-        let sample = sample.as_nanos() as i64;
+        let floor = signed(MIN_VARIATION);
+        let sample = signed(sample);
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(Duration::from_nanos(sample as u64));
             self.deviation = 2 * sample;
@@ -60,7 +60,7 @@ impl Rtt {
             self.round_end = next;
             return;
         };
-        let smoothed = smoothed.as_nanos() as i64;
+        let smoothed = signed(smoothed);
         let error = sample - smoothed;
         self.smoothed = Some(Duration::from_nanos((smoothed + error / 8) as u64));
         let excess = error.abs() - self.deviation / 4;
@@ -100,4 +100,9 @@ impl Rtt {
     pub(super) fn expiry(&self, sent_at: Time) -> Time {
         sent_at + self.timeout()
     }
+}
+
+/// Nanoseconds that can be subtracted; 292 years are enough.
+fn signed(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }

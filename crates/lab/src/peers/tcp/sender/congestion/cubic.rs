@@ -27,7 +27,7 @@ const SLOWEST_BEFORE_LOSS: u32 = 20;
 /// CUBIC's state, named as the RFC names it where it has a name.
 #[derive(Debug, Default)]
 pub(super) struct Cubic {
-    /// W_max: the window at the last reduction; zero before the first.
+    /// `W_max`: the window at the last reduction; zero before the first.
     window_max: u32,
     epoch: Option<Epoch>,
     /// The window and the time for which growth was last computed.
@@ -47,7 +47,7 @@ struct Epoch {
     k: f64,
     /// The plateau.
     origin: u32,
-    /// W_est, and segments delivered towards its next.
+    /// `W_est`, and segments delivered towards its next.
     reno_window: u32,
     reno_credit: u32,
 }
@@ -132,7 +132,7 @@ impl Epoch {
         }
     }
 
-    /// From the distance to the target, W(t) = C (t - K)^3 + W_max.
+    /// From the distance to the target, `W(t) = C (t - K)^3 + W_max`.
     fn acks_per_segment(&self, window: u32, time: f64) -> u32 {
         let offset = time - self.k;
         // Towards zero in size, as the kernel's integers are.
