@@ -69,12 +69,12 @@ pub(crate) struct Outcome {
 /// The download in the lab's world; its application checks every byte.
 pub(crate) fn download(case: &Case) -> Outcome {
     let mut world = World::new(case.seed);
-    let bottleneck = case.rate.map(|rate| Bottleneck { rate, queue: ByteCount::new(case.queue) });
+    let bottleneck = case.rate.map(|rate| Bottleneck::new(rate, ByteCount::new(case.queue)));
     let [reordering, duplication, corruption] = case.mess;
     let link = PathConfig {
         delay: case.rtt / 2,
         loss: case.loss,
-        reordering: Reordering { probability: reordering, extra_delay: case.rtt / 4 },
+        reordering: Reordering { probability: reordering, extra_delay: case.rtt / 4, correlation: 0.0 },
         duplication,
         corruption,
         bottleneck,
@@ -209,12 +209,7 @@ impl Wire {
         self.windows.push((self.now.as_secs_f64(), window));
     }
 
-    fn send(
-        &mut self,
-        from: usize,
-        packet: Packet,
-        filter: &mut impl FnMut(&Sent) -> Option<Duration>,
-    ) {
+    fn send(&mut self, from: usize, packet: Packet, filter: &mut impl FnMut(&Sent) -> Option<Duration>) {
         let Body::Tcp(segment) = &packet.body else { panic!("the TCP model sends segments") };
         let way = if from == 0 { Way::Up } else { Way::Down };
         let sent = Sent { at: self.now.as_secs_f64(), way, segment: (**segment).clone() };

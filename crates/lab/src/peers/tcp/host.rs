@@ -52,6 +52,8 @@ pub(super) struct Host {
     unread: u64,
     /// Where polling goes on.
     turn: usize,
+    /// Segments that left in answer to segments.
+    leaving: VecDeque<Segment>,
     life: Life,
     events: VecDeque<PeerEvent>,
 }
@@ -82,6 +84,7 @@ impl Host {
             wants_stream: false,
             unread: 0,
             turn: 0,
+            leaving: VecDeque::new(),
             life: Life::Young,
             events: VecDeque::new(),
         }
@@ -312,8 +315,15 @@ impl Peer for Host {
         if !self.accepts(index, &segment) {
             return;
         }
-        self.channels[index].connection.on_segment(now, &segment);
+        let connection = &mut self.channels[index].connection;
+        connection.on_segment(now, &segment);
+        // The kernel answers each segment, from what is in the socket, before the application hears of it. So
+        // segments that arrive at the same time are still acknowledged, and clock others out, one by one.
+        self.leaving.extend(std::iter::from_fn(|| connection.poll(now)));
         self.progress(now, index);
+        if self.life == Life::Connected {
+            self.fill(now, index);
+        }
     }
 
     fn on_timeout(&mut self, now: Time) {
@@ -330,6 +340,9 @@ impl Peer for Host {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        if let Some(segment) = self.leaving.pop_front() {
+            return Some(Packet::tcp(segment));
+        }
         for _ in 0..self.channels.len() {
             let index = self.turn % self.channels.len();
             self.fill(now, index);
@@ -419,7 +432,7 @@ impl Peer for Host {
             let (counts, (sender, lost, resent_bytes)) = channel.connection.counts();
             let parts = [
                 lost,
-                sender.spurious,
+                sender.spurious + sender.unmarked,
                 resent_bytes,
                 counts.pure_acks,
                 counts.acks,

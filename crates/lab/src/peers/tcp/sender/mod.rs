@@ -57,9 +57,14 @@ struct News {
 /// What has happened so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SenderCounts {
+    /// Retransmission timeouts.
     pub(super) timeouts: u64,
+    /// Reductions of the window.
     pub(super) reductions: u64,
+    /// Segments that D-SACKs have reported to have arrived twice.
     pub(super) spurious: u64,
+    /// Segments deemed lost that were not sent again, for the loss was undone.
+    pub(super) unmarked: u64,
     /// Time in which only the receiver's window kept data back.
     pub(super) blocked: Duration,
 }

@@ -204,7 +204,7 @@ impl Sender {
     /// Back to the window before the reduction.
     fn undo(&mut self, unmarks_losses: bool) {
         if unmarks_losses {
-            self.board.unmark_losses();
+            self.counts.unmarked += self.board.unmark_losses();
         }
         if self.recovery.prior_threshold > 0 {
             self.congestion.window = self.congestion.window.max(self.recovery.prior_window);

@@ -283,8 +283,9 @@ impl Scoreboard {
         }
     }
 
-    /// The losses were none: nothing is to be sent again.
-    pub(super) fn unmark_losses(&mut self) {
+    /// The losses were none: nothing is to be sent again. How many segments that had not been.
+    pub(super) fn unmark_losses(&mut self) -> u64 {
+        let unmarked = self.waiting.len() as u64;
         for sent in &mut self.segments {
             if sent.mark == Mark::Lost {
                 sent.mark = Mark::InFlight;
@@ -296,5 +297,6 @@ impl Scoreboard {
         self.lost_count = 0;
         self.waiting.clear();
         self.by_time.make_contiguous().sort_by_key(|&(start, at)| (at, start));
+        unmarked
     }
 }
