@@ -22,7 +22,7 @@ proptest! {
     ) {
         let rtt = Duration::from_millis(rtt);
         let mess = if rtt.is_zero() { [0.0, mess[1], mess[2]] } else { mess };
-        let outcome = download(&Case { stack, bytes, rtt, loss, mess, queue, seed, ..Case::default() });
+        let outcome = download(&Case { stack, bytes, rtt, queue, loss, mess, seed, ..Case::default() });
         prop_assert_eq!(outcome.end, End::Completed);
     }
 

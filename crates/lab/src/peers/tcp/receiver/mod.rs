@@ -4,8 +4,6 @@
 //! leaves, [`window`] how much may come.
 
 mod acks;
-#[cfg(test)]
-mod tests;
 mod window;
 
 use posthaste_units::Time;

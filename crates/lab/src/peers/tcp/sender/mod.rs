@@ -9,8 +9,6 @@ mod rack;
 mod recovery;
 mod rtt;
 mod scoreboard;
-#[cfg(test)]
-mod tests;
 mod timer;
 
 use posthaste_units::{Duration, Time};
