@@ -5,7 +5,7 @@ use posthaste_lab::apps::{
     App, AppReport, Bulk, Hosts, Progress, RESPONSE_HEADER_LENGTH, Request, Responder, is_content,
 };
 use posthaste_lab::peer::{Peer, PeerEvent, Read, StreamKey};
-use posthaste_lab::peers::{Pair, Settings, Stack};
+use posthaste_lab::peers::{Settings, Stack};
 use posthaste_lab::result::{Outcome, RunResult};
 use posthaste_lab::run::run;
 use posthaste_lab::spec::RunSpec;
@@ -43,9 +43,9 @@ fn with_settings(
     let mut world = World::new(seed);
     let down = world.add_link("down", path.clone()).expect("a valid link");
     let up = world.add_link("up", path.clone()).expect("a valid link");
-    let client = stack(client).client(settings, world.rng());
-    let server = stack(server).server(settings, world.rng());
-    let (client, server) = world.add_connection(Pair { client, server }, &[up], &[down]);
+    let pair =
+        Stack::mixed_pair(&stack(client), &stack(server), settings, world.rng()).expect("both speak QUIC");
+    let (client, server) = world.add_connection(pair, &[up], &[down]);
     world.add_app(Box::new(Responder::default()), &[server]);
     (world, client, server)
 }
@@ -379,9 +379,8 @@ fn a_close_is_told_once_at_both_ends() {
         let down = world.add_link("down", path(20, 0.0, 1.0)).expect("a valid link");
         let up = world.add_link("up", path(20, 0.0, 1.0)).expect("a valid link");
         let settings = Settings::default();
-        let client_end = stack(client).client(&settings, world.rng());
-        let server_end = stack(server).server(&settings, world.rng());
-        let pair = Pair { client: client_end, server: server_end };
+        let pair = Stack::mixed_pair(&stack(client), &stack(server), &settings, world.rng())
+            .expect("both speak QUIC");
         let (host, other) = world.add_connection(pair, &[up], &[down]);
         let app = world.add_app(Box::new(Closer { client: host, told: Vec::new() }), &[host, other]);
         assert_eq!(world.run(Time::ZERO + Duration::from_secs(60)), End::Completed, "{client} {server}");

@@ -176,30 +176,32 @@ pub struct Pair {
 impl Stack {
     /// Both ends of a connection; everything random in them comes from `rng`.
     pub fn pair(&self, settings: &Settings, rng: &mut Rng) -> Pair {
-        Pair { client: self.client(settings, rng), server: self.server(settings, rng) }
+        match self {
+            Self::Posthaste(profile) => Pair {
+                client: posthaste::client(profile, settings, rng),
+                server: posthaste::server(profile, settings, rng),
+            },
+            Self::Noq(controller) => Pair {
+                client: noq::client(*controller, settings, rng),
+                server: noq::server(*controller, settings, rng),
+            },
+            Self::Quinn(controller) => Pair {
+                client: quinn::client(*controller, settings, rng),
+                server: quinn::server(*controller, settings, rng),
+            },
+            Self::Tcp(controller, version) => tcp::pair(*controller, *version, settings),
+        }
     }
 
-    /// The end that begins the handshake. The other end may be any QUIC stack: a [`StreamKey`] is a QUIC stream ID
-    /// in all of them. The TCP model speaks to itself only.
+    /// Ends of two QUIC stacks: a [`StreamKey`] is a QUIC stream ID in all of them. `None` if either is the TCP
+    /// model, whose two ends know of each other what their segments do not carry.
     ///
     /// [`StreamKey`]: crate::peer::StreamKey
-    pub fn client(&self, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
-        match self {
-            Self::Posthaste(profile) => posthaste::client(profile, settings, rng),
-            Self::Noq(controller) => noq::client(*controller, settings, rng),
-            Self::Quinn(controller) => quinn::client(*controller, settings, rng),
-            Self::Tcp(..) => todo!("helpers"),
+    pub fn mixed_pair(client: &Self, server: &Self, settings: &Settings, rng: &mut Rng) -> Option<Pair> {
+        if matches!(client, Self::Tcp(..)) || matches!(server, Self::Tcp(..)) {
+            return None;
         }
-    }
-
-    /// The end that answers; see [`Self::client`].
-    pub fn server(&self, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
-        match self {
-            Self::Posthaste(profile) => posthaste::server(profile, settings, rng),
-            Self::Noq(controller) => noq::server(*controller, settings, rng),
-            Self::Quinn(controller) => quinn::server(*controller, settings, rng),
-            Self::Tcp(..) => todo!("helpers"),
-        }
+        Some(Pair { client: client.pair(settings, rng).client, server: server.pair(settings, rng).server })
     }
 
     /// True if the same seed gives the same run, bit for bit. noq-proto's BBR draws the times of its probes from a

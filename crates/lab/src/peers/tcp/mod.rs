@@ -1,5 +1,53 @@
-//! A model of TCP with TLS 1.3: numbers without content.
+//! A model of TCP as Linux 6.18 has it by default, with TLS 1.3 and HTTP on it.
+//!
+//! What it is: segments without content on the lab's paths, sequence numbers of 64 bits, and every decision that
+//! the kernel makes about them. SACK (RFC 2018, D-SACK RFC 2883), RACK with tail loss probes (RFC 8985), PRR (RFC
+//! 9937), F-RTO (RFC 5682) and undo by timestamps and D-SACK, timers of RFC 6298 with Linux's bounds, an initial
+//! window of ten segments, CUBIC with HyStart or New Reno counted in segments delivered, no pacing, delayed
+//! acknowledgements with Linux's quick and interactive modes and compressed SACKs, receive buffer auto-tuning,
+//! window probes. TLS's flights have their real lengths; each HTTP/2 frame is one record.
+//!
+//! What it is not: bursts of offloaded segments (TSO, GRO, and the acks that they merge), the send buffer's limit,
+//! what the kernel's structures take of the receive buffer, ticks of its clocks, ECN, SYN cookies, FIN (an end
+//! that closes sends one reset), HTTP/2's window updates, and the 9 bytes that part a HEADERS frame from the DATA
+//! behind it.
+//!
+//! Files by owned state: [`host`] streams and connections of a host pair, [`channel`] TLS on a connection and its
+//! [`tape`]s, [`stream`] buffers, [`connection`] the TCP handshake and segments, [`sender`], [`receiver`].
 
+mod channel;
+mod connection;
+mod handshake;
+mod host;
+mod receiver;
 pub mod segment;
+mod sender;
+pub mod spans;
+mod stream;
+mod tape;
+
+use std::rc::Rc;
 
 pub use segment::Segment;
+
+use super::{HttpVersion, Pair, Settings, TcpController};
+use crate::packet::UDP_HEADERS;
+use connection::Parameters;
+use host::Host;
+use tape::SharedTapes;
+
+/// Both ends of the connections of one host pair. Nothing in them is random.
+pub(super) fn pair(controller: TcpController, version: HttpVersion, settings: &Settings) -> Pair {
+    // IP packets are as large as those of the stacks on UDP.
+    let packet = u64::from(settings.max_datagram_size) + u64::from(UDP_HEADERS);
+    let parameters = Parameters {
+        mss: packet - segment::TCP_HEADERS,
+        receive_window: settings.connection_window.get(),
+        controller,
+    };
+    let tapes = SharedTapes::default();
+    Pair {
+        client: Box::new(Host::new(true, version, parameters, Rc::clone(&tapes))),
+        server: Box::new(Host::new(false, version, parameters, tapes)),
+    }
+}
