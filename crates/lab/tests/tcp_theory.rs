@@ -86,7 +86,7 @@ fn after_one_loss(stack: &str, lost_at: f64, until: f64) -> (f64, Vec<(f64, f64)
 fn cubic_grows_by_its_formula_after_a_loss() {
     let (at_loss, windows) = after_one_loss("tcp:cubic", 0.75, 16.0);
     let (c, beta) = (0.4, 0.7);
-    let k = (at_loss * (1.0 - beta) / c).cbrt();
+    let k = libm::cbrt(at_loss * (1.0 - beta) / c);
     println!("W_max {at_loss}, K {k}");
     assert!(at_loss > 300.0, "large enough to be beyond the Reno-friendly region");
     let first = windows[0].1;
