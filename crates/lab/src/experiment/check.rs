@@ -70,7 +70,7 @@ fn path(spec: &PathSpec) -> Result<(), String> {
 /// # Errors
 /// With the names that there are.
 pub(super) fn metric(name: &str) -> Result<(), String> {
-    if crate::report::metric::NAMES.contains(&name) {
+    if crate::metric::names().contains(&name) {
         return Ok(());
     }
     Err(format!("there is no metric `{name}`; there are {}", metric_names()))
@@ -78,5 +78,5 @@ pub(super) fn metric(name: &str) -> Result<(), String> {
 
 /// The metrics, for messages.
 pub(super) fn metric_names() -> String {
-    crate::report::metric::NAMES.join(", ")
+    crate::metric::names().join(", ")
 }

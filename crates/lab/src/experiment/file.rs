@@ -17,6 +17,8 @@ pub(super) struct File {
     pub(super) title: String,
     pub(super) question: String,
     pub(super) source: String,
+    pub(super) note: Option<String>,
+    pub(super) baseline: Option<Spanned<String>>,
     pub(super) seeds: u64,
     pub(super) metrics: Vec<String>,
     pub(super) published: Vec<Spanned<PublishedFile>>,
@@ -32,6 +34,10 @@ struct Raw {
     title: Spanned<String>,
     question: String,
     source: String,
+    #[serde(default)]
+    note: Option<String>,
+    #[serde(default)]
+    baseline: Option<Spanned<String>>,
     #[serde(default)]
     seeds: Option<Spanned<u64>>,
     metrics: Spanned<Vec<Spanned<String>>>,
@@ -92,6 +98,8 @@ pub(super) struct PublishedFile {
     pub(super) value: String,
     #[serde(default)]
     pub(super) unit: Option<String>,
+    #[serde(default)]
+    pub(super) verdict: Option<String>,
 }
 
 /// Which column gives an axis's value, and how its texts are called on the axis.
@@ -144,6 +152,8 @@ pub(super) fn parse(text: &str) -> Result<File, Fault> {
         title: raw.title.into_inner(),
         question: raw.question,
         source: raw.source,
+        note: raw.note,
+        baseline: raw.baseline,
         seeds,
         metrics: raw.metrics.into_inner().into_iter().map(Spanned::into_inner).collect(),
         published: raw.published,

@@ -6,6 +6,8 @@
 //! source = "history start, section 5.1"
 //! seeds = 50                          # runs of each cell unless the command line says otherwise
 //! metrics = ["completion"]            # what reports tabulate, the most important first
+//! note = "..."                        # what readers must know beside the figures (optional)
+//! baseline = "cubic"                  # the stack that others are compared with (optional)
 //!
 //! [run]                               # a crate::spec::RunSpec, complete in itself
 //! network = { kind = "simple", path = "good" }
@@ -57,6 +59,7 @@ pub use grid::{CellFilter, FilterError};
 pub use published::{Figure, PublishedRow};
 
 use crate::experiment_result::{Axis, Published};
+use error::Fault;
 use crate::spec::RunSpec;
 
 /// Bytes that an experiment file may have.
@@ -81,6 +84,10 @@ pub struct Experiment {
     pub question: String,
     /// Where it comes from.
     pub source: String,
+    /// What readers must know beside the figures.
+    pub note: Option<String>,
+    /// The stack that others are compared with.
+    pub baseline: Option<String>,
     /// Runs of each cell unless told otherwise.
     pub seeds: u64,
     /// Metrics to tabulate, the most important first.
@@ -144,6 +151,10 @@ impl Experiment {
         let axes = axis::read(&file).map_err(|fault| fault.of(name, text))?;
         let mut cells = grid::build(&file, &axes).map_err(|fault| fault.of(name, text))?;
         let labels: Vec<Axis> = axes.iter().map(axis::GridAxis::labels).collect();
+        if let Some(baseline) = &file.baseline {
+            grid::find(labels.iter().cloned(), "stack", baseline.get_ref())
+                .map_err(|error| Fault::at(baseline.span(), format!("baseline: {error}")).of(name, text))?;
+        }
         let published = published::attach(&file.published, folder, &labels, &mut cells)
             .map_err(|fault| fault.of(name, text))?;
         Ok(Self {
@@ -151,6 +162,8 @@ impl Experiment {
             title: file.title,
             question: file.question,
             source: file.source,
+            note: file.note,
+            baseline: file.baseline.map(toml::Spanned::into_inner),
             seeds: file.seeds,
             metrics: file.metrics,
             axes: labels,

@@ -20,9 +20,27 @@ pub(super) fn pinpoint(text: &str, span: Range<usize>, message: &str) -> Range<u
         return span;
     }
     let Some(quoted) = message.split('`').nth(1) else { return span };
-    // An unexpected value is quoted with its type: "string \"x\"", "integer `5`".
     let Ok(document) = DeTable::parse(text) else { return span };
-    find_in_table(document.get_ref(), &span, quoted).unwrap_or(span)
+    // The place of a table with a heading is the heading alone: what belongs to it stands elsewhere.
+    let found = match table_at(document.get_ref(), &span) {
+        Some(table) => find_in_table(table, &(0..text.len()), quoted),
+        None => find_in_table(document.get_ref(), &span, quoted),
+    };
+    found.unwrap_or(span)
+}
+
+/// The table whose place is `span`.
+fn table_at<'a, 'i>(table: &'a DeTable<'i>, span: &Range<usize>) -> Option<&'a DeTable<'i>> {
+    table.iter().find_map(|(_, value)| table_in(value, span))
+}
+
+fn table_in<'a, 'i>(value: &'a Spanned<DeValue<'i>>, span: &Range<usize>) -> Option<&'a DeTable<'i>> {
+    match value.get_ref() {
+        DeValue::Table(table) if value.span() == *span => Some(table),
+        DeValue::Table(table) => table_at(table, span),
+        DeValue::Array(values) => values.iter().find_map(|value| table_in(value, span)),
+        _ => None,
+    }
 }
 
 fn find_in_table(table: &DeTable<'_>, within: &Range<usize>, quoted: &str) -> Option<Range<usize>> {
