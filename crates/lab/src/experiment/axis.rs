@@ -48,26 +48,27 @@ pub(super) fn read(file: &File) -> Result<Vec<GridAxis>, Fault> {
     if let Some(beyond) = file.axes.get(MAX_AXES) {
         return Err(Fault::at(beyond.span(), format!("at most {MAX_AXES} axes are possible")));
     }
-    let mut axes: Vec<GridAxis> = Vec::new();
+    let mut all: Vec<GridAxis> = Vec::new();
     for spanned in &file.axes {
         let axis = spanned.get_ref();
         let name = axis.name.get_ref();
         let fault = |message: String| Fault::at(axis.name.span(), message);
         label(name).map_err(|reason| fault(format!("axis `{name}`: its name {reason}")))?;
-        if axes.iter().any(|other| other.name == *name) {
+        if all.iter().any(|other| other.name == *name) {
             return Err(fault(format!("there are two axes `{name}`")));
         }
         if axis.values.is_empty() {
             return Err(fault(format!("axis `{name}` has no values: give one at least")));
         }
         if axis.values.len() > MAX_VALUES {
-            let message = format!("axis `{name}` has {}; at most {MAX_VALUES} are possible", axis.values.len());
+            let message =
+                format!("axis `{name}` has {}; at most {MAX_VALUES} are possible", axis.values.len());
             return Err(fault(message));
         }
         let values = values(axis, &file.run)?;
-        axes.push(GridAxis { name: name.clone(), values });
+        all.push(GridAxis { name: name.clone(), values });
     }
-    Ok(axes)
+    Ok(all)
 }
 
 fn values(axis: &AxisFile, run: &toml::Table) -> Result<Vec<GridValue>, Fault> {
@@ -87,7 +88,8 @@ fn values(axis: &AxisFile, run: &toml::Table) -> Result<Vec<GridValue>, Fault> {
         let fault = |message: String| Fault::at(spanned.span(), format!("axis `{name}`: {message}"));
         let value = value(spanned, keys).map_err(fault)?;
         for (key, _) in &value.settings {
-            names_something(run, key).map_err(|reason| fault(format!("value `{}`: {reason}", value.label)))?;
+            names_something(run, key)
+                .map_err(|reason| fault(format!("value `{}`: {reason}", value.label)))?;
         }
         if values.iter().any(|other| other.label == value.label) {
             return Err(fault(format!("there are two values `{}`", value.label)));
@@ -177,12 +179,13 @@ fn place<'a>(run: &'a mut toml::Table, key: &str) -> Result<Place<'a>, String> {
         return Ok(Place::Entry(run, (*last).to_owned()));
     };
     let choices = keys_of(run);
-    let mut here = run
-        .get_mut(*first)
-        .ok_or_else(|| format!("the key `{key}` names nothing: [run] has no `{first}`; there are {choices}"))?;
+    let mut here = run.get_mut(*first).ok_or_else(|| {
+        format!("the key `{key}` names nothing: [run] has no `{first}`; there are {choices}")
+    })?;
     let mut walked = (*first).to_owned();
     for part in parents {
-        here = child(here, part, &walked).map_err(|reason| format!("the key `{key}` names nothing: {reason}"))?;
+        here = child(here, part, &walked)
+            .map_err(|reason| format!("the key `{key}` names nothing: {reason}"))?;
         walked = format!("{walked}.{part}");
     }
     match here {

@@ -104,13 +104,13 @@ pub(super) struct PublishedFile {
 
 /// Which column gives an axis's value, and how its texts are called on the axis.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged, expecting = "expected a column's name, or { column = \"...\", labels = { text = \"label\" } }")]
+#[serde(
+    untagged,
+    expecting = "expected a column's name, or { column = \"...\", labels = { text = \"label\" } }"
+)]
 pub(super) enum Column {
     Name(String),
-    Labelled {
-        column: String,
-        labels: BTreeMap<String, String>,
-    },
+    Labelled { column: String, labels: BTreeMap<String, String> },
 }
 
 /// The text of a file, unless it is larger than `bound` bytes.

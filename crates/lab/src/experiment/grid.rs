@@ -1,6 +1,7 @@
 //! The cells: the product of the axes without what is skipped, and choices among them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
@@ -18,8 +19,7 @@ pub(super) fn build(file: &File, axes: &[GridAxis]) -> Result<Vec<Cell>, Fault> 
     let count = axes.iter().try_fold(1_usize, |product, axis| product.checked_mul(axis.values.len()));
     let count = count.filter(|&count| count <= MAX_CELLS).ok_or_else(|| {
         let factors: Vec<String> = axes.iter().map(|axis| axis.values.len().to_string()).collect();
-        let message =
-            format!("the grid has {} cells; at most {MAX_CELLS} are possible", factors.join(" x "));
+        let message = format!("the grid has {} cells; at most {MAX_CELLS} are possible", factors.join(" x "));
         Fault { span: file.axes.last().map(toml::Spanned::span), message }
     })?;
     let mut cells = Vec::new();
@@ -31,11 +31,8 @@ pub(super) fn build(file: &File, axes: &[GridAxis]) -> Result<Vec<Cell>, Fault> 
         }
         let spec = substituted(file, &values).and_then(|spec| check::ranges(&spec).map(|()| spec));
         let spec = spec.map_err(|message| {
-            let names: Vec<String> = axes
-                .iter()
-                .zip(labels())
-                .map(|(axis, label)| format!("{}={label}", axis.name))
-                .collect();
+            let names: Vec<String> =
+                axes.iter().zip(labels()).map(|(axis, label)| format!("{}={label}", axis.name)).collect();
             let span = values.last().map(|value| value.span.clone());
             Fault { span, message: format!("the cell {}: {message}", names.join(",")) }
         })?;
@@ -116,12 +113,12 @@ fn skips(file: &File, axes: &[GridAxis]) -> Result<Vec<Skip>, Fault> {
 
 /// The index of the axis `name`, which must have the value `label`.
 pub(super) fn find(
-    axes: impl Iterator<Item = crate::experiment_result::Axis> + Clone,
+    all: impl Iterator<Item = crate::experiment_result::Axis> + Clone,
     name: &str,
     label: &str,
 ) -> Result<usize, FilterError> {
-    let Some((index, axis)) = axes.clone().enumerate().find(|(_, axis)| axis.name == name) else {
-        let names: Vec<String> = axes.map(|axis| axis.name).collect();
+    let Some((index, axis)) = all.clone().enumerate().find(|(_, axis)| axis.name == name) else {
+        let names: Vec<String> = all.map(|axis| axis.name).collect();
         return Err(FilterError(format!("there is no axis `{name}`; there are {}", names.join(", "))));
     };
     if axis.values.iter().any(|value| value == label) {
@@ -154,6 +151,16 @@ impl FromStr for CellFilter {
             })
             .collect::<Result<_, _>>()
             .map(Self)
+    }
+}
+
+impl fmt::Display for CellFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (axis, value)) in self.0.iter().enumerate() {
+            let separator = if index > 0 { "," } else { "" };
+            write!(f, "{separator}{axis}={value}")?;
+        }
+        Ok(())
     }
 }
 

@@ -59,8 +59,8 @@ pub use grid::{CellFilter, FilterError};
 pub use published::{Figure, PublishedRow};
 
 use crate::experiment_result::{Axis, Published};
-use error::Fault;
 use crate::spec::RunSpec;
+use error::Fault;
 
 /// Bytes that an experiment file may have.
 const MAX_FILE: u64 = 1 << 20;
@@ -135,8 +135,7 @@ impl Experiment {
     /// If the file cannot be read or is no valid experiment.
     pub fn from_file(path: &Path) -> Result<Self, ExperimentError> {
         let name = path.display().to_string();
-        let unreadable =
-            |reason: String| ExperimentError::Unreadable { name: name.clone(), reason };
+        let unreadable = |reason: String| ExperimentError::Unreadable { name: name.clone(), reason };
         let text = file::read_bounded(path, MAX_FILE).map_err(unreadable)?;
         Self::from_toml(&name, &text, path.parent())
     }

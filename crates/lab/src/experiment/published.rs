@@ -62,7 +62,10 @@ impl Table {
                 .map_err(|reason| format!("cannot read `{name}`: {reason}"))?,
             (None, None) => {
                 let names: Vec<&str> = built_in::REFERENCES.iter().map(|(name, _)| *name).collect();
-                return Err(format!("there is no file `{name}` of published figures; there are {}", names.join(", ")));
+                return Err(format!(
+                    "there is no file `{name}` of published figures; there are {}",
+                    names.join(", ")
+                ));
             }
         };
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -154,12 +157,15 @@ fn attach_entry(
     Ok(())
 }
 
+/// A column's texts and the labels that stand for them; `None`: they are the same.
+type Translation<'a> = Option<&'a BTreeMap<String, String>>;
+
 /// One `[[published]]` entry, its names turned into positions.
 struct Plan<'a> {
     entry: &'a PublishedFile,
     rows: Vec<(usize, &'a [String])>,
     /// Axis, column, translation.
-    columns: Vec<(usize, usize, Option<&'a BTreeMap<String, String>>)>,
+    columns: Vec<(usize, usize, Translation<'a>)>,
     /// Axis, labels.
     at: Vec<(usize, &'a [String])>,
     value: usize,
@@ -170,7 +176,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(entry: &'a PublishedFile, table: &Table, axes: &[Axis]) -> Result<Self, String> {
         let column = |heading: &str| table.column(heading, &entry.file);
-        let axis = |name: &str| {
+        let position_of = |name: &str| {
             axes.iter().position(|axis| axis.name == name).ok_or_else(|| {
                 let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
                 format!("there is no axis `{name}`; there are {}", names.join(", "))
@@ -178,9 +184,9 @@ impl<'a> Plan<'a> {
         };
         let rows = entry.rows.iter().map(|(heading, texts)| Ok((column(heading)?, texts.all())));
         let columns = entry.axes.iter().map(|(name, how)| match how {
-            Column::Name(heading) => Ok((axis(name)?, column(heading)?, None)),
+            Column::Name(heading) => Ok((position_of(name)?, column(heading)?, None)),
             Column::Labelled { column: heading, labels } => {
-                let position = axis(name)?;
+                let position = position_of(name)?;
                 for label in labels.values() {
                     grid::find(axes.iter().cloned(), name, label).map_err(|error| error.to_string())?;
                 }
@@ -191,7 +197,7 @@ impl<'a> Plan<'a> {
             for label in labels.all() {
                 grid::find(axes.iter().cloned(), name, label).map_err(|error| error.to_string())?;
             }
-            Ok((axis(name)?, labels.all()))
+            Ok((position_of(name)?, labels.all()))
         });
         Ok(Self {
             entry,

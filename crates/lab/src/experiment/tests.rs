@@ -209,7 +209,10 @@ fn faults_under_headings_have_their_line() {
 fn the_grid_is_bounded() {
     let values: Vec<String> = (1..=100).map(|number| format!("\"{number}kB\"")).collect();
     let axis = |name: &str, values: &[String]| {
-        format!("[[axis]]\nname = \"{name}\"\nkey = \"flows.0.workload.object\"\nvalues = [{}]\n", values.join(", "))
+        format!(
+            "[[axis]]\nname = \"{name}\"\nkey = \"flows.0.workload.object\"\nvalues = [{}]\n",
+            values.join(", ")
+        )
     };
     let (head, _) = VALID.split_once("[[axis]]").unwrap();
     let large = format!("{head}{}{}", axis("a", &values[..50]), axis("b", &values[..41]));
@@ -221,8 +224,8 @@ fn the_grid_is_bounded() {
     many.push("\"101kB\"".to_owned());
     let error = fault(&format!("{head}{}", axis("a", &many)));
     assert_eq!(error, "experiment test, line 13: axis `a` has 101; at most 100 are possible");
-    let axes: String = (0..9).map(|number| axis(&format!("a{number}"), &values[..1])).collect();
-    let error = fault(&format!("{head}{axes}"));
+    let nine: String = (0..9).map(|number| axis(&format!("a{number}"), &values[..1])).collect();
+    let error = fault(&format!("{head}{nine}"));
     assert_eq!(error, "experiment test, line 44: at most 8 axes are possible");
 }
 
@@ -289,8 +292,7 @@ fn published_figures_stand_at_their_cells() {
 fn published_figures_may_lie_beside_the_experiment() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("own.csv"), "path,seconds\ngood,1.5\n").unwrap();
-    let entry =
-        "[[published]]\nfile = \"own.csv\"\naxes = { path = \"path\" }\nmetric = \"completion\"\nvalue = \"seconds\"\n";
+    let entry = "[[published]]\nfile = \"own.csv\"\naxes = { path = \"path\" }\nmetric = \"completion\"\nvalue = \"seconds\"\n";
     let path = folder.path().join("own.toml");
     std::fs::write(&path, format!("{VALID}{entry}")).unwrap();
     let experiment = Experiment::from_file(&path).unwrap();

@@ -11,14 +11,14 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration as WallDuration;
 
 use posthaste_transport::QlogSink;
 use posthaste_units::Duration;
 
-pub use journal::{Journal, ProgramDigest, prune};
 use journal::Key;
+pub use journal::{Journal, ProgramDigest, prune};
 use worker::{Item, Runner};
 
 use crate::experiment::{Cell, Experiment, MAX_SEEDS};
@@ -67,7 +67,7 @@ pub struct Progress {
 #[derive(Debug)]
 pub enum Ending {
     /// Everything ran.
-    Complete(ExperimentResult),
+    Complete(Box<ExperimentResult>),
     /// It was told to end.
     Cancelled,
     /// The system gave it no thread to work on.
@@ -93,7 +93,8 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Report {
-    run_with(experiment, options, progress, cancel, Arc::new(crate::run::run))
+    let runner: Arc<Runner> = Arc::new(crate::run::run);
+    run_with(experiment, options, progress, cancel, &runner)
 }
 
 fn run_with(
@@ -101,19 +102,19 @@ fn run_with(
     mut options: Options<'_>,
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
-    runner: Arc<Runner>,
+    runner: &Arc<Runner>,
 ) -> Report {
     let count = options.seeds.end.saturating_sub(options.seeds.start).min(MAX_SEEDS);
     options.seeds.end = options.seeds.start + count;
     let mut sweep = Sweep::new(experiment, &options);
     let mut journal = options.journal.take();
     let items = sweep.plan(experiment, &options, journal.as_mut());
-    let results = worker::start(items, options.jobs, runner, options.qlog.clone());
+    let results = worker::start(items, options.jobs, runner, options.qlog.as_ref());
     let mut journal_error = None;
     while sweep.progress.done < sweep.progress.total && !cancel.load(Ordering::Relaxed) {
         progress(sweep.progress);
-        match next(&results) {
-            Next::Done(item, outcome) => {
+        match results.recv_timeout(TICK) {
+            Ok((item, outcome)) => {
                 if let (Ok(result), Some(kept)) = (&outcome, &mut journal)
                     && let Err(error) = kept.append(&item.key, result)
                 {
@@ -122,34 +123,20 @@ fn run_with(
                 }
                 sweep.place(&item, outcome);
             }
-            Next::Nothing => {}
-            Next::Over => break,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     progress(sweep.progress);
     let progress = sweep.progress;
     let ending = if progress.done == progress.total {
-        Ending::Complete(sweep.finish(experiment, &options))
+        Ending::Complete(Box::new(sweep.finish(experiment, &options)))
     } else if cancel.load(Ordering::Relaxed) {
         Ending::Cancelled
     } else {
         Ending::NoThreads
     };
     Report { ending, progress, journal_error }
-}
-
-enum Next {
-    Done(Item, Result<RunResult, String>),
-    Nothing,
-    Over,
-}
-
-fn next(results: &Receiver<worker::Done>) -> Next {
-    match results.recv_timeout(TICK) {
-        Ok((item, outcome)) => Next::Done(item, outcome),
-        Err(RecvTimeoutError::Timeout) => Next::Nothing,
-        Err(RecvTimeoutError::Disconnected) => Next::Over,
-    }
 }
 
 /// The results so far, by place.

@@ -43,13 +43,14 @@ fn options(jobs: usize) -> Options<'static> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "each test makes its own")]
 fn sweep(options: Options<'_>, runner: Arc<Runner>) -> Report {
-    run_with(&experiment(), options, &mut |_| {}, &AtomicBool::new(false), runner)
+    run_with(&experiment(), options, &mut |_| {}, &AtomicBool::new(false), &runner)
 }
 
 fn complete(report: Report) -> ExperimentResult {
     match report.ending {
-        Ending::Complete(result) => result,
+        Ending::Complete(result) => *result,
         other => panic!("{other:?} at {:?}", report.progress),
     }
 }
@@ -64,13 +65,14 @@ fn told(spec: &RunSpec, seed: u64) -> RunResult {
     RunResult { trace_hash: format!("{label} {seed} {:?}", spec.series), ..failed(seed, String::new()) }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a runner may fail")]
 fn teller(spec: &RunSpec, seed: u64, _: Option<Arc<dyn QlogSink>>) -> Result<RunResult, RunError> {
     Ok(RunResult { outcome: Outcome::Completed, ..told(spec, seed) })
 }
 
-fn journal(folder: &tempfile::TempDir) -> Option<Journal> {
+fn journal(folder: &tempfile::TempDir) -> Journal {
     let program = ProgramDigest::of_this().unwrap();
-    Some(Journal::open(folder.path(), "test", &program, false).unwrap())
+    Journal::open(folder.path(), "test", &program, false).unwrap()
 }
 
 #[test]
@@ -130,7 +132,9 @@ struct WorkloadSpecBytes(u64);
 
 impl WorkloadSpecBytes {
     fn of(spec: &RunSpec) -> Self {
-        let crate::spec::WorkloadSpec::Bulk { object, .. } = spec.flows[0].workload else { panic!("no bulk") };
+        let crate::spec::WorkloadSpec::Bulk { object, .. } = spec.flows[0].workload else {
+            panic!("no bulk")
+        };
         Self(object.get())
     }
 }
@@ -146,7 +150,8 @@ fn a_run_that_cannot_begin_is_a_failed_run() {
 fn progress_is_told() {
     let mut seen = Vec::new();
     let never = AtomicBool::new(false);
-    run_with(&experiment(), options(2), &mut |progress| seen.push(progress), &never, Arc::new(teller));
+    let runner: Arc<Runner> = Arc::new(teller);
+    run_with(&experiment(), options(2), &mut |progress| seen.push(progress), &never, &runner);
     assert!(seen.windows(2).all(|pair| pair[0].done <= pair[1].done));
     assert_eq!(seen.last(), Some(&Progress { done: 12, reused: 0, failed: 0, total: 12 }));
 }
@@ -163,7 +168,8 @@ fn a_sweep_that_is_told_to_end_does_not_wait() {
         let _ = wait.lock().unwrap().recv();
         Err(RunError::NoFlows)
     };
-    let report = run_with(&experiment(), options(1), &mut |_| {}, &cancel, Arc::new(runner));
+    let runner: Arc<Runner> = Arc::new(runner);
+    let report = run_with(&experiment(), options(1), &mut |_| {}, &cancel, &runner);
     assert!(matches!(report.ending, Ending::Cancelled), "{report:?}");
     assert_eq!(report.progress.done, 0);
     drop(keep);
@@ -182,11 +188,12 @@ fn counting(count: &Arc<Mutex<usize>>) -> Arc<Runner> {
 fn what_the_journal_has_is_not_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let count = Arc::default();
-    let first = sweep(Options { journal: journal(&folder), seeds: 0..2, ..options(2) }, counting(&count));
+    let first =
+        sweep(Options { journal: Some(journal(&folder)), seeds: 0..2, ..options(2) }, counting(&count));
     assert!(first.journal_error.is_none());
     assert_eq!(*count.lock().unwrap(), 8);
 
-    let again = sweep(Options { journal: journal(&folder), ..options(2) }, counting(&count));
+    let again = sweep(Options { journal: Some(journal(&folder)), ..options(2) }, counting(&count));
     assert_eq!(again.progress, Progress { done: 12, reused: 8, failed: 0, total: 12 });
     assert_eq!(*count.lock().unwrap(), 12, "the third seed was missing");
     let all = complete(sweep(options(1), counting(&count)));
@@ -197,29 +204,31 @@ fn what_the_journal_has_is_not_made_again() {
 fn a_journal_knows_series_and_makes_runs_with_traces_again() {
     let folder = tempfile::tempdir().unwrap();
     let count = Arc::default();
-    drop(sweep(Options { journal: journal(&folder), ..options(2) }, counting(&count)));
+    drop(sweep(Options { journal: Some(journal(&folder)), ..options(2) }, counting(&count)));
     let series = Some(Duration::from_millis(10));
-    let report = sweep(Options { journal: journal(&folder), series, ..options(2) }, counting(&count));
+    let report = sweep(Options { journal: Some(journal(&folder)), series, ..options(2) }, counting(&count));
     assert_eq!(report.progress.reused, 8, "four first runs lack their series");
     let qlog: Option<Arc<QlogMaker>> = Some(Arc::new(|_, _, _| None));
-    let report = sweep(Options { journal: journal(&folder), qlog, ..options(2) }, counting(&count));
+    let report = sweep(Options { journal: Some(journal(&folder)), qlog, ..options(2) }, counting(&count));
     assert_eq!(report.progress.reused, 0);
 }
 
 #[test]
 fn runs_that_panicked_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    let report =
-        sweep(Options { journal: journal(&folder), ..options(2) }, Arc::new(|_, _, _| panic!("on purpose")));
+    let report = sweep(
+        Options { journal: Some(journal(&folder)), ..options(2) },
+        Arc::new(|_, _, _| panic!("on purpose")),
+    );
     assert_eq!(report.progress.failed, 12);
-    let report = sweep(Options { journal: journal(&folder), ..options(2) }, Arc::new(teller));
+    let report = sweep(Options { journal: Some(journal(&folder)), ..options(2) }, Arc::new(teller));
     assert_eq!((report.progress.failed, report.progress.reused), (0, 0));
 }
 
 #[test]
 fn results_survive_a_journal_that_does_not_take_them() {
     let folder = tempfile::tempdir().unwrap();
-    let mut full = journal(&folder).unwrap();
+    let mut full = journal(&folder);
     full.pretend_full();
     let report = sweep(Options { journal: Some(full), ..options(2) }, Arc::new(teller));
     assert!(report.journal_error.is_some());
@@ -231,9 +240,9 @@ fn results_survive_a_journal_that_does_not_take_them() {
 fn a_result_is_the_same_after_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let series = Some(Duration::from_millis(7));
-    let made = real(Options { journal: journal(&folder), series, ..options(2) });
+    let made = real(Options { journal: Some(journal(&folder)), series, ..options(2) });
     let report = sweep(
-        Options { journal: journal(&folder), series, ..options(2) },
+        Options { journal: Some(journal(&folder)), series, ..options(2) },
         Arc::new(|_, _, _| panic!("nothing must run")),
     );
     assert_eq!(report.progress.reused, 12);

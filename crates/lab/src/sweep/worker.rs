@@ -44,15 +44,15 @@ pub(super) type Done = (Item, Result<RunResult, String>);
 pub(super) fn start(
     items: Vec<Item>,
     jobs: NonZeroUsize,
-    runner: Arc<Runner>,
-    qlog: Option<Arc<QlogMaker>>,
+    runner: &Arc<Runner>,
+    qlog: Option<&Arc<QlogMaker>>,
 ) -> Receiver<Done> {
     let (sender, receiver) = channel();
     let next = Arc::new(AtomicUsize::new(0));
     let items: Arc<[Item]> = items.into();
     for worker in 0..jobs.get().min(items.len()) {
         let (sender, next, items) = (sender.clone(), Arc::clone(&next), Arc::clone(&items));
-        let (runner, qlog) = (Arc::clone(&runner), qlog.clone());
+        let (runner, qlog) = (Arc::clone(runner), qlog.cloned());
         let work = move || {
             while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let outcome = attempt(item, &*runner, qlog.as_deref());

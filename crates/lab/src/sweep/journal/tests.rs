@@ -59,7 +59,8 @@ fn a_line_that_was_cut_off_is_as_good_as_none_and_spoils_no_other() {
     let path = journal.path().to_owned();
     let whole = std::fs::read(&path).unwrap();
     let line = whole.len() / 3;
-    for cut in [0, 1, line - 1, line, line + 20, 2 * line + 1, whole.len() - 2, whole.len() - 1, whole.len()] {
+    for cut in [0, 1, line - 1, line, line + 20, 2 * line + 1, whole.len() - 2, whole.len() - 1, whole.len()]
+    {
         std::fs::write(&path, &whole[..cut]).unwrap();
         // The last line is whole also without its end.
         let kept = (cut + 1) / line;
@@ -139,7 +140,8 @@ fn old_journals_are_deleted() {
     let name = |number: usize| folder.path().join(format!("{number:02}.jsonl"));
     for number in 0..20 {
         let file = File::create(name(number)).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000 + number as u64)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000 + number as u64))
+            .unwrap();
     }
     std::fs::write(folder.path().join("other.txt"), "").unwrap();
     prune(folder.path(), &name(0));
