@@ -8,7 +8,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::error::Fault;
-use super::{MAX_SEEDS, check, span};
+use super::traces::{self, Traces};
+use super::{MAX_SEEDS, check, grid, span};
 use crate::spec::RunSpec;
 
 /// The file, its parts not yet put together.
@@ -41,7 +42,7 @@ struct Raw {
     #[serde(default)]
     seeds: Option<Spanned<u64>>,
     metrics: Spanned<Vec<Spanned<String>>>,
-    run: toml::Table,
+    run: Spanned<toml::Table>,
     #[serde(default)]
     axis: Vec<Spanned<AxisFile>>,
     #[serde(default)]
@@ -53,7 +54,7 @@ struct Raw {
 /// `[run]` read where it stands, for its errors' sake.
 #[derive(Deserialize)]
 struct RunOnly {
-    run: Spanned<RunSpec>,
+    run: RunSpec,
 }
 
 /// `[[axis]]`.
@@ -125,11 +126,17 @@ pub(super) fn read_bounded(path: &Path, bound: u64) -> Result<String, String> {
 }
 
 /// Reads the file and checks `[run]` as it stands.
-pub(super) fn parse(text: &str) -> Result<File, Fault> {
+pub(super) fn parse(text: &str, traces: &Traces<'_>) -> Result<File, Fault> {
     let raw: Raw = from_toml(text)?;
-    let template: RunOnly = from_toml(text)?;
-    check::runnable(template.run.get_ref())
-        .map_err(|message| Fault::at(span::pinpoint(text, template.run.span(), &message), message))?;
+    let template = if traces::has_files(&raw.run.get_ref().clone().into()) {
+        // Where traces are read first, the places of faults are lost and found again by what messages quote.
+        grid::read_run(raw.run.get_ref().clone(), traces)
+    } else {
+        from_toml(text).map(|RunOnly { run }| Ok(run))?
+    };
+    template
+        .and_then(|template| check::runnable(&template))
+        .map_err(|message| Fault::at(span::pinpoint(text, raw.run.span(), &message), message))?;
     if raw.title.get_ref().trim().is_empty() || raw.title.get_ref().contains('\n') {
         return Err(Fault::at(raw.title.span(), "the title must be one line"));
     }
@@ -157,7 +164,7 @@ pub(super) fn parse(text: &str) -> Result<File, Fault> {
         seeds,
         metrics: raw.metrics.into_inner().into_iter().map(Spanned::into_inner).collect(),
         published: raw.published,
-        run: raw.run,
+        run: raw.run.into_inner(),
         axes: raw.axis,
         skips: raw.skip,
     })

@@ -9,12 +9,13 @@ use serde::Deserialize;
 use super::axis::{GridAxis, GridValue, substitute};
 use super::error::Fault;
 use super::file::File;
+use super::traces::Traces;
 use super::{Cell, Experiment, MAX_CELLS, check};
 use crate::spec::RunSpec;
 
 /// All cells, each checked.
-pub(super) fn build(file: &File, axes: &[GridAxis]) -> Result<Vec<Cell>, Fault> {
-    check_values(file, axes)?;
+pub(super) fn build(file: &File, axes: &[GridAxis], traces: &Traces<'_>) -> Result<Vec<Cell>, Fault> {
+    check_values(file, axes, traces)?;
     let skips = skips(file, axes)?;
     let count = axes.iter().try_fold(1_usize, |product, axis| product.checked_mul(axis.values.len()));
     let count = count.filter(|&count| count <= MAX_CELLS).ok_or_else(|| {
@@ -29,7 +30,7 @@ pub(super) fn build(file: &File, axes: &[GridAxis]) -> Result<Vec<Cell>, Fault> 
         if skips.iter().any(|skip| skip.matches(labels())) {
             continue;
         }
-        let spec = substituted(file, &values).and_then(|spec| check::ranges(&spec).map(|()| spec));
+        let spec = substituted(file, &values, traces).and_then(|spec| check::ranges(&spec).map(|()| spec));
         let spec = spec.map_err(|message| {
             let names: Vec<String> =
                 axes.iter().zip(labels()).map(|(axis, label)| format!("{}={label}", axis.name)).collect();
@@ -62,23 +63,31 @@ fn values_of(axes: &[GridAxis], number: usize) -> Vec<&GridValue> {
 }
 
 /// Tries each value alone, so that a fault is told at its own line and not at some cell.
-fn check_values(file: &File, axes: &[GridAxis]) -> Result<(), Fault> {
+fn check_values(file: &File, axes: &[GridAxis], traces: &Traces<'_>) -> Result<(), Fault> {
     for axis in axes {
         for value in &axis.values {
-            substituted(file, &[value]).and_then(|spec| check::runnable(&spec)).map_err(|message| {
-                let message = format!("axis `{}`, value `{}`: {message}", axis.name, value.label);
-                Fault::at(value.span.clone(), message)
-            })?;
+            substituted(file, &[value], traces).and_then(|spec| check::runnable(&spec)).map_err(
+                |message| {
+                    let message = format!("axis `{}`, value `{}`: {message}", axis.name, value.label);
+                    Fault::at(value.span.clone(), message)
+                },
+            )?;
         }
     }
     Ok(())
 }
 
-fn substituted(file: &File, values: &[&GridValue]) -> Result<RunSpec, String> {
+fn substituted(file: &File, values: &[&GridValue], traces: &Traces<'_>) -> Result<RunSpec, String> {
     let mut run = file.run.clone();
     for (key, value) in values.iter().flat_map(|value| &value.settings) {
         substitute(&mut run, key, value.clone())?;
     }
+    read_run(run, traces)
+}
+
+/// A run's description, the traces that it names read.
+pub(super) fn read_run(run: toml::Table, traces: &Traces<'_>) -> Result<RunSpec, String> {
+    let run = traces.inline(run)?;
     RunSpec::deserialize(run).map_err(|error| error.message().trim().to_owned())
 }
 

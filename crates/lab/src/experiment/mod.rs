@@ -51,6 +51,7 @@ mod file;
 mod grid;
 mod published;
 mod span;
+mod traces;
 
 use std::path::Path;
 
@@ -146,9 +147,10 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError::Invalid`] for whatever is wrong with it, with the line and the valid choices.
     pub fn from_toml(name: &str, text: &str, folder: Option<&Path>) -> Result<Self, ExperimentError> {
-        let file = file::parse(text).map_err(|fault| fault.of(name, text))?;
+        let traces = traces::Traces::of(folder);
+        let file = file::parse(text, &traces).map_err(|fault| fault.of(name, text))?;
         let axes = axis::read(&file).map_err(|fault| fault.of(name, text))?;
-        let mut cells = grid::build(&file, &axes).map_err(|fault| fault.of(name, text))?;
+        let mut cells = grid::build(&file, &axes, &traces).map_err(|fault| fault.of(name, text))?;
         let labels: Vec<Axis> = axes.iter().map(axis::GridAxis::labels).collect();
         if let Some(baseline) = &file.baseline {
             grid::find(labels.iter().cloned(), "stack", baseline.get_ref())

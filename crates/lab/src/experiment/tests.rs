@@ -251,6 +251,56 @@ fn cells_are_chosen_by_value() {
     }
 }
 
+/// A capacity trace beside the experiment, also as a value of an axis.
+#[test]
+fn traces_are_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("slow.csv", "0,1000000\n1,1000000\n");
+    write("fast.csv", "0,8000000\n1,8000000\n");
+    let table = "path = { rtt = \"50ms\", trace-file = \"slow.csv\" } }";
+    let own = VALID
+        .replace("path = \"good\" }", table)
+        .replace("[\"good\", \"average\"]", "[\"slow.csv\", \"fast.csv\"]")
+        .replace("key = \"network.path\"", "key = \"network.path.trace-file\"")
+        .replace("path = \"average\"\n", "path = \"fast.csv\"\n");
+    let read = |text: &str| {
+        write("own.toml", text);
+        Experiment::from_file(&folder.path().join("own.toml"))
+    };
+    let experiment = read(&own).unwrap();
+    let rates: Vec<u64> = experiment
+        .cells
+        .iter()
+        .map(|cell| match &cell.spec.network {
+            NetworkSpec::Simple { path } => path.down_rate().unwrap().as_bits_per_second(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!((rates[0], rates[7]), (1_000_000, 8_000_000));
+
+    for (from, to, expected) in [
+        (
+            "trace-file = \"slow.csv\"",
+            "trace-file = \"slo.csv\"",
+            "line 7: cannot read the trace `slo.csv`: No such",
+        ),
+        (
+            "trace-file = \"slow.csv\"",
+            "rat = 1, trace-file = \"slow.csv\"",
+            "line 7: unknown field `rat`, expected",
+        ),
+        ("\"fast.csv\"]", "\"fst.csv\"]", "line 15: axis `path`, value `fst.csv`: cannot read the trace"),
+    ] {
+        assert_eq!(own.matches(from).count(), 1, "{from}");
+        let error = read(&own.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(
+        parse(&own).unwrap_err().to_string().contains("line 7: cannot read the trace `slow.csv`: a built-in")
+    );
+}
+
 /// `VALID` with published figures.
 fn published(entry: &str) -> String {
     format!("{VALID}[[published]]\nfile = \"history_start.csv\"\n{entry}")

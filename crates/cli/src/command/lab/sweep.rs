@@ -1,5 +1,6 @@
 //! `posthaste lab run`.
 
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -128,11 +129,12 @@ fn command(plan: &Plan, args: &LabRun, cell: Option<&Cell>) -> String {
         command.push_str(&cells_argument(&plan.experiment, cell));
     } else if plan.cells.len() < plan.experiment.cells.len() {
         let chosen = args.cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        command.push_str(&format!(" --cells {}", shell_quote(&chosen)));
+        let _ = write!(command, " --cells {}", shell_quote(&chosen));
     }
-    command.push_str(&format!(" --seeds {}..{}", plan.seeds.start, plan.seeds.end));
+    // Writing to a text cannot fail.
+    let _ = write!(command, " --seeds {}..{}", plan.seeds.start, plan.seeds.end);
     if let Some(interval) = args.series {
-        command.push_str(&format!(" --series {interval}"));
+        let _ = write!(command, " --series {interval}");
     }
     command
 }
