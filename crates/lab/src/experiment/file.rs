@@ -95,10 +95,14 @@ pub(super) struct PublishedFile {
     pub(super) axes: BTreeMap<String, Column>,
     #[serde(default)]
     pub(super) at: BTreeMap<String, OneOrMany>,
-    pub(super) metric: String,
-    pub(super) value: String,
+    #[serde(default)]
+    pub(super) metric: Option<String>,
+    #[serde(default)]
+    pub(super) value: Option<String>,
     #[serde(default)]
     pub(super) unit: Option<String>,
+    #[serde(default)]
+    pub(super) note: Option<String>,
     #[serde(default)]
     pub(super) verdict: Option<String>,
 }
@@ -111,7 +115,7 @@ pub(super) struct PublishedFile {
 )]
 pub(super) enum Column {
     Name(String),
-    Labelled { column: String, labels: BTreeMap<String, String> },
+    Labelled { column: String, labels: BTreeMap<String, OneOrMany> },
 }
 
 /// The text of a file, unless it is larger than `bound` bytes.

@@ -9,12 +9,14 @@
 //! metric = "completion"             # what of ours it is set beside
 //! value = "baseline_value"          # the column with the figure
 //! unit = "s"                        # its unit; the column `unit` unless given
+//! note = "..."                      # added to where it stands (optional)
 //! verdict = "..."                   # whether it can be reproduced, and why not, where that is known (optional)
 //! ```
 //!
 //! An axis that neither `axes` nor `at` names is no matter: the figure stands at all of its values. A column whose
-//! texts are not the axis's labels is translated: `axes.object = { column = "object_kb", labels = { 500 = "500kB" } }`.
-//! Rows whose figure is not one number, or that belong to no cell, are kept as text.
+//! texts are not the axis's labels is translated: `axes.object = { column = "object_kb", labels = { 500 = "500kB" } }`,
+//! to one label or several. Rows whose figure is not one number, or that belong to no cell, are kept as text; so are
+//! all rows of an entry without `metric` and `value`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -108,7 +110,9 @@ fn attach_entry(
     cells: &mut [Cell],
     rows: &mut BTreeMap<(String, usize), PublishedRow>,
 ) -> Result<(), String> {
-    check::metric(&entry.metric)?;
+    if let Some(metric) = &entry.metric {
+        check::metric(metric)?;
+    }
     let table = Table::read(&entry.file, folder)?;
     let plan = Plan::new(entry, &table, axes)?;
     let mut chosen = 0;
@@ -127,38 +131,31 @@ fn attach_entry(
                 .collect(),
             figures: Vec::new(),
         });
-        let Ok(value) = row[plan.value].parse::<f64>() else { continue };
-        let figure = Published {
-            metric: entry.metric.clone(),
-            value,
-            unit: entry.unit.clone().or_else(|| plan.unit.map(|unit| row[unit].clone())).unwrap_or_default(),
-            source: plan.source(index, row),
-            verdict: entry.verdict.clone(),
-        };
+        let Some(figure) = plan.figure(index, row) else { continue };
         let mut count = 0;
         for cell in cells.iter_mut().filter(|cell| plan.is_at(row, &cell.coordinates)) {
             cell.published.push(figure.clone());
             count += 1;
         }
         if count > 0 {
-            shown.figures.push(Figure { metric: entry.metric.clone(), cells: count });
+            shown.figures.push(Figure { metric: figure.metric, cells: count });
             placed += 1;
         }
     }
     if chosen == 0 {
         return Err(format!("`rows` chooses none of `{}`", entry.file));
     }
-    if placed == 0 {
-        return Err(format!(
-            "none of the {chosen} rows chosen from `{}` has a number in `{}` and belongs to a cell",
-            entry.file, entry.value
-        ));
+    match &entry.value {
+        Some(value) if placed == 0 => Err(format!(
+            "none of the {chosen} rows chosen from `{}` has a number in `{value}` and belongs to a cell",
+            entry.file
+        )),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// A column's texts and the labels that stand for them; `None`: they are the same.
-type Translation<'a> = Option<&'a BTreeMap<String, String>>;
+type Translation<'a> = Option<&'a BTreeMap<String, OneOrMany>>;
 
 /// One `[[published]]` entry, its names turned into positions.
 struct Plan<'a> {
@@ -168,7 +165,8 @@ struct Plan<'a> {
     columns: Vec<(usize, usize, Translation<'a>)>,
     /// Axis, labels.
     at: Vec<(usize, &'a [String])>,
-    value: usize,
+    /// What it is set beside, and the column with the figure.
+    figure: Option<(&'a str, usize)>,
     unit: Option<usize>,
     place: Option<usize>,
 }
@@ -187,7 +185,7 @@ impl<'a> Plan<'a> {
             Column::Name(heading) => Ok((position_of(name)?, column(heading)?, None)),
             Column::Labelled { column: heading, labels } => {
                 let position = position_of(name)?;
-                for label in labels.values() {
+                for label in labels.values().flat_map(OneOrMany::all) {
                     grid::find(axes.iter().cloned(), name, label).map_err(|error| error.to_string())?;
                 }
                 Ok((position, column(heading)?, Some(labels)))
@@ -204,7 +202,11 @@ impl<'a> Plan<'a> {
             rows: rows.collect::<Result<_, String>>()?,
             columns: columns.collect::<Result<_, String>>()?,
             at: at.collect::<Result<_, String>>()?,
-            value: column(&entry.value)?,
+            figure: match (&entry.metric, &entry.value) {
+                (Some(metric), Some(value)) => Some((metric, column(value)?)),
+                (None, None) => None,
+                _ => return Err("`metric` and `value` need each other".to_owned()),
+            },
             unit: column("unit").ok(),
             place: column("where").ok(),
         })
@@ -217,17 +219,28 @@ impl<'a> Plan<'a> {
     fn is_at(&self, row: &[String], coordinates: &[String]) -> bool {
         let by_column = self.columns.iter().all(|(axis, column, labels)| {
             let text = &row[*column];
-            let label = match labels {
-                Some(labels) => labels.get(text),
-                None => Some(text),
-            };
-            label == Some(&coordinates[*axis])
+            let here = &coordinates[*axis];
+            match labels {
+                Some(labels) => labels.get(text).is_some_and(|labels| labels.all().contains(here)),
+                None => text == here,
+            }
         });
         by_column && self.at.iter().all(|(axis, labels)| labels.contains(&coordinates[*axis]))
     }
 
-    fn source(&self, index: usize, row: &[String]) -> String {
+    /// The row's figure, if it is one number.
+    fn figure(&self, index: usize, row: &[String]) -> Option<Published> {
+        let (metric, column) = self.figure?;
+        let value = row[column].parse().ok()?;
+        let unit = self.entry.unit.clone().or_else(|| self.unit.map(|unit| row[unit].clone()));
         let place = self.place.map(|column| format!(", {}", row[column])).unwrap_or_default();
-        format!("{} row {}{place}", self.entry.file, index + 1)
+        let note = self.entry.note.as_ref().map(|note| format!(", {note}")).unwrap_or_default();
+        Some(Published {
+            metric: metric.to_owned(),
+            value,
+            unit: unit.unwrap_or_default(),
+            source: format!("{} row {}{place}{note}", self.entry.file, index + 1),
+            verdict: self.entry.verdict.clone(),
+        })
     }
 }

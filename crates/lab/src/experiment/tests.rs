@@ -339,6 +339,21 @@ fn published_figures_stand_at_their_cells() {
 }
 
 #[test]
+fn published_rows_may_be_shown_alone_translated_to_several_cells_and_noted() {
+    let (rows, _) = ENTRY.split_once("axes").unwrap();
+    let experiment = parse(&published(rows)).unwrap();
+    assert_eq!(experiment.published.len(), 6);
+    assert!(experiment.cells.iter().all(|cell| cell.published.is_empty()));
+
+    let several = ENTRY.replace("\"huge\" } }", "[\"large\", \"huge\"] } }") + "note = \"read twice\"\n";
+    let experiment = parse(&published(&several)).unwrap();
+    let at: Vec<usize> = (0..8).filter(|&index| !experiment.cells[index].published.is_empty()).collect();
+    assert_eq!(at, [2, 4, 6]);
+    let source = &experiment.cells[2].published[0].source;
+    assert_eq!(source, "history_start.csv row 4, 5.1.1, read twice");
+}
+
+#[test]
 fn published_figures_may_lie_beside_the_experiment() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("own.csv"), "path,seconds\ngood,1.5\n").unwrap();
@@ -367,6 +382,7 @@ fn faults_of_published_figures_are_told() {
         ("no label", "\"1kB\", \"10MB\"", "\"1 kB\", \"10MB\""),
         ("no place", "stack = \"cubic\" }\nm", "stack = \"bbr\" }\nm"),
         ("no number", "\"baseline_value\"", "\"kind\""),
+        ("metric without value", "value = \"baseline_value\"\n", ""),
     ] {
         let text = published(ENTRY);
         assert_eq!(text.matches(from).count(), 1, "{name}: `{from}` must be in the text once");
