@@ -70,10 +70,7 @@ fn path(spec: &PathSpec) -> Result<(), String> {
 /// # Errors
 /// With the names that there are.
 pub(super) fn metric(name: &str) -> Result<(), String> {
-    if crate::metric::names().contains(&name) {
-        return Ok(());
-    }
-    Err(format!("there is no metric `{name}`; there are {}", metric_names()))
+    crate::metric::find(name).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// The metrics, for messages.
