@@ -1,9 +1,10 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 13] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 14] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
+    ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
     ("hs-dumbbell", include_str!("../../../../experiments/hs-dumbbell.toml")),
     ("hs-flows", include_str!("../../../../experiments/hs-flows.toml")),
     ("cg-baseline", include_str!("../../../../experiments/cg-baseline.toml")),
