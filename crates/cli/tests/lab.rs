@@ -46,8 +46,10 @@ impl Lab {
         std::fs::write(self.path(name), text).unwrap();
     }
 
+    /// The experiments of a report for programs.
     fn json(&self, name: &str) -> serde_json::Value {
-        serde_json::from_slice(&read(&self.path(name))).unwrap()
+        let report: serde_json::Value = serde_json::from_slice(&read(&self.path(name))).unwrap();
+        report["experiments"].clone()
     }
 
     /// The only journal.

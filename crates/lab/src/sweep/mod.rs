@@ -7,6 +7,7 @@
 mod journal;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
@@ -222,7 +223,7 @@ impl Sweep {
             question: experiment.question.clone(),
             source: experiment.source.clone(),
             command: (options.command)(None),
-            note: experiment.note.clone(),
+            note: note(experiment, &options.cells),
             baseline: experiment.baseline.clone().filter(|baseline| {
                 let position = experiment.axes.iter().position(|axis| axis.name == "stack");
                 position.is_some_and(|at| cells.iter().any(|cell| cell.coordinates[at] == *baseline))
@@ -233,6 +234,19 @@ impl Sweep {
             cells,
         }
     }
+}
+
+/// What readers must know: the experiment's own note, and which stacks do not repeat.
+fn note(experiment: &Experiment, cells: &[usize]) -> Option<String> {
+    let flows = cells.iter().flat_map(|&index| &experiment.cells[index].spec.flows);
+    let stacks = flows.filter(|flow| !flow.stack.is_repeatable()).map(|flow| flow.stack.to_string());
+    let stacks: BTreeSet<String> = stacks.collect();
+    if stacks.is_empty() {
+        return experiment.note.clone();
+    }
+    let names = stacks.into_iter().collect::<Vec<_>>().join(", ");
+    let remark = format!("Runs with {names} do not repeat bit for bit: the stack seeds itself.");
+    Some(experiment.note.iter().map(String::as_str).chain([remark.as_str()]).collect::<Vec<_>>().join(" "))
 }
 
 /// The axes with those values only that a cell has.

@@ -1,4 +1,3 @@
-use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::*;
@@ -144,6 +143,23 @@ fn a_run_that_cannot_begin_is_a_failed_run() {
     let result = complete(sweep(options(2), Arc::new(|_, _, _| Err(RunError::NoFlows))));
     let outcome = Outcome::Failed(RunError::NoFlows.to_string());
     assert!(result.cells.iter().flat_map(|cell| &cell.runs).all(|run| run.outcome == outcome));
+}
+
+#[test]
+fn stacks_that_do_not_repeat_are_told() {
+    let noted = |text: &str| {
+        let experiment = Experiment::from_toml("test", text, None).unwrap();
+        (note(&experiment, &[0, 1, 2, 3]), note(&experiment, &[0, 1]))
+    };
+    assert_eq!(noted(TEXT), (None, None));
+    let text = TEXT
+        .replace("source =", "note = \"Mind.\"\nsource =")
+        .replace("\"20kB\"]", "{ label = \"bbr\", set = { \"flows.0.stack\" = \"noq:bbr3\" } }]")
+        ;
+    let expected = "Mind. Runs with noq:bbr3 do not repeat bit for bit: the stack seeds itself.";
+    assert_eq!(noted(&text), (Some(expected.to_owned()), Some(expected.to_owned())));
+    let experiment = Experiment::from_toml("test", &text, None).unwrap();
+    assert_eq!(note(&experiment, &[0, 2]).as_deref(), Some("Mind."), "these cells have none of it");
 }
 
 #[test]
