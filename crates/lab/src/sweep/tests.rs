@@ -154,8 +154,7 @@ fn stacks_that_do_not_repeat_are_told() {
     assert_eq!(noted(TEXT), (None, None));
     let text = TEXT
         .replace("source =", "note = \"Mind.\"\nsource =")
-        .replace("\"20kB\"]", "{ label = \"bbr\", set = { \"flows.0.stack\" = \"noq:bbr3\" } }]")
-        ;
+        .replace("\"20kB\"]", "{ label = \"bbr\", set = { \"flows.0.stack\" = \"noq:bbr3\" } }]");
     let expected = "Mind. Runs with noq:bbr3 do not repeat bit for bit: the stack seeds itself.";
     assert_eq!(noted(&text), (Some(expected.to_owned()), Some(expected.to_owned())));
     let experiment = Experiment::from_toml("test", &text, None).unwrap();
