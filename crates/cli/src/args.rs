@@ -7,6 +7,10 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+mod lab;
+
+pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
+
 /// Serve and fetch files over HTTP/3, on a QUIC transport whose decisions about speed are replaceable.
 #[derive(Debug, Parser)]
 #[command(
@@ -18,6 +22,7 @@ Examples:
   posthaste serve ./public                 files of ./public on https://127.0.0.1:4433/
   posthaste get https://host/file -o file  fetch one file, with progress
   posthaste profiles                       what decides about speed, and which to choose
+  posthaste lab run smoke                  measure stacks over emulated paths in virtual time
 
 Environment:
   RUST_LOG       what is logged on stderr, for example RUST_LOG=posthaste_transport=debug
@@ -35,6 +40,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Get(Get),
     Profiles(Profiles),
+    Lab(Lab),
 }
 
 /// Serve the files below a directory over HTTP/3.

@@ -9,6 +9,9 @@ pub(crate) const FAILED: u8 = 1;
 /// The command is used wrongly; clap uses the same.
 pub(crate) const USAGE: u8 = 2;
 
+/// A sweep was interrupted; shells report the same for a program that SIGINT ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Why the command cannot do what it was asked to.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -1,4 +1,4 @@
-//! The `posthaste` command: serve and fetch files over HTTP/3.
+//! The `posthaste` command: serve and fetch files over HTTP/3, and the lab.
 
 mod args;
 mod civil_date;
@@ -6,6 +6,7 @@ mod command;
 mod exit;
 mod identity;
 mod interrupt;
+mod output_file;
 mod printer;
 mod profile;
 
@@ -37,6 +38,13 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             let runtime = runtime()?;
             let result = runtime.block_on(command::get::run(args));
             // A blocked write (to a pipe that nobody reads) must not keep the process.
+            runtime.shutdown_background();
+            result
+        }
+        Command::Lab(args) => {
+            let runtime = runtime()?;
+            let result = runtime.block_on(command::lab::run(args));
+            // A sweep that was interrupted leaves runs behind that need not end.
             runtime.shutdown_background();
             result
         }

@@ -11,9 +11,7 @@ use crate::exit::Failure;
 /// The built-in profile `name`, or the one in the file `name`: what ends in `.toml` or has a slash is a file.
 pub(crate) fn find(name: &str) -> Result<Profile, Failure> {
     let path = Path::new(name);
-    let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
-        || name.contains(std::path::is_separator);
-    if !is_file {
+    if !is_file(name) {
         return Profile::named(name)
             .map_err(|error| Failure::usage(error).hint("`posthaste profiles` says what each is for"));
     }
@@ -21,6 +19,13 @@ pub(crate) fn find(name: &str) -> Result<Profile, Failure> {
         .map_err(|error| Failure::usage(format!("cannot read the profile {}: {error}", path.display())))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     Profile::from_toml(&stem, &text).map_err(Failure::usage)
+}
+
+/// Whether `name` is a TOML file rather than the name of something built in.
+pub(crate) fn is_file(name: &str) -> bool {
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+        || name.contains(std::path::is_separator)
 }
 
 /// Transport settings from the command line.
@@ -34,13 +39,18 @@ pub(crate) fn transport(
         transport.max_datagram_size = size.into();
     }
     if let Some(directory) = qlog {
-        std::fs::create_dir_all(directory).and_then(|()| check_writable(directory)).map_err(|error| {
-            Failure::usage(format!("cannot write traces into {}: {error}", directory.display()))
-                .hint("choose a folder that you may write to with --qlog DIR")
-        })?;
+        make_trace_folder(directory)?;
         transport.qlog = Some(Arc::new(QlogDirectory::new(directory)));
     }
     Ok(transport)
+}
+
+/// Makes the folder of `--qlog` and sees whether it can be written to.
+pub(crate) fn make_trace_folder(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).and_then(|()| check_writable(directory)).map_err(|error| {
+        Failure::usage(format!("cannot write traces into {}: {error}", directory.display()))
+            .hint("choose a folder that you may write to with --qlog DIR")
+    })
 }
 
 /// A trace that cannot be written would only be logged, one connection after the other.

@@ -4,19 +4,26 @@
 //! - [`peer`], [`packet`]: the seam that every stack implements; [`peers`]: the stacks;
 //! - [`apps`]: what the ends do with streams;
 //! - [`world`]: one run on one virtual clock;
-//! - [`spec`], [`mod@run`], [`result`]: a run described, done, and what it has shown; [`mod@limit`]: what it could not beat.
+//! - [`spec`], [`mod@run`], [`result`]: a run described, done, and what it has shown; [`mod@limit`]: what it could not beat;
+//! - [`experiment_result`]: many runs; [`statistics`], [`metric`]: numbers from them; [`report`]: what people see;
+//! - [`experiment`]: what is varied, from a file; [`sweep`]: all of its runs, in parallel.
 
 pub mod apps;
+pub mod experiment;
 pub mod experiment_result;
 pub mod limit;
 mod measure;
+pub mod metric;
 mod network;
 pub mod packet;
 pub mod peer;
 pub mod peers;
+pub mod report;
 pub mod result;
 pub mod run;
 pub mod spec;
+pub mod statistics;
+pub mod sweep;
 pub mod tls;
 mod trace_hash;
 pub mod world;

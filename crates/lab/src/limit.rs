@@ -47,7 +47,7 @@ fn of(rtt: Duration, rate: Option<Rate>, loss: f64, body: u64, rounds: u64, data
         let _ =
             write!(terms, " + {bytes} B x (1 + {percent} % headers) x 8 / ({rate} x (1 - {loss:.4} loss))");
     }
-    Limit { seconds, terms }
+    Limit { seconds, terms, rate: rate.map(|rate| rate.as_bits_per_second() as f64) }
 }
 
 /// Every network has at least one link.

@@ -14,13 +14,14 @@ use tokio::time::Instant;
 use crate::args::Get;
 use crate::exit::{FAILED, Failure};
 use crate::interrupt::Interrupts;
+use crate::output_file::OutputError;
 use crate::{printer, profile};
 
 mod output;
 mod progress;
 mod report;
 
-use output::{Destination, Output, OutputError, Wanted};
+use output::{Destination, Output, Wanted};
 use progress::Progress;
 use report::Transfer;
 

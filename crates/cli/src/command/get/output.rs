@@ -1,16 +1,16 @@
-//! Where a body goes: to a file that appears when it is whole, to stdout, or nowhere.
+//! Where a body goes: to a file, to stdout, or nowhere.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use http::Uri;
 
 use crate::args::Get;
 use crate::exit::Failure;
+use crate::output_file::{OutputError, PartialFile, open_file};
 
 /// Bytes that are collected before they are written.
 const BLOCK: usize = 256 * 1024;
@@ -101,34 +101,6 @@ fn percent_decode(text: &str) -> Option<String> {
         bytes.push(if byte == b'%' { digit(rest.next())? << 4 | digit(rest.next())? } else { byte });
     }
     String::from_utf8(bytes).ok()
-}
-
-/// Why something could not be written.
-#[derive(Debug)]
-pub(super) struct OutputError {
-    shown: String,
-    error: io::Error,
-}
-
-impl std::fmt::Display for OutputError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { shown, error } = self;
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                write!(f, "no space left to write {shown}; make room or write elsewhere")
-            }
-            io::ErrorKind::FileTooLarge => {
-                write!(f, "{shown} would be larger than the file system or a limit permits")
-            }
-            io::ErrorKind::NotFound => {
-                write!(f, "cannot write {shown}: there is no such folder; create it or write elsewhere")
-            }
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                write!(f, "cannot write {shown}: {error}; choose a place that you may write to")
-            }
-            _ => write!(f, "cannot write {shown}: {error}"),
-        }
-    }
 }
 
 /// Whether the rest of a body is wanted.
@@ -227,56 +199,6 @@ impl Output {
 /// What a blocking task came to; one that panicked has failed like any other.
 fn joined<T>(result: Result<io::Result<T>, tokio::task::JoinError>) -> io::Result<T> {
     result.unwrap_or_else(|error| Err(io::Error::other(error)))
-}
-
-/// What exists and is no regular file (a device, a pipe) is written to as it is; anything else gets a partial file
-/// first. A link stays: what it leads to is replaced.
-fn open_file(path: &Path) -> io::Result<(File, Option<PartialFile>)> {
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(metadata) if !metadata.is_file() => Ok((OpenOptions::new().write(true).open(path)?, None)),
-        _ => {
-            let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            let (file, partial) = PartialFile::create(&real)?;
-            Ok((file, Some(partial)))
-        }
-    }
-}
-
-/// A file beside its destination, removed unless it is put in place.
-#[derive(Debug)]
-struct PartialFile {
-    partial: PathBuf,
-    destination: PathBuf,
-    is_placed: bool,
-}
-
-impl PartialFile {
-    fn create(destination: &Path) -> io::Result<(File, Self)> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-
-        let name = destination.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-        let short: String = name.chars().take(40).collect();
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let partial = destination.with_file_name(format!(".{short}.{}-{number}.part", std::process::id()));
-        let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
-        Ok((file, Self { partial, destination: destination.to_owned(), is_placed: false }))
-    }
-
-    fn place(mut self) -> io::Result<()> {
-        std::fs::rename(&self.partial, &self.destination)?;
-        self.is_placed = true;
-        Ok(())
-    }
-}
-
-impl Drop for PartialFile {
-    fn drop(&mut self) {
-        if !self.is_placed {
-            // It may be gone already; there is nothing more to do about it.
-            let _ = std::fs::remove_file(&self.partial);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,214 @@
+//! `posthaste lab run`.
+
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use posthaste_lab::experiment::{Cell, CellFilter, Experiment};
+use posthaste_lab::experiment_result::ExperimentResult;
+use posthaste_lab::report;
+use posthaste_lab::result::Outcome;
+use posthaste_lab::sweep::{self, Ending, Options, Progress, Report};
+
+use super::journal::Journals;
+use super::progress::Display;
+use super::{cells_argument, traces};
+use crate::args::LabRun;
+use crate::exit::{FAILED, Failure, INTERRUPTED};
+use crate::interrupt::Interrupts;
+use crate::output_file::OutputFile;
+use crate::printer::{self, shell_quote};
+
+/// Failed runs that are told one by one.
+const MAX_TOLD: usize = 10;
+
+/// An experiment and what of it is to run.
+struct Plan {
+    experiment: Experiment,
+    cells: Vec<usize>,
+    seeds: std::ops::Range<u64>,
+}
+
+/// Files that will be written; made first, since a sweep may take hours.
+struct Outputs {
+    json: Option<OutputFile>,
+    html: Option<OutputFile>,
+}
+
+pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
+    let plans = plans(&args)?;
+    let outputs = Outputs::create(&args)?;
+    if let Some(folder) = &args.qlog {
+        crate::profile::make_trace_folder(folder)?;
+    }
+    let journals = Journals::find(args.fresh);
+    let mut interrupts = Interrupts::catch()
+        .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
+    let args = Arc::new(args);
+    let mut results = Vec::new();
+    for plan in plans {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let journal = journals.as_ref().and_then(|journals| journals.open(&plan.experiment.name));
+        let is_kept = journal.is_some();
+        let (its_args, its_cancel) = (Arc::clone(&args), Arc::clone(&cancel));
+        let mut sweep =
+            tokio::task::spawn_blocking(move || sweep_one(&plan, &its_args, journal, &its_cancel));
+        let report = tokio::select! {
+            report = &mut sweep => report,
+            () = interrupts.next() => {
+                cancel.store(true, Ordering::Relaxed);
+                sweep.await
+            }
+        };
+        let report = report.map_err(|error| Failure::runtime(format!("the sweep broke down: {error}")))?;
+        if let Some(error) = &report.journal_error {
+            printer::error(format_args!("results are no longer kept, only reported: {error}"));
+        }
+        // One that came to its end at that very moment was interrupted all the same: the user wants to stop.
+        let is_interrupted = cancel.load(Ordering::Relaxed);
+        match report.ending {
+            Ending::Complete(result) if !is_interrupted => {
+                if !args.quiet {
+                    super::print(printer::line(report::table::print(&result).trim_end()))?;
+                }
+                tell_endings(&result);
+                results.push(*result);
+            }
+            Ending::Complete(_) | Ending::Cancelled => {
+                interrupted(report.progress, is_kept && report.journal_error.is_none(), &args);
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            Ending::NoThreads => return Err(Failure::runtime("the system permits no thread to work on")),
+        }
+    }
+    outputs.write(&results, journals.is_some())?;
+    let is_failed = |result: &ExperimentResult| {
+        result.cells.iter().flat_map(|cell| &cell.runs).any(|run| matches!(run.outcome, Outcome::Failed(_)))
+    };
+    Ok(if results.iter().any(is_failed) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// What is to run; all of it is checked before anything does.
+fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
+    let filter = args.cells.iter().cloned().fold(CellFilter::default(), CellFilter::and);
+    let plan = |name: &String| {
+        let experiment = super::find(name)?;
+        let cells = experiment.select(&filter).map_err(|error| {
+            Failure::usage(format!("--cells: {error}"))
+                .hint(format!("`posthaste lab describe {}` shows the grid", shell_quote(name)))
+        })?;
+        let seeds = args.seeds.as_ref().map_or(0..experiment.seeds, |seeds| seeds.0.clone());
+        Ok(Plan { experiment, cells, seeds })
+    };
+    args.names.iter().map(plan).collect()
+}
+
+fn sweep_one(plan: &Plan, args: &LabRun, journal: Option<sweep::Journal>, cancel: &AtomicBool) -> Report {
+    let command = |cell: Option<&Cell>| command(plan, args, cell);
+    let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let options = Options {
+        seeds: plan.seeds.clone(),
+        jobs: args.jobs.unwrap_or_else(processors),
+        cells: plan.cells.clone(),
+        series: args.series,
+        qlog: args.qlog.as_deref().map(|folder| traces::maker(folder, &plan.experiment)),
+        journal,
+        command: &command,
+    };
+    let mut display = Display::new(&plan.experiment.name, args.quiet);
+    sweep::run(&plan.experiment, options, &mut |progress| display.update(progress), cancel)
+}
+
+/// The command that repeats a cell, or all that was run of the experiment.
+fn command(plan: &Plan, args: &LabRun, cell: Option<&Cell>) -> String {
+    let mut command = format!("posthaste lab run {}", shell_quote(&plan.experiment.name));
+    if let Some(cell) = cell {
+        command.push_str(&cells_argument(&plan.experiment, cell));
+    } else if plan.cells.len() < plan.experiment.cells.len() {
+        let chosen = args.cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let _ = write!(command, " --cells {}", shell_quote(&chosen));
+    }
+    // Writing to a text cannot fail.
+    let _ = write!(command, " --seeds {}..{}", plan.seeds.start, plan.seeds.end);
+    if let Some(interval) = args.series {
+        let _ = write!(command, " --series {interval}");
+    }
+    command
+}
+
+/// Says which runs failed and how many came to their deadline.
+fn tell_endings(result: &ExperimentResult) {
+    let mut failed = 0;
+    let mut late = 0;
+    for cell in &result.cells {
+        for run in &cell.runs {
+            match &run.outcome {
+                Outcome::Completed => {}
+                Outcome::Deadline => late += 1,
+                Outcome::Failed(reason) => {
+                    failed += 1;
+                    if failed <= MAX_TOLD {
+                        let at = cell.coordinates.join(", ");
+                        printer::error(format_args!("{} ({at}) seed {}: {reason}", result.name, run.seed));
+                    }
+                }
+            }
+        }
+    }
+    let total: usize = result.cells.iter().map(|cell| cell.runs.len()).sum();
+    if failed > MAX_TOLD {
+        printer::error(format_args!("{}: {failed} of {total} runs failed", result.name));
+    }
+    if late > 0 {
+        let name = &result.name;
+        printer::note(format_args!("{name}: {late} of {total} runs did not finish before their deadline"));
+    }
+}
+
+fn interrupted(progress: Progress, is_kept: bool, args: &LabRun) {
+    let Progress { done, total, .. } = progress;
+    if !is_kept || args.qlog.is_some() {
+        printer::error(format_args!(
+            "interrupted after {done} of {total} runs; nothing was kept to go on from"
+        ));
+        return;
+    }
+    // What was kept is what `--fresh` would throw away.
+    let arguments = std::env::args().skip(1).filter(|argument| argument != "--fresh");
+    let command: Vec<String> = arguments.map(|argument| shell_quote(&argument)).collect();
+    printer::error(format_args!(
+        "interrupted after {done} of {total} runs, which are kept; to go on from there:\n  posthaste {}",
+        command.join(" ")
+    ));
+}
+
+impl Outputs {
+    fn create(args: &LabRun) -> Result<Self, Failure> {
+        if args.json.is_some() && args.json == args.html {
+            return Err(Failure::usage("--json and --html name the same file"));
+        }
+        let create = |path: &Path| OutputFile::create(path).map_err(Failure::usage);
+        Ok(Self {
+            json: args.json.as_deref().map(create).transpose()?,
+            html: args.html.as_deref().map(create).transpose()?,
+        })
+    }
+
+    /// Writes both even if one fails.
+    fn write(self, results: &[ExperimentResult], is_kept: bool) -> Result<(), Failure> {
+        let json = self.json.map_or(Ok(()), |file| file.write(report::json::to_string(results).as_bytes()));
+        let html = self.html.map_or(Ok(()), |file| file.write(report::html::page(results).as_bytes()));
+        json.and(html).map_err(|error| {
+            let failure = Failure::runtime(error);
+            if is_kept {
+                failure
+                    .hint("the results are kept: the same command writes them again without running anything")
+            } else {
+                failure
+            }
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! Files that appear under their name when they are whole, and not before.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Why something could not be written.
+#[derive(Debug)]
+pub(crate) struct OutputError {
+    pub(crate) shown: String,
+    pub(crate) error: io::Error,
+}
+
+impl std::fmt::Display for OutputError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { shown, error } = self;
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                write!(f, "no space left to write {shown}; make room or write elsewhere")
+            }
+            io::ErrorKind::FileTooLarge => {
+                write!(f, "{shown} would be larger than the file system or a limit permits")
+            }
+            io::ErrorKind::NotFound => {
+                write!(f, "cannot write {shown}: there is no such folder; create it or write elsewhere")
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                write!(f, "cannot write {shown}: {error}; choose a place that you may write to")
+            }
+            _ => write!(f, "cannot write {shown}: {error}"),
+        }
+    }
+}
+
+/// A file that is written at once, later. Dropped before, it leaves nothing behind.
+#[derive(Debug)]
+pub(crate) struct OutputFile {
+    file: File,
+    partial: Option<PartialFile>,
+    shown: String,
+}
+
+impl OutputFile {
+    /// Makes sure that it can be written, before there is anything to write.
+    pub(crate) fn create(path: &Path) -> Result<Self, OutputError> {
+        let shown = path.display().to_string();
+        match open_file(path) {
+            Ok((file, partial)) => Ok(Self { file, partial, shown }),
+            Err(error) => Err(OutputError { shown, error }),
+        }
+    }
+
+    /// Writes it, and gives it its name.
+    pub(crate) fn write(self, content: &[u8]) -> Result<(), OutputError> {
+        let Self { mut file, partial, shown } = self;
+        let written = file.write_all(content).and_then(|()| partial.map_or(Ok(()), PartialFile::place));
+        written.map_err(|error| OutputError { shown, error })
+    }
+}
+
+/// What exists and is no regular file (a device, a pipe) is written to as it is; anything else gets a partial file
+/// first. A link stays: what it leads to is replaced.
+pub(crate) fn open_file(path: &Path) -> io::Result<(File, Option<PartialFile>)> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if !metadata.is_file() => Ok((OpenOptions::new().write(true).open(path)?, None)),
+        _ => {
+            let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            let (file, partial) = PartialFile::create(&real)?;
+            Ok((file, Some(partial)))
+        }
+    }
+}
+
+/// A file beside its destination, removed unless it is put in place.
+#[derive(Debug)]
+pub(crate) struct PartialFile {
+    partial: PathBuf,
+    destination: PathBuf,
+    is_placed: bool,
+}
+
+impl PartialFile {
+    fn create(destination: &Path) -> io::Result<(File, Self)> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+        let name = destination.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        let short: String = name.chars().take(40).collect();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let partial = destination.with_file_name(format!(".{short}.{}-{number}.part", std::process::id()));
+        let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
+        Ok((file, Self { partial, destination: destination.to_owned(), is_placed: false }))
+    }
+
+    /// Gives it its name.
+    pub(crate) fn place(mut self) -> io::Result<()> {
+        std::fs::rename(&self.partial, &self.destination)?;
+        self.is_placed = true;
+        Ok(())
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            // It may be gone already; there is nothing more to do about it.
+            let _ = std::fs::remove_file(&self.partial);
+        }
+    }
+}

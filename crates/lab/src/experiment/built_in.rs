@@ -1,0 +1,28 @@
+//! The experiments and published figures that come with Posthaste.
+
+/// Name and text of each experiment, in the order in which they are listed.
+pub(super) const EXPERIMENTS: [(&str, &str); 14] = [
+    ("smoke", include_str!("../../../../experiments/smoke.toml")),
+    ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
+    ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
+    ("hs-dumbbell", include_str!("../../../../experiments/hs-dumbbell.toml")),
+    ("hs-flows", include_str!("../../../../experiments/hs-flows.toml")),
+    ("cg-baseline", include_str!("../../../../experiments/cg-baseline.toml")),
+    ("gr-page", include_str!("../../../../experiments/gr-page.toml")),
+    ("wa-packets", include_str!("../../../../experiments/wa-packets.toml")),
+    ("wa-loss", include_str!("../../../../experiments/wa-loss.toml")),
+    ("wa-rate", include_str!("../../../../experiments/wa-rate.toml")),
+    ("wa-onehop", include_str!("../../../../experiments/wa-onehop.toml")),
+    ("wa-cc-packets", include_str!("../../../../experiments/wa-cc-packets.toml")),
+    ("wa-cc-rate", include_str!("../../../../experiments/wa-cc-rate.toml")),
+    ("wa-mobile", include_str!("../../../../experiments/wa-mobile.toml")),
+];
+
+/// Name and text of each file of published figures.
+pub(super) const REFERENCES: [(&str, &str); 5] = [
+    ("coordinated_group.csv", include_str!("../../../../reference/coordinated_group.csv")),
+    ("fast_autotune.csv", include_str!("../../../../reference/fast_autotune.csv")),
+    ("guaranteed_rate.csv", include_str!("../../../../reference/guaranteed_rate.csv")),
+    ("history_start.csv", include_str!("../../../../reference/history_start.csv")),
+    ("window_on_ack.csv", include_str!("../../../../reference/window_on_ack.csv")),
+];

@@ -1,0 +1,58 @@
+//! Why there is no such experiment.
+
+use std::ops::Range;
+
+use super::span::line_of;
+
+/// Why an experiment cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExperimentError {
+    /// No built-in experiment has the name.
+    #[error("there is no experiment `{name}`; there are {}; a file's name ends in .toml", .valid.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names that there are.
+        valid: Vec<&'static str>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the experiment {name}: {reason}")]
+    Unreadable {
+        /// The file.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The text is no experiment.
+    #[error("experiment {name}{}: {message}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Invalid {
+        /// Its name, or its file.
+        name: String,
+        /// The line, counted from 1, where the fault is at one place.
+        line: Option<usize>,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+}
+
+/// A fault at a place in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) span: Option<Range<usize>>,
+    pub(super) message: String,
+}
+
+impl Fault {
+    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span: Some(span), message: message.into() }
+    }
+
+    /// The error of the experiment `name`, whose text is `text`.
+    pub(super) fn of(self, name: &str, text: &str) -> ExperimentError {
+        ExperimentError::Invalid {
+            name: name.to_owned(),
+            line: self.span.map(|span| line_of(text, span.start)),
+            message: self.message.trim().to_owned(),
+        }
+    }
+}

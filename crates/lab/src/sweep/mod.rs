@@ -1,0 +1,281 @@
+//! All runs of an experiment, in parallel, with results that do not depend on how.
+//!
+//! Each pair of a cell and a seed is one item of work. Workers take items in a fixed order and each runs wholly on
+//! one thread; results are gathered by index. The plain seed number is the run's seed, the same for all cells, so
+//! that stacks are compared on the same luck as far as they behave alike.
+
+mod journal;
+mod worker;
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration as WallDuration;
+
+use posthaste_transport::QlogSink;
+use posthaste_units::Duration;
+
+use journal::Key;
+pub use journal::{Journal, ProgramDigest, prune};
+use worker::{Item, Runner};
+
+use crate::experiment::{Cell, Experiment, MAX_SEEDS};
+use crate::experiment_result::{Axis, CellResult, ExperimentResult};
+use crate::result::{Outcome, RunResult};
+use crate::spec::RunSpec;
+
+/// How often progress is told when nothing happens, and the wish to end is looked for.
+const TICK: WallDuration = WallDuration::from_millis(100);
+
+/// Makes the place for the traces of one run: the cell's index in the grid, the cell, the seed.
+pub type QlogMaker = dyn Fn(usize, &Cell, u64) -> Option<Arc<dyn QlogSink>> + Send + Sync;
+
+/// What to run, and how.
+pub struct Options<'a> {
+    /// The seeds of each cell.
+    pub seeds: Range<u64>,
+    /// Threads.
+    pub jobs: NonZeroUsize,
+    /// Indices into [`Experiment::cells`], ascending; see [`Experiment::select`].
+    pub cells: Vec<usize>,
+    /// Interval of time series of each cell's first run; the experiment's own unless given.
+    pub series: Option<Duration>,
+    /// Where traces go. With it every run is made again, whatever the journal holds.
+    pub qlog: Option<Arc<QlogMaker>>,
+    /// Results of earlier sweeps, which takes in those of this one.
+    pub journal: Option<Journal>,
+    /// The command that repeats a cell, or all of the experiment.
+    pub command: &'a dyn Fn(Option<&Cell>) -> String,
+}
+
+/// How far a sweep is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Runs that are done, those from the journal included.
+    pub done: usize,
+    /// Of these, runs from the journal.
+    pub reused: usize,
+    /// Of these, runs that failed.
+    pub failed: usize,
+    /// All runs.
+    pub total: usize,
+}
+
+/// How a sweep ended.
+#[derive(Debug)]
+pub enum Ending {
+    /// Everything ran.
+    Complete(Box<ExperimentResult>),
+    /// It was told to end.
+    Cancelled,
+    /// The system gave it no thread to work on.
+    NoThreads,
+}
+
+/// What came of a sweep.
+#[derive(Debug)]
+pub struct Report {
+    /// How it ended.
+    pub ending: Ending,
+    /// How far it came.
+    pub progress: Progress,
+    /// Why the journal has not all of it. The results are complete nevertheless.
+    pub journal_error: Option<std::io::Error>,
+}
+
+/// Runs the cells of an experiment. `progress` is told after each run and every now and then; once `cancel` is true
+/// the call returns at once and leaves what is running to the end of the process.
+pub fn run(
+    experiment: &Experiment,
+    options: Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Report {
+    let runner: Arc<Runner> = Arc::new(crate::run::run);
+    run_with(experiment, options, progress, cancel, &runner)
+}
+
+fn run_with(
+    experiment: &Experiment,
+    mut options: Options<'_>,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+    runner: &Arc<Runner>,
+) -> Report {
+    let count = options.seeds.end.saturating_sub(options.seeds.start).min(MAX_SEEDS);
+    options.seeds.end = options.seeds.start + count;
+    let mut sweep = Sweep::new(experiment, &options);
+    let mut journal = options.journal.take();
+    let items = sweep.plan(experiment, &options, journal.as_mut());
+    let results = worker::start(items, options.jobs, runner, options.qlog.as_ref());
+    let mut journal_error = None;
+    while sweep.progress.done < sweep.progress.total && !cancel.load(Ordering::Relaxed) {
+        progress(sweep.progress);
+        match results.recv_timeout(TICK) {
+            Ok((item, outcome)) => {
+                if let (Ok(result), Some(kept)) = (&outcome, &mut journal)
+                    && let Err(error) = kept.append(&item.key, result)
+                {
+                    journal_error = Some(error);
+                    journal = None;
+                }
+                sweep.place(&item, outcome);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    progress(sweep.progress);
+    let progress = sweep.progress;
+    let ending = if progress.done == progress.total {
+        Ending::Complete(Box::new(sweep.finish(experiment, &options)))
+    } else if cancel.load(Ordering::Relaxed) {
+        Ending::Cancelled
+    } else {
+        Ending::NoThreads
+    };
+    Report { ending, progress, journal_error }
+}
+
+/// The results so far, by place.
+struct Sweep {
+    /// A list for each chosen cell, in the order of seeds.
+    results: Vec<Vec<Option<RunResult>>>,
+    progress: Progress,
+}
+
+impl Sweep {
+    fn new(experiment: &Experiment, options: &Options<'_>) -> Self {
+        let seeds = (options.seeds.end - options.seeds.start) as usize;
+        debug_assert!(options.cells.iter().all(|&cell| cell < experiment.cells.len()));
+        let total = seeds * options.cells.len();
+        Self {
+            results: vec![vec![None; seeds]; options.cells.len()],
+            progress: Progress { done: 0, reused: 0, failed: 0, total },
+        }
+    }
+
+    /// What the journal does not have. All cells' first seeds come first, so that the time that is left can be told
+    /// early.
+    fn plan(
+        &mut self,
+        experiment: &Experiment,
+        options: &Options<'_>,
+        mut journal: Option<&mut Journal>,
+    ) -> Vec<Item> {
+        let program = journal.as_ref().map(|journal| journal.program().clone());
+        let cell = |&index: &usize| {
+            let cell = &experiment.cells[index];
+            (index, Arc::new(cell.clone()), journal::digest_of(program.as_ref(), &cell.spec))
+        };
+        let cells: Vec<_> = options.cells.iter().map(cell).collect();
+        let mut items = Vec::new();
+        for (run, seed) in options.seeds.clone().enumerate() {
+            for (position, (index, cell, digest)) in cells.iter().enumerate() {
+                let series = (run == 0).then_some(options.series.or(cell.spec.series)).flatten();
+                let key = Key::new(digest, seed, series);
+                items.push(Item { position, run, index: *index, seed, series, key, cell: Arc::clone(cell) });
+            }
+        }
+        if let Some(journal) = journal.as_mut().filter(|_| options.qlog.is_none()) {
+            journal.load(items.iter().map(|item| &item.key));
+            items.retain(|item| match journal.take(&item.key) {
+                Some(result) if result.seed == item.seed => {
+                    self.progress.reused += 1;
+                    self.place(item, Ok(result));
+                    false
+                }
+                _ => true,
+            });
+        }
+        items
+    }
+
+    fn place(&mut self, item: &Item, outcome: Result<RunResult, String>) {
+        let result = outcome.unwrap_or_else(|reason| failed(item.seed, reason));
+        self.progress.done += 1;
+        self.progress.failed += usize::from(matches!(result.outcome, Outcome::Failed(_)));
+        self.results[item.position][item.run] = Some(result);
+    }
+
+    fn finish(self, experiment: &Experiment, options: &Options<'_>) -> ExperimentResult {
+        let cells: Vec<CellResult> = options
+            .cells
+            .iter()
+            .zip(self.results)
+            .map(|(&index, runs)| {
+                let cell = &experiment.cells[index];
+                CellResult {
+                    coordinates: cell.coordinates.clone(),
+                    command: (options.command)(Some(cell)),
+                    limit: crate::limit::limit(&cell.spec),
+                    published: cell.published.clone(),
+                    runs: runs.into_iter().flatten().collect(),
+                }
+            })
+            .collect();
+        ExperimentResult {
+            name: experiment.name.clone(),
+            title: experiment.title.clone(),
+            question: experiment.question.clone(),
+            source: experiment.source.clone(),
+            command: (options.command)(None),
+            note: note(experiment, &options.cells),
+            baseline: experiment.baseline.clone().filter(|baseline| {
+                let position = experiment.axes.iter().position(|axis| axis.name == "stack");
+                position.is_some_and(|at| cells.iter().any(|cell| cell.coordinates[at] == *baseline))
+            }),
+            axes: axes_of(experiment, &cells),
+            metrics: experiment.metrics.clone(),
+            seeds: options.seeds.end - options.seeds.start,
+            cells,
+        }
+    }
+}
+
+/// What readers must know: the experiment's own note, and which stacks do not repeat.
+fn note(experiment: &Experiment, cells: &[usize]) -> Option<String> {
+    let flows = cells.iter().flat_map(|&index| &experiment.cells[index].spec.flows);
+    let stacks = flows.filter(|flow| !flow.stack.is_repeatable()).map(|flow| flow.stack.to_string());
+    let stacks: BTreeSet<String> = stacks.collect();
+    if stacks.is_empty() {
+        return experiment.note.clone();
+    }
+    let names = stacks.into_iter().collect::<Vec<_>>().join(", ");
+    let remark = format!("Runs with {names} do not repeat bit for bit: the stack seeds itself.");
+    Some(experiment.note.iter().map(String::as_str).chain([remark.as_str()]).collect::<Vec<_>>().join(" "))
+}
+
+/// The axes with those values only that a cell has.
+fn axes_of(experiment: &Experiment, cells: &[CellResult]) -> Vec<Axis> {
+    let axis = |(position, axis): (usize, &Axis)| {
+        let is_there = |value: &&String| cells.iter().any(|cell| cell.coordinates[position] == **value);
+        Axis { name: axis.name.clone(), values: axis.values.iter().filter(is_there).cloned().collect() }
+    };
+    experiment.axes.iter().enumerate().map(axis).collect()
+}
+
+/// A run that came to nothing.
+fn failed(seed: u64, reason: String) -> RunResult {
+    RunResult {
+        seed,
+        outcome: Outcome::Failed(reason),
+        virtual_seconds: 0.0,
+        trace_hash: String::new(),
+        packets: 0,
+        flows: Vec::new(),
+        links: Vec::new(),
+        series: None,
+    }
+}
+
+/// The cell's run with its time series.
+fn spec_of(item: &Item) -> RunSpec {
+    RunSpec { series: item.series, ..item.cell.spec.clone() }
+}
+
+#[cfg(test)]
+mod tests;
