@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::result::RunResult;
 
 /// One experiment, all cells and seeds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentResult {
     /// Its name on the command line.
     pub name: String,
@@ -17,9 +17,16 @@ pub struct ExperimentResult {
     pub source: String,
     /// The command that repeats all of it.
     pub command: String,
-    /// What is varied, in the order of [`CellResult::coordinates`].
+    /// A line that readers must know beside the figures (real sockets, a calibration, ...).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The stack that others are compared with; the first on the axis `stack` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// What is varied, in the order of [`CellResult::coordinates`]. The axis named `stack` becomes the series of
+    /// every figure, the others become its panels.
     pub axes: Vec<Axis>,
-    /// Metrics to tabulate, by name, the most important first.
+    /// Metrics to tabulate, by name ([`crate::metric::find`]), the most important first.
     pub metrics: Vec<String>,
     /// Runs of each cell.
     pub seeds: u64,
@@ -37,7 +44,7 @@ pub struct Axis {
 }
 
 /// One combination of values.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
     /// A value for each axis.
     pub coordinates: Vec<String>,
@@ -52,18 +59,21 @@ pub struct CellResult {
 }
 
 /// The physical limit of a cell's first flow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// Least possible completion time, in seconds.
     pub seconds: f64,
     /// The sum spelled out, for people.
     pub terms: String,
+    /// Rate of the slowest link on the way, in bits a second, where it is constant: a line in figures over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
 }
 
 /// A published figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// The metric that it is set beside.
+    /// The metric that it is set beside, by name ([`crate::metric::find`]).
     pub metric: String,
     /// The figure.
     pub value: f64,
@@ -71,4 +81,7 @@ pub struct Published {
     pub unit: String,
     /// Where it stands (file, row).
     pub source: String,
+    /// `reproduced`, `same direction`, `not reproduced`, and why: whoever knows the setting fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
 }

@@ -4,19 +4,23 @@
 //! - [`peer`], [`packet`]: the seam that every stack implements; [`peers`]: the stacks;
 //! - [`apps`]: what the ends do with streams;
 //! - [`world`]: one run on one virtual clock;
-//! - [`spec`], [`mod@run`], [`result`]: a run described, done, and what it has shown; [`mod@limit`]: what it could not beat.
+//! - [`spec`], [`mod@run`], [`result`]: a run described, done, and what it has shown; [`mod@limit`]: what it could not beat;
+//! - [`experiment_result`]: many runs; [`statistics`], [`metric`]: numbers from them; [`report`]: what people see.
 
 pub mod apps;
 pub mod experiment_result;
 pub mod limit;
 mod measure;
 mod network;
+pub mod metric;
 pub mod packet;
 pub mod peer;
 pub mod peers;
+pub mod report;
 pub mod result;
 pub mod run;
 pub mod spec;
+pub mod statistics;
 pub mod tls;
 mod trace_hash;
 pub mod world;
