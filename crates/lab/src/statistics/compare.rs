@@ -64,7 +64,7 @@ pub fn compare_paired(ours: &[(u64, f64)], theirs: &[(u64, f64)]) -> Option<Pair
         unpaired: ours.len() + theirs.len() - 2 * pairs.min(theirs.len()),
         below: ratios.iter().flatten().filter(|ratio| **ratio < 1.0).count(),
         above: ratios.iter().flatten().filter(|ratio| **ratio > 1.0).count(),
-        ratio: Some(median(&lower)).filter(|ratio| *ratio == median(&upper)),
+        ratio: Some(median(&lower)).filter(|ratio| ratio.total_cmp(&median(&upper)).is_eq()),
         interval: median_ranks(pairs).map(|(low, high)| Interval { low: lower[low], high: upper[high] }),
         least: lower[0],
         greatest: upper[pairs - 1],

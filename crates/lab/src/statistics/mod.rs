@@ -105,7 +105,7 @@ fn quantile_of_sorted(sorted: &[f64], p: f64) -> f64 {
     if (rank - nearest).abs() < 1e-9 {
         let below = (nearest as usize).saturating_sub(1).min(last);
         let above = (nearest as usize).min(last);
-        if sorted[below] == sorted[above] {
+        if sorted[below].total_cmp(&sorted[above]).is_eq() {
             return sorted[below];
         }
         return f64::midpoint(sorted[below], sorted[above]);
