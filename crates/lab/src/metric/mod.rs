@@ -203,7 +203,7 @@ pub fn names() -> Vec<&'static str> {
     CATALOGUE.iter().map(|metric| metric.name).collect()
 }
 
-/// The column of a name.
+/// The column of a name; `first_byte` is as good as `first-byte`.
 ///
 /// # Errors
 /// If no metric or statistic has the name; the error lists those that there are.
@@ -212,6 +212,7 @@ pub fn find(name: &str) -> Result<Column, UnknownMetric> {
         Some((base, suffix)) => (base, Statistic::ALL.into_iter().find(|one| one.name() == suffix)),
         None => (name, Some(Statistic::P50)),
     };
+    let base = base.replace('_', "-");
     let metric = CATALOGUE.iter().find(|metric| metric.name == base);
     match (metric, statistic) {
         (Some(metric), Some(statistic)) => Ok(Column { metric, statistic }),

@@ -1,5 +1,4 @@
 //! With results made by hand.
-#![expect(clippy::float_cmp, reason = "these values are exact")]
 
 use super::*;
 use crate::experiment_result::{Axis, Limit};
@@ -76,6 +75,7 @@ fn names_are_unique_and_found() {
         assert!(column.metric.doc.ends_with('.') && !column.metric.label.is_empty(), "{name}");
     }
     assert_eq!(find("completion.p95").expect("a statistic").to_string(), "completion.p95");
+    assert_eq!(find("first_byte").expect("a metric").to_string(), "first-byte");
     assert_eq!(find("completion.cov").expect("a statistic").unit(), Unit::Index);
 }
 

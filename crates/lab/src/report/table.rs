@@ -86,17 +86,17 @@ fn each(layout: &Layout<'_>, text: impl Fn(&Group<'_>, &Member<'_>) -> String) -
 }
 
 fn columns(layout: &Layout<'_>) -> Vec<TableColumn> {
-    let mut columns = headline_columns(layout);
+    let mut columns = vec![TableColumn {
+        head: vec!["runs".to_owned(), "done".to_owned()],
+        cells: each(layout, |_, member| {
+            let incomplete = Incomplete::of(member.cell);
+            format!("{}/{}", incomplete.runs - incomplete.total(), incomplete.runs)
+        }),
+    }];
+    columns.extend(headline_columns(layout));
     for column in &layout.further {
         columns.push(further_column(layout, *column));
     }
-    columns.push(TableColumn {
-        head: vec!["incomplete".to_owned()],
-        cells: each(layout, |_, member| {
-            let incomplete = Incomplete::of(member.cell);
-            format!("{}/{}", incomplete.total(), incomplete.runs)
-        }),
-    });
     columns
 }
 
