@@ -98,6 +98,11 @@ impl<'a> Layout<'a> {
         statistics::compare_paired(&self.sample(cell).values, &self.sample(base).values)
     }
 
+    /// True if some run did not finish.
+    pub(crate) fn has_incomplete(&self) -> bool {
+        self.experiment.cells.iter().any(|cell| Incomplete::of(cell).total() > 0)
+    }
+
     /// True if some cell has a limit and the headline is what it bounds.
     pub(crate) fn has_limits(&self) -> bool {
         self.is_completion() && self.experiment.cells.iter().any(|cell| cell.limit.is_some())

@@ -193,7 +193,8 @@ fn cell(
         })
         .collect();
     let seconds = runs[0].virtual_seconds;
-    runs[0].series = Some(series(&mut rng, stack, rtt, seconds.min(40.0)));
+    let mut own = Rng::from_test_seed(stack.bytes().map(u64::from).sum());
+    runs[0].series = Some(series(&mut own, stack, rtt, seconds.min(40.0)));
     let published = (stack == "cubic" && path == "average" && object == "1MB").then(|| Published {
         metric: "completion.mean".to_owned(),
         value: 0.52,
@@ -263,6 +264,46 @@ pub(crate) fn fairness() -> ExperimentResult {
         metrics: strings(&["jain", "max-min-share", "goodput"]),
         seeds: 5,
         cells: cells.collect(),
+        ..ExperimentResult::default()
+    }
+}
+
+/// A page over losses and delays: an axis of numbers.
+pub(crate) fn along_loss() -> ExperimentResult {
+    let (losses, delays, stacks) =
+        (["0", "2", "5", "10"], ["0ms", "200ms"], ["cubic", "quicming", "tcp:cubic"]);
+    let mut cells = Vec::new();
+    for delay in delays {
+        for loss in losses {
+            for (index, stack) in stacks.iter().enumerate() {
+                let mut rng = Rng::from_test_seed(index as u64);
+                let percent: f64 = loss.parse().expect("a number");
+                let base = 7.0 + percent * [0.6, 0.2, 1.6][index] + if delay == "0ms" { 0.0 } else { 3.0 };
+                let runs = (1..=20).map(|seed| {
+                    let is_lost = *stack == "tcp:cubic" && percent > 9.0 && rng.chance(0.7);
+                    let seconds = (!is_lost).then(|| base * (1.0 + 0.06 * normal(&mut rng)));
+                    run(seed, stack, 1_311_000, seconds, percent / 100.0)
+                });
+                cells.push(CellResult {
+                    coordinates: strings(&[delay, loss, stack]),
+                    command: format!(
+                        "posthaste lab run gr-page --cell delay={delay},loss={loss},stack={stack}"
+                    ),
+                    runs: runs.collect(),
+                    ..CellResult::default()
+                });
+            }
+        }
+    }
+    ExperimentResult {
+        name: "gr-page".to_owned(),
+        title: "A page over delay and loss".to_owned(),
+        question: "What does a guaranteed rate save where packets are lost?".to_owned(),
+        command: "posthaste lab run gr-page".to_owned(),
+        axes: vec![axis("delay", &delays), axis("loss, %", &losses), axis("stack", &stacks)],
+        metrics: strings(&["completion", "saving"]),
+        seeds: 20,
+        cells,
         ..ExperimentResult::default()
     }
 }

@@ -3,8 +3,8 @@
 use super::axis::{self, Axis};
 use super::cdf::shortened;
 use super::style::Look;
-use super::svg::{Anchor, Svg};
-use crate::metric::{Column, Unit};
+use super::svg::{Anchor, PathData, Svg};
+use crate::metric::{Better, Column, Unit};
 use crate::report::layout::{Group, Layout, Member};
 use crate::statistics::{self, Interval};
 
@@ -19,8 +19,8 @@ struct Row {
     /// The median; infinite beyond the deadline.
     median: f64,
     interval: Option<Interval>,
-    /// The 95th percentile.
-    p95: f64,
+    /// The worse tail: the 95th percentile, or the 5th where more is better.
+    tail: f64,
     n: usize,
 }
 
@@ -57,6 +57,15 @@ impl What {
             Self::Metric(column) => column.metric.label,
         }
     }
+
+    fn is_higher_better(self) -> bool {
+        matches!(self, Self::Metric(column) if column.metric.better == Better::Higher)
+    }
+
+    /// The worse tail that the ring shows.
+    pub(super) fn tail_name(self) -> &'static str {
+        if self.is_higher_better() { "5th percentile" } else { "95th percentile" }
+    }
 }
 
 impl<'a> Bars<'a> {
@@ -69,7 +78,7 @@ impl<'a> Bars<'a> {
         let shown = rows.iter().flatten().flatten();
         let values = shown.flat_map(|row| {
             let ends = row.interval.map_or([row.median; 2], |interval| [interval.low, interval.high]);
-            [row.median, row.p95, ends[0], ends[1]]
+            [row.median, row.tail, ends[0], ends[1]]
         });
         let (low, high) = axis::extent(values).unwrap_or((0.0, 1.0));
         Self { layout, what, rows, low, high }
@@ -160,11 +169,12 @@ impl<'a> Bars<'a> {
             |interval| format!("95 % CI {} to {}", unit.text(interval.low), unit.text(interval.high)),
         );
         format!(
-            "{}: median {} of {} runs; {interval}; p95 {}",
+            "{}: median {} of {} runs; {interval}; {} {}",
             member.name,
             unit.text(row.median),
             row.n,
-            unit.text(row.p95)
+            self.what.tail_name(),
+            unit.text(row.tail)
         )
     }
 
@@ -183,9 +193,18 @@ impl<'a> Bars<'a> {
             let class = if row.median.is_finite() { "bar" } else { "far" };
             svg.rect(class, (x.at(origin), middle - 6.5), (end(row.median), middle + 6.5));
         }
-        svg.line("tail", (end(row.median), middle), (end(row.p95), middle));
-        if row.p95.is_finite() {
-            svg.circle("open", (end(row.p95), middle), 2.4);
+        svg.line("tail", (end(row.median), middle), (end(row.tail), middle));
+        if row.tail.is_finite() {
+            svg.circle("open", (end(row.tail), middle), 2.4);
+        } else {
+            // An arrow out of the figure: beyond the deadline.
+            let (tip, way) = if row.tail > 0.0 { (RIGHT + 7.0, -6.0) } else { (LEFT - 7.0, 6.0) };
+            let mut head = PathData::default();
+            head.move_to((tip + way, middle - 3.5));
+            head.line_to((tip, middle));
+            head.line_to((tip + way, middle + 3.5));
+            svg.line("tail", (end(row.tail), middle), (tip, middle));
+            svg.path("arrow", &head);
         }
         if self.origin().is_none() && row.median.is_finite() {
             svg.circle("dot", (end(row.median), middle), 4.2);
@@ -214,6 +233,6 @@ fn row(layout: &Layout<'_>, what: What, member: &Member<'_>) -> Option<Row> {
         }
     };
     let summary = statistics::summarise(&values)?;
-    let (median, interval, p95, n) = (summary.p50, summary.median_interval, summary.p95, summary.n);
-    Some(Row { median, interval, p95, n })
+    let tail = statistics::quantile(&values, if what.is_higher_better() { 0.05 } else { 0.95 })?;
+    Some(Row { median: summary.p50, interval: summary.median_interval, tail, n: summary.n })
 }

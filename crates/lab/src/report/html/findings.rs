@@ -3,16 +3,20 @@
 use super::svg::escape;
 use crate::metric::{Better, Unit};
 use crate::report::layout::{Group, Incomplete, Layout, Member};
+use crate::statistics::Paired;
 
 /// Groups that get a sentence each; of more than these, the most telling do.
 const MAX_SENTENCES: usize = 6;
 
 /// The list of findings, as HTML.
 pub(super) fn list(layout: &Layout<'_>) -> String {
+    let standings: Vec<Standings<'_>> =
+        layout.groups.iter().filter_map(|group| Standings::new(layout, group)).collect();
     let mut items: Vec<String> = Vec::new();
-    let sentences: Vec<(f64, String)> =
-        layout.groups.iter().filter_map(|group| sentence(layout, group)).collect();
-    items.extend(chosen(sentences).into_iter().map(|text| format!("<li>{text}</li>")));
+    if let Some(text) = lead(layout, &standings) {
+        items.push(format!(r#"<li class="lead">{text}</li>"#));
+    }
+    items.extend(telling(&standings).map(|group| format!("<li>{}</li>", sentence(layout, group))));
     if let Some(text) = incomplete(layout) {
         items.push(format!(r#"<li class="bad">{text}</li>"#));
     }
@@ -23,92 +27,135 @@ pub(super) fn list(layout: &Layout<'_>) -> String {
     }
 }
 
-/// The sentences of the groups in which stacks differ most, in the groups' order.
-fn chosen(sentences: Vec<(f64, String)>) -> Vec<String> {
-    let mut weights: Vec<f64> = sentences.iter().map(|(weight, _)| *weight).collect();
-    weights.sort_by(|a, b| b.total_cmp(a));
-    let least = weights.get(MAX_SENTENCES - 1).copied().unwrap_or(f64::NEG_INFINITY);
-    let telling = sentences.into_iter().filter(|(weight, _)| *weight >= least).take(MAX_SENTENCES);
-    telling.map(|(_, text)| text).collect()
+/// A group's members with their medians, the best first.
+struct Standings<'a> {
+    group: &'a Group<'a>,
+    order: Vec<(&'a Member<'a>, f64)>,
 }
 
-struct Standing<'a> {
-    member: &'a Member<'a>,
-    median: f64,
+impl<'a> Standings<'a> {
+    fn new(layout: &Layout<'_>, group: &'a Group<'a>) -> Option<Self> {
+        let medians = group.members.iter().filter_map(|member| {
+            let summary = layout.sample(member.cell).summary()?;
+            Some((member, summary.p50))
+        });
+        let mut order: Vec<(&Member<'_>, f64)> = medians.collect();
+        order.sort_by(|a, b| match layout.headline.metric.better {
+            Better::Higher => b.1.total_cmp(&a.1),
+            Better::Lower | Better::Neither => a.1.total_cmp(&b.1),
+        });
+        (!order.is_empty()).then_some(Self { group, order })
+    }
+
+    fn best(&self) -> (&'a Member<'a>, f64) {
+        self.order[0]
+    }
+
+    fn worst(&self) -> (&'a Member<'a>, f64) {
+        self.order[self.order.len() - 1]
+    }
+
+    /// How far the members lie apart, as a factor.
+    fn spread(&self) -> f64 {
+        let factor = (self.worst().1 / self.best().1).abs();
+        let factor = factor.max(1.0 / factor);
+        if factor.is_nan() { 1.0 } else { factor }
+    }
 }
 
-/// A group in one sentence, and how far its stacks lie apart.
-fn sentence(layout: &Layout<'_>, group: &Group<'_>) -> Option<(f64, String)> {
-    let metric = layout.headline.metric;
-    let mut standings: Vec<Standing<'_>> = group
-        .members
+/// The groups in which stacks differ most, in their order.
+fn telling<'a, 'b>(standings: &'b [Standings<'a>]) -> impl Iterator<Item = &'b Standings<'a>> {
+    let mut spreads: Vec<f64> = standings.iter().map(Standings::spread).collect();
+    spreads.sort_by(|a, b| b.total_cmp(a));
+    let least = spreads.get(MAX_SENTENCES - 1).copied().unwrap_or(0.0);
+    standings.iter().filter(move |group| group.spread() >= least).take(MAX_SENTENCES)
+}
+
+/// Who is best in how many groups, where there are several of both.
+fn lead(layout: &Layout<'_>, standings: &[Standings<'_>]) -> Option<String> {
+    if standings.len() < 2 || layout.series.len() < 2 || layout.headline.metric.better == Better::Neither {
+        return None;
+    }
+    let mut wins: Vec<(usize, usize)> = Vec::new();
+    for series in 0..layout.series.len() {
+        let is_won = |group: &&Standings<'_>| group.best().0.series == series && group.best().1.is_finite();
+        wins.push((standings.iter().filter(is_won).count(), series));
+    }
+    // A stable sort: of equal ones the first on the axis stands first.
+    wins.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let parts: Vec<String> = wins
         .iter()
-        .filter_map(|member| Some(Standing { member, median: layout.sample(member.cell).summary()?.p50 }))
+        .filter(|(count, _)| *count > 0)
+        .take(4)
+        .map(|(count, series)| format!("<b>{}</b> in {count}", escape(layout.series[*series])))
         .collect();
-    standings.sort_by(|a, b| match metric.better {
-        Better::Higher => b.median.total_cmp(&a.median),
-        Better::Lower | Better::Neither => a.median.total_cmp(&b.median),
-    });
-    let best = standings.first()?;
-    let place = format!("<span class=\"where\">{}:</span> ", escape(&group.label()));
-    if !best.median.is_finite() {
-        return Some((
-            f64::INFINITY,
-            format!("{place}no stack finishes half of its runs before the deadline."),
-        ));
+    let adjective = if layout.is_completion() { "The fastest median" } else { "The best median" };
+    (!parts.is_empty())
+        .then(|| format!("{adjective} of {} conditions: {}.", standings.len(), parts.join(", ")))
+}
+
+/// A group in one sentence: the baseline (or the best), then the best and the worst.
+fn sentence(layout: &Layout<'_>, standings: &Standings<'_>) -> String {
+    let place = format!("<span class=\"where\">{}:</span> ", escape(&standings.group.label()));
+    let best = standings.best();
+    if !best.1.is_finite() {
+        return format!("{place}no stack finishes more than half of its runs before the deadline.");
     }
-    let mut text = place + &opening(layout, best);
-    let mut clauses: Vec<String> = Vec::new();
-    let rest = &standings[1..];
-    let is_baseline = |standing: &&Standing<'_>| Some(standing.member.name) == layout.baseline;
-    let baseline = rest.iter().find(is_baseline);
-    let worst = rest.last().filter(|worst| Some(worst.member.name) != layout.baseline);
-    for standing in baseline.into_iter().chain(worst) {
-        clauses.push(clause(metric.unit, best, standing));
-    }
-    if let Some(paired) = layout.against_baseline(best.member.cell) {
-        if let (Some(base), Some(ratio)) = (layout.baseline, paired.ratio.filter(|ratio| ratio.is_finite())) {
-            let sure = if paired.is_decided() { "" } else { " (the interval includes 1: not decided)" };
-            let interval = paired.interval.filter(|interval| interval.high.is_finite());
-            let interval =
-                interval.map(|i| format!(", 95 % CI {:.2} to {:.2}", i.low, i.high)).unwrap_or_default();
-            clauses.push(format!("run by run {ratio:.2} \u{d7} {}{interval}{sure}", escape(base)));
+    let is_baseline = |(member, _): &&(&Member<'_>, f64)| Some(member.name) == layout.baseline;
+    let subject = standings.order.iter().find(is_baseline).copied().unwrap_or(best);
+    let mut text = place + &opening(layout, subject);
+    let (good, bad) = match (layout.is_completion(), layout.headline.metric.better) {
+        (true, _) => ("fastest", "slowest"),
+        (false, Better::Higher) => ("highest", "lowest"),
+        (false, _) => ("lowest", "highest"),
+    };
+    let worst = standings.worst();
+    for (word, (member, median)) in [(good, best), (bad, worst)] {
+        if standings.order.len() < 2 {
+            continue;
         }
-    }
-    if !clauses.is_empty() {
-        text = format!("{text}; {}", clauses.join("; "));
-    }
-    let weight = rest.last().map_or(1.0, |worst| (worst.median / best.median).abs());
-    let weight = if weight.is_finite() { weight.max(1.0 / weight.max(1e-9)) } else { f64::MAX };
-    Some((weight, text + "."))
-}
-
-fn opening(layout: &Layout<'_>, best: &Standing<'_>) -> String {
-    let metric = layout.headline.metric;
-    let name = escape(best.member.name);
-    let value = metric.unit.text(best.median);
-    if !layout.is_completion() {
-        let side = match metric.better {
-            Better::Lower => "the least",
-            Better::Higher => "the most",
-            Better::Neither => "the smallest value",
+        if member.series == subject.0.series {
+            let known = if median.is_finite() { format!("; it is the {word}") } else { String::new() };
+            text.push_str(&known);
+            continue;
+        }
+        let paired = layout.against_baseline(member.cell).map(ratio).unwrap_or_default();
+        let value = layout.headline.metric.unit.text(median);
+        let name = escape(member.name);
+        text = if median.is_finite() {
+            format!("{text}; {word} is <b>{name}</b> with {value}{paired}")
+        } else {
+            format!("{text}; {name} finishes at most half of its runs before the deadline")
         };
-        return format!("<b>{name}</b> has {side} {}, <b>{value}</b> in the median", escape(metric.label));
     }
-    let limit = best.member.cell.limit.as_ref().map(|limit| limit.seconds).filter(|limit| *limit > 0.0);
-    let limit = limit.map(|limit| format!(", {} the limit", Unit::Times.text(best.median / limit)));
-    format!("<b>{name}</b> finishes in <b>{value}</b> (median){}", limit.unwrap_or_default())
+    text + "."
 }
 
-fn clause(unit: Unit, best: &Standing<'_>, other: &Standing<'_>) -> String {
-    let name = escape(other.member.name);
-    if !other.median.is_finite() {
-        return format!("{name} finishes fewer than half of its runs before the deadline");
+fn opening(layout: &Layout<'_>, (member, median): (&Member<'_>, f64)) -> String {
+    let metric = layout.headline.metric;
+    let (name, value) = (escape(member.name), metric.unit.text(median));
+    if !median.is_finite() {
+        return format!("<b>{name}</b> finishes at most half of its runs before the deadline");
     }
-    let factor = other.median / best.median;
-    let factor =
-        if factor.is_finite() && factor > 1.0 { format!(" ({factor:.2} \u{d7})") } else { String::new() };
-    format!("{name} {}{factor}", unit.text(other.median))
+    if !layout.is_completion() {
+        return format!("<b>{name}</b> has {} <b>{value}</b> (median)", escape(metric.label));
+    }
+    let limit = member.cell.limit.as_ref().map(|limit| limit.seconds).filter(|limit| *limit > 0.0);
+    let limit =
+        limit.map(|limit| format!(", {} the limit", Unit::Times.text(median / limit))).unwrap_or_default();
+    format!("<b>{name}</b> finishes in <b>{value}</b> (median){limit}")
+}
+
+/// The paired ratio with its interval, in parentheses.
+fn ratio(paired: Paired) -> String {
+    let Some(ratio) = paired.ratio.filter(|ratio| ratio.is_finite()) else { return String::new() };
+    let Some(interval) = paired.interval else {
+        return format!(" ({ratio:.2} \u{d7}; too few runs to be sure)");
+    };
+    let high =
+        if interval.high.is_finite() { format!("{:.2}", interval.high) } else { "\u{221e}".to_owned() };
+    let open = if paired.is_decided() { "" } else { ": not decided" };
+    format!(" ({ratio:.2} \u{d7} [{:.2}, {high}]{open})", interval.low)
 }
 
 /// How many runs did not finish, and whose.
@@ -133,6 +180,6 @@ fn incomplete(layout: &Layout<'_>) -> Option<String> {
     let parts = if layout.series.len() > 1 { format!(" ({})", parts.join(", ")) } else { String::new() };
     let are = if total == 1 { "run is" } else { "runs are" };
     Some(format!(
-        "<b>{total}</b> of {runs} {are} incomplete{parts}; they count as slower than all others, never as absent."
+        "<b>{total}</b> of {runs} {are} incomplete{parts}; they count as worse than all others, never as absent."
     ))
 }

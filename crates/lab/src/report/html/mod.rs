@@ -6,6 +6,7 @@
 mod axis;
 mod bars;
 mod cdf;
+mod figures;
 mod findings;
 mod series;
 mod style;
@@ -13,19 +14,14 @@ mod svg;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trend;
 
 use std::fmt::Write as _;
 
-use super::layout::{Group, Layout};
+use super::layout::Layout;
 use crate::experiment_result::ExperimentResult;
-use crate::metric::Unit;
-use crate::statistics::median_ranks;
-use bars::{Bars, What};
 use style::Look;
 use svg::escape;
-
-/// Further metrics that get a figure; the table has them all.
-const MAX_FURTHER_FIGURES: usize = 6;
 
 /// One self-contained HTML page about all `experiments`, in their order.
 pub fn page(experiments: &[ExperimentResult]) -> String {
@@ -91,13 +87,14 @@ fn section(index: usize, experiment: &ExperimentResult) -> String {
     } else {
         out.push_str(&findings::list(&layout));
         out.push_str(&key(&layout, &looks));
-        out.push_str(&first_figure(&layout, &looks));
-        out.push_str(&distributions(&layout, &looks));
+        out.push_str(&figures::by_condition(&layout, &looks));
         out.push_str(&table::scoreboard(&layout, &looks));
-        out.push_str(&over_time(&layout, &looks));
-        out.push_str(&further_figures(&layout, &looks));
+        out.push_str(&figures::over_time(&layout, &looks));
+        out.push_str(&figures::further(&layout, &looks));
         out.push_str("<h3>All numbers</h3>\n");
         out.push_str(&table::cells(&layout, &looks));
+        out.push_str(&table::further(&layout, &looks));
+        out.push_str(&table::incomplete(&layout));
         out.push_str(&table::published(&layout));
         out.push_str(&table::limits(&layout));
     }
@@ -139,118 +136,4 @@ fn key(layout: &Layout<'_>, looks: &[Look]) -> String {
     }
     out.push_str("</ul>\n");
     out
-}
-
-/// Runs of a cell, as captions say it.
-fn runs(layout: &Layout<'_>) -> String {
-    let counts = layout.experiment.cells.iter().map(|cell| cell.runs.len());
-    match (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0)) {
-        (least, most) if least == most => format!("n = {most}"),
-        (least, most) => format!("n = {least} to {most}"),
-    }
-}
-
-fn panel_title(layout: &Layout<'_>, group: &Group<'_>) -> String {
-    let limit = cdf::limit_of(layout, group);
-    let limit =
-        limit.map(|limit| format!("<span>limit {}</span>", Unit::Seconds.text(limit))).unwrap_or_default();
-    format!("<figcaption>{}{limit}</figcaption>", escape(&group.label()))
-}
-
-fn bars_figure(layout: &Layout<'_>, looks: &[Look], what: What) -> String {
-    let bars = Bars::new(layout, what);
-    if !bars.has_values() {
-        return String::new();
-    }
-    let mut out = String::from("<div class=\"panels\">\n");
-    for (index, group) in layout.groups.iter().enumerate() {
-        let _ = write!(out, "<figure>{}{}</figure>\n", panel_title(layout, group), bars.panel(index, looks));
-    }
-    out.push_str("</div>\n");
-    let whiskers = if layout.experiment.cells.iter().any(|cell| median_ranks(cell.runs.len()).is_some()) {
-        "Whiskers are the 95&#8239;% confidence interval of the median, the ring is the 95th percentile"
-    } else {
-        "The ring is the 95th percentile; for an interval of the median there are too few runs"
-    };
-    let shape = match what {
-        What::ToLimit => {
-            "Median completion time as a multiple of the physical limit; bars begin at the limit"
-        }
-        What::Metric(_) if bars.is_log() => "Medians (dots) on a logarithmic scale",
-        What::Metric(_) => "Medians",
-    };
-    format!(
-        "<p class=\"caption\">{shape}. {whiskers}. All panels share one scale; {}.</p>\n{out}",
-        runs(layout)
-    )
-}
-
-/// How far from the limit, or the headline metric itself where there is none.
-fn first_figure(layout: &Layout<'_>, looks: &[Look]) -> String {
-    if layout.has_limits() {
-        let figure = bars_figure(layout, looks, What::ToLimit);
-        return format!("<h3>How far from what the path permits</h3>\n{figure}");
-    }
-    let figure = bars_figure(layout, looks, What::Metric(layout.headline));
-    let mut label = layout.headline.metric.label.to_owned();
-    if let Some(first) = label.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    if figure.is_empty() { figure } else { format!("<h3>{}</h3>\n{figure}", escape(&label)) }
-}
-
-fn distributions(layout: &Layout<'_>, looks: &[Look]) -> String {
-    let mut panels = String::new();
-    for group in &layout.groups {
-        let panel = cdf::panel(layout, group, looks);
-        if !panel.is_empty() {
-            let _ = write!(panels, "<figure>{}{panel}</figure>\n", panel_title(layout, group));
-        }
-    }
-    if panels.is_empty() {
-        return String::new();
-    }
-    let limit = if layout.has_limits() { " The dotted line is the physical limit." } else { "" };
-    format!(
-        "<h3>Every run</h3>\n<p class=\"caption\">Share of runs with at most this {}; dots are medians, {}. A curve that ends in a ring \
-         below the top belongs to a stack whose other runs did not finish.{limit} Scales differ between panels.</p>\n\
-         <div class=\"panels\">\n{panels}</div>\n",
-        escape(layout.headline.metric.label),
-        runs(layout)
-    )
-}
-
-fn over_time(layout: &Layout<'_>, looks: &[Look]) -> String {
-    let (figures, left_out) = series::figures(layout, looks);
-    if figures.is_empty() {
-        return String::new();
-    }
-    let mut out = String::from("<h3>Inside a run</h3>\n");
-    for figure in figures {
-        let (title, caption) = (escape(&figure.title), escape(&figure.caption));
-        let _ = write!(
-            out,
-            "<figure><figcaption>{title}<span>{caption}</span></figcaption>{}</figure>\n",
-            figure.svg
-        );
-    }
-    if left_out > 0 {
-        let _ = writeln!(out, "<p class=\"caption\">{left_out} more such figures are left out.</p>");
-    }
-    out
-}
-
-fn further_figures(layout: &Layout<'_>, looks: &[Look]) -> String {
-    let mut out = String::new();
-    for column in layout.further.iter().take(MAX_FURTHER_FIGURES) {
-        let figure = bars_figure(layout, looks, What::Metric(*column));
-        if !figure.is_empty() {
-            let (label, doc) = (escape(column.metric.label), escape(column.metric.doc));
-            let _ = write!(
-                out,
-                "<details><summary>{label}</summary>\n<p class=\"caption\">{doc}</p>\n{figure}</details>\n"
-            );
-        }
-    }
-    if out.is_empty() { out } else { format!("<h3>More figures</h3>\n{out}") }
 }

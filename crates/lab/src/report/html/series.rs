@@ -4,6 +4,7 @@ use super::axis::{self, Axis};
 use super::cdf::shortened;
 use super::style::{Look, looks};
 use super::svg::{Anchor, PathData, Svg};
+use super::trend::spread;
 use crate::metric::Unit;
 use crate::report::layout::{Group, Layout};
 use crate::result::{Gauge, RunResult, Series};
@@ -23,6 +24,8 @@ const LEAST_POINTS: usize = 60;
 /// Curves in one figure, figures in one experiment: beyond that nobody can read them.
 const MAX_CURVES: usize = 12;
 const MAX_FIGURES: usize = 12;
+/// Curves above which lines are thinner.
+const MANY: usize = 4;
 
 /// What is drawn of the gauges, from top to bottom.
 struct Panel {
@@ -138,9 +141,11 @@ fn figure(title: String, tracks: &[Track<'_>], rate: Option<f64>, points: usize)
     let bottom = top - GAP;
     let mut svg = Svg::new(WIDTH, bottom + 38.0, &format!("Gauges over time in {title}"));
     let mut cut = Vec::new();
+    svg.open(if tracks.len() > MANY { "many" } else { "" }, "");
     for (panel, lines, place) in &body {
         cut.extend(draw_panel(&mut svg, panel, lines, time, *place, rate));
     }
+    svg.close();
     for tick in time.ticks(Unit::Seconds, 12) {
         svg.text("tick", (tick.at, bottom + 15.0), Anchor::Middle, &tick.label);
     }
@@ -264,7 +269,7 @@ fn value_axis(lines: &[Line<'_>], rate: Option<f64>, pixels: (f64, f64)) -> (Axi
     let values: Vec<f64> =
         lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1)).collect();
     let greatest = values.iter().copied().fold(0.0, f64::max);
-    let usual = statistics::quantile(&values, 0.99).unwrap_or(greatest);
+    let usual = statistics::quantile(&values, 0.95).unwrap_or(greatest);
     let peaks = lines.iter().map(|line| line.points.iter().filter_map(|p| p.1).fold(0.0, f64::max));
     let least_peak = peaks.filter(|peak| *peak > 0.0).fold(f64::INFINITY, f64::min);
     let floor = values.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
@@ -272,9 +277,10 @@ fn value_axis(lines: &[Line<'_>], rate: Option<f64>, pixels: (f64, f64)) -> (Axi
     if rate.is_none() && greatest > 40.0 * least_peak && floor.is_finite() {
         return (Axis::log((floor.max(greatest / 1e4), greatest * 1.1), pixels), None);
     }
-    let is_cut = usual > 0.0 && greatest > 4.0 * usual;
-    let high = if is_cut { usual * 1.3 } else { greatest };
-    let high = rate.map_or(high, |rate| high.max(rate));
+    // A burst at the start, or no pacing yet: it would press all else to the ground.
+    let sensible = rate.map_or(usual, |rate| usual.max(rate)) * 1.5;
+    let is_cut = usual > 0.0 && greatest > 2.0 * sensible;
+    let high = rate.unwrap_or(0.0).max(if is_cut { sensible } else { greatest });
     (Axis::linear((0.0, high * 1.06), pixels), is_cut.then_some(greatest))
 }
 
@@ -294,24 +300,10 @@ fn path(points: &[(f64, Option<f64>)], time: Axis, axis: Axis) -> PathData {
 
 /// Names at the right edge, at the height of their curves' ends as far as there is room.
 fn draw_names(svg: &mut Svg, lines: &[Line<'_>], axis: Axis, (top, bottom): (f64, f64)) {
-    const STEP: f64 = 12.5;
-    let mut names: Vec<(f64, &Line<'_>)> = lines
-        .iter()
-        .map(|line| (last(&line.points).map_or(bottom, |(_, value)| axis.at(value)), line))
-        .collect();
-    names.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut places: Vec<f64> = Vec::new();
-    for (wished, _) in &names {
-        let lowest = places.last().map_or(top, |last| last + STEP);
-        places.push(wished.max(lowest));
-    }
-    // What was pushed below the panel comes up again.
-    let mut highest = bottom + 4.0;
-    for place in places.iter_mut().rev() {
-        *place = place.min(highest);
-        highest = *place - STEP;
-    }
-    for (place, (_, line)) in places.iter().zip(&names) {
+    let end = |line: &Line<'_>| last(&line.points).map_or(bottom, |(_, value)| axis.at(value));
+    let wished: Vec<f64> = lines.iter().map(end).collect();
+    let places = spread(&wished, 12.5, (top, bottom + 4.0));
+    for (place, line) in places.iter().zip(lines) {
         svg.open(&line.track.look.classes(line.track.series), "");
         let mut sample = PathData::default();
         sample.move_to((RIGHT + 10.0, *place));

@@ -96,8 +96,8 @@ h3 { font-size:20px; line-height:1.3; letter-spacing:-.01em; margin:44px 0 4px; 
 .facts b { color:var(--ink); font-weight:600; }
 .note { border-left:3px solid var(--c5); padding:8px 14px; margin:16px 0; background:var(--card); font-size:15px; max-width:75em; }
 .findings { margin:20px 0 0; padding:0; list-style:none; display:grid; gap:8px; }
-.findings li { font-size:17px; line-height:1.45; padding-left:16px; border-left:3px solid var(--c0); }
-.findings li.bad { border-color:var(--c1); }
+.findings li { font-size:16px; line-height:1.45; padding-left:16px; max-width:78em; border-left:3px solid var(--c0); }
+.findings li.lead { font-size:19px; line-height:1.4; border-color:var(--ink); margin-bottom:4px; } .findings li.bad { border-color:var(--c1); }
 .findings .where { color:var(--muted); }
 .caption { font-size:14px; color:var(--muted); margin:0 0 14px; max-width:80em; }
 .panels { display:grid; grid-template-columns:repeat(auto-fill,minmax(min(100%,520px),1fr)); gap:26px 32px; }
@@ -119,8 +119,10 @@ svg text.limit { fill:var(--ink); font-size:11px; font-style:italic; }
 .h4 { --c:var(--c4); } .h5 { --c:var(--c5); } .h6 { --c:var(--c6); } .h7 { --c:var(--c7); }
 .s .curve { fill:none; stroke:var(--c); stroke-width:1.7; stroke-linejoin:round; stroke-linecap:butt; }
 .s.ours .curve { stroke-width:2.5; }
+.many .s .curve { stroke-width:1.25; } .many .s.ours .curve { stroke-width:2; }
 .d1 .curve { stroke-dasharray:6 3; } .d2 .curve { stroke-dasharray:1.6 2.4; } .d3 .curve { stroke-dasharray:9 3 2 3; }
 .s .dot { fill:var(--c); stroke:var(--paper); stroke-width:1.2; }
+.s .arrow { fill:none; stroke:var(--c); stroke-width:1.4; }
 .s .open { fill:var(--paper); stroke:var(--c); stroke-width:1.6; }
 .s .bar { fill:var(--c); opacity:.82; }
 .s .far { fill:url(#hatch); stroke:var(--c); stroke-width:1; opacity:.9; }
@@ -147,7 +149,8 @@ td small, .ci { color:var(--muted); font-size:12px; }
 .key { display:flex; flex-wrap:wrap; gap:6px 8px; margin:22px 0 0; padding:0; list-style:none; font-size:13.5px; }
 .key li { padding:3px 10px 3px 8px; border:1px solid var(--edge); border-radius:99px; user-select:none; }
 .js .key li { cursor:pointer; } .key li.off { opacity:.4; text-decoration:line-through; }
-details { margin:18px 0 0; } summary { cursor:pointer; font-weight:600; font-size:15px; }
+.second { margin-top:26px; }
+details { margin:14px 0 0; } details > figure, details > .panels { margin-top:10px; } details[open] > summary { margin-bottom:8px; } summary span { font-weight:400; color:var(--muted); font-size:13px; margin-left:8px; } summary { cursor:pointer; font-weight:600; font-size:15px; }
 dl { display:grid; grid-template-columns:max-content 1fr; gap:5px 18px; font-size:14px; margin:10px 0; }
 dt { color:var(--muted); } dd { margin:0; overflow-wrap:anywhere; }
 code { font:12.5px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",monospace; overflow-wrap:anywhere; }

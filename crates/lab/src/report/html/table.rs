@@ -18,24 +18,17 @@ pub(super) fn swatch(look: Look, series: usize) -> String {
     )
 }
 
-/// The table of all cells.
+/// The table of all cells: the headline metric from every side.
 pub(super) fn cells(layout: &Layout<'_>, looks: &[Look]) -> String {
-    let scales: Vec<Vec<Scale>> =
-        layout.further.iter().map(|column| column_scales(layout, *column)).collect();
+    let scales = column_scales(layout, layout.headline);
+    let width = 7 + usize::from(layout.has_limits()) + usize::from(layout.baseline.is_some());
     let mut out = String::from("<div class=\"scroll\"><table>\n");
     head(&mut out, layout, &scales);
-    let headline_scales = column_scales(layout, layout.headline);
-    for (index, group) in layout.groups.iter().enumerate() {
-        let width = 10 + layout.further.len();
-        let limit = group.members.iter().find_map(|member| member.cell.limit.as_ref());
-        let limit = limit.filter(|_| layout.is_completion());
-        let limit = limit.map(|limit| format!("<span>limit {}</span>", Unit::Seconds.text(limit.seconds)));
-        let (label, limit) = (escape(&group.label()), limit.unwrap_or_default());
-        let _ = writeln!(out, "<tbody><tr class=\"group\"><th colspan=\"{width}\">{label}{limit}</th></tr>");
-        let further: Vec<Scale> = scales.iter().map(|scales| scales[index]).collect();
+    for (group, scale) in layout.groups.iter().zip(scales) {
+        group_head(&mut out, layout, group, width);
         let best = best_of(layout, group);
         for member in &group.members {
-            row(&mut out, layout, member, looks, (headline_scales[index], &further, best));
+            row(&mut out, layout, member, looks, (scale, best));
         }
         out.push_str("</tbody>\n");
     }
@@ -43,26 +36,72 @@ pub(super) fn cells(layout: &Layout<'_>, looks: &[Look]) -> String {
     out
 }
 
-fn head(out: &mut String, layout: &Layout<'_>, scales: &[Vec<Scale>]) {
-    let unit = layout.headline.metric.unit.scale(0.0).suffix;
-    let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
-    let label = escape(layout.headline.metric.label);
+/// The table of the other metrics; empty if there are none.
+pub(super) fn further(layout: &Layout<'_>, looks: &[Look]) -> String {
+    if layout.further.is_empty() {
+        return String::new();
+    }
+    let scales: Vec<Vec<Scale>> =
+        layout.further.iter().map(|column| column_scales(layout, *column)).collect();
+    let mut out =
+        String::from("<div class=\"scroll second\"><table>\n<thead><tr><th>medians, unless said</th>");
+    for (column, scales) in layout.further.iter().zip(&scales) {
+        let suffix = unit_of(scales);
+        let (label, doc) = (escape(&column.label()), escape(column.metric.doc));
+        let _ = write!(out, "<th title=\"{doc}\">{label}{suffix}</th>");
+    }
+    out.push_str("</tr></thead>\n");
+    for (index, group) in layout.groups.iter().enumerate() {
+        group_head(&mut out, layout, group, layout.further.len() + 1);
+        for member in &group.members {
+            name_cell(&mut out, member, looks);
+            for (column, scales) in layout.further.iter().zip(&scales) {
+                let value =
+                    column.value(layout.experiment, member.cell).map(|value| scales[index].number(value));
+                cell(&mut out, value.as_deref());
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody>\n");
+    }
+    out.push_str("</table></div>\n");
+    out
+}
+
+fn unit_of(scales: &[Scale]) -> String {
+    let suffix = scales.first().map_or("", |scale| scale.suffix);
+    if suffix.is_empty() { String::new() } else { format!(", {suffix}") }
+}
+
+/// Begins a body with a group's name; the caller ends it.
+fn group_head(out: &mut String, layout: &Layout<'_>, group: &Group<'_>, width: usize) {
+    let limit = super::cdf::limit_of(layout, group);
+    let limit =
+        limit.map(|limit| format!("<span>limit {}</span>", Unit::Seconds.text(limit))).unwrap_or_default();
+    let label = escape(&group.label());
+    let _ = writeln!(out, "<tbody><tr class=\"group\"><th colspan=\"{width}\">{label}{limit}</th></tr>");
+}
+
+/// Begins a row with a stack's name; the caller ends it.
+fn name_cell(out: &mut String, member: &Member<'_>, looks: &[Look]) {
+    let look = looks[member.series];
+    let ours = if look.is_ours { "ours" } else { "" };
+    let (swatch, name) = (swatch(look, member.series), escape(member.name));
+    let _ = write!(out, "<tr class=\"{ours}\"><td class=\"label\">{swatch}{name}</td>");
+}
+
+fn head(out: &mut String, layout: &Layout<'_>, scales: &[Scale]) {
+    let (label, unit) = (escape(layout.headline.metric.label), unit_of(scales));
     let _ = write!(
         out,
-        "<thead><tr><th></th><th>n</th><th>incomplete</th><th>{label}{unit}<br>median [95&#8239;% CI]</th>"
+        "<thead><tr><th></th><th>runs<br>done</th><th>{label}{unit}<br>median [95&#8239;% CI]</th>"
     );
     out.push_str("<th>mean \u{b1} 95&#8239;% CI</th><th>p95</th><th>p99</th><th>CoV</th>");
     if layout.has_limits() {
-        out.push_str("<th>\u{d7} limit</th>");
+        out.push_str("<th>median<br>\u{d7} limit</th>");
     }
     if let Some(baseline) = layout.baseline {
-        let _ = write!(out, "<th>\u{d7} {}<br>[95&#8239;% CI]</th>", escape(baseline));
-    }
-    for (column, scales) in layout.further.iter().zip(scales) {
-        let suffix = scales.first().map_or("", |scale| scale.suffix);
-        let suffix = if suffix.is_empty() { String::new() } else { format!(", {suffix}") };
-        let (label, doc) = (escape(&column.label()), escape(column.metric.doc));
-        let _ = write!(out, "<th title=\"{doc}\">{label}{suffix}</th>");
+        let _ = write!(out, "<th>run by run<br>\u{d7} {} [95&#8239;% CI]</th>", escape(baseline));
     }
     out.push_str("</tr></thead>\n");
 }
@@ -94,20 +133,17 @@ fn row(
     layout: &Layout<'_>,
     member: &Member<'_>,
     looks: &[Look],
-    (scale, further, best): (Scale, &[Scale], f64),
+    (scale, best): (Scale, f64),
 ) {
-    let look = looks[member.series];
-    let ours = if look.is_ours { "ours" } else { "" };
-    let (swatch, name) = (swatch(look, member.series), escape(member.name));
+    name_cell(out, member, looks);
     let incomplete = Incomplete::of(member.cell);
-    let _ = write!(
-        out,
-        "<tr class=\"{ours}\"><td class=\"label\">{swatch}{name}</td><td>{}</td>",
-        incomplete.runs
-    );
-    let describe = incomplete.describe().map(|text| escape(&text)).unwrap_or_default();
-    let (class, count) = if incomplete.total() > 0 { ("warn", incomplete.total()) } else { ("", 0) };
-    let _ = write!(out, "<td class=\"{class}\" title=\"{describe}\">{count}</td>");
+    match incomplete.describe() {
+        Some(text) => {
+            let (done, text) = (incomplete.runs - incomplete.total(), escape(&format!("incomplete: {text}")));
+            let _ = write!(out, "<td class=\"warn\" title=\"{text}\">{done} of {}</td>", incomplete.runs);
+        }
+        None => cell(out, Some(&incomplete.runs.to_string())),
+    }
     let summary = layout.sample(member.cell).summary();
     headline(out, layout, summary.as_ref(), scale, best);
     if layout.has_limits() {
@@ -118,10 +154,6 @@ fn row(
     }
     if layout.baseline.is_some() {
         out.push_str(&paired(layout, layout.against_baseline(member.cell)));
-    }
-    for (column, scale) in layout.further.iter().zip(further) {
-        let value = column.value(layout.experiment, member.cell).map(|value| scale.number(value));
-        cell(out, value.as_deref());
     }
     out.push_str("</tr>\n");
 }
@@ -269,6 +301,20 @@ pub(super) fn published(layout: &Layout<'_>) -> String {
          <th class=\"left\">metric</th><th>ours</th><th>published</th><th>ours / published</th><th class=\"left\">verdict</th>\
          <th class=\"left\">where</th></tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
     )
+}
+
+/// Why runs are incomplete; empty if none is.
+pub(super) fn incomplete(layout: &Layout<'_>) -> String {
+    let mut rows = String::new();
+    for group in &layout.groups {
+        for member in &group.members {
+            if let Some(text) = Incomplete::of(member.cell).describe() {
+                let (label, name) = (escape(&group.label()), escape(member.name));
+                let _ = writeln!(rows, "<dt>{label}, {name}</dt><dd>{}</dd>", escape(&text));
+            }
+        }
+    }
+    if rows.is_empty() { rows } else { format!("<h3>Incomplete runs</h3>\n<dl>\n{rows}</dl>\n") }
 }
 
 /// The limits spelled out; empty if there are none.
