@@ -36,7 +36,12 @@ pub struct Paired {
 impl Paired {
     /// True if the interval excludes one: the difference is not chance.
     pub fn is_decided(&self) -> bool {
-        self.interval.is_some_and(|interval| !interval.contains(1.0))
+        self.is_decidedly(true) || self.is_decidedly(false)
+    }
+
+    /// True if the whole interval lies above one, or below.
+    pub fn is_decidedly(&self, above: bool) -> bool {
+        self.interval.is_some_and(|interval| if above { interval.low > 1.0 } else { interval.high < 1.0 })
     }
 }
 

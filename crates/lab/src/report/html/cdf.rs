@@ -88,7 +88,7 @@ fn draw_frame(svg: &mut Svg, layout: &Layout<'_>, x: Axis, limit: Option<f64>) {
         svg.line(if share == 0.0 { "axis" } else { "grid" }, (LEFT, y(share)), (RIGHT, y(share)));
         svg.text("tick", (LEFT - 6.0, y(share) + 3.5), Anchor::End, label);
     }
-    svg.text("unit", (LEFT - 6.0, TOP - 5.0), Anchor::End, "% of runs");
+    svg.text("unit", (0.0, TOP - 5.0), Anchor::Start, "% of runs");
     axis::draw_below(svg, x, metric.unit, (TOP, BOTTOM), 6);
     let scale = if x.is_log() { " (log scale)" } else { "" };
     let unit = x.suffix(metric.unit);
@@ -97,7 +97,7 @@ fn draw_frame(svg: &mut Svg, layout: &Layout<'_>, x: Axis, limit: Option<f64>) {
     svg.text("unit", (f64::midpoint(LEFT, RIGHT), BOTTOM + 30.0), Anchor::Middle, &title);
     if let Some(limit) = limit {
         svg.line("limitline", (x.at(limit), TOP - 4.0), (x.at(limit), BOTTOM));
-        svg.text("limit", (x.at(limit) + 4.0, TOP - 5.0), Anchor::Start, "limit");
+        svg.text("limit", (x.at(limit).max(56.0) + 4.0, TOP - 5.0), Anchor::Start, "limit");
     }
 }
 

@@ -16,6 +16,9 @@ pub(super) fn list(layout: &Layout<'_>) -> String {
     if let Some(text) = lead(layout, &standings) {
         items.push(format!(r#"<li class="lead">{text}</li>"#));
     }
+    if let Some(text) = like(layout) {
+        items.push(format!(r#"<li class="lead">{text}</li>"#));
+    }
     items.extend(telling(&standings).map(|group| format!("<li>{}</li>", sentence(layout, group))));
     if let Some(text) = incomplete(layout) {
         items.push(format!(r#"<li class="bad">{text}</li>"#));
@@ -89,14 +92,60 @@ fn lead(layout: &Layout<'_>, standings: &[Standings<'_>]) -> Option<String> {
         .take(4)
         .map(|(count, series)| format!("<b>{}</b> in {count}", escape(layout.series[*series])))
         .collect();
-    let adjective = if layout.is_completion() { "The fastest median" } else { "The best median" };
-    (!parts.is_empty())
-        .then(|| format!("{adjective} of {} conditions: {}.", standings.len(), parts.join(", ")))
+    let adjective = if layout.is_completion() { "Fastest" } else { "Best" };
+    let count = standings.len();
+    match wins.first() {
+        Some((most, series)) if *most == count => Some(format!(
+            "<b>{}</b> is {} in all {count} conditions.",
+            escape(layout.series[*series]),
+            adjective.to_lowercase()
+        )),
+        Some((most, _)) if *most > 0 => {
+            Some(format!("{adjective} of all: {} of {count} conditions.", parts.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// The baseline against other stacks with its kind of controller.
+fn like(layout: &Layout<'_>) -> Option<String> {
+    let baseline = layout.baseline?;
+    let is_higher_better = layout.headline.metric.better == Better::Higher;
+    let mut parts = Vec::new();
+    for (series, name) in layout.series.iter().enumerate() {
+        if *name == baseline || controller(name) != controller(baseline) {
+            continue;
+        }
+        let members = layout.groups.iter().flat_map(|group| &group.members);
+        let pairs = members.filter(|member| member.series == series);
+        let pairs: Vec<Paired> = pairs.filter_map(|member| layout.against_baseline(member.cell)).collect();
+        let count = |is_above: bool| pairs.iter().filter(|pair| pair.is_decidedly(is_above)).count();
+        let (ahead, behind) = (count(!is_higher_better), count(is_higher_better));
+        if !pairs.is_empty() {
+            let behind = if behind > 0 { format!(", behind in {behind}") } else { String::new() };
+            parts.push(format!("<b>{}</b> in {ahead} of {}{behind}", escape(name), pairs.len()));
+        }
+    }
+    let text = format!(
+        "Controller for controller, <b>{}</b> is decidedly ahead of {}.",
+        escape(baseline),
+        parts.join("; of ")
+    );
+    (!parts.is_empty()).then_some(text)
+}
+
+/// The kind of controller that a stack's name tells.
+fn controller(name: &str) -> &str {
+    let last = name.split_once(':').map_or(name, |(_, controller)| controller);
+    let last = last.split('/').next().unwrap_or_default();
+    if last == "standard" { "newreno" } else { last }
 }
 
 /// A group in one sentence: the baseline (or the best), then the best and the worst.
 fn sentence(layout: &Layout<'_>, standings: &Standings<'_>) -> String {
-    let place = format!("<span class=\"where\">{}:</span> ", escape(&standings.group.label()));
+    let label = escape(&standings.group.label());
+    let is_alone = standings.group.conditions.is_empty();
+    let place = if is_alone { String::new() } else { format!("<span class=\"where\">{label}:</span> ") };
     let best = standings.best();
     if !best.1.is_finite() {
         return format!("{place}no stack finishes more than half of its runs before the deadline.");
@@ -104,26 +153,29 @@ fn sentence(layout: &Layout<'_>, standings: &Standings<'_>) -> String {
     let is_baseline = |(member, _): &&(&Member<'_>, f64)| Some(member.name) == layout.baseline;
     let subject = standings.order.iter().find(is_baseline).copied().unwrap_or(best);
     let mut text = place + &opening(layout, subject);
+    let is_subject = |other: (&Member<'_>, f64)| other.0.series == subject.0.series;
     let (good, bad) = match (layout.is_completion(), layout.headline.metric.better) {
         (true, _) => ("fastest", "slowest"),
         (false, Better::Higher) => ("highest", "lowest"),
         (false, _) => ("lowest", "highest"),
     };
     let worst = standings.worst();
-    for (word, (member, median)) in [(good, best), (bad, worst)] {
-        if standings.order.len() < 2 {
-            continue;
+    if standings.order.len() > 1 && subject.1.is_finite() {
+        if is_subject(best) {
+            text = format!("{text}, the {good}");
+        } else if is_subject(worst) {
+            text = format!("{text}, the {bad}");
         }
-        if member.series == subject.0.series {
-            let known = if median.is_finite() { format!("; it is the {word}") } else { String::new() };
-            text.push_str(&known);
+    }
+    for (word, (member, median)) in [(good, best), (bad, worst)] {
+        if standings.order.len() < 2 || member.series == subject.0.series {
             continue;
         }
         let paired = layout.against_baseline(member.cell).map(ratio).unwrap_or_default();
         let value = layout.headline.metric.unit.text(median);
         let name = escape(member.name);
         text = if median.is_finite() {
-            format!("{text}; {word} is <b>{name}</b> with {value}{paired}")
+            format!("{text}; {word} <b>{name}</b> {value}{paired}")
         } else {
             format!("{text}; {name} finishes at most half of its runs before the deadline")
         };

@@ -28,7 +28,7 @@ pub(super) fn looks(names: &[&str]) -> Vec<Look> {
     let mut looks: Vec<Look> = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let (hue, mut dash) = if by_family {
-            (families[index], controller(name))
+            (families[index], style_of_controller(name))
         } else {
             (index % HUES, index / HUES % DASHES)
         };
@@ -50,7 +50,7 @@ fn family(name: &str) -> usize {
     }
 }
 
-fn controller(name: &str) -> usize {
+fn style_of_controller(name: &str) -> usize {
     let controller = name.split_once(':').map_or(name, |(_, controller)| controller);
     match controller.split('/').next().unwrap_or_default() {
         "newreno" | "standard" => 1,
@@ -97,13 +97,13 @@ h3 { font-size:20px; line-height:1.3; letter-spacing:-.01em; margin:44px 0 4px; 
 .note { border-left:3px solid var(--c5); padding:8px 14px; margin:16px 0; background:var(--card); font-size:15px; max-width:75em; }
 .findings { margin:20px 0 0; padding:0; list-style:none; display:grid; gap:8px; }
 .findings li { font-size:16px; line-height:1.45; padding-left:16px; max-width:78em; border-left:3px solid var(--c0); }
-.findings li.lead { font-size:19px; line-height:1.4; border-color:var(--ink); margin-bottom:4px; } .findings li.bad { border-color:var(--c1); }
+.findings li.lead { font-size:19px; line-height:1.4; border-color:var(--ink); margin-bottom:2px; } .findings li.bad { border-color:var(--c1); }
 .findings .where { color:var(--muted); }
 .caption { font-size:14px; color:var(--muted); margin:0 0 14px; max-width:80em; }
 .panels { display:grid; grid-template-columns:repeat(auto-fill,minmax(min(100%,520px),1fr)); gap:26px 32px; }
 .panels > figure:only-child { grid-column:1/-1; max-width:760px; }
 figure { margin:0; min-width:0; }
-figcaption { font-size:15px; font-weight:650; display:flex; gap:10px; align-items:baseline; flex-wrap:wrap; margin-bottom:4px; }
+figcaption { font-size:15px; font-weight:650; display:flex; gap:10px; align-items:baseline; flex-wrap:wrap; margin-bottom:2px; }
 figcaption span { font-weight:400; color:var(--muted); font-size:13px; }
 svg { display:block; width:100%; height:auto; font:11.5px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif; font-variant-numeric:tabular-nums; overflow:visible; }
 svg text { fill:var(--ink); }
@@ -149,7 +149,7 @@ td small, .ci { color:var(--muted); font-size:12px; }
 .key { display:flex; flex-wrap:wrap; gap:6px 8px; margin:22px 0 0; padding:0; list-style:none; font-size:13.5px; }
 .key li { padding:3px 10px 3px 8px; border:1px solid var(--edge); border-radius:99px; user-select:none; }
 .js .key li { cursor:pointer; } .key li.off { opacity:.4; text-decoration:line-through; }
-.second { margin-top:26px; }
+.second { margin-top:26px; } .second table { width:auto; } .second th, .second td { padding-left:22px; } .second th:first-child, .second td:first-child { padding-left:10px; }
 details { margin:14px 0 0; } details > figure, details > .panels { margin-top:10px; } details[open] > summary { margin-bottom:8px; } summary span { font-weight:400; color:var(--muted); font-size:13px; margin-left:8px; } summary { cursor:pointer; font-weight:600; font-size:15px; }
 dl { display:grid; grid-template-columns:max-content 1fr; gap:5px 18px; font-size:14px; margin:10px 0; }
 dt { color:var(--muted); } dd { margin:0; overflow-wrap:anywhere; }

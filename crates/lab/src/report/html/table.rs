@@ -229,14 +229,8 @@ pub(super) fn scoreboard(layout: &Layout<'_>, looks: &[Look]) -> String {
         if pairs.is_empty() {
             continue;
         }
-        let decided = |is_below: bool| {
-            let matching = |pair: &&Paired| {
-                pair.is_decided() && pair.interval.is_some_and(|i| (i.high < 1.0) == is_below)
-            };
-            pairs.iter().filter(matching).count()
-        };
-        let (better, worse) =
-            if is_higher_better { (decided(false), decided(true)) } else { (decided(true), decided(false)) };
+        let decided = |above: bool| pairs.iter().filter(|pair| pair.is_decidedly(above)).count();
+        let (better, worse) = (decided(is_higher_better), decided(!is_higher_better));
         let open = pairs.len() - better - worse;
         let ratios = pairs.iter().filter_map(|pair| pair.ratio).filter(|ratio| ratio.is_finite());
         let range = super::axis::extent(ratios);
