@@ -69,7 +69,7 @@ impl Look {
 }
 
 /// The style sheet. Colours were checked for contrast and for red-green and blue-yellow blindness.
-pub(super) const STYLE: &str = r##"
+pub(super) const STYLE: &str = r#"
 :root { color-scheme: light dark;
   --paper:#fff; --ink:#15191e; --muted:#5b6570; --faint:#8a939d; --grid:#e5e8ec; --axis:#aeb6bf; --card:#f7f8fa; --edge:#dfe3e8;
   --mark:#15191e; --good:#00704f; --bad:#a83200;
@@ -161,7 +161,7 @@ footer { max-width:1200px; margin:0 auto; padding:8px 28px 48px; font-size:13.5p
 @media print { body { font-size:11pt; } main, .top, footer { max-width:none; padding-left:0; padding-right:0; } section { break-before:page; border:0; padding-top:0; } section:first-of-type { break-before:auto; }
   figure, tr, .findings li { break-inside:avoid; } h3 { break-after:avoid; } .caption { break-after:avoid; } button, nav { display:none; } .panels { grid-template-columns:1fr 1fr; gap:14px 20px; } .scroll { overflow:visible; } table { font-size:8.5pt; } th, td { padding:2px 5px; }
   details::details-content { content-visibility:visible; block-size:auto; } * { print-color-adjust:exact; -webkit-print-color-adjust:exact; } }
-"##;
+"#;
 
 /// The script: toggling of series, and buttons that copy commands. The page says everything without it.
 pub(super) const SCRIPT: &str = r#"

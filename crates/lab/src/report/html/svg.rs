@@ -152,8 +152,4 @@ impl PathData {
     pub(super) fn vertical(&mut self, y: f64) {
         self.push('V', &[y]);
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
