@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use posthaste_path::PathSpec;
+use posthaste_path::{PathSpec, RateModel};
 use posthaste_units::{Duration, Rate};
 
 use crate::apps::RESPONSE_HEADER_LENGTH;
@@ -25,7 +25,13 @@ pub fn limit(run: &RunSpec) -> Option<Limit> {
     let rtt = links.iter().fold(Duration::ZERO, |sum, link| sum + link.rtt);
     let arrives: f64 = links.iter().map(|link| 1.0 - link.down_loss()).product();
     let rounds = HANDSHAKE_ROUNDS + flow.workload.request_rounds();
-    Some(of(rtt, run.network.down_rate(), 1.0 - arrives, bytes, rounds, run.datagram))
+    let slowest = run.network.down_rate();
+    let mut limit = of(rtt, slowest, 1.0 - arrives, bytes, rounds, run.datagram);
+    let is_constant = |link: &&PathSpec| matches!(link.rate, None | Some(RateModel::Constant(_)));
+    if links.iter().all(is_constant) {
+        limit.rate = slowest.map(|rate| rate.as_bits_per_second() as f64);
+    }
+    Some(limit)
 }
 
 /// The limit of fetching `bytes` over a new connection on `path`, with UDP payloads of `datagram` bytes.
@@ -47,7 +53,7 @@ fn of(rtt: Duration, rate: Option<Rate>, loss: f64, body: u64, rounds: u64, data
         let _ =
             write!(terms, " + {bytes} B x (1 + {percent} % headers) x 8 / ({rate} x (1 - {loss:.4} loss))");
     }
-    Limit { seconds, terms, rate: rate.map(|rate| rate.as_bits_per_second() as f64) }
+    Limit { seconds, terms, rate: None }
 }
 
 /// Every network has at least one link.

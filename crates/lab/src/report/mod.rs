@@ -1,5 +1,7 @@
-//! What people see of experiments.
+//! What people and programs see of experiments: a table for the terminal, JSON, one HTML page. All three say the
+//! same, depend on nothing but the results, and hold nothing of wall-clock time.
 
 pub mod html;
 pub mod json;
+mod layout;
 pub mod table;

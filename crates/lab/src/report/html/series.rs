@@ -1,0 +1,316 @@
+//! Gauges over time: panels one below the other on a shared time axis, a curve for each stack (or each flow).
+
+use super::axis::{self, Axis};
+use super::cdf::shortened;
+use super::style::{Look, looks};
+use super::svg::{Anchor, PathData, Svg};
+use super::trend::spread;
+use crate::metric::Unit;
+use crate::report::layout::{Group, Layout};
+use crate::result::{Gauge, RunResult, Series};
+use crate::statistics;
+
+const WIDTH: f64 = 1144.0;
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 1010.0;
+const GAP: f64 = 30.0;
+
+/// Points that a curve is drawn with at most.
+const MAX_POINTS: usize = 600;
+/// Points in all figures of an experiment together, a bound for the page's size; no curve gets fewer than
+/// [`LEAST_POINTS`].
+const MAX_POINTS_IN_ALL: usize = 200_000;
+const LEAST_POINTS: usize = 60;
+/// Curves in one figure, figures in one experiment: beyond that nobody can read them.
+const MAX_CURVES: usize = 12;
+const MAX_FIGURES: usize = 12;
+/// Curves above which lines are thinner.
+const MANY: usize = 4;
+
+/// What is drawn of the gauges, from top to bottom.
+struct Panel {
+    quantity: &'static str,
+    title: &'static str,
+    unit: Unit,
+    /// From the gauge's unit to the panel's.
+    factor: f64,
+}
+
+const PANELS: [Panel; 7] = [
+    Panel { quantity: "delivery", title: "delivery rate", unit: Unit::BitsPerSecond, factor: 1.0 },
+    Panel { quantity: "pacing", title: "pacing rate", unit: Unit::BitsPerSecond, factor: 1.0 },
+    Panel { quantity: "window", title: "congestion window", unit: Unit::Bytes, factor: 1.0 },
+    Panel { quantity: "in_flight", title: "in flight", unit: Unit::Bytes, factor: 1.0 },
+    Panel { quantity: "rtt", title: "smoothed RTT", unit: Unit::Milliseconds, factor: 1000.0 },
+    Panel { quantity: "queue", title: "queue of the fullest link", unit: Unit::Bytes, factor: 1.0 },
+    Panel { quantity: "credit", title: "flow-control credit", unit: Unit::Bytes, factor: 1.0 },
+];
+
+/// One run's gauges of one flow.
+struct Track<'a> {
+    series: usize,
+    name: &'a str,
+    look: Look,
+    seed: u64,
+    gauges: &'a Series,
+    /// The flow that they are of.
+    flow: &'a str,
+}
+
+/// A figure with its caption.
+pub(super) struct Figure {
+    pub(super) title: String,
+    pub(super) caption: String,
+    pub(super) svg: String,
+}
+
+/// The figures of an experiment; none without time series. And how many more there would be.
+pub(super) fn figures(layout: &Layout<'_>, looks: &[Look]) -> (Vec<Figure>, usize) {
+    let mut sets: Vec<(&Group<'_>, String, Vec<Track<'_>>)> = Vec::new();
+    for group in &layout.groups {
+        let tracks = stacks(group, looks);
+        let most_flows =
+            group.members.iter().filter_map(|member| run_of(&member.cell.runs)).map(|run| run.flows.len());
+        if most_flows.max().unwrap_or(0) > 1 {
+            for member in &group.members {
+                let title = format!("{}, {}: the flows", group.label(), member.name);
+                sets.push((group, title, flows(&member.cell.runs)));
+            }
+        } else {
+            sets.push((group, group.label(), tracks));
+        }
+    }
+    sets.retain(|(_, _, tracks)| !tracks.is_empty());
+    let left_out = sets.len().saturating_sub(MAX_FIGURES);
+    sets.truncate(MAX_FIGURES);
+    let curves: usize = sets.iter().map(|(_, _, tracks)| tracks.len() * PANELS.len()).sum();
+    let points = (MAX_POINTS_IN_ALL / curves.max(1)).clamp(LEAST_POINTS, MAX_POINTS);
+    let draw = |(group, title, tracks): (&Group<'_>, String, Vec<Track<'_>>)| {
+        let rate = group.members.iter().find_map(|member| member.cell.limit.as_ref()?.rate);
+        figure(title, &tracks, rate, points)
+    };
+    (sets.into_iter().map(draw).collect(), left_out)
+}
+
+fn run_of(runs: &[RunResult]) -> Option<&RunResult> {
+    runs.iter().find(|run| run.series.as_ref().is_some_and(|series| !series.times.is_empty()))
+}
+
+/// The first flow of each stack.
+fn stacks<'a>(group: &Group<'a>, looks: &[Look]) -> Vec<Track<'a>> {
+    let members = group.members.iter().filter_map(|member| {
+        let run = run_of(&member.cell.runs)?;
+        let (series, name) = (member.series, member.name);
+        let flow = run.flows.first().map_or("", |flow| flow.name.as_str());
+        Some(Track { series, name, look: looks[series], seed: run.seed, gauges: run.series.as_ref()?, flow })
+    });
+    members.take(MAX_CURVES).collect()
+}
+
+/// Every flow of one run.
+fn flows(runs: &[RunResult]) -> Vec<Track<'_>> {
+    let Some((run, gauges)) = run_of(runs).and_then(|run| Some((run, run.series.as_ref()?))) else {
+        return Vec::new();
+    };
+    let names: Vec<&str> = run.flows.iter().map(|flow| flow.name.as_str()).collect();
+    // Colours of flows are their own: the key of the stacks does not switch them.
+    let tracks = names.iter().zip(looks(&names)).enumerate().map(|(index, (name, look))| Track {
+        series: 1000 + index,
+        name,
+        look,
+        seed: run.seed,
+        gauges,
+        flow: name,
+    });
+    tracks.take(MAX_CURVES).collect()
+}
+
+fn figure(title: String, tracks: &[Track<'_>], rate: Option<f64>, points: usize) -> Figure {
+    let end = tracks.iter().filter_map(|track| track.gauges.times.last()).copied().fold(0.0, f64::max);
+    let time = Axis::linear((0.0, end), (LEFT, RIGHT));
+    let height = 74.0_f64.max(13.0 * tracks.len() as f64 - 6.0);
+    let mut top = 22.0;
+    let mut body = Vec::new();
+    for panel in &PANELS {
+        let lines: Vec<Line<'_>> = tracks.iter().filter_map(|track| line(track, panel, points)).collect();
+        if !lines.is_empty() {
+            body.push((panel, lines, (top, top + height)));
+            top += height + GAP;
+        }
+    }
+    let bottom = top - GAP;
+    let mut svg = Svg::new(WIDTH, bottom + 38.0, &format!("Gauges over time in {title}"));
+    let mut cut = Vec::new();
+    svg.open(if tracks.len() > MANY { "many" } else { "" }, "");
+    for (panel, lines, place) in &body {
+        cut.extend(draw_panel(&mut svg, panel, lines, time, *place, rate));
+    }
+    svg.close();
+    for tick in time.ticks(Unit::Seconds, 12) {
+        svg.text("tick", (tick.at, bottom + 15.0), Anchor::Middle, &tick.label);
+    }
+    svg.text(
+        "unit",
+        (f64::midpoint(LEFT, RIGHT), bottom + 31.0),
+        Anchor::Middle,
+        "time since the run began, s",
+    );
+    let mut seeds: Vec<u64> = tracks.iter().map(|track| track.seed).collect();
+    seeds.dedup();
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    let runs = if seeds.len() == 1 { "one run, seed" } else { "one run each, seeds" };
+    let cut = if cut.is_empty() { String::new() } else { format!(" Peaks are cut off: {}.", cut.join("; ")) };
+    let caption = format!("{runs} {}.{cut}", seeds.join(", "));
+    Figure { title, caption, svg: svg.finish() }
+}
+
+/// A track's curve in one panel.
+struct Line<'a> {
+    track: &'a Track<'a>,
+    /// Time and value; `None`: not known.
+    points: Vec<(f64, Option<f64>)>,
+}
+
+fn line<'a>(track: &'a Track<'a>, panel: &Panel, points: usize) -> Option<Line<'a>> {
+    let gauge = gauge_of(track, panel.quantity)?;
+    let values = gauge.values.iter().map(|value| value.filter(|v| v.is_finite()).map(|v| v * panel.factor));
+    let pairs: Vec<(f64, Option<f64>)> = track.gauges.times.iter().copied().zip(values).collect();
+    if pairs.iter().all(|(_, value)| value.is_none()) {
+        return None;
+    }
+    // Rates between samples jump by whole packets: their mean over a while is what one wants to see.
+    let points = if panel.quantity == "delivery" { averaged(&pairs, 160) } else { thinned(&pairs, points) };
+    Some(Line { track, points })
+}
+
+fn gauge_of<'a>(track: &Track<'a>, quantity: &str) -> Option<&'a Gauge> {
+    let mut all = track.gauges.gauges.iter().filter(|gauge| gauge.quantity == quantity);
+    if quantity == "queue" {
+        let peak = |gauge: &Gauge| gauge.values.iter().flatten().copied().fold(0.0, f64::max);
+        return all.max_by(|a, b| peak(a).total_cmp(&peak(b)));
+    }
+    all.find(|gauge| gauge.of == track.flow)
+}
+
+/// At most `points` points: of each stretch of time the least and the greatest value, in their order, so that no
+/// peak is lost.
+fn thinned(pairs: &[(f64, Option<f64>)], points: usize) -> Vec<(f64, Option<f64>)> {
+    if pairs.len() <= points {
+        return pairs.to_vec();
+    }
+    let mut kept = Vec::with_capacity(points);
+    for chunk in pairs.chunks(pairs.len().div_ceil((points / 2).max(1))) {
+        let known = || chunk.iter().enumerate().filter_map(|(index, (_, value))| Some((index, (*value)?)));
+        let least = known().min_by(|a, b| a.1.total_cmp(&b.1));
+        let greatest = known().max_by(|a, b| a.1.total_cmp(&b.1));
+        match (least, greatest) {
+            (Some((a, _)), Some((b, _))) => {
+                kept.push(chunk[a.min(b)]);
+                if a != b {
+                    kept.push(chunk[a.max(b)]);
+                }
+            }
+            _ => kept.push(chunk[0]),
+        }
+    }
+    kept
+}
+
+/// Means over at most `points` stretches of time.
+fn averaged(pairs: &[(f64, Option<f64>)], points: usize) -> Vec<(f64, Option<f64>)> {
+    let size = pairs.len().div_ceil(points).max(1);
+    let chunks = pairs.chunks(size).map(|chunk| {
+        let known: Vec<f64> = chunk.iter().filter_map(|(_, value)| *value).collect();
+        (chunk[chunk.len() / 2].0, statistics::mean(&known))
+    });
+    chunks.collect()
+}
+
+/// Draws a panel; what of it was cut off.
+fn draw_panel(
+    svg: &mut Svg,
+    panel: &Panel,
+    lines: &[Line<'_>],
+    time: Axis,
+    (top, bottom): (f64, f64),
+    rate: Option<f64>,
+) -> Option<String> {
+    let rate = rate.filter(|_| panel.unit == Unit::BitsPerSecond);
+    let (axis, peak) = value_axis(lines, rate, (bottom, top));
+    for tick in time.ticks(Unit::Seconds, 12) {
+        svg.line("grid", (tick.at, top), (tick.at, bottom));
+    }
+    axis::draw_left(svg, axis, panel.unit, (LEFT, RIGHT), 4);
+    let suffix = axis.suffix(panel.unit);
+    let scale = if axis.is_log() { ", log scale" } else { "" };
+    svg.text("head", (LEFT, top - 7.0), Anchor::Start, &format!("{}, {suffix}{scale}", panel.title));
+    if let Some(rate) = rate {
+        svg.line("limitline", (LEFT, axis.at(rate)), (RIGHT, axis.at(rate)));
+        svg.text("limit", (RIGHT, top - 7.0), Anchor::End, &format!("link rate {}", panel.unit.text(rate)));
+    }
+    for line in lines {
+        svg.open(&line.track.look.classes(line.track.series), line.track.name);
+        svg.path("curve", &path(&line.points, time, axis));
+        if let Some((at, value)) = last(&line.points) {
+            svg.circle("dot", (time.at(at), axis.at(value)), 2.8);
+        }
+        svg.close();
+    }
+    draw_names(svg, lines, axis, (top, bottom));
+    peak.map(|peak| format!("{} up to {}", panel.title, panel.unit.text(peak)))
+}
+
+fn last(points: &[(f64, Option<f64>)]) -> Option<(f64, f64)> {
+    points.iter().rev().find_map(|(at, value)| Some((*at, (*value)?)))
+}
+
+/// An axis for all lines, and the peak that it cuts off, if any.
+fn value_axis(lines: &[Line<'_>], rate: Option<f64>, pixels: (f64, f64)) -> (Axis, Option<f64>) {
+    let values: Vec<f64> =
+        lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1)).collect();
+    let greatest = values.iter().copied().fold(0.0, f64::max);
+    let usual = statistics::quantile(&values, 0.95).unwrap_or(greatest);
+    let peaks = lines.iter().map(|line| line.points.iter().filter_map(|p| p.1).fold(0.0, f64::max));
+    let least_peak = peaks.filter(|peak| *peak > 0.0).fold(f64::INFINITY, f64::min);
+    let floor = values.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    // One line that would lie flat on the ground beside another is worth a logarithmic scale.
+    if rate.is_none() && greatest > 40.0 * least_peak && floor.is_finite() {
+        return (Axis::log((floor.max(greatest / 1e4), greatest * 1.1), pixels), None);
+    }
+    // A burst at the start, or no pacing yet: it would press all else to the ground.
+    let sensible = rate.map_or(usual, |rate| usual.max(rate)) * 1.5;
+    let is_cut = usual > 0.0 && greatest > 2.0 * sensible;
+    let high = rate.unwrap_or(0.0).max(if is_cut { sensible } else { greatest });
+    (Axis::linear((0.0, high * 1.06), pixels), is_cut.then_some(greatest))
+}
+
+fn path(points: &[(f64, Option<f64>)], time: Axis, axis: Axis) -> PathData {
+    let mut data = PathData::default();
+    let mut is_down = false;
+    for (at, value) in points {
+        match value {
+            Some(value) if is_down => data.line_to((time.at(*at), axis.at(*value))),
+            Some(value) => data.move_to((time.at(*at), axis.at(*value))),
+            None => {}
+        }
+        is_down = value.is_some();
+    }
+    data
+}
+
+/// Names at the right edge, at the height of their curves' ends as far as there is room.
+fn draw_names(svg: &mut Svg, lines: &[Line<'_>], axis: Axis, (top, bottom): (f64, f64)) {
+    let end = |line: &Line<'_>| last(&line.points).map_or(bottom, |(_, value)| axis.at(value));
+    let wished: Vec<f64> = lines.iter().map(end).collect();
+    let places = spread(&wished, 12.5, (top, bottom + 4.0));
+    for (place, line) in places.iter().zip(lines) {
+        svg.open(&line.track.look.classes(line.track.series), "");
+        let mut sample = PathData::default();
+        sample.move_to((RIGHT + 10.0, *place));
+        sample.horizontal(RIGHT + 28.0);
+        svg.path("curve", &sample);
+        let name = shortened(line.track.name, 15);
+        svg.text("own name0", (RIGHT + 33.0, place + 4.0), Anchor::Start, &name);
+        svg.close();
+    }
+}
