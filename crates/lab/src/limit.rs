@@ -24,9 +24,16 @@ pub fn limit(run: &RunSpec) -> Option<Limit> {
     let links: Vec<&PathSpec> = run.network.links_of_a_flow().collect();
     let rtt = links.iter().fold(Duration::ZERO, |sum, link| sum + link.rtt);
     let arrives: f64 = links.iter().map(|link| 1.0 - link.down_loss()).product();
-    let rounds = HANDSHAKE_ROUNDS + flow.workload.request_rounds();
+    let workload = &flow.workload;
+    let requests = Requests { count: workload.exchanges()?, rounds: workload.rounds_without_data() };
     let slowest = run.network.down_rate();
-    let mut limit = of(rtt, slowest, 1.0 - arrives, bytes, rounds, run.datagram);
+    let mut limit = of(rtt, slowest, 1.0 - arrives, bytes, requests, run.datagram);
+    let own = rtt * HANDSHAKE_ROUNDS + workload.least_time(rtt);
+    if own.as_secs_f64() > limit.seconds {
+        let seconds = own.as_secs_f64();
+        let terms = format!("{own}: what the application itself takes (the network alone: {})", limit.terms);
+        limit = Limit { seconds, terms, rate: None };
+    }
     let is_constant = |link: &&PathSpec| matches!(link.rate, None | Some(RateModel::Constant(_)));
     if links.iter().all(is_constant) {
         limit.rate = slowest.map(|rate| rate.as_bits_per_second() as f64);
@@ -36,11 +43,21 @@ pub fn limit(run: &RunSpec) -> Option<Limit> {
 
 /// The limit of fetching `bytes` over a new connection on `path`, with UDP payloads of `datagram` bytes.
 pub fn cold_fetch(path: &PathSpec, bytes: u64, datagram: u16) -> Limit {
-    of(path.rtt, path.down_rate(), path.down_loss(), bytes, HANDSHAKE_ROUNDS + 1, datagram)
+    of(path.rtt, path.down_rate(), path.down_loss(), bytes, Requests { count: 1, rounds: 1 }, datagram)
 }
 
-fn of(rtt: Duration, rate: Option<Rate>, loss: f64, body: u64, rounds: u64, datagram: u16) -> Limit {
-    let bytes = body + RESPONSE_HEADER_LENGTH as u64;
+/// What a workload asks for.
+#[derive(Clone, Copy)]
+struct Requests {
+    /// All of them.
+    count: u64,
+    /// Those that follow each other and in whose round trips nothing else can be on its way.
+    rounds: u64,
+}
+
+fn of(rtt: Duration, rate: Option<Rate>, loss: f64, body: u64, requests: Requests, datagram: u16) -> Limit {
+    let rounds = HANDSHAKE_ROUNDS + requests.rounds;
+    let bytes = body + RESPONSE_HEADER_LENGTH as u64 * requests.count;
     let on_wire = u64::from(datagram) + u64::from(UDP_HEADERS);
     let overhead = on_wire as f64 / (u64::from(datagram) - QUIC_OVERHEAD) as f64 - 1.0;
     let mut seconds = rtt.as_secs_f64() * rounds as f64;

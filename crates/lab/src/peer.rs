@@ -82,8 +82,8 @@ pub trait Peer {
     /// What the stack can tell about itself now. Called for time series, so it should be cheap.
     fn snapshot(&self) -> Snapshot;
 
-    /// What the stack has counted so far.
-    fn counters(&self) -> Counters;
+    /// What the stack has counted up to `now`.
+    fn counters(&self, now: Time) -> Counters;
 }
 
 /// A sender's state at one moment; `None` where a stack does not tell.

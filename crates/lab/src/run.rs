@@ -167,7 +167,7 @@ fn direction(senders: &[usize], world: &World) -> DirectionResult {
     let hosts = || senders.iter().map(|&index| &world.hosts[index]);
     let mut result = Arrivals::summarise(hosts().map(|host| &host.arrivals));
     result.counters = hosts()
-        .map(|host| host.peer.counters())
+        .map(|host| host.peer.counters(world.now()))
         .fold(None, |sum, more| Some(sum.map_or(more, |sum: crate::peer::Counters| sum.plus(&more))))
         .unwrap_or_default();
     result.blocked_seconds = result.counters.blocked_nanos.map(|nanos| nanos as f64 / 1e9);

@@ -118,7 +118,7 @@ impl Peer for FakePeer {
         Snapshot::default()
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self, _now: Time) -> Counters {
         Counters::default()
     }
 }

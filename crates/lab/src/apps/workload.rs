@@ -164,6 +164,22 @@ impl WorkloadSpec {
         }
     }
 
+    /// Exchanges that must follow each other while nothing else is on its way: one for a page, since the bytes of some
+    /// of its objects fill the round trips of others.
+    pub fn rounds_without_data(&self) -> u64 {
+        if matches!(self, Self::Page { .. }) { 1 } else { self.request_rounds() }
+    }
+
+    /// Requests in all, each answered with a header; `None` if it never ends.
+    pub fn exchanges(&self) -> Option<u64> {
+        match self {
+            Self::Bulk { .. } => Some(1),
+            Self::Endless { .. } | Self::OnOff { .. } => None,
+            Self::Page { page, .. } => Page::named(page).ok().map(|page| page.objects.len() as u64),
+            Self::Video { chunks: count, .. } | Self::RequestResponse { count, .. } => Some(u64::from(*count)),
+        }
+    }
+
     /// Time from the end of the handshake to the last byte if the network had no limit but `round_trip`: what the
     /// application itself takes (pauses, parsing, reading, playing) and [`Self::request_rounds`] in their places.
     pub fn least_time(&self, round_trip: Duration) -> Duration {

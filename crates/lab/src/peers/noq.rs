@@ -329,7 +329,7 @@ impl Peer for Noq {
         }
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self, _now: Time) -> Counters {
         let Some((_, connection)) = &self.connection else { return Counters::default() };
         let mut connection = connection.borrow_mut();
         let stats = connection.stats();

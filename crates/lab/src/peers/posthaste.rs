@@ -93,7 +93,7 @@ impl Posthaste {
 
     fn on_event(&mut self, event: Event) {
         if matches!(event, Event::Closed(_)) {
-            self.last_counters = self.counters();
+            self.last_counters = self.counters(self.watch.looked);
         }
         let event = match event {
             Event::Connected => PeerEvent::Connected,
@@ -224,7 +224,7 @@ impl Peer for Posthaste {
         }
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self, now: Time) -> Counters {
         let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection(handle)) else {
             return self.last_counters;
         };
@@ -238,7 +238,7 @@ impl Peer for Posthaste {
             ack_eliciting_sent: Some(stats.ack_eliciting_sent),
             probe_timeouts: Some(stats.probe_timeouts),
             congestion_events: Some(self.watch.reductions),
-            blocked_nanos: Some(self.watch.blocked.as_nanos()),
+            blocked_nanos: Some(self.watch.blocked_until(now).as_nanos()),
         }
     }
 }
@@ -252,6 +252,8 @@ fn is_blocked(stats: &ConnectionStats) -> bool {
 /// What follows from looking at the statistics each time that the connection has settled.
 #[derive(Debug, Default)]
 struct Watch {
+    /// When it looked last.
+    looked: Time,
     window: ByteCount,
     /// Times that the window has shrunk.
     reductions: u64,
@@ -263,9 +265,13 @@ impl Watch {
     fn look(&mut self, now: Time, stats: &ConnectionStats) {
         let window = std::mem::replace(&mut self.window, stats.congestion.window);
         self.reductions += u64::from(self.window < window);
-        if let Some(since) = self.blocked_since.take() {
-            self.blocked += now.since(since);
-        }
+        self.looked = now;
+        self.blocked = self.blocked_until(now);
         self.blocked_since = is_blocked(stats).then_some(now);
+    }
+
+    /// Time blocked, an interval that is still open included.
+    fn blocked_until(&self, now: Time) -> Duration {
+        self.blocked + self.blocked_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 }

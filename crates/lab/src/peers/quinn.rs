@@ -317,7 +317,7 @@ impl Peer for Quinn {
         }
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self, _now: Time) -> Counters {
         let Some((_, connection)) = &self.connection else { return Counters::default() };
         let stats = connection.stats();
         Counters {

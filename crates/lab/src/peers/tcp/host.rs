@@ -426,7 +426,7 @@ impl Peer for Host {
         }
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self, _now: Time) -> Counters {
         let mut sum = [0; 9];
         for channel in &self.channels {
             let (counts, (sender, lost, resent_bytes)) = channel.connection.counts();
