@@ -148,7 +148,7 @@ fn conditions<'a>(
 pub(crate) const UNREPEATABLE: char = '\u{2020}';
 
 /// What [`UNREPEATABLE`] means.
-pub(crate) const UNREPEATABLE_NOTE: &str = "its controller draws from a generator that the operating system seeds, so a \
+pub(crate) const UNREPEATABLE_NOTE: &str = "Its controller draws from a generator that the operating system seeds, so a \
     seed gives similar runs, not the same; all else repeats bit for bit";
 
 impl Member<'_> {

@@ -77,7 +77,10 @@ fn heading(out: &mut String, layout: &Layout<'_>) {
     for name in &layout.unknown {
         push(
             out,
-            &format!("! {}", metric::find(name).map_or_else(|error| error.to_string(), |_| String::new())),
+            &printable(&format!(
+                "! {}",
+                metric::find(name).map_or_else(|error| error.to_string(), |_| String::new())
+            )),
         );
     }
 }
@@ -267,7 +270,7 @@ fn footing(out: &mut String, layout: &Layout<'_>) {
         &format!("{} runs a cell. CI: 95 % of the median, from order statistics.", layout.experiment.seeds),
     );
     if layout.has_unrepeatable() {
-        push(out, &format!("{UNREPEATABLE}: {UNREPEATABLE_NOTE}."));
+        push(out, &format!("{UNREPEATABLE} {UNREPEATABLE_NOTE}."));
     }
     if let Some(baseline) = layout.baseline {
         push(out, &format!("x {0}: median of the ratios to {0} for the same seed.", printable(baseline)));

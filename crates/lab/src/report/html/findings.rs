@@ -112,7 +112,7 @@ fn lead(layout: &Layout<'_>, standings: &[Standings<'_>]) -> Option<String> {
 fn like(layout: &Layout<'_>) -> Option<String> {
     let baseline = layout.baseline?;
     let is_higher_better = layout.headline.metric.better == Better::Higher;
-    let mut parts = Vec::new();
+    let (mut decided, mut level) = (Vec::new(), Vec::new());
     for (series, name) in layout.series.iter().enumerate() {
         if *name == baseline || controller(name) != controller(baseline) {
             continue;
@@ -122,16 +122,21 @@ fn like(layout: &Layout<'_>) -> Option<String> {
         let pairs: Vec<Paired> = pairs.filter_map(|member| layout.against_baseline(member.cell)).collect();
         let count = |is_above: bool| pairs.iter().filter(|pair| pair.is_decidedly(is_above)).count();
         let (ahead, behind) = (count(!is_higher_better), count(is_higher_better));
-        if !pairs.is_empty() {
+        if ahead + behind > 0 {
             let behind = if behind > 0 { format!(", behind in {behind}") } else { String::new() };
-            parts.push(format!("<b>{}</b> in {ahead} of {}{behind}", escape(name), pairs.len()));
+            decided.push(format!("<b>{}</b> in {ahead} of {}{behind}", escape(name), pairs.len()));
+        } else if !pairs.is_empty() {
+            level.push(format!("<b>{}</b>", escape(name)));
         }
     }
-    let text = format!(
-        "Controller for controller, <b>{}</b> is decidedly ahead of {}.",
-        escape(baseline),
-        parts.join("; of ")
-    );
+    let mut parts = Vec::new();
+    if !decided.is_empty() {
+        parts.push(format!("is decidedly ahead of {}", decided.join("; of ")));
+    }
+    if !level.is_empty() {
+        parts.push(format!("cannot be told from {}", level.join(", ")));
+    }
+    let text = format!("Controller for controller, <b>{}</b> {}.", escape(baseline), parts.join("; it "));
     (!parts.is_empty()).then_some(text)
 }
 

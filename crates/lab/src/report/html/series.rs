@@ -31,7 +31,7 @@ const MANY: usize = 4;
 const LOG_TIME_FROM: f64 = 6.0;
 /// Decades of time before the end that such an axis shows, as a factor.
 const LOG_TIME_RANGE: f64 = 2000.0;
-/// Medians of curves that lie further apart than this are drawn on a logarithmic scale.
+/// Curves whose usual values lie further apart than this factor are drawn on a logarithmic scale.
 const LOG_VALUES_FROM: f64 = 8.0;
 /// Columns that delivery rates are averaged over.
 const RATE_COLUMNS: usize = 240;
@@ -272,7 +272,10 @@ fn columns(
 }
 
 /// Of each column the least and the greatest value, in their order, so that no peak is lost.
-fn thinned(pairs: &[(f64, Option<f64>)], column: impl Fn(f64) -> usize) -> Vec<(f64, Option<f64>)> {
+pub(super) fn thinned(
+    pairs: &[(f64, Option<f64>)],
+    column: impl Fn(f64) -> usize,
+) -> Vec<(f64, Option<f64>)> {
     let mut kept = Vec::new();
     for chunk in columns(pairs, column) {
         let known = || chunk.iter().enumerate().filter_map(|(index, (_, value))| Some((index, (*value)?)));
@@ -292,7 +295,7 @@ fn thinned(pairs: &[(f64, Option<f64>)], column: impl Fn(f64) -> usize) -> Vec<(
 }
 
 /// Each value's mean with those before it, `length` in all.
-fn smoothed(pairs: &[(f64, Option<f64>)], length: usize) -> Vec<(f64, Option<f64>)> {
+pub(super) fn smoothed(pairs: &[(f64, Option<f64>)], length: usize) -> Vec<(f64, Option<f64>)> {
     let (mut sum, mut known) = (0.0, 0_usize);
     let means = pairs.iter().enumerate().map(|(index, (at, value))| {
         let leaves = index.checked_sub(length).and_then(|gone| pairs[gone].1);
@@ -304,7 +307,10 @@ fn smoothed(pairs: &[(f64, Option<f64>)], length: usize) -> Vec<(f64, Option<f64
 }
 
 /// The mean of each column.
-fn averaged(pairs: &[(f64, Option<f64>)], column: impl Fn(f64) -> usize) -> Vec<(f64, Option<f64>)> {
+pub(super) fn averaged(
+    pairs: &[(f64, Option<f64>)],
+    column: impl Fn(f64) -> usize,
+) -> Vec<(f64, Option<f64>)> {
     let means = columns(pairs, column).map(|chunk| {
         let known: Vec<f64> = chunk.iter().filter_map(|(_, value)| *value).collect();
         (chunk[chunk.len() / 2].0, statistics::mean(&known))
@@ -366,11 +372,14 @@ fn value_axis(
         return (Axis::linear(((least - room).max(0.0), greatest + room), pixels), None);
     }
     let usual = statistics::quantile(&values, 0.95).unwrap_or(greatest).max(rate.unwrap_or(0.0));
-    let medians = lines.iter().filter_map(|line| {
-        let positive: Vec<f64> = known(line).into_iter().filter(|value| *value > 0.0).collect();
-        statistics::quantile(&positive, 0.5)
-    });
-    let (low, high) = axis::extent(medians).unwrap_or((1.0, 1.0));
+    let quantiles = |share: f64| {
+        let of_lines = lines.iter().filter_map(|line| {
+            let positive: Vec<f64> = known(line).into_iter().filter(|value| *value > 0.0).collect();
+            statistics::quantile(&positive, share)
+        });
+        axis::extent(of_lines.collect::<Vec<_>>().into_iter()).unwrap_or((1.0, 1.0))
+    };
+    let (low, high) = (quantiles(0.5).0, quantiles(0.95).1);
     // An empty queue is zero, and zero has no logarithm: there the truth is a linear scale.
     if quantity != "queue" && high > LOG_VALUES_FROM * low {
         let ceiling = greatest.min(10.0 * usual.max(high)).max(rate.unwrap_or(0.0));
@@ -387,7 +396,9 @@ fn value_axis(
 fn path(points: &[(f64, Option<f64>)], time: Axis, axis: Axis) -> PathData {
     let mut data = PathData::default();
     let mut is_down = false;
-    for (at, value) in points {
+    // On a logarithmic scale nothing has no place: curves begin with the first thing.
+    let begun = points.iter().position(|(_, value)| !axis.is_log() || value.is_some_and(|value| value > 0.0));
+    for (at, value) in &points[begun.unwrap_or(points.len())..] {
         match value {
             Some(value) if is_down => data.line_to((time.at(*at), axis.at(*value))),
             Some(value) => data.move_to((time.at(*at), axis.at(*value))),
