@@ -14,6 +14,7 @@
 //!       "command": "...",
 //!       "limit": {"seconds": 0.16, "terms": "..."},
 //!       "published": [{"metric": "completion.mean", "value": 0.52, "unit": "s", "source": "..."}],
+//!       "repeatable": true,
 //!       "incomplete": 0,
 //!       "statistics": {
 //!         "completion": {
@@ -38,12 +39,14 @@
 //! something; their values have the units `s`, `ms`, `bit/s`, `B`, `share` (0 to 1) or none. `null` in place of a
 //! quantile or of an interval's end means beyond the deadline (censored), `null` in place of a mean or an interval
 //! that there is none. `against_baseline` holds the paired ratios of the first metric of `metrics`
-//! ([`crate::statistics::Paired`]); `null` for the baseline itself. `runs` are [`crate::result::RunResult`]s.
+//! ([`crate::statistics::Paired`]); `null` for the baseline itself. `runs` are [`crate::result::RunResult`]s;
+//! unless `repeatable`, the same seeds give similar runs, not the same.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::json_lines::LineARun;
 use super::layout::{Incomplete, Layout};
 use crate::experiment_result::{Axis, CellResult, ExperimentResult, Limit, Published};
 use crate::metric::{Better, CATALOGUE, Unit};
@@ -80,6 +83,7 @@ struct Cell<'a> {
     command: &'a str,
     limit: Option<&'a Limit>,
     published: &'a [Published],
+    repeatable: bool,
     incomplete: usize,
     statistics: BTreeMap<&'static str, Statistics>,
     against_baseline: Option<Paired>,
@@ -95,14 +99,16 @@ struct Statistics {
     summary: Summary,
 }
 
-/// Experiments as JSON, on several lines, with their statistics; ends with a line break.
+/// Experiments as JSON with their statistics, a line for each run and for each metric; ends with a line break.
 pub fn to_string(experiments: &[ExperimentResult]) -> String {
     let experiments = experiments.iter().map(document_of).collect();
     let document = Document { schema: SCHEMA, experiments };
-    // Plain structures with text keys: nothing that can fail.
-    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    text.push('\n');
-    text
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, LineARun::default());
+    // Plain structures with text keys, into memory: nothing that can fail.
+    let _ = document.serialize(&mut serializer);
+    text.push(b'\n');
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Experiments from what [`to_string`] has written; the statistics are computed again when needed.
@@ -158,6 +164,7 @@ fn cell_of<'a>(layout: &Layout<'a>, cell: &'a CellResult) -> Cell<'a> {
         command: &cell.command,
         limit: cell.limit.as_ref(),
         published: &cell.published,
+        repeatable: layout.is_repeatable(cell),
         incomplete: Incomplete::of(cell).total(),
         statistics,
         against_baseline: layout.against_baseline(cell),

@@ -3,6 +3,7 @@
 
 use crate::experiment_result::{CellResult, ExperimentResult};
 use crate::metric::{self, Column, Sample};
+use crate::peers::Stack;
 use crate::result::Outcome;
 use crate::statistics::{self, Paired};
 
@@ -98,6 +99,24 @@ impl<'a> Layout<'a> {
         statistics::compare_paired(&self.sample(cell).values, &self.sample(base).values)
     }
 
+    /// The name of a series, with a mark if runs of it do not repeat.
+    pub(crate) fn series_label(&self, series: usize) -> String {
+        let mut members = self.groups.iter().flat_map(|group| &group.members);
+        let is_marked = members.any(|member| member.series == series && !member.is_repeatable());
+        self.series[series].chars().chain(is_marked.then_some(UNREPEATABLE)).collect()
+    }
+
+    /// True if runs of some cell do not repeat.
+    pub(crate) fn has_unrepeatable(&self) -> bool {
+        self.groups.iter().flat_map(|group| &group.members).any(|member| !member.is_repeatable())
+    }
+
+    /// True if the same seeds give the same runs of a cell.
+    pub(crate) fn is_repeatable(&self, cell: &CellResult) -> bool {
+        let mut members = self.groups.iter().flat_map(|group| &group.members);
+        members.find(|member| std::ptr::eq(member.cell, cell)).is_none_or(Member::is_repeatable)
+    }
+
     /// True if some run did not finish.
     pub(crate) fn has_incomplete(&self) -> bool {
         self.experiment.cells.iter().any(|cell| Incomplete::of(cell).total() > 0)
@@ -123,6 +142,29 @@ fn conditions<'a>(
         .filter(|(index, _)| Some(*index) != series)
         .map(|(_, (axis, value))| (axis.name.as_str(), value.as_str()))
         .collect()
+}
+
+/// What stands behind the name of a stack whose runs do not repeat.
+pub(crate) const UNREPEATABLE: char = '\u{2020}';
+
+/// What [`UNREPEATABLE`] means.
+pub(crate) const UNREPEATABLE_NOTE: &str = "Its controller draws from a generator that the operating system seeds, so a \
+    seed gives similar runs, not the same; all else repeats bit for bit";
+
+impl Member<'_> {
+    /// True if the same seeds give the same runs, bit for bit.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        let flows = self.cell.runs.iter().take(1).flat_map(|run| &run.flows);
+        let mut stacks = flows.map(|flow| flow.stack.as_str()).chain([self.name]);
+        // What is no stack's name (another axis may be the series) draws nothing.
+        stacks.all(|name| name.parse::<Stack>().ok().is_none_or(|stack| stack.is_repeatable()))
+    }
+
+    /// Its name, with a mark if its runs do not repeat.
+    pub(crate) fn label(&self) -> String {
+        let mark = (!self.is_repeatable()).then_some(UNREPEATABLE);
+        self.name.chars().chain(mark).collect()
+    }
 }
 
 impl Group<'_> {

@@ -3,5 +3,6 @@
 
 pub mod html;
 pub mod json;
+mod json_lines;
 mod layout;
 pub mod table;

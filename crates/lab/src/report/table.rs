@@ -1,6 +1,6 @@
 //! Results for a terminal: plain text, aligned, 120 columns where names permit.
 
-use super::layout::{Group, Incomplete, Layout, Member};
+use super::layout::{Group, Incomplete, Layout, Member, UNREPEATABLE, UNREPEATABLE_NOTE};
 use crate::experiment_result::{CellResult, ExperimentResult};
 use crate::metric::{self, Column, Scale, Unit};
 use crate::statistics::{Interval, Paired};
@@ -35,8 +35,10 @@ pub fn print(experiment: &ExperimentResult) -> String {
     let layout = Layout::new(experiment);
     let mut out = String::new();
     heading(&mut out, &layout);
-    let names =
-        TableColumn { head: vec![String::new()], cells: each(&layout, |_, member| printable(member.name)) };
+    let names = TableColumn {
+        head: vec![String::new()],
+        cells: each(&layout, |_, member| printable(&member.label())),
+    };
     let mut block: Vec<TableColumn> = Vec::new();
     let mut used = names.width() + 2;
     for column in columns(&layout) {
@@ -75,7 +77,10 @@ fn heading(out: &mut String, layout: &Layout<'_>) {
     for name in &layout.unknown {
         push(
             out,
-            &format!("! {}", metric::find(name).map_or_else(|error| error.to_string(), |_| String::new())),
+            &printable(&format!(
+                "! {}",
+                metric::find(name).map_or_else(|error| error.to_string(), |_| String::new())
+            )),
         );
     }
 }
@@ -180,6 +185,7 @@ fn further_column(layout: &Layout<'_>, column: Column) -> TableColumn {
 }
 
 fn interval(interval: Option<Interval>, scale: Scale) -> String {
+    let interval = interval.filter(|interval| interval.low.is_finite() || interval.high.is_finite());
     interval.map_or_else(
         || NOTHING.to_owned(),
         |interval| format!("{}..{}", scale.number(interval.low), scale.number(interval.high)),
@@ -189,8 +195,18 @@ fn interval(interval: Option<Interval>, scale: Scale) -> String {
 fn paired(paired: Option<Paired>) -> String {
     let Some(paired) = paired else { return NOTHING.to_owned() };
     let number = |value: f64| if value.is_finite() { format!("{value:.2}") } else { "inf".to_owned() };
-    let ratio = paired.ratio.map_or_else(|| "?".to_owned(), number);
-    let interval = paired.interval.map(|i| format!(" [{}..{}]", number(i.low), number(i.high)));
+    let is_measured = |ratio: f64| ratio.is_finite() && ratio > 0.0;
+    let ratio = paired.ratio.map_or_else(
+        || "?".to_owned(),
+        |ratio| match ratio {
+            // One of the two met its deadline in the middle of all pairs.
+            ratio if is_measured(ratio) => number(ratio),
+            ratio if ratio > 1.0 => ">1".to_owned(),
+            _ => "<1".to_owned(),
+        },
+    );
+    let interval = paired.interval.filter(|i| is_measured(i.low) || is_measured(i.high));
+    let interval = interval.map(|i| format!(" [{}..{}]", number(i.low), number(i.high)));
     ratio + &interval.unwrap_or_default()
 }
 
@@ -253,6 +269,9 @@ fn footing(out: &mut String, layout: &Layout<'_>) {
         out,
         &format!("{} runs a cell. CI: 95 % of the median, from order statistics.", layout.experiment.seeds),
     );
+    if layout.has_unrepeatable() {
+        push(out, &format!("{UNREPEATABLE} {UNREPEATABLE_NOTE}."));
+    }
     if let Some(baseline) = layout.baseline {
         push(out, &format!("x {0}: median of the ratios to {0} for the same seed.", printable(baseline)));
     }

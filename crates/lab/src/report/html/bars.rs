@@ -147,7 +147,7 @@ impl<'a> Bars<'a> {
             let middle = TOP + ROW * (position as f64 + 0.5) + 2.0;
             let tip = row.as_ref().map_or_else(|| member.name.to_owned(), |row| self.tip(member, row));
             svg.open(&looks[member.series].classes(member.series), &tip);
-            let name = shortened(member.name, 17);
+            let name = shortened(&member.label(), 17);
             svg.text("own name0", (LEFT - 10.0, middle + 4.0), Anchor::End, &name);
             if let Some(row) = row {
                 self.draw_row(svg, middle, row);
@@ -209,7 +209,7 @@ impl<'a> Bars<'a> {
         if self.origin().is_none() && row.median.is_finite() {
             svg.circle("dot", (end(row.median), middle), 4.2);
         }
-        if let Some(interval) = row.interval {
+        if let Some(interval) = row.interval.filter(|i| i.low.is_finite() || i.high.is_finite()) {
             let (low, high) = (end(interval.low), end(interval.high));
             svg.line("whisker", (low, middle), (high, middle));
             for place in [low, high] {

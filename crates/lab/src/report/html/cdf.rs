@@ -20,9 +20,9 @@ const ROW: f64 = 17.0;
 const MAX_STEPS: usize = 200;
 
 /// A member's curve and what stands beside it.
-struct Curve<'a> {
+struct Curve {
     series: usize,
-    name: &'a str,
+    name: String,
     n: usize,
     median: f64,
     values: Vec<f64>,
@@ -52,12 +52,12 @@ pub(super) fn panel(layout: &Layout<'_>, group: &Group<'_>, looks: &[Look]) -> S
     svg.finish()
 }
 
-fn curves<'a>(layout: &Layout<'_>, group: &Group<'a>) -> Vec<Curve<'a>> {
+fn curves(layout: &Layout<'_>, group: &Group<'_>) -> Vec<Curve> {
     let members = group.members.iter().filter_map(|member| {
         let values = layout.sample(member.cell).numbers();
         let median = statistics::quantile(&values, 0.5)?;
         let steps = thinned(&statistics::distribution(&values));
-        let (series, name, n) = (member.series, member.name, values.len());
+        let (series, name, n) = (member.series, member.label(), values.len());
         Some(Curve { series, name, n, median, values, steps })
     });
     members.collect()
@@ -101,7 +101,11 @@ fn draw_frame(svg: &mut Svg, layout: &Layout<'_>, x: Axis, limit: Option<f64>) {
     }
 }
 
-fn draw_curve(svg: &mut Svg, x: Axis, unit: Unit, curve: &Curve<'_>, look: Look) {
+fn draw_curve(svg: &mut Svg, x: Axis, unit: Unit, curve: &Curve, look: Look) {
+    // Nothing finished: the key says so, and the plot's lower edge is no curve.
+    if curve.steps.is_empty() {
+        return;
+    }
     let tip = format!("{}: median {} of {} runs", curve.name, unit.text(curve.median), curve.n);
     svg.open(&look.classes(curve.series), &tip);
     let mut data = PathData::default();
@@ -116,9 +120,6 @@ fn draw_curve(svg: &mut Svg, x: Axis, unit: Unit, curve: &Curve<'_>, look: Look)
     let reached = curve.steps.last().map_or(0.0, |(_, share)| *share);
     if reached < 1.0 {
         // Some never finish: the curve stays below the top, to the plot's edge.
-        if curve.steps.is_empty() {
-            data.move_to((LEFT, BOTTOM));
-        }
         data.horizontal(RIGHT);
         svg.path("curve", &data);
         svg.circle("open", (RIGHT, y(reached)), 3.2);
@@ -131,7 +132,7 @@ fn draw_curve(svg: &mut Svg, x: Axis, unit: Unit, curve: &Curve<'_>, look: Look)
     svg.close();
 }
 
-fn draw_key(svg: &mut Svg, unit: Unit, curves: &[Curve<'_>], looks: &[Look]) {
+fn draw_key(svg: &mut Svg, unit: Unit, curves: &[Curve], looks: &[Look]) {
     svg.text("unit", (KEY, TOP + 4.0), Anchor::Start, "in the order of medians");
     let greatest =
         curves.iter().map(|curve| curve.median).filter(|median| median.is_finite()).fold(0.0, f64::max);
@@ -144,7 +145,7 @@ fn draw_key(svg: &mut Svg, unit: Unit, curves: &[Curve<'_>], looks: &[Look]) {
         sample.move_to((KEY, baseline - 4.0));
         sample.horizontal(KEY + 22.0);
         svg.path("curve", &sample);
-        svg.text("own name0", (KEY + 28.0, baseline), Anchor::Start, &shortened(curve.name, 17));
+        svg.text("own name0", (KEY + 28.0, baseline), Anchor::Start, &shortened(&curve.name, 17));
         let number = scale.number(curve.median);
         let text = if curve.median.is_finite() { format!("{number} {}", scale.suffix) } else { number };
         svg.text("value", (WIDTH, baseline), Anchor::End, &text);

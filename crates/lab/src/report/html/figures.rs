@@ -134,16 +134,18 @@ fn distributions(layout: &Layout<'_>, looks: &[Look]) -> String {
     )
 }
 
-/// Time series, the first unfolded.
+/// Time series; the one in which even the shortest run is long enough to see something is unfolded.
 pub(super) fn over_time(layout: &Layout<'_>, looks: &[Look]) -> String {
     let (figures, left_out) = series::figures(layout, looks);
     if figures.is_empty() {
         return String::new();
     }
     let mut out = String::from("<h3>Inside a run</h3>\n");
+    let latest = figures.iter().map(|figure| figure.first_end).fold(0.0, f64::max);
+    let opened = figures.iter().position(|figure| figure.first_end >= latest);
     for (index, figure) in figures.iter().enumerate() {
         let (title, caption) = (escape(&figure.title), escape(&figure.caption));
-        let open = if index == 0 { " open" } else { "" };
+        let open = if Some(index) == opened { " open" } else { "" };
         let _ = writeln!(
             out,
             "<details{open}><summary>{title}<span>{caption}</span></summary>\n<figure>{}</figure></details>",

@@ -1,6 +1,7 @@
 //! What the figures say, in sentences: computed, not written.
 
 use super::svg::escape;
+use super::table::is_measured;
 use crate::metric::{Better, Unit};
 use crate::report::layout::{Group, Incomplete, Layout, Member};
 use crate::statistics::Paired;
@@ -111,7 +112,7 @@ fn lead(layout: &Layout<'_>, standings: &[Standings<'_>]) -> Option<String> {
 fn like(layout: &Layout<'_>) -> Option<String> {
     let baseline = layout.baseline?;
     let is_higher_better = layout.headline.metric.better == Better::Higher;
-    let mut parts = Vec::new();
+    let (mut decided, mut level) = (Vec::new(), Vec::new());
     for (series, name) in layout.series.iter().enumerate() {
         if *name == baseline || controller(name) != controller(baseline) {
             continue;
@@ -121,16 +122,21 @@ fn like(layout: &Layout<'_>) -> Option<String> {
         let pairs: Vec<Paired> = pairs.filter_map(|member| layout.against_baseline(member.cell)).collect();
         let count = |is_above: bool| pairs.iter().filter(|pair| pair.is_decidedly(is_above)).count();
         let (ahead, behind) = (count(!is_higher_better), count(is_higher_better));
-        if !pairs.is_empty() {
+        if ahead + behind > 0 {
             let behind = if behind > 0 { format!(", behind in {behind}") } else { String::new() };
-            parts.push(format!("<b>{}</b> in {ahead} of {}{behind}", escape(name), pairs.len()));
+            decided.push(format!("<b>{}</b> in {ahead} of {}{behind}", escape(name), pairs.len()));
+        } else if !pairs.is_empty() {
+            level.push(format!("<b>{}</b>", escape(name)));
         }
     }
-    let text = format!(
-        "Controller for controller, <b>{}</b> is decidedly ahead of {}.",
-        escape(baseline),
-        parts.join("; of ")
-    );
+    let mut parts = Vec::new();
+    if !decided.is_empty() {
+        parts.push(format!("is decidedly ahead of {}", decided.join("; of ")));
+    }
+    if !level.is_empty() {
+        parts.push(format!("cannot be told from {}", level.join(", ")));
+    }
+    let text = format!("Controller for controller, <b>{}</b> {}.", escape(baseline), parts.join("; it "));
     (!parts.is_empty()).then_some(text)
 }
 
@@ -168,46 +174,60 @@ fn sentence(layout: &Layout<'_>, standings: &Standings<'_>) -> String {
         }
     }
     for (word, (member, median)) in [(good, best), (bad, worst)] {
-        if standings.order.len() < 2 || member.series == subject.0.series {
+        if standings.order.len() < 2 || is_subject((member, median)) || !median.is_finite() {
             continue;
         }
         let paired = layout.against_baseline(member.cell).map(ratio).unwrap_or_default();
-        let value = layout.headline.metric.unit.text(median);
-        let name = escape(member.name);
-        text = if median.is_finite() {
-            format!("{text}; {word} <b>{name}</b> {value}{paired}")
-        } else {
-            format!("{text}; {name} finishes at most half of its runs before the deadline")
-        };
+        let (name, value) = (escape(member.name), quantity(layout.headline.metric.unit, median));
+        text = format!("{text}; {word} <b>{name}</b> {value}{paired}");
     }
-    text + "."
+    text + &others_unfinished(standings, subject.0.series) + "."
+}
+
+/// The stacks beside the subject of a sentence that do not finish.
+fn others_unfinished(standings: &Standings<'_>, subject: usize) -> String {
+    let others =
+        standings.order.iter().filter(|(member, median)| member.series != subject && !median.is_finite());
+    match others.map(|(member, _)| escape(member.name)).collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        [one] => format!("; {one} finishes at most half of its runs by the deadline"),
+        several => format!("; {} finish at most half of their runs by the deadline", several.join(", ")),
+    }
+}
+
+/// A number that no line breaks apart from its unit.
+fn quantity(unit: Unit, value: f64) -> String {
+    unit.text(value).replace(' ', "\u{a0}")
 }
 
 fn opening(layout: &Layout<'_>, (member, median): (&Member<'_>, f64)) -> String {
     let metric = layout.headline.metric;
-    let (name, value) = (escape(member.name), metric.unit.text(median));
+    let (name, value) = (escape(member.name), quantity(metric.unit, median));
     if !median.is_finite() {
-        return format!("<b>{name}</b> finishes at most half of its runs before the deadline");
+        let incomplete = Incomplete::of(member.cell);
+        let done = incomplete.runs - incomplete.total();
+        return format!("<b>{name}</b> finishes {done} of {} runs by the deadline", incomplete.runs);
     }
     if !layout.is_completion() {
         return format!("<b>{name}</b> has {} <b>{value}</b> (median)", escape(metric.label));
     }
     let limit = member.cell.limit.as_ref().map(|limit| limit.seconds).filter(|limit| *limit > 0.0);
-    let limit =
-        limit.map(|limit| format!(", {} the limit", Unit::Times.text(median / limit))).unwrap_or_default();
+    let limit = limit
+        .map(|limit| format!(", {} the limit", quantity(Unit::Times, median / limit)))
+        .unwrap_or_default();
     format!("<b>{name}</b> finishes in <b>{value}</b> (median){limit}")
 }
 
 /// The paired ratio with its interval, in parentheses.
 fn ratio(paired: Paired) -> String {
-    let Some(ratio) = paired.ratio.filter(|ratio| ratio.is_finite()) else { return String::new() };
+    let Some(ratio) = paired.ratio.filter(|ratio| is_measured(*ratio)) else { return String::new() };
     let Some(interval) = paired.interval else {
         return format!(" ({ratio:.2} \u{d7}; too few runs to be sure)");
     };
     let high =
         if interval.high.is_finite() { format!("{:.2}", interval.high) } else { "\u{221e}".to_owned() };
     let open = if paired.is_decided() { "" } else { ": not decided" };
-    format!(" ({ratio:.2} \u{d7} [{:.2}, {high}]{open})", interval.low)
+    format!(" ({ratio:.2}\u{a0}\u{d7}\u{a0}[{:.2},\u{a0}{high}]{open})", interval.low)
 }
 
 /// How many runs did not finish, and whose.

@@ -18,7 +18,7 @@ mod trend;
 
 use std::fmt::Write as _;
 
-use super::layout::Layout;
+use super::layout::{Layout, UNREPEATABLE, UNREPEATABLE_NOTE};
 use crate::experiment_result::ExperimentResult;
 use style::Look;
 use svg::escape;
@@ -87,15 +87,18 @@ fn section(index: usize, experiment: &ExperimentResult) -> String {
     } else {
         out.push_str(&findings::list(&layout));
         out.push_str(&key(&layout, &looks));
+        if layout.has_unrepeatable() {
+            let _ = writeln!(out, "<p class=\"caption dagger\">{UNREPEATABLE} {UNREPEATABLE_NOTE}.</p>");
+        }
         out.push_str(&figures::by_condition(&layout, &looks));
         out.push_str(&table::scoreboard(&layout, &looks));
         out.push_str(&figures::over_time(&layout, &looks));
         out.push_str(&figures::further(&layout, &looks));
+        out.push_str(&table::published(&layout));
         out.push_str("<h3>All numbers</h3>\n");
         out.push_str(&table::cells(&layout, &looks));
         out.push_str(&table::further(&layout, &looks));
         out.push_str(&table::incomplete(&layout));
-        out.push_str(&table::published(&layout));
         out.push_str(&table::limits(&layout));
     }
     out.push_str(&table::commands(&layout));
@@ -129,9 +132,9 @@ fn key(layout: &Layout<'_>, looks: &[Look]) -> String {
         return String::new();
     }
     let mut out = String::from("<ul class=\"key\">");
-    for (series, name) in layout.series.iter().enumerate() {
-        let (swatch, name) = (table::swatch(looks[series], series), escape(name));
-        let ours = if looks[series].is_ours { " class=\"ours\"" } else { "" };
+    for (series, look) in looks.iter().enumerate() {
+        let (swatch, name) = (table::swatch(*look, series), escape(&layout.series_label(series)));
+        let ours = if look.is_ours { " class=\"ours\"" } else { "" };
         let _ = write!(out, "<li data-i=\"{series}\"{ours}>{swatch}<span class=\"label\">{name}</span></li>");
     }
     out.push_str("</ul>\n");

@@ -26,6 +26,19 @@ const MAX_CURVES: usize = 12;
 const MAX_FIGURES: usize = 12;
 /// Curves above which lines are thinner.
 const MANY: usize = 4;
+/// Runs whose lengths differ by more than this are drawn over the logarithm of time: on a common linear axis the
+/// short ones would be a stroke at the left edge.
+const LOG_TIME_FROM: f64 = 6.0;
+/// Decades of time before the end that such an axis shows, as a factor.
+const LOG_TIME_RANGE: f64 = 2000.0;
+/// Curves whose usual values lie further apart than this factor are drawn on a logarithmic scale.
+const LOG_VALUES_FROM: f64 = 8.0;
+/// Columns that delivery rates are averaged over.
+const RATE_COLUMNS: usize = 240;
+/// What stacks assume before they have measured a round trip (RFC 9002, section 6.2.2), in seconds: not a reading.
+const ASSUMED_RTT: f64 = 0.333;
+/// Names beside each other on the right: their distance.
+const NAME_STEP: f64 = 13.2;
 
 /// What is drawn of the gauges, from top to bottom.
 struct Panel {
@@ -59,6 +72,8 @@ struct Track<'a> {
 
 /// A figure with its caption.
 pub(super) struct Figure {
+    /// When the first of its curves ends, in seconds: where that is late, there is something to see.
+    pub(super) first_end: f64,
     pub(super) title: String,
     pub(super) caption: String,
     pub(super) svg: String,
@@ -126,42 +141,65 @@ fn flows(runs: &[RunResult]) -> Vec<Track<'_>> {
 }
 
 fn figure(title: String, tracks: &[Track<'_>], rate: Option<f64>, points: usize) -> Figure {
-    let end = tracks.iter().filter_map(|track| track.gauges.times.last()).copied().fold(0.0, f64::max);
-    let time = Axis::linear((0.0, end), (LEFT, RIGHT));
-    let height = 74.0_f64.max(13.0 * tracks.len() as f64 - 6.0);
-    let mut top = 22.0;
-    let mut body = Vec::new();
+    let ends = || tracks.iter().filter_map(|track| track.gauges.times.last()).copied();
+    let (first_end, end) = (ends().fold(f64::INFINITY, f64::min), ends().fold(0.0, f64::max));
+    let time = time_axis(tracks, first_end, end);
+    let height = 76.0_f64.max(NAME_STEP * (tracks.len() as f64 - 1.0) - 3.0);
+    let (mut top, mut body, mut notes) = (22.0, Vec::new(), Vec::new());
     for panel in &PANELS {
-        let lines: Vec<Line<'_>> = tracks.iter().filter_map(|track| line(track, panel, points)).collect();
-        if !lines.is_empty() {
+        let lines: Vec<Line<'_>> =
+            tracks.iter().filter_map(|track| line(track, panel, time, points)).collect();
+        let is_flat =
+            lines.iter().flat_map(|line| &line.points).all(|point| point.1.is_none_or(|v| v <= 0.0));
+        if is_flat && !lines.is_empty() {
+            notes.push(format!("the {} is zero throughout", panel.title));
+        } else if !lines.is_empty() {
             body.push((panel, lines, (top, top + height)));
             top += height + GAP;
         }
     }
-    let bottom = top - GAP;
+    let bottom = (top - GAP).max(22.0);
     let mut svg = Svg::new(WIDTH, bottom + 38.0, &format!("Gauges over time in {title}"));
-    let mut cut = Vec::new();
     svg.open(if tracks.len() > MANY { "many" } else { "" }, "");
     for (panel, lines, place) in &body {
-        cut.extend(draw_panel(&mut svg, panel, lines, time, *place, rate));
+        let untold = tracks.iter().filter(|track| lines.iter().all(|line| !std::ptr::eq(line.track, *track)));
+        head(&mut svg, &untold.map(|track| track.name).collect::<Vec<_>>(), place.0);
+        notes.extend(draw_panel(&mut svg, panel, lines, time, *place, rate));
     }
     svg.close();
     for tick in time.ticks(Unit::Seconds, 12) {
         svg.text("tick", (tick.at, bottom + 15.0), Anchor::Middle, &tick.label);
     }
-    svg.text(
-        "unit",
-        (f64::midpoint(LEFT, RIGHT), bottom + 31.0),
-        Anchor::Middle,
-        "time since the run began, s",
-    );
+    let scale = if time.is_log() { " (log scale)" } else { "" };
+    let label = format!("time since the run began, s{scale}");
+    svg.text("unit", (f64::midpoint(LEFT, RIGHT), bottom + 31.0), Anchor::Middle, &label);
     let mut seeds: Vec<u64> = tracks.iter().map(|track| track.seed).collect();
     seeds.dedup();
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let runs = if seeds.len() == 1 { "one run, seed" } else { "one run each, seeds" };
-    let cut = if cut.is_empty() { String::new() } else { format!(" Peaks are cut off: {}.", cut.join("; ")) };
-    let caption = format!("{runs} {}.{cut}", seeds.join(", "));
-    Figure { title, caption, svg: svg.finish() }
+    let notes = if notes.is_empty() { String::new() } else { format!("; {}", notes.join("; ")) };
+    let caption = format!("{runs} {}{notes}", seeds.join(", "));
+    Figure { first_end, title, caption, svg: svg.finish() }
+}
+
+/// From zero to the last end, or over the logarithm of time where ends lie far apart.
+fn time_axis(tracks: &[Track<'_>], first_end: f64, end: f64) -> Axis {
+    if end > LOG_TIME_FROM * first_end {
+        let firsts = tracks.iter().filter_map(|track| track.gauges.times.iter().find(|at| **at > 0.0));
+        let first = firsts.copied().fold(f64::INFINITY, f64::min);
+        return Axis::log((first.max(end / LOG_TIME_RANGE), end), (LEFT, RIGHT));
+    }
+    Axis::linear((0.0, end), (LEFT, RIGHT))
+}
+
+/// Who has no curve in a panel, at its upper edge.
+fn head(svg: &mut Svg, untold: &[&str], top: f64) {
+    let text = match untold {
+        [] => return,
+        few if few.len() < 5 => format!("not told by {}", few.join(", ")),
+        many => format!("not told by {} of these", many.len()),
+    };
+    svg.text("unit", (RIGHT - 150.0, top - 7.0), Anchor::End, &text);
 }
 
 /// A track's curve in one panel.
@@ -171,16 +209,49 @@ struct Line<'a> {
     points: Vec<(f64, Option<f64>)>,
 }
 
-fn line<'a>(track: &'a Track<'a>, panel: &Panel, points: usize) -> Option<Line<'a>> {
+fn line<'a>(track: &'a Track<'a>, panel: &Panel, time: Axis, points: usize) -> Option<Line<'a>> {
     let gauge = gauge_of(track, panel.quantity)?;
-    let values = gauge.values.iter().map(|value| value.filter(|v| v.is_finite()).map(|v| v * panel.factor));
-    let pairs: Vec<(f64, Option<f64>)> = track.gauges.times.iter().copied().zip(values).collect();
+    let values = gauge.values.iter().map(|value| value.filter(|v| v.is_finite()));
+    let mut pairs: Vec<(f64, Option<f64>)> = track.gauges.times.iter().copied().zip(values).collect();
+    if panel.quantity == "rtt" {
+        forget_assumed_rtt(&mut pairs);
+    }
+    for (_, value) in &mut pairs {
+        *value = value.map(|value| value * panel.factor);
+    }
     if pairs.iter().all(|(_, value)| value.is_none()) {
         return None;
     }
-    // Rates between samples jump by whole packets: their mean over a while is what one wants to see.
-    let points = if panel.quantity == "delivery" { averaged(&pairs, 160) } else { thinned(&pairs, points) };
+    // Packets leave in bursts of one round trip: only their mean over that is a rate.
+    let points = if panel.quantity == "delivery" {
+        let smooth = smoothed(&pairs, round_trip_in_samples(track));
+        averaged(&smooth, |at| column(time, at, points.min(RATE_COLUMNS)))
+    } else {
+        thinned(&pairs, |at| column(time, at, points / 2))
+    };
     Some(Line { track, points })
+}
+
+fn forget_assumed_rtt(pairs: &mut [(f64, Option<f64>)]) {
+    let is_assumed = |value: &Option<f64>| value.is_none_or(|seconds| (seconds - ASSUMED_RTT).abs() < 1e-3);
+    for pair in pairs.iter_mut().take_while(|pair| is_assumed(&pair.1)) {
+        pair.1 = None;
+    }
+}
+
+/// One of `columns` stretches of the time axis.
+fn column(time: Axis, at: f64, columns: usize) -> usize {
+    ((time.at(at) - LEFT) / (RIGHT - LEFT) * columns.max(1) as f64) as usize
+}
+
+/// The least round trip that the track's sender has seen, in samples; at least one.
+fn round_trip_in_samples(track: &Track<'_>) -> usize {
+    let least =
+        gauge_of(track, "rtt").and_then(|gauge| gauge.values.iter().flatten().copied().reduce(f64::min));
+    let times = &track.gauges.times;
+    let interval = times.last().copied().unwrap_or(0.0) / times.len().saturating_sub(1).max(1) as f64;
+    let samples = least.map_or(1.0, |least| least / interval);
+    if samples.is_finite() { (samples.round() as usize).clamp(1, times.len().max(1)) } else { 1 }
 }
 
 fn gauge_of<'a>(track: &Track<'a>, quantity: &str) -> Option<&'a Gauge> {
@@ -192,14 +263,21 @@ fn gauge_of<'a>(track: &Track<'a>, quantity: &str) -> Option<&'a Gauge> {
     all.find(|gauge| gauge.of == track.flow)
 }
 
-/// At most `points` points: of each stretch of time the least and the greatest value, in their order, so that no
-/// peak is lost.
-fn thinned(pairs: &[(f64, Option<f64>)], points: usize) -> Vec<(f64, Option<f64>)> {
-    if pairs.len() <= points {
-        return pairs.to_vec();
-    }
-    let mut kept = Vec::with_capacity(points);
-    for chunk in pairs.chunks(pairs.len().div_ceil((points / 2).max(1))) {
+/// Stretches of pairs that share a column.
+fn columns(
+    pairs: &[(f64, Option<f64>)],
+    column: impl Fn(f64) -> usize,
+) -> impl Iterator<Item = &[(f64, Option<f64>)]> {
+    pairs.chunk_by(move |a, b| column(a.0) == column(b.0))
+}
+
+/// Of each column the least and the greatest value, in their order, so that no peak is lost.
+pub(super) fn thinned(
+    pairs: &[(f64, Option<f64>)],
+    column: impl Fn(f64) -> usize,
+) -> Vec<(f64, Option<f64>)> {
+    let mut kept = Vec::new();
+    for chunk in columns(pairs, column) {
         let known = || chunk.iter().enumerate().filter_map(|(index, (_, value))| Some((index, (*value)?)));
         let least = known().min_by(|a, b| a.1.total_cmp(&b.1));
         let greatest = known().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -216,14 +294,28 @@ fn thinned(pairs: &[(f64, Option<f64>)], points: usize) -> Vec<(f64, Option<f64>
     kept
 }
 
-/// Means over at most `points` stretches of time.
-fn averaged(pairs: &[(f64, Option<f64>)], points: usize) -> Vec<(f64, Option<f64>)> {
-    let size = pairs.len().div_ceil(points).max(1);
-    let chunks = pairs.chunks(size).map(|chunk| {
+/// Each value's mean with those before it, `length` in all.
+pub(super) fn smoothed(pairs: &[(f64, Option<f64>)], length: usize) -> Vec<(f64, Option<f64>)> {
+    let (mut sum, mut known) = (0.0, 0_usize);
+    let means = pairs.iter().enumerate().map(|(index, (at, value))| {
+        let leaves = index.checked_sub(length).and_then(|gone| pairs[gone].1);
+        sum += value.unwrap_or(0.0) - leaves.unwrap_or(0.0);
+        known = known + usize::from(value.is_some()) - usize::from(leaves.is_some());
+        (*at, value.filter(|_| known > 0).map(|_| (sum / known as f64).max(0.0)))
+    });
+    means.collect()
+}
+
+/// The mean of each column.
+pub(super) fn averaged(
+    pairs: &[(f64, Option<f64>)],
+    column: impl Fn(f64) -> usize,
+) -> Vec<(f64, Option<f64>)> {
+    let means = columns(pairs, column).map(|chunk| {
         let known: Vec<f64> = chunk.iter().filter_map(|(_, value)| *value).collect();
         (chunk[chunk.len() / 2].0, statistics::mean(&known))
     });
-    chunks.collect()
+    means.collect()
 }
 
 /// Draws a panel; what of it was cut off.
@@ -236,7 +328,7 @@ fn draw_panel(
     rate: Option<f64>,
 ) -> Option<String> {
     let rate = rate.filter(|_| panel.unit == Unit::BitsPerSecond);
-    let (axis, peak) = value_axis(lines, rate, (bottom, top));
+    let (axis, peak) = value_axis(lines, panel.quantity, rate, (bottom, top));
     for tick in time.ticks(Unit::Seconds, 12) {
         svg.line("grid", (tick.at, top), (tick.at, bottom));
     }
@@ -257,7 +349,7 @@ fn draw_panel(
         svg.close();
     }
     draw_names(svg, lines, axis, (top, bottom));
-    peak.map(|peak| format!("{} up to {}", panel.title, panel.unit.text(peak)))
+    peak.map(|peak| format!("peaks of the {} are cut off, they reach {}", panel.title, panel.unit.text(peak)))
 }
 
 fn last(points: &[(f64, Option<f64>)]) -> Option<(f64, f64)> {
@@ -265,21 +357,38 @@ fn last(points: &[(f64, Option<f64>)]) -> Option<(f64, f64)> {
 }
 
 /// An axis for all lines, and the peak that it cuts off, if any.
-fn value_axis(lines: &[Line<'_>], rate: Option<f64>, pixels: (f64, f64)) -> (Axis, Option<f64>) {
-    let values: Vec<f64> =
-        lines.iter().flat_map(|line| line.points.iter().filter_map(|point| point.1)).collect();
+fn value_axis(
+    lines: &[Line<'_>],
+    quantity: &str,
+    rate: Option<f64>,
+    pixels: (f64, f64),
+) -> (Axis, Option<f64>) {
+    let known = |line: &Line<'_>| -> Vec<f64> { line.points.iter().filter_map(|point| point.1).collect() };
+    let values: Vec<f64> = lines.iter().flat_map(known).collect();
     let greatest = values.iter().copied().fold(0.0, f64::max);
-    let usual = statistics::quantile(&values, 0.95).unwrap_or(greatest);
-    let peaks = lines.iter().map(|line| line.points.iter().filter_map(|p| p.1).fold(0.0, f64::max));
-    let least_peak = peaks.filter(|peak| *peak > 0.0).fold(f64::INFINITY, f64::min);
-    let floor = values.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
-    // One line that would lie flat on the ground beside another is worth a logarithmic scale.
-    if rate.is_none() && greatest > 40.0 * least_peak && floor.is_finite() {
-        return (Axis::log((floor.max(greatest / 1e4), greatest * 1.1), pixels), None);
+    if quantity == "rtt" {
+        let least = values.iter().copied().fold(greatest, f64::min);
+        let room = (greatest - least).max(0.1 * least) * 0.12;
+        return (Axis::linear(((least - room).max(0.0), greatest + room), pixels), None);
+    }
+    let usual = statistics::quantile(&values, 0.95).unwrap_or(greatest).max(rate.unwrap_or(0.0));
+    let quantiles = |share: f64| {
+        let of_lines = lines.iter().filter_map(|line| {
+            let positive: Vec<f64> = known(line).into_iter().filter(|value| *value > 0.0).collect();
+            statistics::quantile(&positive, share)
+        });
+        axis::extent(of_lines.collect::<Vec<_>>().into_iter()).unwrap_or((1.0, 1.0))
+    };
+    let (low, high) = (quantiles(0.5).0, quantiles(0.95).1);
+    // An empty queue is zero, and zero has no logarithm: there the truth is a linear scale.
+    if quantity != "queue" && high > LOG_VALUES_FROM * low {
+        let ceiling = greatest.min(10.0 * usual.max(high)).max(rate.unwrap_or(0.0));
+        let axis = Axis::log((low / 4.0, ceiling * 1.15), pixels);
+        return (axis, (greatest > ceiling).then_some(greatest));
     }
     // A burst at the start, or no pacing yet: it would press all else to the ground.
-    let sensible = rate.map_or(usual, |rate| usual.max(rate)) * 1.5;
-    let is_cut = usual > 0.0 && greatest > 2.0 * sensible;
+    let sensible = usual * 1.5;
+    let is_cut = usual > 0.0 && greatest > 2.0 * sensible && quantity != "queue";
     let high = rate.unwrap_or(0.0).max(if is_cut { sensible } else { greatest });
     (Axis::linear((0.0, high * 1.06), pixels), is_cut.then_some(greatest))
 }
@@ -287,7 +396,9 @@ fn value_axis(lines: &[Line<'_>], rate: Option<f64>, pixels: (f64, f64)) -> (Axi
 fn path(points: &[(f64, Option<f64>)], time: Axis, axis: Axis) -> PathData {
     let mut data = PathData::default();
     let mut is_down = false;
-    for (at, value) in points {
+    // On a logarithmic scale nothing has no place: curves begin with the first thing.
+    let begun = points.iter().position(|(_, value)| !axis.is_log() || value.is_some_and(|value| value > 0.0));
+    for (at, value) in &points[begun.unwrap_or(points.len())..] {
         match value {
             Some(value) if is_down => data.line_to((time.at(*at), axis.at(*value))),
             Some(value) => data.move_to((time.at(*at), axis.at(*value))),
@@ -302,7 +413,7 @@ fn path(points: &[(f64, Option<f64>)], time: Axis, axis: Axis) -> PathData {
 fn draw_names(svg: &mut Svg, lines: &[Line<'_>], axis: Axis, (top, bottom): (f64, f64)) {
     let end = |line: &Line<'_>| last(&line.points).map_or(bottom, |(_, value)| axis.at(value));
     let wished: Vec<f64> = lines.iter().map(end).collect();
-    let places = spread(&wished, 12.5, (top, bottom + 4.0));
+    let places = spread(&wished, NAME_STEP, (top, bottom + 4.0));
     for (place, line) in places.iter().zip(lines) {
         svg.open(&line.track.look.classes(line.track.series), "");
         let mut sample = PathData::default();

@@ -120,7 +120,7 @@ svg text.limit { fill:var(--ink); font-size:11px; font-style:italic; }
 .s .curve { fill:none; stroke:var(--c); stroke-width:1.7; stroke-linejoin:round; stroke-linecap:butt; }
 .s.ours .curve { stroke-width:2.5; }
 .many .s .curve { stroke-width:1.25; } .many .s.ours .curve { stroke-width:2; }
-.d1 .curve { stroke-dasharray:6 3; } .d2 .curve { stroke-dasharray:1.6 2.4; } .d3 .curve { stroke-dasharray:9 3 2 3; }
+.d1 .curve { stroke-dasharray:6 3; } .d2 .curve { stroke-dasharray:2.2 1.8; stroke-width:2; } .many .s.d2 .curve { stroke-width:1.7; } .d3 .curve { stroke-dasharray:9 3 2 3; }
 .s .dot { fill:var(--c); stroke:var(--paper); stroke-width:1.2; }
 .s .arrow { fill:none; stroke:var(--c); stroke-width:1.4; }
 .s .open { fill:var(--paper); stroke:var(--c); stroke-width:1.6; }
@@ -148,9 +148,9 @@ td small, .ci { color:var(--muted); font-size:12px; }
 .ours > .label { font-weight:650; }
 .key { display:flex; flex-wrap:wrap; gap:6px 8px; margin:22px 0 0; padding:0; list-style:none; font-size:13.5px; }
 .key li { padding:3px 10px 3px 8px; border:1px solid var(--edge); border-radius:99px; user-select:none; }
-.js .key li { cursor:pointer; } .key li.off { opacity:.4; text-decoration:line-through; }
+.dagger { margin:8px 0 0; } .js .key li { cursor:pointer; } .key li.off { opacity:.4; text-decoration:line-through; }
 .second { margin-top:26px; } .second table { width:auto; } .second th, .second td { padding-left:22px; } .second th:first-child, .second td:first-child { padding-left:10px; }
-details { margin:14px 0 0; } details > figure, details > .panels { margin-top:10px; } details[open] > summary { margin-bottom:8px; } summary span { font-weight:400; color:var(--muted); font-size:13px; margin-left:8px; } summary { cursor:pointer; font-weight:600; font-size:15px; }
+details { margin:14px 0 0; } details > figure { overflow-x:auto; } details > figure > svg { min-width:760px; } details > figure, details > .panels { margin-top:10px; } details[open] > summary { margin-bottom:8px; } summary span { font-weight:400; color:var(--muted); font-size:13px; margin-left:8px; } summary { cursor:pointer; font-weight:600; font-size:15px; }
 dl { display:grid; grid-template-columns:max-content 1fr; gap:5px 18px; font-size:14px; margin:10px 0; }
 dt { color:var(--muted); } dd { margin:0; overflow-wrap:anywhere; }
 code { font:12.5px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",monospace; overflow-wrap:anywhere; }
@@ -160,7 +160,7 @@ footer { max-width:1200px; margin:0 auto; padding:8px 28px 48px; font-size:13.5p
 @media (max-width:640px) { main, .top, footer { padding-left:16px; padding-right:16px; } h1, h2 { font-size:26px; } .question { font-size:17px; } dl { grid-template-columns:1fr; } dd { margin-bottom:6px; } }
 @media print { body { font-size:11pt; } main, .top, footer { max-width:none; padding-left:0; padding-right:0; } section { break-before:page; border:0; padding-top:0; } section:first-of-type { break-before:auto; }
   figure, tr, .findings li { break-inside:avoid; } h3 { break-after:avoid; } .caption { break-after:avoid; } button, nav { display:none; } .panels { grid-template-columns:1fr 1fr; gap:14px 20px; } .scroll { overflow:visible; } table { font-size:8.5pt; } th, td { padding:2px 5px; }
-  details::details-content { content-visibility:visible; block-size:auto; } * { print-color-adjust:exact; -webkit-print-color-adjust:exact; } }
+  details > figure > svg { min-width:0; } details::details-content { content-visibility:visible; block-size:auto; } * { print-color-adjust:exact; -webkit-print-color-adjust:exact; } }
 "#;
 
 /// The script: toggling of series, and buttons that copy commands. The page says everything without it.

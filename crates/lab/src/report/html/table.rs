@@ -43,8 +43,10 @@ pub(super) fn further(layout: &Layout<'_>, looks: &[Look]) -> String {
     }
     let scales: Vec<Vec<Scale>> =
         layout.further.iter().map(|column| column_scales(layout, *column)).collect();
-    let mut out =
-        String::from("<div class=\"scroll second\"><table>\n<thead><tr><th>medians, unless said</th>");
+    let mut out = String::from(
+        "<details><summary>Further metrics<span>medians, unless said, with their 95&#8239;% confidence intervals</span></summary>\n\
+            <div class=\"scroll second\"><table>\n<thead><tr><th></th>",
+    );
     for (column, scales) in layout.further.iter().zip(&scales) {
         let suffix = unit_of(scales);
         let (label, doc) = (escape(&column.label()), escape(column.metric.doc));
@@ -56,16 +58,27 @@ pub(super) fn further(layout: &Layout<'_>, looks: &[Look]) -> String {
         for member in &group.members {
             name_cell(&mut out, member, looks);
             for (column, scales) in layout.further.iter().zip(&scales) {
-                let value =
-                    column.value(layout.experiment, member.cell).map(|value| scales[index].number(value));
-                cell(&mut out, value.as_deref());
+                out.push_str(&further_cell(layout, *column, member, scales[index]));
             }
             out.push_str("</tr>\n");
         }
         out.push_str("</tbody>\n");
     }
-    out.push_str("</table></div>\n");
+    out.push_str("</table></div></details>\n");
     out
+}
+
+fn further_cell(layout: &Layout<'_>, column: Column, member: &Member<'_>, scale: Scale) -> String {
+    let summary = column.metric.sample(layout.experiment, member.cell).summary();
+    let value = summary.as_ref().and_then(|summary| column.statistic.of(summary));
+    let (Some(summary), Some(value)) = (summary, value) else { return format!("<td>{NOTHING}</td>") };
+    let of_statistic = match column.statistic {
+        metric::Statistic::Mean => summary.mean_interval,
+        metric::Statistic::P50 => summary.median_interval,
+        _ => None,
+    };
+    let (value, interval) = (escape(&scale.number(value)), interval(of_statistic, scale));
+    format!("<td>{value} <span class=\"ci\">{interval}</span></td>")
 }
 
 fn unit_of(scales: &[Scale]) -> String {
@@ -86,7 +99,7 @@ fn group_head(out: &mut String, layout: &Layout<'_>, group: &Group<'_>, width: u
 fn name_cell(out: &mut String, member: &Member<'_>, looks: &[Look]) {
     let look = looks[member.series];
     let ours = if look.is_ours { "ours" } else { "" };
-    let (swatch, name) = (swatch(look, member.series), escape(member.name));
+    let (swatch, name) = (swatch(look, member.series), escape(&member.label()));
     let _ = write!(out, "<tr class=\"{ours}\"><td class=\"label\">{swatch}{name}</td>");
 }
 
@@ -183,6 +196,7 @@ fn headline(out: &mut String, layout: &Layout<'_>, summary: Option<&Summary>, sc
 }
 
 fn interval(interval: Option<Interval>, scale: Scale) -> String {
+    let interval = interval.filter(|i| i.low.is_finite() || i.high.is_finite());
     let text = interval.map(|i| format!("[{}, {}]", scale.number(i.low), scale.number(i.high)));
     escape(&text.unwrap_or_default())
 }
@@ -190,7 +204,7 @@ fn interval(interval: Option<Interval>, scale: Scale) -> String {
 fn paired(layout: &Layout<'_>, paired: Option<Paired>) -> String {
     let Some(paired) = paired else { return format!("<td>{NOTHING}</td>") };
     let number = |value: f64| if value.is_finite() { format!("{value:.2}") } else { "\u{221e}".to_owned() };
-    let ratio = paired.ratio.map_or_else(|| "?".to_owned(), number);
+    let ratio = escape(&paired.ratio.map_or_else(|| "?".to_owned(), ratio_text));
     let class = match (paired.is_decided(), paired.ratio, layout.headline.metric.better) {
         (true, Some(ratio), metric::Better::Lower) => {
             if ratio < 1.0 {
@@ -210,6 +224,7 @@ fn paired(layout: &Layout<'_>, paired: Option<Paired>) -> String {
     };
     let interval = paired
         .interval
+        .filter(|interval| is_measured(interval.low) || is_measured(interval.high))
         .map(|i| format!(" <span class=\"ci\">[{}, {}]</span>", number(i.low), number(i.high)));
     let tip = format!(
         "{} pairs of equal seed, {} undetermined, {} below 1",
@@ -218,12 +233,25 @@ fn paired(layout: &Layout<'_>, paired: Option<Paired>) -> String {
     format!("<td class=\"{class}\" title=\"{tip}\">{ratio}{}</td>", interval.unwrap_or_default())
 }
 
+/// False for what the deadline has made of a ratio: nothing, or without end.
+pub(super) fn is_measured(ratio: f64) -> bool {
+    ratio.is_finite() && ratio > 0.0
+}
+
+fn ratio_text(ratio: f64) -> String {
+    match ratio {
+        ratio if is_measured(ratio) => format!("{ratio:.2}"),
+        ratio if ratio > 1.0 => ">1".to_owned(),
+        _ => "<1".to_owned(),
+    }
+}
+
 /// Against the baseline, in how many groups a stack is better, worse, or not to be told apart.
 pub(super) fn scoreboard(layout: &Layout<'_>, looks: &[Look]) -> String {
     let (Some(baseline), true) = (layout.baseline, layout.groups.len() > 1) else { return String::new() };
     let is_higher_better = layout.headline.metric.better == metric::Better::Higher;
     let mut rows = String::new();
-    for (series, name) in layout.series.iter().enumerate() {
+    for (series, look) in looks.iter().enumerate() {
         let members = layout.groups.iter().flat_map(|group| &group.members).filter(|m| m.series == series);
         let pairs: Vec<Paired> = members.filter_map(|member| layout.against_baseline(member.cell)).collect();
         if pairs.is_empty() {
@@ -232,11 +260,11 @@ pub(super) fn scoreboard(layout: &Layout<'_>, looks: &[Look]) -> String {
         let decided = |above: bool| pairs.iter().filter(|pair| pair.is_decidedly(above)).count();
         let (better, worse) = (decided(is_higher_better), decided(!is_higher_better));
         let open = pairs.len() - better - worse;
-        let ratios = pairs.iter().filter_map(|pair| pair.ratio).filter(|ratio| ratio.is_finite());
+        let ratios = pairs.iter().filter_map(|pair| pair.ratio).filter(|ratio| is_measured(*ratio));
         let range = super::axis::extent(ratios);
         let range = range.map_or(NOTHING.to_owned(), |(low, high)| format!("{low:.2} \u{2026} {high:.2}"));
-        let (swatch, name) = (swatch(looks[series], series), escape(name));
-        let ours = if looks[series].is_ours { "ours" } else { "" };
+        let (swatch, name) = (swatch(*look, series), escape(&layout.series_label(series)));
+        let ours = if look.is_ours { "ours" } else { "" };
         let _ = writeln!(
             rows,
             "<tr class=\"{ours}\"><td class=\"label\">{swatch}{name}</td><td class=\"faster\">{better}</td><td>{open}</td>\
@@ -348,7 +376,7 @@ pub(super) fn commands(layout: &Layout<'_>) -> String {
     for group in &layout.groups {
         for member in &group.members {
             let (label, name, command) =
-                (escape(&group.label()), escape(member.name), escape(&member.cell.command));
+                (escape(&group.label()), escape(&member.label()), escape(&member.cell.command));
             let _ = writeln!(out, "<dt>{label}, {name}</dt><dd><code class=\"copy\">{command}</code></dd>");
         }
     }
