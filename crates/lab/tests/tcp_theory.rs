@@ -70,8 +70,8 @@ fn after_one_loss(stack: &str, lost_at: f64, until: f64) -> (f64, Vec<(f64, f64)
         if hits { None } else { ON_TIME }
     });
     assert!(is_lost);
-    assert_eq!(wire.server().counters(Time::ZERO).congestion_events, Some(1));
-    assert_eq!(wire.server().counters(Time::ZERO).resent_bytes, Some(MSS));
+    assert_eq!(wire.counters().congestion_events, Some(1));
+    assert_eq!(wire.counters().resent_bytes, Some(MSS));
     let windows: Vec<(f64, f64)> =
         wire.windows.iter().map(|(at, bytes)| (*at, (bytes / MSS) as f64)).collect();
     let at_loss = windows.iter().rfind(|(at, _)| *at <= lost_at + 0.1).expect("the window was seen").1;

@@ -98,3 +98,30 @@ fn a_dead_path_ends_by_its_deadline() {
     assert_eq!(result.flows[0].completion, None);
     assert!((result.virtual_seconds - 30.0).abs() < 1e-9);
 }
+
+#[test]
+fn no_workload_of_any_stack_beats_its_limit() {
+    let workloads = [
+        r#"{ kind = "bulk", object = "30kB", read-rate = "1mbit" }"#,
+        r#"{ kind = "page", page = "news" }"#,
+        r#"{ kind = "request-response", object = "20kB", count = 5, think = "20ms" }"#,
+        r#"{ kind = "video", rate = "1mbit", chunk = "1s", chunks = 4, buffer = "2s" }"#,
+    ];
+    for text in workloads {
+        let table: toml::Table = format!("workload = {text}").parse().expect("TOML");
+        let workload: WorkloadSpec = table["workload"].clone().try_into().expect(text);
+        for stack in ["cubic", "quinn:bbr", "tcp:cubic"] {
+            let mut spec = spec(path(40, Some("5mbit"), 0.0), stack, 0, Duration::from_secs(60));
+            spec.flows[0].workload = workload.clone();
+            let bound = limit(&spec).expect("it ends").seconds;
+            let completion = done(&spec, 3).flows[0].completion.expect("it finishes");
+            println!("{} {stack}: {completion:.4} s, limit {bound:.4} s", workload.kind());
+            // A paced reader takes whole bytes, rounded up: microseconds early. Not far above either: a limit of zero
+            // would prove nothing.
+            assert!(
+                (bound - 50e-6..2.5 * bound).contains(&completion),
+                "{text} {stack}: {completion} {bound}"
+            );
+        }
+    }
+}

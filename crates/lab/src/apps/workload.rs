@@ -176,7 +176,9 @@ impl WorkloadSpec {
             Self::Bulk { .. } => Some(1),
             Self::Endless { .. } | Self::OnOff { .. } => None,
             Self::Page { page, .. } => Page::named(page).ok().map(|page| page.objects.len() as u64),
-            Self::Video { chunks: count, .. } | Self::RequestResponse { count, .. } => Some(u64::from(*count)),
+            Self::Video { chunks: count, .. } | Self::RequestResponse { count, .. } => {
+                Some(u64::from(*count))
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use posthaste_lab::apps::{
     is_content,
 };
 use posthaste_lab::packet::{Body, Packet};
-use posthaste_lab::peer::{Peer, PeerEvent, Read, StreamKey};
+use posthaste_lab::peer::{Counters, Peer, PeerEvent, Read, StreamKey};
 use posthaste_lab::peers::tcp::Segment;
 use posthaste_lab::peers::{Settings, Stack};
 use posthaste_lab::world::{End, World};
@@ -148,6 +148,11 @@ impl Wire {
             sent: Vec::new(),
             windows: Vec::new(),
         }
+    }
+
+    /// What the server has counted so far.
+    pub(crate) fn counters(&self) -> Counters {
+        self.server().counters(self.now)
     }
 
     pub(crate) fn server(&self) -> &dyn Peer {
