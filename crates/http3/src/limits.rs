@@ -10,7 +10,7 @@ pub const MAX_CONTROL_FRAME: u64 = 4 * 1024;
 
 /// Most unidirectional streams of a peer's that are read at once: three are critical, the others are those whose type
 /// has not arrived yet. Streams of types that nobody wants are stopped and do not count.
-pub const MAX_UNIDIRECTIONAL_STREAMS: usize = 64;
+pub const MAX_UNIDIRECTIONAL_STREAMS: usize = 16;
 
 /// Most priority updates that are remembered for requests that have not arrived yet (RFC 9218 section 7); further
 /// ones are forgotten, and those requests go by their header field.
