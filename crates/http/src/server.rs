@@ -145,22 +145,13 @@ async fn connection(shared: Arc<Shared>, quic: Connection, mut stopped: watch::R
     let mut stopping = false;
     while !(stopping && requests.is_empty()) {
         tokio::select! {
+            // New requests last: a priority that came before its request is known by then, and no flood of requests
+            // keeps the rest from being seen.
+            biased;
             event = poll_fn(|cx| link.poll_event(cx)) => match event {
                 Ok(Event::PriorityUpdate { stream, priority }) => visitor.update_priority(stream, priority),
                 // A client that takes no more pushes never got any, and its settings bind encoders with a table.
                 Ok(Event::GoAway(_) | Event::Settings(_)) => {}
-                Err(reason) => {
-                    tracing::debug!(%client, %reason, "connection ended");
-                    break;
-                }
-            },
-            accepted = quic.accept_bi() => match accepted {
-                Ok((send, recv)) if stopping => reject(send, recv),
-                Ok((send, recv)) => {
-                    next_stream = send.id().to_wire() + 4;
-                    let request = Request::arrived(Arc::clone(&visitor), send, recv, &shared.options);
-                    requests.spawn(exchange::run(Arc::clone(&shared), request));
-                }
                 Err(reason) => {
                     tracing::debug!(%client, %reason, "connection ended");
                     break;
@@ -177,6 +168,18 @@ async fn connection(shared: Arc<Shared>, quic: Connection, mut stopped: watch::R
                 stopping = true;
                 link.go_away(next_stream);
             }
+            accepted = quic.accept_bi() => match accepted {
+                Ok((send, recv)) if stopping => reject(send, recv),
+                Ok((send, recv)) => {
+                    next_stream = send.id().to_wire() + 4;
+                    let request = Request::arrived(Arc::clone(&visitor), send, recv, &shared.options);
+                    requests.spawn(exchange::run(Arc::clone(&shared), request));
+                }
+                Err(reason) => {
+                    tracing::debug!(%client, %reason, "connection ended");
+                    break;
+                }
+            },
         }
     }
     // Their streams are answered, or lost with the connection; either way the tasks come to their end.
