@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod fuzz;
+mod h3spec;
 mod identity;
 mod interop;
 mod peers;
@@ -31,6 +32,8 @@ enum Command {
     Docs,
     /// Run third-party HTTP/3 clients and servers against ours
     Interop(interop::Arguments),
+    /// Break the protocol against our server in every way that h3spec knows
+    H3spec(h3spec::Arguments),
     /// Fuzz what reads bytes from the network
     Fuzz(fuzz::Arguments),
     /// Measure against other QUIC libraries on this machine
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Check => check::check(),
         Command::Docs => check::docs(),
         Command::Interop(arguments) => interop::run(&arguments),
+        Command::H3spec(arguments) => h3spec::run(&arguments),
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Bench(command) => bench::run(&command),
     };

@@ -66,6 +66,11 @@ impl Running {
         }
     }
 
+    /// True while it has not ended.
+    pub(crate) fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
     /// Closes the child's stdin, which asks a holder of idle connections to end.
     pub(crate) fn close_stdin(&mut self) {
         self.child.stdin = None;

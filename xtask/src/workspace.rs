@@ -39,3 +39,12 @@ pub(crate) fn build_posthaste() -> Result<PathBuf> {
     run(cargo().args(["build", "--quiet", "--release", "--package", "posthaste"]))?;
     Ok(target().join("release/posthaste"))
 }
+
+/// Builds the binary with its assertions and overflow checks, as the tests use it, and returns its path.
+///
+/// # Errors
+/// It does not build.
+pub(crate) fn build_posthaste_debug() -> Result<PathBuf> {
+    run(cargo().args(["build", "--quiet", "--package", "posthaste"]))?;
+    Ok(target().join("debug/posthaste"))
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use posthaste_transport::{
-    CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Side, StreamId,
+    CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Priority, Side, StreamId,
 };
 use rustls::pki_types::CertificateDer;
 
@@ -131,6 +131,16 @@ impl Connection {
     /// The connection is over.
     pub fn poll_accept_uni(&self, cx: &mut Context<'_>) -> Poll<Result<RecvStream, ConnectionError>> {
         self.poll_accept(Direction::Unidirectional, cx).map_ok(|id| self.receiving(id))
+    }
+
+    /// Ranks a stream that this end sends on, by its identifier: as [`SendStream::set_priority`], for whoever does not
+    /// hold the stream. Does nothing if the stream or the connection is over.
+    pub fn set_priority(&self, stream: StreamId, priority: Priority) {
+        let mut guard = self.0.shared.lock();
+        if let Ok(connection) = guard.live(self.0.handle) {
+            // It fails only if the stream is over, and then its priority is of no account.
+            let _ = connection.set_priority(stream, priority);
+        }
     }
 
     /// Closes the connection with an application error code (below 2^62). Streams are abandoned: what the peer has

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use posthaste_endpoint::{ClientConfig, Connection, ConnectionStats, Endpoint};
 use tokio::time::{Instant, timeout};
 
@@ -23,8 +23,13 @@ use connect::Live;
 /// Time that is spent on seeing closed connections off: enough for the datagrams that say so to leave.
 const FAREWELL: Duration = Duration::from_millis(50);
 
-/// What the client calls itself.
-const USER_AGENT: &str = concat!("posthaste/", env!("CARGO_PKG_VERSION"));
+/// What requests say unless the caller says otherwise. Responses are used as they come, so parallel ones are wanted
+/// side by side (RFC 9218 section 4.2).
+const DEFAULT_FIELDS: [(HeaderName, &str); 3] = [
+    (header::USER_AGENT, concat!("posthaste/", env!("CARGO_PKG_VERSION"))),
+    (header::ACCEPT, "*/*"),
+    (HeaderName::from_static("priority"), "i"),
+];
 
 /// Settings of a client.
 #[derive(Debug, Clone)]
@@ -33,9 +38,10 @@ pub struct ClientOptions {
     pub quic: ClientConfig,
     /// Time for name resolution and handshake together. Default 10 s.
     pub connect_timeout: Duration,
-    /// Time from a request to the first byte of its response. Default 30 s.
+    /// Time from a request to the first byte of its response; while other responses of the connection arrive, one may
+    /// wait for its turn. Default 30 s.
     pub first_byte_timeout: Duration,
-    /// Time in which a response's next bytes must arrive. Default 30 s.
+    /// Time in which a response's next bytes, or another's of the connection, must arrive. Default 30 s.
     pub idle_timeout: Duration,
     /// Redirects that are followed for one request; with 0 a redirect is a response like any other. Default 10.
     pub max_redirects: usize,
@@ -186,7 +192,7 @@ impl Client {
             *request.method_mut() = method.clone();
             *request.uri_mut() = uri.clone();
             request.headers_mut().clone_from(fields);
-            for (name, value) in [(header::USER_AGENT, USER_AGENT), (header::ACCEPT, "*/*")] {
+            for (name, value) in DEFAULT_FIELDS {
                 request.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
             }
             match Response::receive(live.clone(), request, &self.inner.options, started).await {

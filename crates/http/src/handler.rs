@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::static_files::FileBody;
 
@@ -14,19 +14,21 @@ pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Response> + Send + 'a>>
 
 /// Answers requests.
 ///
-/// The server adds `date`; it drops the body of a response to HEAD.
+/// The server adds `date`; it drops the body of a response that can have none: one to HEAD, or with status 204 or 304.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request; called once a request, from many tasks at a time.
     fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a>;
 }
 
-/// A response: its head and where its body comes from.
+/// A response: its head, where its body comes from, and what follows that.
 #[derive(Debug)]
 pub struct Response {
     /// Status and header fields.
     pub head: http::Response<()>,
     /// The body, not counting framing.
     pub body: Body,
+    /// Trailers (RFC 9110 section 6.5), sent behind the body; default none.
+    pub trailers: HeaderMap,
 }
 
 impl Response {
@@ -34,7 +36,7 @@ impl Response {
     pub fn new(status: StatusCode) -> Self {
         let mut head = http::Response::new(());
         *head.status_mut() = status;
-        Self { head, body: Body::Empty }
+        Self { head, body: Body::Empty, trailers: HeaderMap::new() }
     }
 
     /// A short text for people, with the status's name as its first line.

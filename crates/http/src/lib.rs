@@ -47,13 +47,20 @@
 //! # }
 //! ```
 //!
-//! QUIC comes from `posthaste-endpoint`, framing and QPACK from the h3 crate; one file, `quic_adapter.rs`, knows both.
+//! # Priorities
+//! The server sends responses as RFC 9218 says: by the `priority` field of requests and by `PRIORITY_UPDATE` frames, and
+//! a handler may change what the client asked for with a `priority` field in its response. The client asks for its
+//! responses side by side (`priority: i`), unless the caller gives a field of their own.
+//!
+//! QUIC comes from `posthaste-endpoint`, framing and QPACK from `posthaste-http3`, which knows no QUIC.
 
 pub mod client;
 pub mod server;
 
 mod handler;
-mod quic_adapter;
+mod link;
+mod message_stream;
+mod patience;
 mod static_files;
 mod uri;
 

@@ -1,20 +1,22 @@
 //! An HTTP/3 server: a task per connection, a task per request.
 
-use std::future::Future;
-use std::net::SocketAddr;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
 
-use h3::error::Code;
-use posthaste_endpoint::{Connection, Endpoint};
+use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream};
+use posthaste_http3::{Code, Event, Role, Settings};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::handler::Handler;
-use crate::quic_adapter::{Payload, QuicConnection};
+use crate::link::Link;
 
 mod exchange;
+mod visitor;
+
+use visitor::{Request, Visitor};
 
 pub use exchange::{AccessLog, AccessRecord, Outcome};
 
@@ -27,9 +29,6 @@ const MAX_ABANDONED_REQUESTS: usize = 1000;
 /// How long the connections may take to say goodbye once the server has closed them.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// h3's view of a server's connection.
-type H3Connection = h3::server::Connection<QuicConnection, Payload>;
-
 /// How a server bounds what its clients may ask of it.
 #[derive(Clone)]
 pub struct ServerOptions {
@@ -41,7 +40,8 @@ pub struct ServerOptions {
     pub max_header_size: u64,
     /// Time that a request's headers may take to arrive. Default 10 s.
     pub header_timeout: Duration,
-    /// Time in which a client must take the next 64 KiB of a response. Default 60 s.
+    /// Time in which a client must take the next 64 KiB of its responses; while it takes others, one may wait for its
+    /// turn. Default 60 s.
     pub stall_timeout: Duration,
     /// Time that requests in progress are given to end once the server stops. Default 10 s.
     pub grace: Duration,
@@ -135,48 +135,59 @@ pub async fn serve(
 /// Serves one connection to its end.
 async fn connection(shared: Arc<Shared>, quic: Connection, mut stopped: watch::Receiver<bool>) {
     let client = quic.remote_address();
-    let mut builder = h3::server::builder();
-    builder.max_field_section_size(shared.options.max_header_size);
-    let mut h3: H3Connection = match builder.build(QuicConnection::new(quic)).await {
-        Ok(h3) => h3,
-        Err(error) => return tracing::debug!(%client, %error, "no HTTP/3 connection"),
-    };
+    let settings = Settings { max_field_section_size: shared.options.max_header_size, ..Settings::default() };
+    let mut link = Link::new(quic.clone(), Role::Server, &settings);
+    let visitor = Arc::new(Visitor::new(quic.clone()));
     let mut requests = JoinSet::new();
     let mut abandoned = 0;
+    // The stream of the first request that has not come.
+    let mut next_stream = 0;
     let mut stopping = false;
     while !(stopping && requests.is_empty()) {
         tokio::select! {
-            accepted = h3.accept() => match accepted {
-                Ok(Some(resolver)) => {
-                    requests.spawn(exchange::run(Arc::clone(&shared), client, resolver));
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    tracing::debug!(%client, %error, "connection ended");
+            // New requests last: a priority that came before its request is known by then, and no flood of requests
+            // keeps the rest from being seen.
+            biased;
+            event = poll_fn(|cx| link.poll_event(cx)) => match event {
+                Ok(Event::PriorityUpdate { stream, priority }) => visitor.update_priority(stream, priority),
+                // A client that takes no more pushes never got any, and its settings bind encoders with a table.
+                Ok(Event::GoAway(_) | Event::Settings(_)) => {}
+                Err(reason) => {
+                    tracing::debug!(%client, %reason, "connection ended");
                     break;
                 }
             },
             Some(over) = requests.join_next() => {
                 abandoned += usize::from(matches!(over, Ok(exchange::Served::Abandoned)));
                 if abandoned > MAX_ABANDONED_REQUESTS {
-                    h3.inner.close_connection(Code::H3_EXCESSIVE_LOAD, "too many requests given up".to_owned());
+                    quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many requests given up");
                     break;
                 }
             }
             _ = stopped.changed(), if !stopping => {
                 stopping = true;
-                go_away(&mut h3, client).await;
+                link.go_away(next_stream);
             }
+            accepted = quic.accept_bi() => match accepted {
+                Ok((send, recv)) if stopping => reject(send, recv),
+                Ok((send, recv)) => {
+                    next_stream = send.id().to_wire() + 4;
+                    let request = Request::arrived(Arc::clone(&visitor), send, recv, &shared.options);
+                    requests.spawn(exchange::run(Arc::clone(&shared), request));
+                }
+                Err(reason) => {
+                    tracing::debug!(%client, %reason, "connection ended");
+                    break;
+                }
+            },
         }
     }
     // Their streams are answered, or lost with the connection; either way the tasks come to their end.
     while requests.join_next().await.is_some() {}
 }
 
-/// Says that no further request will be answered. h3 sends the ID of the last request that it accepted plus as
-/// many requests as it is told: one, for the frame names the first that is *not* answered (RFC 9114 section 5.2).
-async fn go_away(h3: &mut H3Connection, client: SocketAddr) {
-    if let Err(error) = h3.shutdown(1).await {
-        tracing::debug!(%client, %error, "cannot announce the end");
-    }
+/// The client did not know of the end yet: it may ask again elsewhere (RFC 9114 section 5.2).
+fn reject(mut send: SendStream, mut recv: RecvStream) {
+    send.reset(Code::H3_REQUEST_REJECTED.value());
+    recv.stop(Code::H3_REQUEST_REJECTED.value());
 }

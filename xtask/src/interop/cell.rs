@@ -14,7 +14,7 @@ use crate::identity::Identity;
 use crate::process::Running;
 
 /// Bound for a server's start.
-const START_TIMEOUT: Duration = Duration::from_secs(15);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The relay's clients: one connection, and room for a client that migrates or probes.
 const RELAY_CLIENTS: usize = 8;
 

@@ -1,9 +1,9 @@
 //! `cargo xtask interop`: third-party clients and servers against ours, a cell for each peer and case.
 
 mod case;
-mod cell;
+pub(crate) mod cell;
 mod content;
-mod side;
+pub(crate) mod side;
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -192,7 +192,7 @@ impl SendStream {
         }
     }
 
-    /// Sets what the stream is sent before and beside; default urgency 3, not incremental (RFC 9218).
+    /// Sets what the stream is sent before and beside; default urgency 3, incremental (RFC 9218 section 4).
     pub fn set_priority(&mut self, priority: Priority) {
         let mut guard = self.connection.shared.lock();
         if let Ok(connection) = guard.live(self.connection.handle) {

@@ -1,18 +1,22 @@
 //! Making a connection: names to addresses, addresses raced, HTTP/3 on top.
 
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use h3::error::Code;
 use posthaste_endpoint::Connection;
+use posthaste_http3::{Code, Event, Role, Settings};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::{ClientError, ClientOptions, Inner, lock};
-use crate::quic_adapter::{Opener, Payload, QuicConnection};
+use super::{ClientError, ClientOptions, Inner};
+use crate::link::{Link, LinkError};
+use crate::patience::Progress;
 use crate::uri::Origin;
 
 /// Head start of each address before the next is tried too (RFC 8305 section 5).
@@ -21,9 +25,6 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// Addresses of one name that are tried at most.
 const MAX_ADDRESSES: usize = 8;
 
-/// Sends requests on a connection.
-pub(super) type Sender = h3::client::SendRequest<Opener, Payload>;
-
 /// A connection that HTTP/3 runs on.
 pub(super) struct Live {
     /// Its place among those that the client has made.
@@ -31,10 +32,20 @@ pub(super) struct Live {
     origin: Origin,
     quic: Connection,
     resolution: Duration,
-    /// Behind a lock only because a sender may be moved between threads but not shared.
-    sender: Mutex<Sender>,
-    /// The server is leaving: no new requests.
+    http3: Http3,
+    /// Moves with all that the server sends.
+    pub(super) progress: Progress,
+    /// No new requests.
     left: AtomicBool,
+}
+
+/// The connection beside its requests.
+struct Http3 {
+    /// The first request that the server will not process, once it is leaving.
+    leaving: watch::Receiver<Option<u64>>,
+    /// How the server broke the protocol, if it did.
+    breach: Arc<OnceLock<String>>,
+    driver: AbortHandle,
 }
 
 impl Live {
@@ -50,13 +61,10 @@ impl Live {
         self.resolution
     }
 
-    pub(super) fn sender(&self) -> Sender {
-        lock(&self.sender).clone()
-    }
-
     /// Whether a new request may be sent on it.
     pub(super) fn is_usable(&self) -> bool {
-        !self.left.load(Ordering::Relaxed) && self.quic.close_reason().is_none()
+        let is_leaving = self.http3.leaving.borrow().is_some();
+        !is_leaving && !self.left.load(Ordering::Relaxed) && self.quic.close_reason().is_none()
     }
 
     /// Sends no new requests on it.
@@ -64,8 +72,34 @@ impl Live {
         self.left.store(true, Ordering::Relaxed);
     }
 
+    /// True if the server takes no new requests (RFC 9114 section 5.2).
+    pub(super) fn is_leaving(&self) -> bool {
+        self.http3.leaving.borrow().is_some()
+    }
+
+    /// Resolves when it is known that the server will not process the request on `stream`.
+    pub(super) async fn refused(&self, stream: u64) {
+        let mut leaving = self.http3.leaving.clone();
+        if leaving.wait_for(|first| first.is_some_and(|first| stream >= first)).await.is_err() {
+            // The connection is over, which the request's stream tells.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// How the server broke the protocol outside of any request.
+    pub(super) fn breach(&self) -> Option<&str> {
+        self.http3.breach.get().map(String::as_str)
+    }
+
     pub(super) fn close(&self) {
         self.quic.close(Code::H3_NO_ERROR.value(), b"");
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.close();
+        self.http3.driver.abort();
     }
 }
 
@@ -81,7 +115,7 @@ pub(super) async fn connect(inner: &Inner, origin: &Origin) -> Result<Live, Clie
     let resolution = started.elapsed();
     let quic = race(inner, origin, &addresses, deadline).await?;
     let hello = http3(options, origin, quic.clone());
-    let sender = timeout_at(deadline, hello).await.unwrap_or_else(|_| {
+    let http3 = timeout_at(deadline, hello).await.unwrap_or_else(|_| {
         quic.close(Code::H3_NO_ERROR.value(), b"");
         Err(ClientError::NoHttp3 { origin: origin.clone(), reason: "it permits no streams".to_owned() })
     })?;
@@ -90,7 +124,8 @@ pub(super) async fn connect(inner: &Inner, origin: &Origin) -> Result<Live, Clie
         origin: origin.clone(),
         quic,
         resolution,
-        sender: Mutex::new(sender),
+        http3,
+        progress: Progress::default(),
         left: AtomicBool::new(false),
     })
 }
@@ -182,22 +217,44 @@ async fn attempt(inner: &Inner, origin: &Origin, address: SocketAddr) -> Result<
     connected.map_err(|error| ClientError::connect(origin, address, error))
 }
 
-/// Starts HTTP/3. Reserved frames stay off: h3 would send one with each request, not one a connection.
-async fn http3(options: &ClientOptions, origin: &Origin, quic: Connection) -> Result<Sender, ClientError> {
+/// Starts HTTP/3: the settings are sent, the server's are read as they come.
+async fn http3(options: &ClientOptions, origin: &Origin, quic: Connection) -> Result<Http3, ClientError> {
     let fail = |reason: String| ClientError::NoHttp3 { origin: origin.clone(), reason };
     if let Some(alpn) = quic.alpn().filter(|alpn| alpn != crate::ALPN) {
         return Err(fail(format!("it speaks `{}`", String::from_utf8_lossy(&alpn))));
     }
-    let mut builder = h3::client::builder();
-    builder.max_field_section_size(options.max_header_size).send_grease(false);
-    let (mut driver, sender) =
-        builder.build(QuicConnection::new(quic)).await.map_err(|error| fail(error.to_string()))?;
-    let origin = origin.clone();
-    tokio::spawn(async move {
-        let ended = driver.wait_idle().await;
-        tracing::debug!(%origin, reason = %ended, "connection ended");
-    });
-    Ok(sender)
+    let settings = Settings { max_field_section_size: options.max_header_size, ..Settings::default() };
+    let mut link = Link::new(quic, Role::Client, &settings);
+    link.ready().await.map_err(|error| fail(error.to_string()))?;
+    let (leaving_sender, leaving) = watch::channel(None);
+    let breach = Arc::new(OnceLock::new());
+    let driver = drive(link, origin.clone(), leaving_sender, Arc::clone(&breach));
+    Ok(Http3 { leaving, breach, driver: tokio::spawn(driver).abort_handle() })
+}
+
+async fn drive(
+    mut link: Link,
+    origin: Origin,
+    leaving: watch::Sender<Option<u64>>,
+    breach: Arc<OnceLock<String>>,
+) {
+    loop {
+        match poll_fn(|cx| link.poll_event(cx)).await {
+            Ok(Event::GoAway(first)) => {
+                leaving.send_replace(Some(first));
+            }
+            // Servers rank nothing, and their settings bind encoders with a table.
+            Ok(Event::Settings(_) | Event::PriorityUpdate { .. }) => {}
+            Err(reason) => {
+                tracing::debug!(%origin, %reason, "connection ended");
+                if let LinkError::Broken(error) = reason {
+                    // It is set once: nothing comes behind a breach.
+                    let _ = breach.set(error.to_string());
+                }
+                return;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
-use h3::client::RequestStream;
-use h3::error::{Code, StreamError};
-use http::{HeaderMap, Method, StatusCode, Uri, header};
-use tokio::time::{Instant, timeout};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use posthaste_endpoint::{CloseReason, Side, WriteError};
+use posthaste_http3::{Code, MessageError, MessageKind, Part, encode};
+use tokio::time::Instant;
 
 use super::connect::Live;
 use super::{ClientError, ClientOptions, ConnectionReport};
-use crate::quic_adapter::{BidiStream, Payload};
+use crate::message_stream::{MessageReceiver, MessageSender, ReceiveError};
 
 /// Informational responses (RFC 9110 section 15.2) that may precede a response.
 const MAX_INFORMATIONAL: usize = 32;
@@ -21,12 +21,11 @@ pub struct Response {
     uri: Uri,
     head: http::Response<()>,
     live: Arc<Live>,
-    stream: RequestStream<BidiStream, Payload>,
+    receiver: MessageReceiver,
     first_byte: Duration,
     idle_timeout: Duration,
-    /// What `content-length` announces of a body that is sent.
-    expected: Option<u64>,
     received: u64,
+    trailers: Option<HeaderMap>,
     is_over: bool,
 }
 
@@ -45,24 +44,20 @@ impl Response {
         started: Instant,
     ) -> Result<Self, ClientError> {
         let uri = request.uri().clone();
-        let is_head = request.method() == Method::HEAD;
         let limit = options.first_byte_timeout;
-        let (stream, head) = timeout(limit, exchange_heads(&live, request))
-            .await
-            .unwrap_or(Err(ClientError::FirstByteTimeout(limit)))?;
-        let has_body =
-            !is_head && !matches!(head.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        let expected = if has_body { content_length(head.headers()) } else { None };
+        let heads = exchange_heads(&live, request, options.max_header_size);
+        let (receiver, head) =
+            live.progress.wait(limit, heads).await.unwrap_or(Err(ClientError::FirstByteTimeout(limit)))?;
         Ok(Self {
             uri,
             head,
             live,
-            stream,
+            receiver,
             first_byte: started.elapsed(),
             idle_timeout: options.idle_timeout,
-            expected,
             received: 0,
-            is_over: !has_body,
+            trailers: None,
+            is_over: false,
         })
     }
 
@@ -83,12 +78,17 @@ impl Response {
 
     /// Length of the body in bytes, if it is announced.
     pub fn content_length(&self) -> Option<u64> {
-        self.expected
+        self.receiver.announced()
     }
 
     /// Time from the call of [`super::Client::get`] to the response's headers.
     pub fn first_byte(&self) -> Duration {
         self.first_byte
+    }
+
+    /// The trailers (RFC 9110 section 6.5), if there are any; they come behind the body.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.as_ref()
     }
 
     /// Bytes of the body so far.
@@ -110,72 +110,84 @@ impl Response {
         if self.is_over {
             return Ok(None);
         }
-        let data = match timeout(self.idle_timeout, self.stream.recv_data()).await {
-            Ok(Ok(data)) => data.map(|mut data| data.copy_to_bytes(data.remaining())),
-            Ok(Err(error)) => return Err(explain(&self.live, error)),
-            Err(_) => return Err(ClientError::IdleTimeout(self.idle_timeout)),
-        };
-        let Some(data) = data else {
-            self.is_over = true;
-            return match self.expected {
-                Some(expected) if expected != self.received => {
-                    Err(ClientError::Length { expected, received: self.received })
+        loop {
+            let part = self.live.progress.wait(self.idle_timeout, self.receiver.next()).await;
+            match part.ok_or(ClientError::IdleTimeout(self.idle_timeout))? {
+                Ok(Some(Part::Data(data))) => {
+                    self.live.progress.note();
+                    self.received += data.len() as u64;
+                    return Ok(Some(data));
                 }
-                _ => Ok(None),
-            };
-        };
-        self.received += data.len() as u64;
-        match self.expected {
-            Some(expected) if self.received > expected => {
-                self.is_over = true;
-                Err(ClientError::Length { expected, received: self.received })
+                Ok(Some(Part::Trailers(trailers))) => self.trailers = Some(trailers),
+                // No head comes behind a head.
+                Ok(Some(Part::Request(_) | Part::Response(_))) => {}
+                Ok(None) => {
+                    self.is_over = true;
+                    return Ok(None);
+                }
+                Err(error) => {
+                    self.is_over = true;
+                    return Err(explain(&self.live, error));
+                }
             }
-            _ => Ok(Some(data)),
         }
     }
 }
 
+/// Sends the request and reads to the head of its response, past informational ones.
 async fn exchange_heads(
     live: &Live,
     request: http::Request<()>,
-) -> Result<(RequestStream<BidiStream, Payload>, http::Response<()>), ClientError> {
-    let fail = |error| explain(live, error);
-    let mut stream = live.sender().send_request(request).await.map_err(fail)?;
-    stream.finish().await.map_err(fail)?;
+    max_header_size: u64,
+) -> Result<(MessageReceiver, http::Response<()>), ClientError> {
+    let protocol = |reason: String| ClientError::Protocol { origin: live.origin().clone(), reason };
+    let not_processed = || ClientError::NotProcessed { origin: live.origin().clone() };
+    let head = encode::request(&request).map_err(|error| protocol(error.to_string()))?;
+    let kind = MessageKind::Response { to_head: request.method() == Method::HEAD };
+    let (send, recv) = live.quic().open_bi().await.map_err(|error| explain(live, error.into()))?;
+    let mut sender = MessageSender::new(send, Side::Client);
+    let mut receiver = MessageReceiver::new(recv, live.quic(), kind, max_header_size);
+    if live.is_leaving() {
+        return Err(not_processed());
+    }
+    sender.frame(&head);
+    match sender.finish().await {
+        // A server may answer what it does not want to read (RFC 9114 section 4.1).
+        Ok(()) | Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
+        Err(WriteError::ConnectionLost(lost)) => return Err(explain(live, lost.into())),
+    }
+    let mut refused = std::pin::pin!(live.refused(sender.id()));
     for _ in 0..=MAX_INFORMATIONAL {
-        let head = stream.recv_response().await.map_err(fail)?;
-        if !head.status().is_informational() {
-            return Ok((stream, head));
+        let part = tokio::select! {
+            biased;
+            part = receiver.next() => part,
+            () = &mut refused => return Err(not_processed()),
+        };
+        match part.map_err(|error| explain(live, error))? {
+            Some(Part::Response(head)) if !head.status().is_informational() => return Ok((receiver, head)),
+            Some(_) => {}
+            None => return Err(protocol("there is no response".to_owned())),
         }
     }
-    let reason = "informational responses without end".to_owned();
-    Err(ClientError::Protocol { origin: live.origin().clone(), reason })
+    Err(protocol("informational responses without end".to_owned()))
 }
 
-/// The announced length. Several equal ones are one (RFC 9110 section 8.6); of others none is believed.
-fn content_length(headers: &HeaderMap) -> Option<u64> {
-    let mut lengths =
-        headers.get_all(header::CONTENT_LENGTH).iter().map(|value| value.to_str().ok()?.parse().ok());
-    let first: Option<u64> = lengths.next()?;
-    first.filter(|first| lengths.all(|other| other == Some(*first)))
-}
-
-/// What h3's error means. A connection knows best why it ended, unless it was h3 that ended it.
-fn explain(live: &Live, error: StreamError) -> ClientError {
-    use posthaste_endpoint::CloseReason;
-
+/// What went wrong, in the client's words. A connection knows best why it ended, unless this end closed it.
+fn explain(live: &Live, error: ReceiveError) -> ClientError {
     let origin = live.origin().clone();
     match error {
-        StreamError::RemoteClosing => ClientError::NotProcessed { origin },
-        StreamError::RemoteTerminate { code } if code == Code::H3_REQUEST_REJECTED => {
-            ClientError::NotProcessed { origin }
+        ReceiveError::Reset(Code::H3_REQUEST_REJECTED) => ClientError::NotProcessed { origin },
+        ReceiveError::Reset(code) => ClientError::Reset { code: code.to_string() },
+        ReceiveError::Message(MessageError::Length { announced, received }) => {
+            ClientError::Length { expected: announced, received }
         }
-        StreamError::RemoteTerminate { code } => ClientError::Reset { code: code.to_string() },
-        other => match live.quic().close_reason() {
-            Some(reason) if !matches!(reason, CloseReason::Local { .. }) => {
+        ReceiveError::Message(error) => ClientError::Protocol { origin, reason: error.to_string() },
+        ReceiveError::Lost(lost) => match (live.breach(), live.quic().close_reason()) {
+            (Some(reason), _) => ClientError::Protocol { origin, reason: reason.to_owned() },
+            (None, Some(reason)) if !matches!(reason, CloseReason::Local { .. }) => {
                 ClientError::Lost { origin, reason }
             }
-            _ => ClientError::Protocol { origin, reason: other.to_string() },
+            _ => ClientError::Protocol { origin, reason: lost.to_string() },
         },
     }
 }

@@ -1,26 +1,30 @@
 //! One request and its response.
 
-use std::future::poll_fn;
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use h3::error::{Code, StreamError};
-use h3::server::{RequestResolver, RequestStream};
 use http::{HeaderValue, Method, StatusCode, header};
+use posthaste_endpoint::{CloseReason, ConnectionError, WriteError};
+use posthaste_http3::{Code, MessageError, Part, encode};
 use tokio::time::{Instant, timeout};
 
 use super::Shared;
+use super::visitor::{Request, Visitor};
 use crate::handler::{Body, Response};
-use crate::quic_adapter::{BidiStream, Payload, QuicConnection};
+use crate::message_stream::{MessageReceiver, MessageSender, ReceiveError};
 
 /// Bytes of one DATA frame, and what a client must take within the stall timeout.
 const FRAME: usize = 64 * 1024;
 
+/// Bytes of a request's body that are read and thrown away while it is answered; the rest stays where it is.
+const MAX_DISCARDED: u64 = 64 * 1024;
+
 /// Time in which the client must acknowledge what the transport has buffered of a response when all of it is
-/// written; that may be a whole congestion window of a slow path.
+/// written; that may be a whole congestion window of a slow path, and others may go first.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Is told of each request when it is over.
@@ -67,38 +71,38 @@ pub(super) enum Served {
     Abandoned,
 }
 
-type Stream = RequestStream<BidiStream, Payload>;
-
 /// Reads a request, has it answered and sends the answer.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    client: SocketAddr,
-    resolver: RequestResolver<QuicConnection, Payload>,
-) -> Served {
+pub(super) async fn run(shared: Arc<Shared>, mut stream: Request) -> Served {
     let started = Instant::now();
-    let (request, mut stream) = match timeout(shared.options.header_timeout, resolver.resolve_request()).await
-    {
+    let client = stream.visitor.address;
+    let request = match timeout(shared.options.header_timeout, head(&mut stream.receiver)).await {
         Ok(Ok(request)) => request,
         Ok(Err(error)) => {
             tracing::debug!(%client, %error, "no request");
+            decline(&shared, stream, &error).await;
             return Served::Abandoned;
         }
         Err(_) => {
             tracing::debug!(%client, "a request's headers did not arrive in time");
+            stream.receiver.stop(Code::H3_REQUEST_CANCELLED);
+            stream.sender.reset(Code::H3_REQUEST_CANCELLED);
             return Served::Abandoned;
         }
     };
-    skip_request_body(&mut stream).await;
+    stream.prioritize(request.headers(), None);
     // The semaphore is never closed.
     let Ok(_permit) = shared.requests.acquire().await else { return Served::Answered };
     let mut response = shared.handler.handle(&request).await;
-    if request.method() == Method::HEAD {
+    if request.method() == Method::HEAD || has_no_content(response.head.status()) {
         response.body = Body::Empty;
     }
     response.head.headers_mut().entry(header::DATE).or_insert_with(date);
+    if response.head.headers().contains_key("priority") {
+        stream.prioritize(request.headers(), Some(response.head.headers()));
+    }
     let status = response.head.status();
     let mut body_bytes = 0;
-    let outcome = send(&shared, &mut stream, response, &mut body_bytes).await;
+    let outcome = answer(&shared, &mut stream, response, &mut body_bytes).await;
     if let Some(log) = &shared.options.access_log {
         log.record(&AccessRecord {
             client,
@@ -113,6 +117,33 @@ pub(super) async fn run(
     Served::Answered
 }
 
+/// The request's head, which comes first or not at all.
+async fn head(receiver: &mut MessageReceiver) -> Result<http::Request<()>, ReceiveError> {
+    match receiver.next().await? {
+        Some(Part::Request(request)) => Ok(request),
+        _ => Err(MessageError::Incomplete.into()),
+    }
+}
+
+/// Ends a stream that brought no request.
+async fn decline(shared: &Shared, mut stream: Request, error: &ReceiveError) {
+    match error {
+        ReceiveError::Message(MessageError::TooLarge { .. }) => {
+            // RFC 9114 section 4.2.2 leaves the choice; this says what is wrong.
+            let response = Response::text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "");
+            send(shared, &stream.visitor, &mut stream.sender, response, &mut 0).await;
+        }
+        ReceiveError::Message(error) => stream.sender.reset(error.code()),
+        ReceiveError::Reset(_) => stream.sender.reset(Code::H3_REQUEST_CANCELLED),
+        ReceiveError::Lost(_) => {}
+    }
+}
+
+/// Responses that never have content (RFC 9110 section 6.4.1).
+fn has_no_content(status: StatusCode) -> bool {
+    status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the field is a wall-clock time; nothing below the endpoint sees it"
@@ -122,62 +153,131 @@ fn date() -> HeaderValue {
     HeaderValue::from_str(&now).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Sees the end of a request that is complete, as nearly all are. A body is not read: when the stream is dropped
-/// the client is asked to stop sending it.
-async fn skip_request_body(stream: &mut Stream) {
-    poll_fn(|cx| {
-        let _ = stream.poll_recv_data(cx).is_ready();
-        Poll::Ready(())
-    })
-    .await;
+/// Sends the response, and sees to the rest of the request meanwhile: what breaks the protocol there counts too.
+async fn answer(shared: &Shared, stream: &mut Request, response: Response, body_bytes: &mut u64) -> Outcome {
+    let malformed = {
+        let mut sending = pin!(send(shared, &stream.visitor, &mut stream.sender, response, body_bytes));
+        let discarded = tokio::select! {
+            biased;
+            discarded = discard(&mut stream.receiver) => discarded,
+            outcome = &mut sending => return outcome,
+        };
+        match discarded {
+            Err(ReceiveError::Message(error)) => error,
+            // A request that is cut off may have been answered all the same.
+            Ok(()) | Err(ReceiveError::Reset(_) | ReceiveError::Lost(_)) => return sending.await,
+        }
+    };
+    stream.sender.reset(malformed.code());
+    Outcome::Aborted(malformed.to_string())
 }
 
-async fn send(shared: &Shared, stream: &mut Stream, response: Response, body_bytes: &mut u64) -> Outcome {
-    let Response { head, mut body } = response;
-    let stall = shared.options.stall_timeout;
-    if let Err(aborted) = in_time(stall, stream.send_response(head)).await {
-        return aborted;
+/// Reads what follows a request's head, and throws it away. A long body is left where it is: flow control keeps the
+/// client from sending more of it, and when the stream is dropped it is asked to stop.
+async fn discard(receiver: &mut MessageReceiver) -> Result<(), ReceiveError> {
+    let mut discarded = 0;
+    while let Some(part) = receiver.next().await? {
+        if let Part::Data(data) = part {
+            discarded += data.len() as u64;
+        }
+        if discarded > MAX_DISCARDED {
+            break;
+        }
     }
+    Ok(())
+}
+
+async fn send(
+    shared: &Shared,
+    visitor: &Visitor,
+    sender: &mut MessageSender,
+    response: Response,
+    body_bytes: &mut u64,
+) -> Outcome {
+    let Response { head, mut body, trailers } = response;
+    let stall = shared.options.stall_timeout;
+    sender.frame(&encode::response(&head));
     loop {
-        let mut chunk = match body.next().await {
+        let chunk = match next_chunk(visitor, stall, sender, &mut body).await {
+            Ok(chunk) => chunk,
+            Err(aborted) => return aborted,
+        };
+        let mut chunk = match chunk {
             Ok(Some(chunk)) => chunk,
             Ok(None) => break,
             Err(error) => {
                 // What was sent is not the whole, and must not look like it.
-                stream.stop_stream(Code::H3_INTERNAL_ERROR);
+                sender.reset(Code::H3_INTERNAL_ERROR);
                 return Outcome::Failed(error.to_string());
             }
         };
         while !chunk.is_empty() {
             let frame: Bytes = chunk.split_to(chunk.len().min(FRAME));
             let length = frame.len() as u64;
-            if let Err(aborted) = in_time(stall, stream.send_data(frame.into())).await {
-                stream.stop_stream(Code::H3_REQUEST_CANCELLED);
+            if let Err(aborted) = in_time(visitor, stall, sender.content(frame)).await {
+                sender.reset(Code::H3_REQUEST_CANCELLED);
                 return aborted;
             }
             *body_bytes += length;
         }
     }
+    if !trailers.is_empty() {
+        sender.frame(&encode::trailers(&trailers));
+    }
+    if let Err(aborted) = in_time(visitor, stall, sender.finish()).await {
+        sender.reset(Code::H3_REQUEST_CANCELLED);
+        return aborted;
+    }
     // A client that has what it wanted often closes in peace before it acknowledges the last bytes.
-    let finish = async {
-        match stream.finish().await {
-            Err(error) if error.is_h3_no_error() => Ok(()),
+    let acknowledged = async {
+        match sender.acknowledged().await {
+            Err(WriteError::ConnectionLost(lost)) if is_in_peace(&lost) => Ok(()),
             other => other,
         }
     };
-    match in_time(TAIL_TIMEOUT, finish).await {
+    match in_time(visitor, TAIL_TIMEOUT, acknowledged).await {
         Ok(()) => Outcome::Complete,
         Err(aborted) => aborted,
     }
 }
 
+/// The body's next piece. If that takes time, what precedes it goes ahead.
+async fn next_chunk(
+    visitor: &Visitor,
+    stall: Duration,
+    sender: &mut MessageSender,
+    body: &mut Body,
+) -> Result<std::io::Result<Option<Bytes>>, Outcome> {
+    let mut next = pin!(body.next());
+    if let std::task::Poll::Ready(chunk) = futures::poll!(next.as_mut()) {
+        return Ok(chunk);
+    }
+    if let Err(aborted) = in_time(visitor, stall, sender.flush()).await {
+        sender.reset(Code::H3_REQUEST_CANCELLED);
+        return Err(aborted);
+    }
+    Ok(next.await)
+}
+
+fn is_in_peace(error: &ConnectionError) -> bool {
+    let no_error = Code::H3_NO_ERROR.value();
+    matches!(error, ConnectionError::Closed(CloseReason::PeerApplication { error_code, .. }) if *error_code == no_error)
+}
+
 async fn in_time(
+    visitor: &Visitor,
     limit: Duration,
-    operation: impl Future<Output = Result<(), StreamError>>,
+    operation: impl Future<Output = Result<(), WriteError>>,
 ) -> Result<(), Outcome> {
-    match timeout(limit, operation).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Outcome::Aborted(error.to_string())),
-        Err(_) => Err(Outcome::Aborted(format!("the client took nothing for {} s", limit.as_secs()))),
+    match visitor.progress.wait(limit, operation).await {
+        Some(Ok(())) => {
+            visitor.progress.note();
+            Ok(())
+        }
+        Some(Err(WriteError::Stopped(code))) => {
+            Err(Outcome::Aborted(format!("the client wants no more ({})", Code(code))))
+        }
+        Some(Err(error)) => Err(Outcome::Aborted(error.to_string())),
+        None => Err(Outcome::Aborted(format!("the client took nothing for {} s", limit.as_secs()))),
     }
 }

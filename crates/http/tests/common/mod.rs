@@ -28,15 +28,26 @@ pub(crate) struct Server {
     ended: JoinHandle<Ended>,
 }
 
+/// An endpoint that takes connections, and the certificate that it shows.
+pub(crate) fn listen() -> (Endpoint, CertificateDer<'static>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let tls = tls::server_config(vec![certificate.clone()], key.into(), &[ALPN]).unwrap();
+    let local = (Ipv4Addr::LOCALHOST, 0).into();
+    (Endpoint::server(local, ServerConfig::new(tls)).unwrap(), certificate)
+}
+
+/// For clients that trust this certificate.
+pub(crate) fn trust(certificate: &CertificateDer<'static>) -> ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN]).unwrap())
+}
+
 impl Server {
     pub(crate) fn start(handler: impl Handler, configure: impl FnOnce(&mut ServerOptions)) -> Self {
-        let made =
-            rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-        let certificate = made.cert.der().clone();
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        let tls = tls::server_config(vec![certificate.clone()], key.into(), &[ALPN]).unwrap();
-        let local = (Ipv4Addr::LOCALHOST, 0).into();
-        let endpoint = Endpoint::server(local, ServerConfig::new(tls)).unwrap();
+        let (endpoint, certificate) = listen();
         let address = endpoint.local_addr().unwrap();
         let log = Arc::new(Log::default());
         let mut options =
@@ -54,9 +65,7 @@ impl Server {
     }
 
     pub(crate) fn client_config(&self) -> ClientConfig {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.certificate.clone()).unwrap();
-        ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN]).unwrap())
+        trust(&self.certificate)
     }
 
     pub(crate) fn client(&self) -> Client {

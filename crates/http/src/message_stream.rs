@@ -1,0 +1,214 @@
+//! A request's stream: one half writes a message, the other reads one.
+
+use bytes::{Bytes, BytesMut};
+use posthaste_endpoint::{
+    Connection, ConnectionError, Priority, ReadError, RecvStream, SendStream, Side, WriteError,
+};
+use posthaste_http3::{Code, MessageError, MessageKind, MessageReader, Part, encode};
+
+/// Most bytes taken from a stream at once.
+const READ_CHUNK: usize = 64 * 1024;
+
+/// Content up to this size goes in one piece with what precedes it; larger content goes without a copy.
+const COPY_LIMIT: usize = 1024;
+
+/// Writes a message. Dropped before it is finished, the stream is reset with a code of RFC 9114 section 8.1.
+pub(crate) struct MessageSender {
+    stream: SendStream,
+    /// Frames that are short enough to go together.
+    pending: BytesMut,
+    is_open: bool,
+    /// What a drop half-way is for the peer.
+    abandoned: Code,
+}
+
+impl MessageSender {
+    /// A stream on which nothing has been written.
+    pub(crate) fn new(stream: SendStream, side: Side) -> Self {
+        let abandoned = match side {
+            Side::Client => Code::H3_REQUEST_CANCELLED,
+            Side::Server => Code::H3_INTERNAL_ERROR,
+        };
+        Self { stream, pending: BytesMut::new(), is_open: true, abandoned }
+    }
+
+    /// The stream's identifier on the wire.
+    pub(crate) fn id(&self) -> u64 {
+        self.stream.id().to_wire()
+    }
+
+    /// Ranks the stream among the connection's others.
+    pub(crate) fn set_priority(&mut self, priority: posthaste_http3::Priority) {
+        self.stream.set_priority(transport_priority(priority));
+    }
+
+    /// Takes a frame of a head or of trailers, which is sent with the next [`Self::flush`] or content.
+    pub(crate) fn frame(&mut self, frame: &[u8]) {
+        self.pending.extend_from_slice(frame);
+    }
+
+    /// Writes what is held back.
+    ///
+    /// # Errors
+    /// The peer does not want more, or the connection is over.
+    pub(crate) async fn flush(&mut self) -> Result<(), WriteError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.stream.write_bytes(self.pending.split().freeze()).await
+    }
+
+    /// Sends content in a DATA frame of its own; short content may be held back.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub(crate) async fn content(&mut self, content: Bytes) -> Result<(), WriteError> {
+        self.pending.extend_from_slice(&encode::data_header(content.len() as u64));
+        if content.len() <= COPY_LIMIT {
+            self.pending.extend_from_slice(&content);
+            if self.pending.len() <= COPY_LIMIT {
+                return Ok(());
+            }
+            return self.flush().await;
+        }
+        self.flush().await?;
+        self.stream.write_bytes(content).await
+    }
+
+    /// Ends the message.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub(crate) async fn finish(&mut self) -> Result<(), WriteError> {
+        self.flush().await?;
+        self.is_open = false;
+        self.stream.finish();
+        Ok(())
+    }
+
+    /// Waits until the peer has acknowledged everything: closing the connection earlier could cut off the tail.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub(crate) async fn acknowledged(&self) -> Result<(), WriteError> {
+        self.stream.acknowledged().await
+    }
+
+    /// Gives the message up.
+    pub(crate) fn reset(&mut self, code: Code) {
+        self.is_open = false;
+        self.stream.reset(code.value());
+    }
+}
+
+impl Drop for MessageSender {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.reset(self.abandoned);
+        }
+    }
+}
+
+pub(crate) fn transport_priority(priority: posthaste_http3::Priority) -> Priority {
+    Priority { urgency: priority.urgency, incremental: priority.incremental }
+}
+
+/// Why a message does not arrive.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ReceiveError {
+    /// It is not what HTTP/3 permits; if that ends the connection, it has been closed.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// The peer gave it up, with this code.
+    #[error("the peer reset the stream ({0})")]
+    Reset(Code),
+    /// The connection is over.
+    #[error(transparent)]
+    Lost(#[from] ConnectionError),
+}
+
+/// Reads a message. Dropped before its end, the peer is asked to stop with a code of RFC 9114 section 8.1.
+pub(crate) struct MessageReceiver {
+    stream: RecvStream,
+    connection: Connection,
+    reader: MessageReader,
+    /// What has arrived and is not read yet.
+    input: Bytes,
+    is_over: bool,
+}
+
+impl MessageReceiver {
+    /// A stream of which nothing has been read.
+    pub(crate) fn new(
+        stream: RecvStream,
+        connection: &Connection,
+        kind: MessageKind,
+        max_field_section_size: u64,
+    ) -> Self {
+        let reader = MessageReader::new(kind, max_field_section_size);
+        Self { stream, connection: connection.clone(), reader, input: Bytes::new(), is_over: false }
+    }
+
+    /// The next part, or `None` when the message is whole. Cancel safe.
+    ///
+    /// # Errors
+    /// It will not become whole.
+    pub(crate) async fn next(&mut self) -> Result<Option<Part>, ReceiveError> {
+        loop {
+            match self.reader.next(&mut self.input) {
+                Ok(None) if self.is_over => return Ok(None),
+                Ok(None) => {}
+                Ok(part) => return Ok(part),
+                Err(error) => return Err(self.fail(error)),
+            }
+            match self.stream.read_chunk(READ_CHUNK).await {
+                Ok(Some(data)) => self.input = data,
+                Ok(None) => {
+                    self.is_over = true;
+                    return self.reader.end().map(|()| None).map_err(|error| self.fail(error));
+                }
+                Err(ReadError::Reset(code)) => {
+                    self.is_over = true;
+                    return Err(ReceiveError::Reset(Code(code)));
+                }
+                Err(ReadError::ConnectionLost(lost)) => return Err(lost.into()),
+                // This end has stopped the stream: it wants no more.
+                Err(ReadError::ClosedStream | ReadError::TooLong { .. }) => return Ok(None),
+            }
+        }
+    }
+
+    /// Length of the content, if it is announced and there will be any.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        self.reader.announced()
+    }
+
+    /// Asks the peer to stop.
+    pub(crate) fn stop(&mut self, code: Code) {
+        if !self.is_over {
+            self.is_over = true;
+            self.stream.stop(code.value());
+        }
+    }
+
+    /// Tells the peer what it did wrong.
+    fn fail(&mut self, error: MessageError) -> ReceiveError {
+        match error {
+            MessageError::Connection(breach) => {
+                self.connection.close(breach.code.value(), breach.reason.as_bytes());
+            }
+            _ => self.stop(error.code()),
+        }
+        error.into()
+    }
+}
+
+impl Drop for MessageReceiver {
+    fn drop(&mut self) {
+        self.stop(match self.connection.side() {
+            // A server that has answered needs nothing more of the request (RFC 9114 section 4.1).
+            Side::Server => Code::H3_NO_ERROR,
+            Side::Client => Code::H3_REQUEST_CANCELLED,
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! What the requests of one connection share.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::HeaderMap;
+use posthaste_endpoint::{Connection, RecvStream, SendStream, Side, StreamId};
+use posthaste_http3::{MessageKind, Priorities, Priority, PriorityParameters};
+
+use super::ServerOptions;
+use crate::message_stream::{MessageReceiver, MessageSender, transport_priority};
+use crate::patience::Progress;
+
+/// A client's connection, as its requests see it.
+pub(super) struct Visitor {
+    connection: Connection,
+    pub(super) address: SocketAddr,
+    priorities: Mutex<Priorities>,
+    /// Moves with all that the client takes.
+    pub(super) progress: Progress,
+}
+
+impl Visitor {
+    pub(super) fn new(connection: Connection) -> Self {
+        let address = connection.remote_address();
+        Self { connection, address, priorities: Mutex::default(), progress: Progress::default() }
+    }
+
+    /// The client ranks a request anew, be it on its way or still to come.
+    pub(super) fn update_priority(&self, stream: u64, priority: Priority) {
+        if self.priorities().on_update(stream, priority) {
+            self.connection.set_priority(StreamId::from_wire(stream), transport_priority(priority));
+        }
+    }
+
+    /// The data behind the lock is whole after every call, so a panic elsewhere does not spoil it.
+    fn priorities(&self) -> MutexGuard<'_, Priorities> {
+        self.priorities.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request's stream, from its arrival to its end.
+pub(super) struct Request {
+    pub(super) visitor: Arc<Visitor>,
+    pub(super) sender: MessageSender,
+    pub(super) receiver: MessageReceiver,
+    stream: u64,
+}
+
+impl Request {
+    /// The client has opened a stream for a request. Requests arrive in the order of their streams.
+    pub(super) fn arrived(
+        visitor: Arc<Visitor>,
+        send: SendStream,
+        recv: RecvStream,
+        options: &ServerOptions,
+    ) -> Self {
+        let stream = send.id().to_wire();
+        let mut sender = MessageSender::new(send, Side::Server);
+        let receiver =
+            MessageReceiver::new(recv, &visitor.connection, MessageKind::Request, options.max_header_size);
+        visitor.priorities().on_arrival(stream);
+        sender.set_priority(visitor.priorities().on_header(stream, Priority::default()));
+        Self { visitor, sender, receiver, stream }
+    }
+
+    /// Ranks the response as the request's header says, unless an update said something else.
+    pub(super) fn prioritize(&mut self, request: &HeaderMap, response: Option<&HeaderMap>) {
+        let asked = PriorityParameters::of(request).over(Priority::default());
+        let priorities = self.visitor.priorities();
+        let wanted = priorities.on_header(self.stream, asked);
+        // The server knows better (RFC 9218 section 8).
+        let priority = response.map_or(wanted, |response| PriorityParameters::of(response).over(wanted));
+        // Under the lock, so that an update cannot come in between and be overwritten.
+        self.sender.set_priority(priority);
+        drop(priorities);
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.visitor.priorities().on_end(self.stream);
+    }
+}

@@ -1,0 +1,198 @@
+//! What this end writes: the frames of messages, and its control stream.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Uri, header};
+
+use crate::fields::is_connection_specific;
+use crate::frame;
+use crate::peer::CONTROL_STREAM;
+use crate::priority::Priority;
+use crate::qpack::Encoder;
+use crate::settings::Settings;
+use crate::varint;
+
+/// A request that cannot be written: its URI has no scheme or no authority (RFC 9114 section 4.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the URI of a request has no {0}")]
+pub struct IncompleteUri(&'static str);
+
+/// Room for the type and the length in front of a field section.
+const HEADER_ROOM: usize = 9;
+
+/// The HEADERS frame that begins a request. Fields that HTTP/3 does not have (RFC 9114 section 4.2) and `host`, for
+/// which the URI stands, are left out.
+///
+/// # Errors
+/// The URI has no scheme or no authority; CONNECT needs the latter only.
+pub fn request(request: &http::Request<()>) -> Result<Bytes, IncompleteUri> {
+    let uri = request.uri();
+    let authority = uri.authority().ok_or(IncompleteUri("authority"))?;
+    let is_connect = request.method() == Method::CONNECT;
+    let scheme = uri.scheme_str();
+    if scheme.is_none() && !is_connect {
+        return Err(IncompleteUri("scheme"));
+    }
+    Ok(section(|encoder| {
+        encoder.field(b":method", request.method().as_str().as_bytes(), false);
+        if !is_connect && let Some(scheme) = scheme {
+            encoder.field(b":scheme", scheme.as_bytes(), false);
+        }
+        encoder.field(b":authority", authority.as_str().as_bytes(), false);
+        if !is_connect {
+            encoder.field(b":path", path(uri, request.method()).as_bytes(), false);
+        }
+        let headers = request.headers().iter().filter(|(name, _)| *name != header::HOST);
+        regular(encoder, headers);
+    }))
+}
+
+/// The path to ask for: an empty one is `/`, or `*` for OPTIONS (RFC 9114 section 4.3.1).
+fn path<'a>(uri: &'a Uri, method: &Method) -> &'a str {
+    match uri.path_and_query().map(http::uri::PathAndQuery::as_str) {
+        None | Some("") if method == Method::OPTIONS => "*",
+        None | Some("") => "/",
+        Some(path) => path,
+    }
+}
+
+/// The HEADERS frame that begins a response, or is one if its status is informational.
+pub fn response(response: &http::Response<()>) -> Bytes {
+    section(|encoder| {
+        encoder.field(b":status", response.status().as_str().as_bytes(), false);
+        regular(encoder, response.headers().iter());
+    })
+}
+
+/// The HEADERS frame that ends a message with trailers.
+pub fn trailers(trailers: &HeaderMap) -> Bytes {
+    section(|encoder| regular(encoder, trailers.iter()))
+}
+
+/// Type and length of a DATA frame; `length` bytes of content must follow.
+pub fn data_header(length: u64) -> Bytes {
+    let mut buffer = Vec::with_capacity(HEADER_ROOM);
+    frame::write_data_header(&mut buffer, length);
+    buffer.into()
+}
+
+/// The first bytes of this end's control stream: its type, and SETTINGS; `reserved` as in [`Settings::payload`].
+pub fn control_stream(settings: &Settings, reserved: Option<u64>) -> Bytes {
+    let mut buffer = Vec::new();
+    varint::write(&mut buffer, CONTROL_STREAM);
+    frame::write(&mut buffer, frame::SETTINGS, &settings.payload(reserved));
+    buffer.into()
+}
+
+/// GOAWAY (RFC 9114 section 5.2): from a server, the first stream whose request will not be processed.
+pub fn go_away(id: u64) -> Bytes {
+    let mut payload = Vec::new();
+    varint::write(&mut payload, id);
+    let mut buffer = Vec::new();
+    frame::write(&mut buffer, frame::GOAWAY, &payload);
+    buffer.into()
+}
+
+/// `PRIORITY_UPDATE` (RFC 9218 section 7.2): a client ranks the request on `stream` anew.
+pub fn priority_update(stream: u64, priority: Priority) -> Bytes {
+    let mut payload = Vec::new();
+    varint::write(&mut payload, stream);
+    payload.extend_from_slice(format!("u={}", priority.urgency).as_bytes());
+    if priority.incremental {
+        payload.extend_from_slice(b", i");
+    }
+    let mut buffer = Vec::new();
+    frame::write(&mut buffer, frame::PRIORITY_UPDATE_REQUEST, &payload);
+    buffer.into()
+}
+
+fn regular<'a>(
+    encoder: &mut Encoder<'_>,
+    headers: impl Iterator<Item = (&'a header::HeaderName, &'a HeaderValue)>,
+) {
+    for (name, value) in headers.filter(|(name, _)| !is_connection_specific(name)) {
+        encoder.field(name.as_str().as_bytes(), value.as_bytes(), value.is_sensitive());
+    }
+}
+
+/// A HEADERS frame with what `write` encodes. The section is written behind room for its header, which is written
+/// when the length is known.
+fn section(write: impl FnOnce(&mut Encoder<'_>)) -> Bytes {
+    let mut buffer = vec![0; HEADER_ROOM];
+    write(&mut Encoder::new(&mut buffer));
+    let mut head = Vec::with_capacity(HEADER_ROOM);
+    varint::write(&mut head, frame::HEADERS);
+    varint::write(&mut head, (buffer.len() - HEADER_ROOM) as u64);
+    let start = HEADER_ROOM - head.len();
+    if let Some(room) = buffer.get_mut(start..HEADER_ROOM) {
+        room.copy_from_slice(&head);
+    }
+    Bytes::from(buffer).slice(start..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{MessageKind, MessageReader, Part};
+    use crate::peer::{Event, Next, Peer, Role, UniStream};
+
+    fn read(kind: MessageKind, mut stream: Bytes) -> Part {
+        MessageReader::new(kind, 65_536).next(&mut stream).unwrap().unwrap()
+    }
+
+    fn read_request(built: &http::Request<()>) -> http::Request<()> {
+        match read(MessageKind::Request, request(built).unwrap()) {
+            Part::Request(request) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_request_is_read_as_it_was() {
+        let built = http::Request::post("https://a.example:1/b?c")
+            .header("host", "elsewhere")
+            .header("connection", "close")
+            .header("x-long", "x".repeat(20_000))
+            .body(())
+            .unwrap();
+        let request = read_request(&built);
+        assert_eq!((request.method(), request.uri()), (built.method(), built.uri()));
+        assert_eq!(request.headers().len(), 1, "neither `host` nor `connection`");
+        assert_eq!(request.headers()["x-long"], built.headers()["x-long"]);
+    }
+
+    #[test]
+    fn a_target_may_be_bare() {
+        let uri = |method: &str, uri: &str| {
+            let built = http::Request::builder().method(method).uri(uri).body(()).unwrap();
+            read_request(&built).uri().clone()
+        };
+        assert_eq!(uri("GET", "https://a").path(), "/");
+        assert_eq!(uri("CONNECT", "a:1").authority().unwrap(), "a:1");
+        let relative = http::Request::get("/a").body(()).unwrap();
+        assert_eq!(request(&relative).unwrap_err().to_string(), "the URI of a request has no authority");
+    }
+
+    #[test]
+    fn a_response_is_read_as_it_was() {
+        let mut secret = HeaderValue::from_static("secret");
+        secret.set_sensitive(true);
+        let built = http::Response::builder().status(206).header("set-cookie", secret).body(()).unwrap();
+        let kind = MessageKind::Response { to_head: false };
+        let Part::Response(response) = read(kind, super::response(&built)) else { panic!("no response") };
+        assert_eq!(response.status(), 206);
+        assert!(response.headers()["set-cookie"].is_sensitive());
+    }
+
+    #[test]
+    fn a_control_stream_is_understood() {
+        let settings = Settings { max_field_section_size: 9, ..Settings::default() };
+        let (mut peer, mut stream) = (Peer::new(Role::Server), UniStream::default());
+        let mut events = Vec::new();
+        let priority = Priority { urgency: 6, incremental: true };
+        for bytes in [control_stream(&settings, Some(77)), priority_update(400, priority), go_away(16_384)] {
+            assert_eq!(peer.on_data(&mut stream, bytes, |event| events.push(event)), Ok(Next::Read));
+        }
+        let update = Event::PriorityUpdate { stream: 400, priority };
+        assert_eq!(events, [Event::Settings(settings), update, Event::GoAway(16_384)]);
+    }
+}

@@ -1,0 +1,219 @@
+//! Fields into messages' heads, and what makes them malformed (RFC 9114 sections 4.1.2, 4.2 and 4.3).
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, COOKIE, HOST, TE};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+
+use crate::qpack::Field;
+
+/// What is wrong with a message.
+pub(crate) type Malformed = &'static str;
+
+/// Fields that speak of a connection, which HTTP/3 manages itself (RFC 9114 section 4.2).
+pub(crate) fn is_connection_specific(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade"
+    )
+}
+
+/// A request's head.
+pub(crate) fn request(fields: Vec<Field>) -> Result<http::Request<()>, Malformed> {
+    let (pseudo, headers) = split(fields)?;
+    if pseudo.status.is_some() {
+        return Err("a status in a request");
+    }
+    let method = pseudo.method.as_ref().ok_or("a request without a method")?;
+    let method = Method::from_bytes(method).map_err(|_| "the method is no token")?;
+    let uri = if method == Method::CONNECT { connect_uri(pseudo)? } else { uri(&method, pseudo, &headers)? };
+    let mut request = http::Request::new(());
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    *request.version_mut() = http::Version::HTTP_3;
+    Ok(request)
+}
+
+/// A response's head, final or not.
+pub(crate) fn response(fields: Vec<Field>) -> Result<http::Response<()>, Malformed> {
+    let (pseudo, headers) = split(fields)?;
+    if pseudo.method.is_some()
+        || pseudo.scheme.is_some()
+        || pseudo.authority.is_some()
+        || pseudo.path.is_some()
+    {
+        return Err("a request's pseudo-header field in a response");
+    }
+    let status = pseudo.status.ok_or("a response without a status")?;
+    let status = StatusCode::from_bytes(&status).map_err(|_| "the status is no number of three digits")?;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err("a switch of protocols (RFC 9114 section 4.5)");
+    }
+    let mut response = http::Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    *response.version_mut() = http::Version::HTTP_3;
+    Ok(response)
+}
+
+/// Trailers, which have no pseudo-header fields.
+pub(crate) fn trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed> {
+    if fields.iter().any(|field| field.name.starts_with(b":")) {
+        return Err("a pseudo-header field in trailers");
+    }
+    split(fields).map(|(_, headers)| headers)
+}
+
+/// The length that a head announces. Several equal fields are one (RFC 9110 section 8.6).
+pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
+    let mut announced = None;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        let digits = value.to_str().unwrap_or_default();
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let length: u64 = digits.parse().ok().filter(|_| is_number).ok_or("content-length is no number")?;
+        if announced.is_some_and(|other| other != length) {
+            return Err("two different values of content-length");
+        }
+        announced = Some(length);
+    }
+    Ok(announced)
+}
+
+#[derive(Default)]
+struct Pseudo {
+    method: Option<Bytes>,
+    scheme: Option<Bytes>,
+    authority: Option<Bytes>,
+    path: Option<Bytes>,
+    status: Option<Bytes>,
+}
+
+impl Pseudo {
+    fn slot(&mut self, name: &[u8]) -> Result<&mut Option<Bytes>, Malformed> {
+        Ok(match name {
+            b":method" => &mut self.method,
+            b":scheme" => &mut self.scheme,
+            b":authority" => &mut self.authority,
+            b":path" => &mut self.path,
+            b":status" => &mut self.status,
+            _ => return Err("an unknown pseudo-header field"),
+        })
+    }
+}
+
+/// Sorts the fields of a section (RFC 9114 section 4.3): pseudo-header fields first, each once.
+fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
+    let mut pseudo = Pseudo::default();
+    let mut headers = HeaderMap::new();
+    let mut has_regular = false;
+    let mut cookie = BytesMut::new();
+    for field in fields {
+        if field.name.starts_with(b":") {
+            if has_regular {
+                return Err("a pseudo-header field behind other fields");
+            }
+            if pseudo.slot(&field.name)?.replace(field.value).is_some() {
+                return Err("a pseudo-header field is there twice");
+            }
+            continue;
+        }
+        has_regular = true;
+        let name = HeaderName::from_lowercase(&field.name)
+            .map_err(|_| "a field's name is no token in lower case")?;
+        let is_sensitive = field.is_sensitive;
+        let mut value = HeaderValue::from_maybe_shared(field.value)
+            .map_err(|_| "a field's value has characters that it cannot have")?;
+        value.set_sensitive(is_sensitive);
+        if is_connection_specific(&name) {
+            return Err("a field that speaks of the connection");
+        }
+        if name == TE && !value.as_bytes().eq_ignore_ascii_case(b"trailers") {
+            return Err("`te` says more than `trailers`");
+        }
+        if name == COOKIE {
+            // Cut into pieces for QPACK's sake, and one again for everyone else (RFC 9114 section 4.2.1).
+            if !cookie.is_empty() {
+                cookie.extend_from_slice(b"; ");
+            }
+            cookie.extend_from_slice(value.as_bytes());
+            continue;
+        }
+        headers.try_append(name, value).map_err(|_| "too many fields")?;
+    }
+    if !cookie.is_empty() {
+        let mut value =
+            HeaderValue::from_maybe_shared(cookie.freeze()).map_err(|_| "a cookie that cannot be")?;
+        value.set_sensitive(true);
+        headers.try_append(COOKIE, value).map_err(|_| "too many fields")?;
+    }
+    Ok((pseudo, headers))
+}
+
+/// CONNECT names where to and nothing else (RFC 9114 section 4.4).
+fn connect_uri(pseudo: Pseudo) -> Result<Uri, Malformed> {
+    if pseudo.scheme.is_some() || pseudo.path.is_some() {
+        return Err("a scheme or a path in a CONNECT request");
+    }
+    let authority = parse_authority(pseudo.authority.ok_or("a CONNECT request without an authority")?)?;
+    let mut parts = http::uri::Parts::default();
+    parts.authority = Some(authority);
+    Uri::from_parts(parts).map_err(|_| "the authority is none")
+}
+
+/// The target of any other request (RFC 9114 section 4.3.1).
+fn uri(method: &Method, pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, Malformed> {
+    let scheme = pseudo.scheme.ok_or("a request without a scheme")?;
+    if !is_scheme(&scheme) {
+        return Err("the scheme is none");
+    }
+    let scheme = Scheme::try_from(scheme.as_ref()).map_err(|_| "the scheme is none")?;
+    let path = pseudo.path.ok_or("a request without a path")?;
+    let is_asterisk = path.as_ref() == b"*" && method == Method::OPTIONS;
+    if !path.starts_with(b"/") && !is_asterisk {
+        return Err("the path does not begin with a slash");
+    }
+    if path.contains(&b'#') {
+        return Err("a fragment in the path");
+    }
+    let path =
+        PathAndQuery::from_maybe_shared(path).map_err(|_| "the path has characters that it cannot have")?;
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next().map(|value| Bytes::copy_from_slice(value.as_bytes()));
+    if hosts.next().is_some() {
+        return Err("`host` is there twice");
+    }
+    let authority = match (pseudo.authority, host) {
+        (Some(authority), Some(host)) if !authority.eq_ignore_ascii_case(&host) => {
+            return Err("`host` differs from the authority");
+        }
+        (Some(authority), _) | (None, Some(authority)) => parse_authority(authority)?,
+        (None, None) => return Err("a request without an authority"),
+    };
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(scheme);
+    parts.authority = Some(authority);
+    parts.path_and_query = Some(path);
+    Uri::from_parts(parts).map_err(|_| "the target is no URI")
+}
+
+fn parse_authority(authority: Bytes) -> Result<Authority, Malformed> {
+    if authority.contains(&b'@') {
+        return Err("a user in the authority");
+    }
+    let authority = Authority::from_maybe_shared(authority).map_err(|_| "the authority is none")?;
+    if authority.host().is_empty() {
+        return Err("the authority names no host");
+    }
+    Ok(authority)
+}
+
+/// RFC 3986 section 3.1.
+fn is_scheme(scheme: &[u8]) -> bool {
+    scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+}
+
+#[cfg(test)]
+#[path = "fields_tests.rs"]
+mod tests;

@@ -1,0 +1,56 @@
+//! HTTP/3 (RFC 9114) with static QPACK (RFC 9204) and priorities (RFC 9218), without I/O.
+//!
+//! Nothing here knows a QUIC library, a runtime or a clock: bytes of streams go in, parts of messages and events of
+//! the connection come out, and what the peer did wrong comes out as the code that it is to be told.
+//!
+//! - [`MessageReader`] reads one request or response from the bytes of its stream; [`encode`] writes them.
+//! - [`Peer`] follows the peer's unidirectional streams: settings, GOAWAY, priority updates, QPACK's instructions.
+//! - [`Priorities`] remembers which stream is to be sent first.
+//!
+//! Bodies pass through as the slices in which they arrived. The dynamic table of QPACK is not used: its capacity is
+//! announced as 0, and a peer that relies on it is told so.
+//!
+//! # Example
+//! A request on its way:
+//! ```
+//! use posthaste_http3::{MessageKind, MessageReader, Part, encode};
+//!
+//! let request = http::Request::get("https://localhost/a?b").header("accept", "*/*").body(()).unwrap();
+//! let mut stream = encode::request(&request).unwrap();
+//!
+//! let mut reader = MessageReader::new(MessageKind::Request, 16_384);
+//! let Ok(Some(Part::Request(received))) = reader.next(&mut stream) else { panic!("a whole request") };
+//! assert_eq!(received.uri(), request.uri());
+//! assert_eq!(received.headers()["accept"], "*/*");
+//! reader.end().unwrap();
+//! ```
+
+// A panic that a peer can reach is the worst bug there is.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod control;
+mod cursor;
+pub mod encode;
+mod error;
+mod fields;
+pub mod frame;
+mod limits;
+mod message;
+mod peer;
+mod priorities;
+mod priority;
+pub mod qpack;
+mod settings;
+mod structured;
+mod varint;
+
+pub use error::{Code, Error, MessageError};
+pub use limits::{MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_REMEMBERED_UPDATES, MAX_UNIDIRECTIONAL_STREAMS};
+pub use message::{MessageKind, MessageReader, Part};
+pub use peer::{Event, Next, Peer, Role, UniStream};
+pub use priorities::Priorities;
+pub use priority::{Priority, PriorityParameters};
+pub use settings::Settings;

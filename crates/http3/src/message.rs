@@ -1,0 +1,215 @@
+//! A request or response as it arrives on its stream (RFC 9114 section 4.1): heads, content, trailers.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use crate::error::{Code, Error, MessageError};
+use crate::fields;
+use crate::frame::{self, Admission, FrameReader, Item, whole_up_to};
+use crate::limits::MAX_FRAME_PAYLOAD;
+use crate::qpack::{DecodeError, decode};
+
+/// What a stream carries towards this end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageKind {
+    /// A request, at a server.
+    Request,
+    /// A response, at a client.
+    Response {
+        /// To a HEAD request: its length is announced, its content does not come.
+        to_head: bool,
+    },
+}
+
+/// A part of a message.
+#[derive(Debug)]
+pub enum Part {
+    /// The head of a request.
+    Request(http::Request<()>),
+    /// The head of a response. Informational ones (RFC 9110 section 15.2) may come before the final one.
+    Response(http::Response<()>),
+    /// Bytes of the content, as they came; never empty.
+    Data(Bytes),
+    /// The trailers, behind the content.
+    Trailers(HeaderMap),
+}
+
+/// Reads the message of one stream.
+#[derive(Debug)]
+pub struct MessageReader {
+    kind: MessageKind,
+    frames: FrameReader,
+    max_field_section_size: u64,
+    state: State,
+    content: Content,
+    received: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The (final) head has not arrived.
+    Head,
+    /// Content may come, or trailers.
+    Content,
+    /// The trailers have come.
+    Trailers,
+}
+
+/// How much content a message has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Nobody knows.
+    Any,
+    /// As much as was announced.
+    Announced(u64),
+    /// None, whatever is announced (RFC 9110 section 6.4.1).
+    Never,
+}
+
+impl MessageReader {
+    /// A reader for a stream that has just begun. A field section may have `max_field_section_size` bytes, as RFC 9114
+    /// section 4.2.2 counts them.
+    pub fn new(kind: MessageKind, max_field_section_size: u64) -> Self {
+        Self {
+            kind,
+            frames: FrameReader::default(),
+            max_field_section_size,
+            state: State::Head,
+            content: Content::Any,
+            received: 0,
+        }
+    }
+
+    /// The next part in `input`, of which what was used is taken away; `None` if it is used up.
+    ///
+    /// # Errors
+    /// What is wrong with the stream. There is no reading on behind an error.
+    pub fn next(&mut self, input: &mut Bytes) -> Result<Option<Part>, MessageError> {
+        let judge = |frame_type, length| {
+            judge(self.kind, self.state, self.max_field_section_size, frame_type, length)
+        };
+        match self.frames.next(input, judge)? {
+            None => Ok(None),
+            Some(Item::Piece(data)) => self.on_data(data).map(Some),
+            Some(Item::Whole { payload, .. }) => self.on_section(&payload).map(Some),
+        }
+    }
+
+    /// The stream has ended in order.
+    ///
+    /// # Errors
+    /// The message is not whole.
+    pub fn end(&self) -> Result<(), MessageError> {
+        self.frames.end()?;
+        match (self.state, self.kind, self.content) {
+            (State::Head, MessageKind::Request, _) => Err(MessageError::Incomplete),
+            (State::Head, MessageKind::Response { .. }, _) => {
+                Err(MessageError::Malformed("the stream ended without a response"))
+            }
+            (_, _, Content::Announced(announced)) if announced != self.received => {
+                Err(MessageError::Length { announced, received: self.received })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Length of the content in bytes, if there is to be content and its length was announced.
+    pub fn announced(&self) -> Option<u64> {
+        match self.content {
+            Content::Announced(length) => Some(length),
+            Content::Any | Content::Never => None,
+        }
+    }
+
+    /// True if there will be no content, by the request's method or the response's status.
+    pub fn is_without_content(&self) -> bool {
+        self.content == Content::Never
+    }
+
+    fn on_data(&mut self, data: Bytes) -> Result<Part, MessageError> {
+        self.received = self.received.saturating_add(data.len() as u64);
+        match self.content {
+            Content::Announced(announced) if self.received > announced => {
+                Err(MessageError::Length { announced, received: self.received })
+            }
+            Content::Never => Err(MessageError::Malformed("content where there can be none")),
+            Content::Any | Content::Announced(_) => Ok(Part::Data(data)),
+        }
+    }
+
+    fn on_section(&mut self, section: &[u8]) -> Result<Part, MessageError> {
+        let fields = decode(section, self.max_field_section_size).map_err(|error| match error {
+            DecodeError::Invalid(error) => MessageError::Connection(error),
+            DecodeError::TooLarge => MessageError::TooLarge { limit: self.max_field_section_size },
+        })?;
+        if self.state == State::Content {
+            self.state = State::Trailers;
+            return fields::trailers(fields).map(Part::Trailers).map_err(MessageError::Malformed);
+        }
+        match self.kind {
+            MessageKind::Request => {
+                let request = fields::request(fields).map_err(MessageError::Malformed)?;
+                self.begin_content(request.headers(), false)?;
+                Ok(Part::Request(request))
+            }
+            MessageKind::Response { to_head } => {
+                let response = fields::response(fields).map_err(MessageError::Malformed)?;
+                let status = response.status();
+                if !status.is_informational() {
+                    let is_bare = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+                    self.begin_content(response.headers(), to_head || is_bare)?;
+                }
+                Ok(Part::Response(response))
+            }
+        }
+    }
+
+    fn begin_content(&mut self, headers: &HeaderMap, is_never: bool) -> Result<(), MessageError> {
+        let announced = fields::content_length(headers).map_err(MessageError::Malformed)?;
+        self.state = State::Content;
+        self.content = match announced {
+            _ if is_never => Content::Never,
+            Some(length) => Content::Announced(length),
+            None => Content::Any,
+        };
+        Ok(())
+    }
+}
+
+/// Whether a frame may come now (RFC 9114 sections 4.1 and 7.2).
+fn judge(
+    kind: MessageKind,
+    state: State,
+    max_field_section_size: u64,
+    frame_type: u64,
+    length: u64,
+) -> Result<Admission, Error> {
+    match (frame_type, state, kind) {
+        (frame::DATA, State::Content, _) => Ok(Admission::Pieces),
+        (frame::HEADERS, State::Head | State::Content, _) => {
+            whole_up_to(length, max_field_section_size.max(MAX_FRAME_PAYLOAD))
+        }
+        (frame::DATA, ..) => Err(Error::unexpected("DATA before HEADERS or behind trailers")),
+        (frame::HEADERS, ..) => Err(Error::unexpected("HEADERS behind trailers")),
+        // A client that has permitted no push treats the promise of one so (RFC 9114 section 7.2.5).
+        (frame::PUSH_PROMISE, _, MessageKind::Response { .. }) => {
+            Err(Error::new(Code::H3_ID_ERROR, "a push that was not permitted"))
+        }
+        (
+            frame::PUSH_PROMISE
+            | frame::CANCEL_PUSH
+            | frame::SETTINGS
+            | frame::GOAWAY
+            | frame::MAX_PUSH_ID
+            | frame::PRIORITY_UPDATE_REQUEST
+            | frame::PRIORITY_UPDATE_PUSH,
+            ..,
+        ) => Err(Error::unexpected("a frame that does not belong on a request's stream")),
+        _ if frame::is_of_http2(frame_type) => Err(Error::unexpected("a frame of HTTP/2")),
+        _ => Ok(Admission::Skip),
+    }
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

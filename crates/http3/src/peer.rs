@@ -1,0 +1,211 @@
+//! What the peer says beside its messages, on unidirectional streams (RFC 9114 section 6.2).
+
+use bytes::{Buf, Bytes};
+
+use crate::control::{ControlFrame, ControlStream};
+use crate::error::{Code, Error};
+use crate::priority::Priority;
+use crate::qpack::{DecoderStream, EncoderStream};
+use crate::settings::Settings;
+use crate::varint::PartialInteger;
+
+/// Type of a control stream (RFC 9114 section 6.2.1).
+pub(crate) const CONTROL_STREAM: u64 = 0x00;
+/// Type of a push stream (RFC 9114 section 6.2.2).
+const PUSH_STREAM: u64 = 0x01;
+/// Type of a QPACK encoder's stream (RFC 9204 section 4.2).
+const ENCODER_STREAM: u64 = 0x02;
+/// Type of a QPACK decoder's stream (RFC 9204 section 4.2).
+const DECODER_STREAM: u64 = 0x03;
+
+/// Which end this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It sends requests.
+    Client,
+    /// It answers them.
+    Server,
+}
+
+/// What a peer has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Its settings; told once.
+    Settings(Settings),
+    /// It is leaving (RFC 9114 section 5.2). From a server: requests on this stream and later ones are not processed.
+    /// From a client: pushes with this ID and later ones are not wanted.
+    GoAway(u64),
+    /// A client ranks a request (RFC 9218 section 7.2).
+    PriorityUpdate {
+        /// The request's stream.
+        stream: u64,
+        /// Its priority from now on.
+        priority: Priority,
+    },
+}
+
+/// What to do with a unidirectional stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Hand over what comes next.
+    Read,
+    /// Ask the peer to stop with this code, and forget the stream: nobody here knows its type.
+    Stop(Code),
+}
+
+/// How far one of the peer's unidirectional streams has come.
+#[derive(Debug, Default)]
+pub struct UniStream(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// Its type has not arrived.
+    Unknown(PartialInteger),
+    Control(ControlStream),
+    Encoder(EncoderStream),
+    Decoder(DecoderStream),
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self::Unknown(PartialInteger::default())
+    }
+}
+
+/// What is known of the peer from its unidirectional streams.
+#[derive(Debug)]
+pub struct Peer {
+    role: Role,
+    has_control: bool,
+    has_encoder: bool,
+    has_decoder: bool,
+    /// Of its last GOAWAY.
+    leaving: Option<u64>,
+    max_push_id: Option<u64>,
+}
+
+impl Peer {
+    /// The peer of an end that is `role`.
+    pub const fn new(role: Role) -> Self {
+        Self {
+            role,
+            has_control: false,
+            has_encoder: false,
+            has_decoder: false,
+            leaving: None,
+            max_push_id: None,
+        }
+    }
+
+    /// The next bytes of a unidirectional stream that the peer has opened; `event` is told what they say.
+    ///
+    /// # Errors
+    /// A breach that ends the connection.
+    pub fn on_data(
+        &mut self,
+        stream: &mut UniStream,
+        mut data: Bytes,
+        mut event: impl FnMut(Event),
+    ) -> Result<Next, Error> {
+        while let (Kind::Unknown(integer), Some(byte)) = (&mut stream.0, data.first()) {
+            let stream_type = integer.push(*byte);
+            data.advance(1);
+            if let Some(stream_type) = stream_type {
+                match self.begin(stream_type)? {
+                    Some(kind) => stream.0 = kind,
+                    None => return Ok(Next::Stop(Code::H3_STREAM_CREATION_ERROR)),
+                }
+            }
+        }
+        match &mut stream.0 {
+            Kind::Unknown(_) => {}
+            Kind::Encoder(encoder) => encoder.on_data(&data)?,
+            Kind::Decoder(decoder) => decoder.on_data(&data)?,
+            Kind::Control(control) => {
+                while let Some(frame) = control.next(self.role, &mut data)? {
+                    if let Some(said) = self.on_frame(frame)? {
+                        event(said);
+                    }
+                }
+            }
+        }
+        Ok(Next::Read)
+    }
+
+    /// The peer has finished or reset the stream.
+    ///
+    /// # Errors
+    /// The connection cannot do without it (RFC 9114 section 6.2.1, RFC 9204 section 4.2).
+    pub fn on_end(&self, stream: &UniStream) -> Result<(), Error> {
+        match stream.0 {
+            Kind::Unknown(_) => Ok(()),
+            Kind::Control(_) | Kind::Encoder(_) | Kind::Decoder(_) => Self::on_control_stopped(),
+        }
+    }
+
+    /// The peer has asked to stop this end's control stream.
+    ///
+    /// # Errors
+    /// Always: it must not (RFC 9114 section 6.2.1).
+    pub fn on_control_stopped() -> Result<(), Error> {
+        Err(Error::new(Code::H3_CLOSED_CRITICAL_STREAM, "a critical stream was closed"))
+    }
+
+    /// A server has opened a bidirectional stream.
+    ///
+    /// # Errors
+    /// Always: no extension that would permit it is in use (RFC 9114 section 6.1).
+    pub fn on_server_request() -> Result<(), Error> {
+        Err(Error::new(Code::H3_STREAM_CREATION_ERROR, "the server opened a bidirectional stream"))
+    }
+
+    /// What a stream of this type is; `None` for types that mean nothing here.
+    fn begin(&mut self, stream_type: u64) -> Result<Option<Kind>, Error> {
+        let (seen, kind) = match stream_type {
+            CONTROL_STREAM => (&mut self.has_control, Kind::Control(ControlStream::default())),
+            ENCODER_STREAM => (&mut self.has_encoder, Kind::Encoder(EncoderStream)),
+            DECODER_STREAM => (&mut self.has_decoder, Kind::Decoder(DecoderStream::default())),
+            PUSH_STREAM => {
+                return Err(match self.role {
+                    Role::Server => Error::new(Code::H3_STREAM_CREATION_ERROR, "a push from a client"),
+                    // No MAX_PUSH_ID was sent (RFC 9114 section 4.6).
+                    Role::Client => Error::new(Code::H3_ID_ERROR, "a push that was not permitted"),
+                });
+            }
+            _ => return Ok(None),
+        };
+        if std::mem::replace(seen, true) {
+            return Err(Error::new(Code::H3_STREAM_CREATION_ERROR, "a second stream of a critical type"));
+        }
+        Ok(Some(kind))
+    }
+
+    fn on_frame(&mut self, frame: ControlFrame) -> Result<Option<Event>, Error> {
+        match frame {
+            ControlFrame::Settings(settings) => Ok(Some(Event::Settings(settings))),
+            ControlFrame::GoAway(id) => {
+                if self.leaving.is_some_and(|last| id > last) {
+                    return Err(Error::new(Code::H3_ID_ERROR, "GOAWAY takes back an earlier one"));
+                }
+                self.leaving = Some(id);
+                Ok(Some(Event::GoAway(id)))
+            }
+            ControlFrame::MaxPushId(id) => {
+                if self.max_push_id.is_some_and(|last| id < last) {
+                    return Err(Error::new(Code::H3_ID_ERROR, "MAX_PUSH_ID goes back"));
+                }
+                self.max_push_id = Some(id);
+                Ok(None)
+            }
+            ControlFrame::PriorityUpdate { stream, parameters } => {
+                // What an update leaves out has its default (RFC 9218 section 7).
+                let priority = parameters.over(Priority::default());
+                Ok(Some(Event::PriorityUpdate { stream, priority }))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "peer_tests.rs"]
+mod tests;

@@ -1,0 +1,100 @@
+//! Which request has which priority, whatever arrives first: the request, its header, or a `PRIORITY_UPDATE`.
+
+use std::collections::BTreeMap;
+
+use crate::limits::MAX_REMEMBERED_UPDATES;
+use crate::priority::Priority;
+
+/// A server's note of the priorities of a connection's requests (RFC 9218 section 7).
+///
+/// An update beats the header field, however late the field is read. Updates for requests that have not arrived are
+/// remembered, up to [`MAX_REMEMBERED_UPDATES`]; those for requests that are over are of no use.
+#[derive(Debug, Default)]
+pub struct Priorities {
+    /// By stream ID: what the last update said, for requests in progress and for those yet to come.
+    updates: BTreeMap<u64, Option<Priority>>,
+    /// The lowest stream ID that has not arrived.
+    next: u64,
+    /// Of `updates`, those for requests yet to come.
+    remembered: usize,
+}
+
+impl Priorities {
+    /// A request has arrived on `stream`. Requests arrive in the order of their streams; each is reported once.
+    pub fn on_arrival(&mut self, stream: u64) -> Option<Priority> {
+        self.next = self.next.max(stream.saturating_add(4));
+        if let Some(update) = self.updates.get(&stream) {
+            self.remembered = self.remembered.saturating_sub(1);
+            return *update;
+        }
+        self.updates.insert(stream, None);
+        None
+    }
+
+    /// The header of the request on `stream` says `priority`; what counts, which is an update if there was one.
+    pub fn on_header(&self, stream: u64, priority: Priority) -> Priority {
+        self.updates.get(&stream).copied().flatten().unwrap_or(priority)
+    }
+
+    /// An update for the request on `stream`; true if that is in progress, and the priority to be set now.
+    pub fn on_update(&mut self, stream: u64, priority: Priority) -> bool {
+        let is_to_come = stream >= self.next;
+        match self.updates.get_mut(&stream) {
+            Some(update) => *update = Some(priority),
+            None if is_to_come && self.remembered < MAX_REMEMBERED_UPDATES => {
+                self.remembered += 1;
+                self.updates.insert(stream, Some(priority));
+            }
+            None => return false,
+        }
+        !is_to_come
+    }
+
+    /// The request on `stream` is over.
+    pub fn on_end(&mut self, stream: u64) {
+        if stream < self.next {
+            self.updates.remove(&stream);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HIGH: Priority = Priority { urgency: 0, incremental: false };
+    const LOW: Priority = Priority { urgency: 7, incremental: true };
+
+    #[test]
+    fn an_update_beats_the_header_whichever_comes_first() {
+        let mut priorities = Priorities::default();
+        assert!(!priorities.on_update(4, LOW), "the request has not arrived");
+        assert_eq!(priorities.on_arrival(0), None);
+        assert_eq!(priorities.on_arrival(4), Some(LOW));
+        assert_eq!(priorities.on_header(4, HIGH), LOW);
+        assert_eq!(priorities.on_header(0, HIGH), HIGH);
+        assert!(priorities.on_update(0, LOW));
+        assert_eq!(priorities.on_header(0, HIGH), LOW);
+        assert!(priorities.on_update(0, HIGH), "the last counts");
+        assert_eq!(priorities.on_header(0, LOW), HIGH);
+    }
+
+    #[test]
+    fn updates_for_the_past_are_dropped_and_those_for_the_future_bounded() {
+        let mut priorities = Priorities::default();
+        priorities.on_arrival(0);
+        priorities.on_end(0);
+        assert!(!priorities.on_update(0, HIGH));
+        assert!(priorities.updates.is_empty());
+        for number in 1..2000 {
+            priorities.on_update(number * 4, HIGH);
+        }
+        assert_eq!(priorities.updates.len(), MAX_REMEMBERED_UPDATES);
+        assert_eq!(priorities.on_arrival(4), Some(HIGH));
+        priorities.on_end(4);
+        priorities.on_update(8000, LOW);
+        assert_eq!(priorities.updates.len(), MAX_REMEMBERED_UPDATES, "there is room for another");
+        priorities.on_update(8, LOW);
+        assert_eq!(priorities.on_arrival(8), Some(LOW), "what is remembered can be changed");
+    }
+}

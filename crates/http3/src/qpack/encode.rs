@@ -1,0 +1,49 @@
+//! Fields into field sections (RFC 9204 section 4.5).
+
+use super::static_table::{Match, find};
+use super::{huffman, integer};
+
+/// Writes one field section.
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    buffer: &'a mut Vec<u8>,
+}
+
+impl<'a> Encoder<'a> {
+    /// Begins a section at the end of `buffer`.
+    pub fn new(buffer: &'a mut Vec<u8>) -> Self {
+        // No entry of the dynamic table is needed, and the base is 0 (RFC 9204 section 4.5.1).
+        buffer.extend_from_slice(&[0, 0]);
+        Self { buffer }
+    }
+
+    /// Appends a field. The name is written as it is: it must be in lower case. A sensitive one is marked so that no
+    /// intermediary may index it (RFC 9204 section 7.1.3).
+    pub fn field(&mut self, name: &[u8], value: &[u8], is_sensitive: bool) {
+        match find(name, value) {
+            Match::Field(index) if !is_sensitive => integer::write(self.buffer, 0xc0, 6, index),
+            Match::Field(index) | Match::Name(index) => {
+                let never_indexed = if is_sensitive { 0x20 } else { 0 };
+                integer::write(self.buffer, 0x50 | never_indexed, 4, index);
+                self.string(0, 7, value);
+            }
+            Match::None => {
+                let never_indexed = if is_sensitive { 0x10 } else { 0 };
+                self.string(0x20 | never_indexed, 3, name);
+                self.string(0, 7, value);
+            }
+        }
+    }
+
+    /// A string in the shorter of its two forms; the Huffman flag stands before the prefix of `bits`.
+    fn string(&mut self, flags: u8, bits: u32, text: &[u8]) {
+        let coded = huffman::coded_len(text);
+        if coded < text.len() {
+            integer::write(self.buffer, flags | (1 << bits), bits, coded as u64);
+            huffman::encode(self.buffer, text);
+        } else {
+            integer::write(self.buffer, flags, bits, text.len() as u64);
+            self.buffer.extend_from_slice(text);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `cargo xtask h3spec`: a client that breaks the protocol in every way it knows, and wants the right error for each.
+
+mod install;
+mod report;
+
+use std::fs;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::Result;
+use crate::identity::Identity;
+use crate::interop::cell::{START_TIMEOUT, free_port};
+use crate::interop::side::Side;
+use crate::peers;
+use crate::process::Running;
+use crate::workspace::{build_posthaste_debug, root};
+use report::{Report, Verdict};
+
+/// Bound for the whole run; a server without faults needs a second, a case without an answer two.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Cases of the pinned version. Fewer mean that the run did not come to its end.
+const CASES: usize = 45;
+
+/// A case that may end otherwise than by passing.
+struct Exception {
+    /// Part of the case's name.
+    case: &'static str,
+    /// How it may end.
+    verdict: Verdict,
+    /// The section that the case has wrong, or what is missing.
+    reason: &'static str,
+}
+
+/// What may be: a case that is wrong about an RFC, with the section that says so. Passing is always right.
+const EXCEPTIONS: [Exception; 1] = [Exception {
+    case: "CRYPTO in 0-RTT",
+    verdict: Verdict::Skipped,
+    reason: "h3spec passes over it where the server takes no 0-RTT, as a server may (RFC 9001 section 4.6.2)",
+}];
+
+/// Of `cargo xtask h3spec`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cargo xtask h3spec                     all cases
+  cargo xtask h3spec --match 'HTTP/3'    those with this in their name
+  cargo xtask h3spec --against quiche    the harness itself: quiche is tested
+
+Maven fetches the artifact that h3spec's binary for Linux on x86-64 comes in, once; mvn and libgmp are needed.
+The output of a run that fails stays in artifacts/h3spec.")]
+pub(crate) struct Arguments {
+    /// Only cases with this in their name
+    #[arg(long = "match", value_name = "TEXT")]
+    wanted: Option<String>,
+    /// Let this peer be tested instead, to prove the harness
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
+}
+
+/// Runs all cases; true if each passes or is excepted.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let program = install::installed()?;
+    let server = if let Some(name) = &arguments.against {
+        let peer = peers::find(name)?;
+        if !peer.server {
+            return Err(format!("{name} cannot serve").into());
+        }
+        peers::build([peer])?;
+        Side::Peer(peer)
+    } else {
+        Side::Posthaste(build_posthaste_debug()?)
+    };
+    let logs = root().join("artifacts/h3spec");
+    if logs.exists() {
+        fs::remove_dir_all(&logs)?;
+    }
+    fs::create_dir_all(&logs)?;
+
+    let folder = tempfile::tempdir()?;
+    let identity = Identity::create(folder.path())?;
+    let content = folder.path().join("root");
+    fs::create_dir(&content)?;
+    fs::write(content.join("index.html"), "<!doctype html><title>h3spec</title>\n")?;
+    let listen = free_port()?;
+    let mut command = server.server(&content, listen, &identity, &folder.path().join("state"));
+    let mut serving = Running::spawn(&mut command, "server", &logs)?;
+    serving.wait_for(START_TIMEOUT, |line| server.is_ready_line(line).then_some(()))?;
+
+    let mut command = std::process::Command::new(program);
+    if let Some(wanted) = &arguments.wanted {
+        command.arg("--match").arg(wanted);
+    }
+    command.arg(listen.ip().to_string()).arg(listen.port().to_string());
+    let mut testing = Running::spawn(&mut command, "h3spec", &logs)?;
+    let status = testing.wait(TIMEOUT)?;
+    let report = Report::parse(&testing.output()?)?;
+    if !serving.is_running()? {
+        return Err("the server ended under the test; see artifacts/h3spec".into());
+    }
+    if arguments.wanted.is_none() && report.cases.len() != CASES {
+        return Err(format!("{} cases of {CASES} were run; see artifacts/h3spec", report.cases.len()).into());
+    }
+    if status.success() != (report.count(Verdict::Failed) == 0) {
+        return Err(format!("h3spec ended with {status}, which is not what it says").into());
+    }
+    let passed = print(&report);
+    if passed {
+        fs::remove_dir_all(&logs)?;
+    }
+    Ok(passed)
+}
+
+/// The table for people; true if nothing is wrong.
+fn print(report: &Report) -> bool {
+    let mut wrong = 0;
+    for case in &report.cases {
+        let exception = EXCEPTIONS.iter().find(|exception| case.name.contains(exception.case));
+        match (case.verdict, exception) {
+            (Verdict::Passed, _) => println!("ok        {}", case.name),
+            (verdict, Some(exception)) if exception.verdict == verdict => {
+                println!("excepted  {} ({}: {})", case.name, verdict.label(), exception.reason);
+            }
+            (verdict, _) => {
+                wrong += 1;
+                println!("FAILED    {} ({})", case.name, verdict.label());
+            }
+        }
+    }
+    let passed = report.count(Verdict::Passed);
+    println!("{passed} of {} cases pass, {wrong} are wrong", report.cases.len());
+    if wrong > 0 {
+        println!("what h3spec and the server said is in artifacts/h3spec");
+    }
+    wrong == 0
+}
