@@ -24,9 +24,9 @@ pub struct Lateness {
     pub max: Duration,
 }
 
-/// Collects lateness in a fixed amount of memory.
-#[derive(Debug)]
-pub(crate) struct Histogram {
+/// Collects lateness in a fixed amount of memory (8 KiB).
+#[derive(Debug, Clone)]
+pub struct LatenessHistogram {
     counts: Vec<u64>,
     packets: u64,
     /// Nanoseconds.
@@ -34,11 +34,19 @@ pub(crate) struct Histogram {
     max: Duration,
 }
 
-impl Histogram {
-    pub(crate) fn new() -> Self {
+impl Default for LatenessHistogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LatenessHistogram {
+    /// Nothing measured yet.
+    pub fn new() -> Self {
         Self { counts: vec![0; POWERS * STEPS], packets: 0, sum: 0, max: Duration::ZERO }
     }
 
+    /// Counts one packet.
     pub(crate) fn record(&mut self, lateness: Duration) {
         if let Some(count) = self.counts.get_mut(slot(lateness.as_nanos())) {
             *count += 1;
@@ -48,7 +56,18 @@ impl Histogram {
         self.max = self.max.max(lateness);
     }
 
-    pub(crate) fn summary(&self) -> Lateness {
+    /// Adds what another one has collected.
+    pub fn merge(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.packets += other.packets;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Mean and quantiles.
+    pub fn summary(&self) -> Lateness {
         let mean = self.sum.checked_div(u128::from(self.packets)).unwrap_or(0);
         Lateness {
             packets: self.packets,
@@ -114,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_summary_is_that_of_the_values() {
-        let mut histogram = Histogram::new();
+        let mut histogram = LatenessHistogram::new();
         assert_eq!(histogram.summary(), Lateness::default());
         for micros in 1..=1_000 {
             histogram.record(Duration::from_micros(micros));
@@ -123,5 +142,9 @@ mod tests {
         assert_eq!((summary.packets, summary.max), (1_000, Duration::from_micros(1_000)));
         assert_eq!(summary.mean, Duration::from_nanos(500_500));
         assert!((990_000..=990_000 * 17 / 16).contains(&summary.p99.as_nanos()), "{:?}", summary.p99);
+
+        let mut doubled = histogram.clone();
+        doubled.merge(&histogram);
+        assert_eq!(doubled.summary(), Lateness { packets: 2_000, ..summary });
     }
 }

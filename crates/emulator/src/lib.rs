@@ -11,5 +11,5 @@ mod relay;
 mod system;
 mod udp_relay;
 
-pub use lateness::Lateness;
+pub use lateness::{Lateness, LatenessHistogram};
 pub use udp_relay::{RelayConfig, RelayStats, UdpRelay};

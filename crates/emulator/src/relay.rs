@@ -15,7 +15,7 @@ use posthaste_units::{Duration, Rng, Time};
 
 use crate::clock::Clock;
 use crate::datagram::{Datagram, headers_towards};
-use crate::lateness::Histogram;
+use crate::lateness::LatenessHistogram;
 use crate::system::{Received, Socket, Waiter, prefer_precision};
 use crate::udp_relay::{RelayConfig, RelayStats, Shared};
 
@@ -35,6 +35,7 @@ const OLDEST: Duration = Duration::from_secs(1);
 pub(crate) struct Relay {
     config: RelayConfig,
     rng: Rng,
+    /// The relay's time; a client's paths count from its first packet.
     clock: Clock,
     waiter: Waiter,
     listener: Socket,
@@ -56,6 +57,9 @@ struct News {
 
 /// One client and its two directions.
 struct Client {
+    /// When its first packet arrived: its paths' time zero, so that what they do does not depend on how long the
+    /// relay has waited for it.
+    began: Time,
     upstream: Socket,
     up: Direction,
     down: Direction,
@@ -75,8 +79,12 @@ impl Relay {
         for path in [&config.down, &config.up] {
             path.validate().map_err(invalid)?;
         }
+        let mut rng = Rng::from_test_seed(config.seed);
+        // The lab's runs give their first fork away (to TLS), the next two to the first link up and down. Taken in
+        // the same order, the same seed draws the same fates there and here.
+        let _ = rng.fork();
         Ok(Self {
-            rng: Rng::from_test_seed(config.seed),
+            rng,
             clock: Clock::start(),
             waiter,
             listener: Socket::bind(config.listen)?,
@@ -146,7 +154,7 @@ impl Relay {
                 self.news.stats.refused += 1;
                 return;
             }
-            match self.admit() {
+            match self.admit(received.age) {
                 Ok(client) => {
                     self.clients.insert(received.from, client);
                     self.news.stats.clients += 1;
@@ -162,11 +170,12 @@ impl Relay {
         if let Some(client) = self.clients.get_mut(&received.from) {
             let now = self.clock.now();
             client.idle_at = now + CLIENT_IDLE;
-            client.up.enter(now, received, &self.buffer, headers);
+            client.up.enter(since(client.began, now), received, &self.buffer, headers);
         }
     }
 
-    fn admit(&mut self) -> io::Result<Client> {
+    /// A place for a client whose first packet was received `age` ago.
+    fn admit(&mut self, age: Duration) -> io::Result<Client> {
         let any: SocketAddr = if self.config.upstream.is_ipv4() {
             (Ipv4Addr::UNSPECIFIED, 0).into()
         } else {
@@ -176,17 +185,19 @@ impl Relay {
         upstream.connect(self.config.upstream)?;
         let up = Direction::new(Path::new(self.config.up.clone(), self.rng.fork()).map_err(invalid)?);
         let down = Direction::new(Path::new(self.config.down.clone(), self.rng.fork()).map_err(invalid)?);
-        Ok(Client { upstream, up, down, idle_at: self.clock.now() + CLIENT_IDLE })
+        let now = self.clock.now();
+        Ok(Client { began: arrival(now, age), upstream, up, down, idle_at: now + CLIENT_IDLE })
     }
 
     /// Sends everything that is due.
     fn send_due(&mut self) {
         for (&address, client) in &mut self.clients {
-            let Client { upstream, up, down, .. } = client;
-            up.send_due(&self.clock, &mut self.news, |datagram| {
+            let Client { began, upstream, up, down, .. } = client;
+            let clock = || since(*began, self.clock.now());
+            up.send_due(clock, &mut self.news, |datagram| {
                 upstream.send(&datagram.payload, datagram.ecn, None)
             });
-            down.send_due(&self.clock, &mut self.news, |datagram| {
+            down.send_due(clock, &mut self.news, |datagram| {
                 self.listener.send(&datagram.payload, datagram.ecn, Some(address))
             });
         }
@@ -221,9 +232,19 @@ impl Relay {
         counts.stats.socket_errors += news.socket_errors;
         let upstreams = self.clients.values().map(|client| client.upstream.overflowed());
         counts.stats.missed = self.missed_before + self.listener.overflowed() + upstreams.sum::<u64>();
-        let histogram: &mut Histogram = &mut counts.lateness;
+        let histogram: &mut LatenessHistogram = &mut counts.lateness;
         self.news.lateness.drain(..).for_each(|lateness| histogram.record(lateness));
     }
+}
+
+/// `now` as time since `began`.
+fn since(began: Time, now: Time) -> Time {
+    Time::ZERO + now.since(began)
+}
+
+/// When a packet arrived that has waited for so long.
+fn arrival(now: Time, age: Duration) -> Time {
+    if age > OLDEST { now } else { now - age }
 }
 
 fn invalid(error: ConfigError) -> io::Error {
@@ -237,7 +258,7 @@ impl Client {
                 Ok(Some(received)) => {
                     let now = clock.now();
                     self.idle_at = now + CLIENT_IDLE;
-                    self.down.enter(now, received, buffer, headers_towards(received.from));
+                    self.down.enter(since(self.began, now), received, buffer, headers_towards(received.from));
                 }
                 Ok(None) => return,
                 // The server's port is closed: the client finds out as over a real network, by silence.
@@ -246,8 +267,11 @@ impl Client {
         }
     }
 
+    /// When its paths have something to do, on the relay's clock.
     fn next_due(&self) -> Option<Time> {
-        [&self.up, &self.down].into_iter().filter_map(|direction| direction.path.next_timeout()).min()
+        let due =
+            [&self.up, &self.down].into_iter().filter_map(|direction| direction.path.next_timeout()).min();
+        due.map(|due| self.began + due.since(Time::ZERO))
     }
 }
 
@@ -258,8 +282,7 @@ impl Direction {
 
     /// A packet enters at the time at which the system received it, however late the thread woke.
     fn enter(&mut self, now: Time, received: Received, buffer: &[u8], headers: u8) {
-        let arrival = if received.age > OLDEST { now } else { now - received.age };
-        self.settled = self.settled.max(arrival);
+        self.settled = self.settled.max(arrival(now, received.age));
         let payload = Bytes::copy_from_slice(&buffer[..received.length]);
         self.path.on_packet(self.settled, Datagram::new(payload, received.ecn, headers));
     }
@@ -267,15 +290,15 @@ impl Direction {
     /// Steps from one of the path's times to the next, so that each packet's own is known.
     fn send_due(
         &mut self,
-        clock: &Clock,
+        clock: impl Fn() -> Time,
         news: &mut News,
         mut send: impl FnMut(&Datagram) -> io::Result<()>,
     ) {
-        let now = clock.now();
+        let now = clock();
         while let Some(due) = self.path.next_timeout().filter(|&due| due <= now) {
             self.settled = self.settled.max(due);
             while let Some(datagram) = self.path.poll(due) {
-                news.lateness.push(clock.now().since(due));
+                news.lateness.push(clock().since(due));
                 news.stats.socket_errors += u64::from(send(&datagram).is_err());
             }
         }

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use posthaste_path::{PathConfig, PathStats};
 
-use crate::lateness::{Histogram, Lateness};
+use crate::lateness::{Lateness, LatenessHistogram};
 use crate::relay::Relay;
 use crate::system::{Waker, waker};
 
@@ -27,7 +27,8 @@ pub struct RelayConfig {
     pub down: PathConfig,
     /// From each client to the server.
     pub up: PathConfig,
-    /// Two relays with the same seed that see the same packets at the same times treat them alike.
+    /// Two relays with the same seed that see the same packets at the same times treat them alike. Times count from
+    /// each client's first packet. The first client meets what it would meet in the lab in a run with this seed.
     pub seed: u64,
     /// Clients at once; packets of further ones are dropped and counted.
     pub max_clients: usize,
@@ -64,7 +65,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Counts {
     pub(crate) stats: RelayStats,
-    pub(crate) lateness: Histogram,
+    pub(crate) lateness: LatenessHistogram,
 }
 
 impl Shared {
@@ -94,7 +95,7 @@ impl UdpRelay {
     )]
     pub async fn start(config: RelayConfig) -> io::Result<Self> {
         let (waker, waiter) = waker()?;
-        let counts = Counts { stats: RelayStats::default(), lateness: Histogram::new() };
+        let counts = Counts { stats: RelayStats::default(), lateness: LatenessHistogram::new() };
         let shared = Arc::new(Shared { is_stopped: AtomicBool::new(false), counts: Mutex::new(counts) });
         let relay = Relay::new(config, waiter, Arc::clone(&shared))?;
         let local_addr = relay.local_addr()?;
@@ -111,6 +112,11 @@ impl UdpRelay {
     pub fn stats(&self) -> RelayStats {
         let counts = self.shared.counts();
         RelayStats { lateness: counts.lateness.summary(), ..counts.stats }
+    }
+
+    /// How late packets left, to be merged with that of other relays.
+    pub fn lateness(&self) -> LatenessHistogram {
+        self.shared.counts().lateness.clone()
     }
 
     /// Stops, drops what is under way, and returns the final counts once every socket is closed. It waits for the

@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use posthaste_path::{Bottleneck, Reordering};
+use posthaste_path::{Bottleneck, Discipline, RateModel, Reordering};
 use posthaste_units::{ByteCount, Rate};
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
@@ -88,8 +88,8 @@ async fn no_packet_is_early_and_lateness_is_measured() {
     let (server, client) = (socket().await, socket().await);
     let delay = posthaste_units::Duration::from_millis(20);
     // 1,028 bytes on the wire take 2.056 ms each.
-    let bottleneck =
-        Bottleneck { rate: Rate::from_bits_per_second(4_000_000), queue: ByteCount::new(1 << 20) };
+    let rate = RateModel::Constant(Rate::from_bits_per_second(4_000_000));
+    let bottleneck = Bottleneck { rate, queue: ByteCount::new(1 << 20), discipline: Discipline::default() };
     let relay = relay_to(&server, |config| {
         config.up.delay = delay;
         config.up.bottleneck = Some(bottleneck);
