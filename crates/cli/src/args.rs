@@ -52,7 +52,7 @@ pub(crate) enum Command {
 /// over a new connection, through a relay that makes loopback as slow and lossy as the path. Every byte is
 /// compared. It needs no privileges and touches no network.
 ///
-/// In round N all profiles meet a path with the same seed N, in an order that rotates. It ends with a table: median,
+/// In each round all profiles meet a path with the same seed, in an order that rotates. It ends with a table: median,
 /// 95th percentile, how many times the physical limit that is, and what is saved against the baseline with its 95 %
 /// confidence interval. The page race.html shows the same with figures.
 #[derive(Debug, clap::Args)]
@@ -88,6 +88,10 @@ pub(crate) struct Race {
     /// Downloads of each profile
     #[arg(long, value_name = "COUNT", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) runs: u64,
+
+    /// Seed of the first round's path; each later round takes the next
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
 
     /// The profile that savings are counted against
     /// [default: standard if it takes part, else the first]

@@ -144,7 +144,7 @@ impl Arena {
             upstream: self.servers[start.racer].address,
             down: self.plan.path.down(),
             up: self.plan.path.up(),
-            seed: start.round,
+            seed: start.seed,
             max_clients: RELAY_CLIENTS,
         };
         let relay = UdpRelay::start(config)

@@ -123,7 +123,7 @@ fn run_result(plan: &Plan, racer: &Racer, run: &Run) -> RunResult {
         ..FlowResult::default()
     };
     RunResult {
-        seed: run.start.round,
+        seed: run.start.seed,
         outcome: run
             .outcome
             .as_ref()

@@ -41,6 +41,8 @@ pub(super) struct Plan {
     /// Index of the racer that others are compared with.
     pub(super) baseline: usize,
     pub(super) runs: u64,
+    /// Of the first round's path.
+    pub(super) seed: u64,
     pub(super) parallel: usize,
     pub(super) timeout: Duration,
     pub(super) limit: Limit,
@@ -60,8 +62,10 @@ pub(super) struct Racer {
 pub(super) struct Start {
     /// Index of the racer.
     pub(super) racer: usize,
-    /// The round, from 1; also the seed of its path.
+    /// The round, from 1.
     pub(super) round: u64,
+    /// What its path draws from, the same for all racers of the round.
+    pub(super) seed: u64,
 }
 
 impl Plan {
@@ -82,6 +86,7 @@ impl Plan {
             racers,
             baseline,
             runs: args.runs,
+            seed: args.seed,
             timeout,
             limit,
             expected,
@@ -90,10 +95,11 @@ impl Plan {
 
     /// All runs: round by round, each racer once, in an order that rotates, so that nobody always comes first.
     pub(super) fn order(&self) -> impl Iterator<Item = Start> + use<> {
-        let (count, runs) = (self.racers.len(), self.runs);
+        let (count, runs, first_seed) = (self.racers.len(), self.runs, self.seed);
         (1..=runs).flat_map(move |round| {
             let first = ((round - 1) % count as u64) as usize;
-            (0..count).map(move |place| Start { racer: (first + place) % count, round })
+            let seed = first_seed.wrapping_add(round - 1);
+            (0..count).map(move |place| Start { racer: (first + place) % count, round, seed })
         })
     }
 
@@ -106,11 +112,12 @@ impl Plan {
     /// The command that does this again for these racers.
     pub(super) fn command(&self, racers: &[&str]) -> String {
         format!(
-            "posthaste race --path {} --object {}B --profiles {} --runs {} --parallel {}",
+            "posthaste race --path {} --object {}B --profiles {} --runs {} --seed {} --parallel {}",
             printer::shell_quote(&self.path_name),
             self.object.get(),
             printer::shell_quote(&racers.join(",")),
             self.runs,
+            self.seed,
             self.parallel
         )
     }

@@ -83,6 +83,7 @@ struct SavingReport {
 #[derive(Debug, Serialize)]
 struct RunReport {
     round: u64,
+    seed: u64,
     seconds: Option<f64>,
     connect: Option<f64>,
     first_byte: Option<f64>,
@@ -159,6 +160,7 @@ fn run(run: &Run) -> RunReport {
     let times = run.outcome.as_ref().ok();
     RunReport {
         round: run.start.round,
+        seed: run.start.seed,
         seconds: times.map(|times| times.total.as_secs_f64()),
         connect: times.map(|times| times.connect.as_secs_f64()),
         first_byte: times.map(|times| times.first_byte.as_secs_f64()),

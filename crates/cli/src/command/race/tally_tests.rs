@@ -10,7 +10,7 @@ fn run(racer: usize, round: u64, seconds: Option<f64>) -> Run {
     let total = seconds.map(Duration::from_secs_f64);
     let times = |total| Times { connect: total / 4, first_byte: total / 2, total };
     Run {
-        start: Start { racer, round },
+        start: Start { racer, round, seed: round },
         outcome: total.map(times).ok_or_else(|| "it failed".to_owned()),
         bytes: 0,
         relay: RelayStats::default(),
