@@ -26,7 +26,7 @@ use tally::Tally;
 
 pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
     let plan = Arc::new(Plan::new(&args)?);
-    let page = page::Target::new(&args)?;
+    let page = page::Page::new(&args)?;
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     let arena = Arena::start(&plan)?;
@@ -34,10 +34,12 @@ pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
     arena.warm_up().await?;
     let tally = race(&plan, arena, &args, &mut interrupts).await?;
     show(&plan, &tally, &args)?;
-    if let Some(page) = page {
+    // Interrupted before the first run was over, there is nothing to show.
+    if let Some(page) = page.filter(|_| tally.all_runs().next().is_some()) {
+        let shown = page.to_string();
         page.write(&plan, &tally)?;
         if !args.json {
-            say(format_args!("Page    {page}"))?;
+            say(format_args!("Page    {shown}"))?;
         }
     }
     Ok(match (tally.was_interrupted, tally.failures()) {

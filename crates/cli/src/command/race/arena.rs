@@ -200,3 +200,7 @@ impl Arena {
         Ok(Times { connect, first_byte, total })
     }
 }
+
+#[cfg(test)]
+#[path = "arena_tests.rs"]
+mod tests;

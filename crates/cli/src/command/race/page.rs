@@ -1,7 +1,6 @@
 //! The result as a page.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use posthaste_lab::experiment_result::{Axis, CellResult, ExperimentResult};
 use posthaste_lab::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult};
@@ -13,44 +12,36 @@ use super::table::{trust, warnings};
 use super::tally::Tally;
 use crate::args::Race;
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 
-/// Where the page goes.
+/// A page that is wanted.
 #[derive(Debug)]
-pub(super) struct Target(PathBuf);
+pub(super) struct Page {
+    file: OutputFile,
+    shown: String,
+}
 
-impl fmt::Display for Target {
+impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.display())
+        f.write_str(&self.shown)
     }
 }
 
-impl Target {
+impl Page {
     /// Where it is wanted, if it is; found out before the race whether that can be written to.
     pub(super) fn new(args: &Race) -> Result<Option<Self>, Failure> {
         if args.no_html {
             return Ok(None);
         }
-        let folder =
-            args.html.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let fail = |reason: &str| {
-            Failure::usage(format!("cannot write {}: {reason}", args.html.display()))
-                .hint("choose another place with --html FILE, or none with --no-html")
-        };
-        if !folder.is_dir() {
-            return Err(fail("there is no such folder"));
-        }
-        if args.html.is_dir() {
-            return Err(fail("it is a folder"));
-        }
-        Ok(Some(Self(args.html.clone())))
+        let file = OutputFile::create(&args.html).map_err(|error| {
+            Failure::usage(error).hint("choose another place with --html FILE, or none with --no-html")
+        })?;
+        Ok(Some(Self { file, shown: args.html.display().to_string() }))
     }
 
-    pub(super) fn write(&self, plan: &Plan, tally: &Tally) -> Result<(), Failure> {
+    pub(super) fn write(self, plan: &Plan, tally: &Tally) -> Result<(), Failure> {
         let page = posthaste_lab::report::html::page(&[result(plan, tally)]);
-        std::fs::write(&self.0, page).map_err(|error| {
-            Failure::runtime(format!("cannot write {self}: {error}"))
-                .hint("choose another place with --html FILE")
-        })
+        self.file.write(page.as_bytes()).map_err(Failure::runtime)
     }
 }
 
