@@ -37,16 +37,23 @@ pub(crate) struct Arguments {
     /// The profile at both ends
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     profile: String,
-    /// The three quick cells, printed and not judged: a busy machine is nobody's mistake
+    /// The two quick cells, printed and not judged: a busy machine is nobody's mistake
     #[arg(long, conflicts_with = "cells")]
     short: bool,
+    /// Give the real runs real-time priority, with `chrt`: needs privileges, and other programs void fewer runs
+    #[arg(long)]
+    real_time: bool,
 }
 
 /// Compares cell by cell and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let stack: Stack = arguments.profile.parse()?;
     let cells = chosen(arguments)?;
-    let race = real::Race { program: build_posthaste()?, profile: arguments.profile.clone() };
+    let race = real::Race {
+        program: build_posthaste()?,
+        profile: arguments.profile.clone(),
+        has_priority: arguments.real_time,
+    };
     println!("{}", Comparison::HEADER);
     let mut all_agree = true;
     for cell in cells {

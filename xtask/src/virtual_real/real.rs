@@ -1,6 +1,6 @@
 //! The real side: `posthaste race` as a child process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use posthaste_units::Duration;
@@ -25,6 +25,8 @@ const MAX_ATTEMPTS: u64 = 4;
 pub(super) struct Race {
     pub(super) program: PathBuf,
     pub(super) profile: String,
+    /// Runs it before all programs of ordinary priority.
+    pub(super) has_priority: bool,
 }
 
 /// What the runs of a cell have shown.
@@ -81,7 +83,10 @@ impl Race {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("path.toml");
         std::fs::write(&path, cell.path)?;
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(if self.has_priority { Path::new("chrt") } else { &self.program });
+        if self.has_priority {
+            command.args(["--rr", "1"]).arg(&self.program);
+        }
         command.args(["race", "--json", "--no-html", "--profiles", &self.profile, "--path"]).arg(&path);
         command.args(["--object", &format!("{}B", cell.object()?.get())]);
         command.args(["--runs", &runs.to_string(), "--seed", &seed.to_string()]);
