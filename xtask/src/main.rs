@@ -8,6 +8,7 @@ mod identity;
 mod interop;
 mod peers;
 mod process;
+mod virtual_real;
 mod workspace;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     /// Measure against other QUIC libraries on this machine
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Set the lab's virtual time beside real sockets over the same paths, cell by cell
+    VirtualReal(virtual_real::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::H3spec(arguments) => h3spec::run(&arguments),
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Bench(command) => bench::run(&command),
+        Command::VirtualReal(arguments) => virtual_real::run(&arguments),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

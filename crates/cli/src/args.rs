@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use posthaste_units::{ByteCount, ParseQuantityError};
 
 mod lab;
 
 pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
 
-/// Serve and fetch files over HTTP/3, on a QUIC transport whose decisions about speed are replaceable.
+/// Fast HTTP/3 over poor paths, on a QUIC transport whose decisions about speed are replaceable.
 #[derive(Debug, Parser)]
 #[command(
     name = "posthaste",
@@ -19,6 +20,7 @@ pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
     about,
     after_help = "\
 Examples:
+  posthaste race                           the profiles against each other, over an emulated path: about a minute
   posthaste serve ./public                 files of ./public on https://127.0.0.1:4433/
   posthaste get https://host/file -o file  fetch one file, with progress
   posthaste profiles                       what decides about speed, and which to choose
@@ -37,11 +39,94 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Race(Race),
     Serve(Serve),
     Get(Get),
     Profiles(Profiles),
     Lab(Lab),
 }
+
+/// Race profiles against each other: real downloads over an emulated mobile path.
+///
+/// For each profile it starts an HTTP/3 server on loopback and fetches an object from it again and again, each time
+/// over a new connection, through a relay that makes loopback as slow and lossy as the path. Every byte is
+/// compared. It needs no privileges and touches no network.
+///
+/// In each round all profiles meet a path with the same seed, in an order that rotates. It ends with a table: median,
+/// 95th percentile, how many times the physical limit that is, and what is saved against the baseline with its 95 %
+/// confidence interval. The page race.html shows the same with figures.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste race                                    cubic and standard, 1 MB over the path `average`
+  posthaste race --path bad --object 100kB          188 ms and 8 % loss
+  posthaste race --path my.toml --profiles cubic,mine.toml --runs 50
+  posthaste race --json --no-html > race.json       for programs
+
+A path file says what differs from a named path, or all of it:
+  base = \"average\"
+  loss = 0.01
+
+Ctrl-C ends the race and shows what was measured until then.
+Times are real time on this machine, from the client's first packet to the last byte of the body. How late packets
+left the emulated path is measured and shown: a busy machine makes a race worthless, and it says so.
+With --json stdout is one JSON object: times in seconds, a `null` where nothing was measured.
+Exit code: 0 if every run finished, 1 if some did not, 2 if it is used wrongly, 130 after Ctrl-C.")]
+pub(crate) struct Race {
+    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi]
+    #[arg(long, value_name = "NAME|FILE", default_value = "average")]
+    pub(crate) path: String,
+
+    /// Size of the object that is fetched, such as 100kB or 10MB
+    #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = object_size)]
+    pub(crate) object: ByteCount,
+
+    /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = DEFAULT_RACERS)]
+    pub(crate) profiles: Vec<String>,
+
+    /// Downloads of each profile
+    #[arg(long, value_name = "COUNT", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) runs: u64,
+
+    /// Seed of the first round's path; each later round takes the next
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// The profile that savings are counted against
+    /// [default: standard if it takes part, else the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+
+    /// Downloads at a time, each over a path of its own; more need more of the processor
+    /// [default: what the processor carries unnoticed, up to 4]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) parallel: Option<u16>,
+
+    /// Seconds after which a download has failed
+    /// [default: 10 times what is expected, at least 30]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Where the page is written
+    #[arg(long, value_name = "FILE", default_value = "race.html")]
+    pub(crate) html: PathBuf,
+
+    /// Write no page
+    #[arg(long, conflicts_with = "html")]
+    pub(crate) no_html: bool,
+
+    /// Print JSON for programs instead of a table for people
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write a qlog trace of each connection into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
+}
+
+/// Who races unless told otherwise, the most interesting first.
+const DEFAULT_RACERS: [&str; 2] = ["cubic", "standard"];
 
 /// Serve the files below a directory over HTTP/3.
 ///
@@ -192,6 +277,16 @@ pub(crate) struct Profiles {
     /// Print JSON for programs
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A size from one byte to a gigabyte: the object is kept in memory.
+fn object_size(text: &str) -> Result<ByteCount, String> {
+    let size: ByteCount = text.parse().map_err(|error: ParseQuantityError| error.to_string())?;
+    if (1..=1_000_000_000).contains(&size.get()) {
+        Ok(size)
+    } else {
+        Err("must be from 1B to 1GB".to_owned())
+    }
 }
 
 /// A time from a millisecond to a day.

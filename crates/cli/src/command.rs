@@ -3,4 +3,5 @@
 pub(crate) mod get;
 pub(crate) mod lab;
 pub(crate) mod profiles;
+pub(crate) mod race;
 pub(crate) mod serve;

@@ -9,7 +9,7 @@ pub(crate) const FAILED: u8 = 1;
 /// The command is used wrongly; clap uses the same.
 pub(crate) const USAGE: u8 = 2;
 
-/// A sweep was interrupted; shells report the same for a program that SIGINT ended.
+/// Ctrl-C ended the command, which has shown or kept what there was; shells use the same (128 + SIGINT).
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why the command cannot do what it was asked to.

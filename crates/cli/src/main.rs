@@ -1,4 +1,4 @@
-//! The `posthaste` command: serve and fetch files over HTTP/3, and the lab.
+//! The `posthaste` command: race profiles, serve and fetch files over HTTP/3, and the lab.
 
 mod args;
 mod civil_date;
@@ -33,6 +33,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     match args.command {
         // Nothing of it waits for a network.
         Command::Profiles(args) => command::profiles::run(&args),
+        Command::Race(args) => runtime()?.block_on(command::race::run(args)),
         Command::Serve(args) => runtime()?.block_on(command::serve::run(args)),
         Command::Get(args) => {
             let runtime = runtime()?;

@@ -8,7 +8,13 @@ use posthaste_policy::Profile;
 
 use crate::exit::Failure;
 
-/// The built-in profile `name`, or the one in the file `name`: what ends in `.toml` or has a slash is a file.
+/// What ends in `.toml` or has a slash is a file, everything else a name.
+pub(crate) fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+        || name.contains(std::path::is_separator)
+}
+
+/// The built-in profile `name`, or the one in the file `name`.
 pub(crate) fn find(name: &str) -> Result<Profile, Failure> {
     let path = Path::new(name);
     if !is_file(name) {
@@ -19,13 +25,6 @@ pub(crate) fn find(name: &str) -> Result<Profile, Failure> {
         .map_err(|error| Failure::usage(format!("cannot read the profile {}: {error}", path.display())))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     Profile::from_toml(&stem, &text).map_err(Failure::usage)
-}
-
-/// Whether `name` is a TOML file rather than the name of something built in.
-pub(crate) fn is_file(name: &str) -> bool {
-    let extension = Path::new(name).extension();
-    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
-        || name.contains(std::path::is_separator)
 }
 
 /// Transport settings from the command line.

@@ -18,6 +18,8 @@ fn stderr(assert: &assert_cmd::assert::Assert) -> String {
 fn help_teaches_with_examples() {
     for (arguments, expected) in [
         (&["--help"][..], "posthaste serve ./public"),
+        (&["--help"], "posthaste race  "),
+        (&["race", "--help"], "posthaste race --path bad --object 100kB"),
         (&["serve", "--help"], "--cert fullchain.pem"),
         (&["get", "--help"], "--ca cert.pem"),
         (&["profiles", "--help"], "posthaste profiles cubic"),
@@ -57,6 +59,19 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["get", "https://h/a", "--qlog", "/dev/null/traces"], "--qlog DIR"),
         (&["get", "https://h/%2e%2e", "-O", "d"], "no name"),
         (&["profiles", "cubik"], "there is no profile `cubik`"),
+        (
+            &["race", "--path", "avarage"],
+            "there is no path `avarage`; there are: good, average, bad, lte, wifi",
+        ),
+        (&["race", "--path", "/missing.toml"], "cannot read /missing.toml"),
+        (&["race", "--profiles", "cubic,cubik"], "there is no profile `cubik`; there are: cubic,"),
+        (&["race", "--profiles", "cubic", "--baseline", "standard"], "these do: cubic"),
+        (&["race", "--object", "0B"], "must be from 1B to 1GB"),
+        (&["race", "--object", "much"], "--object"),
+        (&["race", "--runs", "0"], "--runs"),
+        (&["race", "--html", "/missing/race.html"], "there is no such folder"),
+        (&["race", "--html", "/dev"], "--html FILE"),
+        (&["race", "--html", "a.html", "--no-html"], "cannot be used with"),
     ] {
         let assert = posthaste(arguments).code(2);
         let message = stderr(&assert);

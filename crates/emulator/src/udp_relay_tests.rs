@@ -1,7 +1,10 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use posthaste_path::Reordering;
+use posthaste_path::{Bottleneck, Discipline, RateModel, Reordering};
+use posthaste_units::{ByteCount, Rate};
+use tokio::net::UdpSocket;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -77,6 +80,35 @@ async fn the_delay_is_kept() {
     client.send_to(b"late", relay.local_addr()).await.expect("sent");
     receive(&server).await;
     assert!(sent.elapsed() >= Duration::from_millis(30));
+}
+
+/// Real time against the model's: never early, whatever the machine is busy with.
+#[tokio::test]
+async fn no_packet_is_early_and_lateness_is_measured() {
+    let (server, client) = (socket().await, socket().await);
+    let delay = posthaste_units::Duration::from_millis(20);
+    // 1,028 bytes on the wire take 2.056 ms each.
+    let rate = RateModel::Constant(Rate::from_bits_per_second(4_000_000));
+    let bottleneck = Bottleneck { rate, queue: ByteCount::new(1 << 20), discipline: Discipline::default() };
+    let relay = relay_to(&server, |config| {
+        config.up.delay = delay;
+        config.up.bottleneck = Some(bottleneck);
+    })
+    .await;
+    let sent = Instant::now();
+    for index in 0..20u8 {
+        client.send_to(&[index; 1_000], relay.local_addr()).await.expect("sent");
+    }
+    for index in 0..20u8 {
+        assert_eq!(receive(&server).await.0[0], index, "the order is kept");
+        let least = Duration::from_micros(20_000 + 2_056 * (u64::from(index) + 1));
+        assert!(sent.elapsed() >= least, "packet {index} after {:?}", sent.elapsed());
+    }
+    let stats = relay.shutdown().await;
+    assert_eq!((stats.up.delivered, stats.up.delivered_bytes), (20, 20 * 1_028));
+    assert_eq!((stats.lateness.packets, stats.missed), (20, 0));
+    assert!(stats.lateness.max >= stats.lateness.p99 && stats.lateness.max >= stats.lateness.mean);
+    assert!(!stats.lateness.max.is_zero());
 }
 
 #[tokio::test]
@@ -191,4 +223,43 @@ async fn a_bad_path_is_refused() {
         max_clients: 1,
     };
     assert_eq!(UdpRelay::start(config).await.expect_err("refused").kind(), io::ErrorKind::InvalidInput);
+}
+
+#[cfg(target_os = "linux")]
+mod ecn {
+    use std::io::{IoSlice, IoSliceMut};
+    use std::os::fd::AsRawFd;
+
+    use nix::sys::socket::{
+        ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+    };
+
+    use super::*;
+
+    /// ECT(0) towards the server, marked by nobody.
+    #[tokio::test]
+    async fn the_mark_passes_through() {
+        let server = std::net::UdpSocket::bind(loopback()).expect("a loopback port");
+        setsockopt(&server, sockopt::IpRecvTos, &true).expect("Linux can");
+        server.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let config = RelayConfig {
+            listen: loopback(),
+            upstream: server.local_addr().expect("bound"),
+            down: PathConfig::default(),
+            up: PathConfig::default(),
+            seed: 1,
+            max_clients: 1,
+        };
+        let relay = UdpRelay::start(config).await.expect("a loopback port");
+        let client = std::net::UdpSocket::bind(loopback()).expect("a loopback port");
+        let to = SockaddrStorage::from(relay.local_addr());
+        let payload = [IoSlice::new(b"marked")];
+        sendmsg(client.as_raw_fd(), &payload, &[ControlMessage::Ipv4Tos(&2)], MsgFlags::empty(), Some(&to))
+            .expect("sent");
+        let (mut buffer, mut control) = ([0; 16], nix::cmsg_space!(u8));
+        let mut slices = [IoSliceMut::new(&mut buffer)];
+        let message = recvmsg::<()>(server.as_raw_fd(), &mut slices, Some(&mut control), MsgFlags::empty())
+            .expect("in time");
+        assert!(message.cmsgs().expect("whole").any(|control| control == ControlMessageOwned::Ipv4Tos(2)));
+    }
 }

@@ -22,7 +22,7 @@ pub(crate) fn deadline(span: Duration) -> tokio::time::Instant {
 }
 
 /// No timer is set further ahead, so that a deadline "never" cannot overflow the platform's clock.
-const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 
 #[expect(clippy::disallowed_methods, reason = "the endpoint is where the time comes from")]
 fn instant() -> Instant {

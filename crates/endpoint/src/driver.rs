@@ -17,6 +17,7 @@ use crate::clock;
 use crate::receive_buffers::{Arenas, ReceiveBuffers};
 use crate::socket::{self, Outgoing};
 use crate::state::{Shared, State};
+use crate::timer::Timer;
 
 /// Rounds in a row before other tasks get their turn.
 const ROUNDS_PER_POLL: usize = 8;
@@ -50,7 +51,7 @@ pub(crate) struct Driver {
     /// Sends of `outgoing` that the system has taken.
     sent: usize,
     wakes: Vec<Waker>,
-    timer: Pin<Box<tokio::time::Sleep>>,
+    timer: Timer,
     /// When `timer` fires; `None` if that is of no interest.
     armed: Option<Time>,
     receive_errors: u32,
@@ -76,7 +77,7 @@ impl Driver {
             filled: 0,
             sent: 0,
             wakes: Vec::new(),
-            timer: Box::pin(tokio::time::sleep_until(clock::deadline(Duration::ZERO))),
+            timer: Timer::new(),
             armed: None,
             receive_errors: 0,
         }
@@ -199,10 +200,10 @@ impl Driver {
         };
         let deadline = if deadline <= now { now + SHORTEST_SLEEP } else { deadline };
         if self.armed.is_none_or(|armed| deadline < armed) {
-            self.timer.as_mut().reset(clock::deadline(deadline.since(now)));
+            self.timer.set(deadline);
             self.armed = Some(deadline);
         }
-        std::task::ready!(self.timer.as_mut().poll(cx));
+        std::task::ready!(self.timer.poll(cx));
         self.armed = None;
         Poll::Ready(())
     }

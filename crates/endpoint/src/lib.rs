@@ -66,6 +66,7 @@ mod receive_buffers;
 mod socket;
 mod state;
 mod stream;
+mod timer;
 pub mod tls;
 mod wait;
 mod wakers;

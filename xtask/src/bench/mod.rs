@@ -45,7 +45,7 @@ fn ready_address(line: &str) -> Option<String> {
 }
 
 /// The middle value, or the mean of the two middle ones; zero of none.
-fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {

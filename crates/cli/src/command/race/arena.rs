@@ -1,0 +1,206 @@
+//! Where runs happen: a server for each profile, and for each run a relay and a client of its own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{StatusCode, Uri};
+use posthaste_emulator::{LatenessHistogram, RelayConfig, RelayStats, UdpRelay};
+use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig};
+use posthaste_http::{Client, ClientOptions, Handler, HandlerFuture, Response, ServerOptions, serve};
+use posthaste_units::Rng;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use super::plan::{Plan, Start};
+use super::progress::Progress;
+use super::tls::Keys;
+use crate::exit::Failure;
+
+/// The object's path on the servers.
+const OBJECT: &str = "/object";
+
+/// Clients of a relay: the one that it was made for.
+const RELAY_CLIENTS: usize = 1;
+
+/// How long the first download of each server, which goes without a relay, may take.
+const WARM_UP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a run has shown.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) start: Start,
+    /// Times, or why it failed.
+    pub(super) outcome: Result<Times, String>,
+    /// Bytes of the body that arrived and were right.
+    pub(super) bytes: u64,
+    /// What the relay has done until the last byte was there.
+    pub(super) relay: RelayStats,
+    pub(super) lateness: LatenessHistogram,
+}
+
+/// From the client's first packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// To the end of its handshake.
+    pub(super) connect: Duration,
+    /// To the response's head.
+    pub(super) first_byte: Duration,
+    /// To the last byte of the body.
+    pub(super) total: Duration,
+}
+
+/// Servers and what clients need.
+pub(super) struct Arena {
+    plan: Arc<Plan>,
+    keys: Keys,
+    object: Bytes,
+    servers: Vec<Server>,
+}
+
+struct Server {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Answers every request with the object.
+struct ObjectHandler(Bytes);
+
+impl Handler for ObjectHandler {
+    fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a> {
+        let response = if request.uri().path() == OBJECT {
+            Response::new(StatusCode::OK).with_body(self.0.clone())
+        } else {
+            Response::text(StatusCode::NOT_FOUND, "")
+        };
+        Box::pin(std::future::ready(response))
+    }
+}
+
+impl Arena {
+    /// Starts a server for each racer.
+    pub(super) fn start(plan: &Arc<Plan>) -> Result<Self, Failure> {
+        let keys = Keys::make()?;
+        let mut content = vec![0; plan.object.get() as usize];
+        // Any content will do that is nowhere like itself: what arrives in the wrong place must show.
+        Rng::from_test_seed(0).fill(&mut content);
+        let object = Bytes::from(content);
+        let start = |racer: &super::plan::Racer| {
+            let config = ServerConfig::new(keys.server()?).with_transport(Arc::clone(&racer.transport));
+            let fail = |error| Failure::runtime(format!("cannot start a server on 127.0.0.1: {error}"));
+            let endpoint = Endpoint::server((Ipv4Addr::LOCALHOST, 0).into(), config).map_err(fail)?;
+            let address = endpoint.local_addr().map_err(fail)?;
+            let handler = Arc::new(ObjectHandler(object.clone()));
+            let task = tokio::spawn(async move {
+                serve(endpoint, handler, ServerOptions::default(), std::future::pending()).await;
+            });
+            Ok(Server { address, task })
+        };
+        let servers = plan.racers.iter().map(start).collect::<Result<_, Failure>>()?;
+        Ok(Self { plan: Arc::clone(plan), keys, object, servers })
+    }
+
+    /// One download from each server without a relay: what is slow only the first time is not measured then, and
+    /// what does not work at all shows at once.
+    pub(super) async fn warm_up(&self) -> Result<(), Failure> {
+        for (index, server) in self.servers.iter().enumerate() {
+            let client = self.client(index)?;
+            let mut bytes = 0;
+            let fetched = self.fetch(&client, server.address, |new| bytes += new);
+            let fetched = timeout(WARM_UP_TIMEOUT, fetched)
+                .await
+                .unwrap_or_else(|_| Err("it takes too long".to_owned()));
+            client.close().await;
+            fetched
+                .map_err(|error| Failure::runtime(format!("a download without a relay fails: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// A new client, with a socket, a session store and a transport of its own.
+    fn client(&self, racer: usize) -> Result<Client, Failure> {
+        let transport = Arc::clone(&self.plan.racers[racer].transport);
+        let quic = ClientConfig::new(self.keys.client()?).with_transport(transport);
+        let mut options = ClientOptions::new(quic);
+        options.max_redirects = 0;
+        // The whole download has a deadline; no part of it has one of its own.
+        options.connect_timeout = self.plan.timeout;
+        options.first_byte_timeout = self.plan.timeout;
+        options.idle_timeout = self.plan.timeout;
+        Ok(Client::new(options))
+    }
+
+    /// Makes one run. Dropping the future ends it at once.
+    pub(super) async fn run(&self, start: Start, progress: &Progress) -> Result<Run, Failure> {
+        let config = RelayConfig {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            upstream: self.servers[start.racer].address,
+            down: self.plan.path.down(),
+            up: self.plan.path.up(),
+            seed: start.seed,
+            max_clients: RELAY_CLIENTS,
+        };
+        let relay = UdpRelay::start(config)
+            .await
+            .map_err(|error| Failure::runtime(format!("cannot start the relay: {error}")))?;
+        let client = self.client(start.racer)?;
+        let mut bytes = 0;
+        let attempt = self.fetch(&client, relay.local_addr(), |new| {
+            bytes += new;
+            progress.advance(start.racer, new);
+        });
+        let outcome = timeout(self.plan.timeout, attempt).await.unwrap_or_else(|_| {
+            Err(format!("not complete after {} s", self.plan.timeout.as_secs_f64().round()))
+        });
+        let (stats, lateness) = (relay.stats(), relay.lateness());
+        // The servers hear that the client is leaving, over the same path; the next run need not wait for that.
+        let goodbye = self.plan.path.rtt.into();
+        tokio::spawn(async move {
+            client.close().await;
+            tokio::time::sleep(goodbye).await;
+            relay.shutdown().await;
+        });
+        Ok(Run { start, outcome, bytes, relay: stats, lateness })
+    }
+
+    /// Downloads the object and compares it; tells of every piece that is right.
+    async fn fetch(
+        &self,
+        client: &Client,
+        server: SocketAddr,
+        mut advance: impl FnMut(u64),
+    ) -> Result<Times, String> {
+        let uri: Uri = format!("https://{server}{OBJECT}").parse().map_err(|error| format!("{error}"))?;
+        let started = Instant::now();
+        let mut response = client.get(&uri).await.map_err(|error| error.to_string())?;
+        let first_byte = started.elapsed();
+        if !response.status().is_success() {
+            return Err(format!("the server answers {}", response.status()));
+        }
+        let mut rest = self.object.clone();
+        while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+            let offset = self.object.len() - rest.len();
+            if chunk.len() > rest.len() || rest.split_to(chunk.len()) != chunk {
+                return Err(format!("what arrived after byte {offset} is not what was sent"));
+            }
+            advance(chunk.len() as u64);
+        }
+        let total = started.elapsed();
+        if !rest.is_empty() {
+            return Err(format!("{} bytes are missing at the end", rest.len()));
+        }
+        let connect = response.connection().handshake.unwrap_or(first_byte);
+        Ok(Times { connect, first_byte, total })
+    }
+}
+
+#[cfg(test)]
+#[path = "arena_tests.rs"]
+mod tests;

@@ -1,0 +1,38 @@
+use super::*;
+
+/// An arena whose clients expect `change(object)` instead of what its servers send.
+fn arena(change: impl FnOnce(&mut Vec<u8>)) -> Arena {
+    let arguments = ["posthaste", "race", "--object", "50kB", "--profiles", "cubic"];
+    let args = <crate::args::Args as clap::Parser>::try_parse_from(arguments).expect("valid arguments");
+    let crate::args::Command::Race(race) = args.command else { unreachable!("the command is race") };
+    let mut arena = Arena::start(&Arc::new(Plan::new(&race).expect("a plan"))).expect("an arena");
+    let mut expected = arena.object.to_vec();
+    change(&mut expected);
+    arena.object = Bytes::from(expected);
+    arena
+}
+
+/// Downloads once; gives the bytes that were found right, too.
+async fn fetch(arena: &Arena) -> (Result<Times, String>, u64) {
+    let client = arena.client(0).expect("a client");
+    let mut right = 0;
+    let outcome = arena.fetch(&client, arena.servers[0].address, |bytes| right += bytes).await;
+    (outcome, right)
+}
+
+#[tokio::test]
+async fn what_arrives_is_compared_byte_by_byte() {
+    let (outcome, right) = fetch(&arena(|_| {})).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    assert_eq!(right, 50_000);
+
+    let (outcome, right) = fetch(&arena(|expected| expected[40_000] ^= 1)).await;
+    assert!(outcome.is_err_and(|reason| reason.contains("is not what was sent")));
+    assert!(right <= 40_000, "{right}");
+
+    let (outcome, _) = fetch(&arena(|expected| expected.push(0))).await;
+    assert!(outcome.is_err_and(|reason| reason.contains("1 bytes are missing")));
+
+    let (outcome, _) = fetch(&arena(|expected| expected.truncate(49_999))).await;
+    assert!(outcome.is_err_and(|reason| reason.contains("is not what was sent")), "one byte too many");
+}

@@ -1,0 +1,236 @@
+//! What is raced: resolved and checked before anything starts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posthaste_endpoint::TransportConfig;
+use posthaste_lab::experiment_result::Limit;
+use posthaste_lab::limit::cold_fetch;
+use posthaste_path::{PathSpec, SpecError, inline_traces};
+use posthaste_units::ByteCount;
+
+use crate::args::Race;
+use crate::exit::Failure;
+use crate::{printer, profile};
+
+/// Profiles at most: a table and bars for people.
+const MAX_RACERS: usize = 16;
+
+/// Runs at a time, at most, unless told otherwise.
+const MAX_LANES: f64 = 4.0;
+
+/// Bits a second of downloads that a core carries (both ends, TLS and the relay) and yet is idle enough for timers
+/// to be exact. Measured: at 100 Mbit/s a core is busy for a fifth of the time.
+const BITS_PER_CORE: f64 = 100e6;
+
+/// A download is given up after so many times its expected duration.
+const PATIENCE: f64 = 10.0;
+
+/// No download is given up earlier than this.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A race, ready to begin.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The path as given on the command line.
+    pub(super) path_name: String,
+    pub(super) path: PathSpec,
+    pub(super) object: ByteCount,
+    pub(super) racers: Vec<Racer>,
+    /// Index of the racer that others are compared with.
+    pub(super) baseline: usize,
+    pub(super) runs: u64,
+    /// Of the first round's path.
+    pub(super) seed: u64,
+    pub(super) parallel: usize,
+    pub(super) timeout: Duration,
+    pub(super) limit: Limit,
+    /// What one run will take, roughly.
+    pub(super) expected: Duration,
+}
+
+/// One profile.
+#[derive(Debug)]
+pub(super) struct Racer {
+    pub(super) name: String,
+    pub(super) transport: Arc<TransportConfig>,
+}
+
+/// One run to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    /// Index of the racer.
+    pub(super) racer: usize,
+    /// The round, from 1.
+    pub(super) round: u64,
+    /// What its path draws from, the same for all racers of the round.
+    pub(super) seed: u64,
+}
+
+impl Plan {
+    pub(super) fn new(args: &Race) -> Result<Self, Failure> {
+        let path = find_path(&args.path)?;
+        let racers = racers(args)?;
+        let baseline = baseline(args.baseline.as_deref(), &racers)?;
+        let datagram = racers.first().map_or(0, |racer| racer.transport.max_datagram_size as u16);
+        let limit = cold_fetch(&path, args.object.get(), datagram);
+        let expected = expected(&path, args.object, datagram, limit.seconds);
+        let timeout = args.timeout.unwrap_or_else(|| expected.mul_f64(PATIENCE).max(LEAST_TIMEOUT));
+        let parallel = args.parallel.map_or_else(|| lanes(args.object, expected), usize::from);
+        Ok(Self {
+            path_name: args.path.clone(),
+            path,
+            object: args.object,
+            parallel: parallel.min(racers.len() * usize::try_from(args.runs).unwrap_or(usize::MAX)),
+            racers,
+            baseline,
+            runs: args.runs,
+            seed: args.seed,
+            timeout,
+            limit,
+            expected,
+        })
+    }
+
+    /// All runs: round by round, each racer once, in an order that rotates, so that nobody always comes first.
+    pub(super) fn order(&self) -> impl Iterator<Item = Start> + use<> {
+        let (count, runs, first_seed) = (self.racers.len(), self.runs, self.seed);
+        (1..=runs).flat_map(move |round| {
+            let first = ((round - 1) % count as u64) as usize;
+            let seed = first_seed.wrapping_add(round - 1);
+            (0..count).map(move |place| Start { racer: (first + place) % count, round, seed })
+        })
+    }
+
+    /// What all of it will take, roughly.
+    pub(super) fn estimate(&self) -> Duration {
+        let runs = (self.racers.len() as u64 * self.runs).div_ceil(self.parallel as u64);
+        self.expected.mul_f64(runs as f64)
+    }
+
+    /// The command that does this again for these racers.
+    pub(super) fn command(&self, racers: &[&str]) -> String {
+        format!(
+            "posthaste race --path {} --object {}B --profiles {} --runs {} --seed {} --parallel {}",
+            printer::shell_quote(&self.path_name),
+            self.object.get(),
+            printer::shell_quote(&racers.join(",")),
+            self.runs,
+            self.seed,
+            self.parallel
+        )
+    }
+
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.racers.iter().map(|racer| racer.name.as_str()).collect()
+    }
+
+    /// The object's size for people: `1 MB`.
+    pub(super) fn describe_object(&self) -> String {
+        trimmed(&self.object.to_string())
+    }
+}
+
+/// `1.00 MB` as `1 MB`.
+fn trimmed(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn find_path(name: &str) -> Result<PathSpec, Failure> {
+    if let Some(path) = PathSpec::named(name) {
+        return Ok(path);
+    }
+    if !profile::is_file(name) {
+        return Err(Failure::usage(format!(
+            "there is no path `{name}`; there are: {}",
+            PathSpec::names().join(", ")
+        ))
+        .hint("a file of your own must end in .toml, or have a slash: --path ./mine.toml"));
+    }
+    let read = |file: &str| {
+        std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!("cannot read {file}, which --path {name} needs: {error}"))
+        })
+    };
+    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("the path {name}: {error}"));
+    let text = read(name)?;
+    // Traces are named beside the path, and read from there.
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    let text = match text.parse::<toml::Table>() {
+        Ok(table) if table.contains_key("trace-file") || table.contains_key("up-trace-file") => {
+            let mut value = toml::Value::Table(table);
+            inline_traces(&mut value, &mut |file| read(&folder.join(file).to_string_lossy()))?;
+            value.to_string()
+        }
+        _ => text,
+    };
+    PathSpec::from_toml(&text).map_err(|error| wrong(&error))
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Self {
+        Self::usage(format!("the path: {error}"))
+    }
+}
+
+fn racers(args: &Race) -> Result<Vec<Racer>, Failure> {
+    let mut racers: Vec<Racer> = Vec::new();
+    for name in &args.profiles {
+        let name = name.trim();
+        if racers.iter().any(|racer| racer.name == name) {
+            return Err(Failure::usage(format!("the profile `{name}` is named twice")));
+        }
+        let transport = profile::transport(name, args.qlog.as_deref(), None)?;
+        racers.push(Racer { name: name.to_owned(), transport: Arc::new(transport) });
+    }
+    if racers.len() > MAX_RACERS {
+        return Err(Failure::usage(format!("more than {MAX_RACERS} profiles")));
+    }
+    Ok(racers)
+}
+
+fn baseline(wanted: Option<&str>, racers: &[Racer]) -> Result<usize, Failure> {
+    let find = |name: &str| racers.iter().position(|racer| racer.name == name);
+    match wanted {
+        Some(name) => find(name).ok_or_else(|| {
+            let names: Vec<&str> = racers.iter().map(|racer| racer.name.as_str()).collect();
+            Failure::usage(format!(
+                "the baseline `{name}` does not take part; these do: {}",
+                names.join(", ")
+            ))
+        }),
+        None => Ok(find("standard").unwrap_or(0)),
+    }
+}
+
+/// Runs at a time: downloads mostly wait, and as long as the processor does not notice, they may do so together.
+fn lanes(object: ByteCount, expected: Duration) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let rate = object.as_f64() * 8.0 / expected.as_secs_f64().max(1e-3);
+    (cores * BITS_PER_CORE / rate).clamp(1.0, MAX_LANES) as usize
+}
+
+/// What one download will take, roughly: slow start up to the rate that the link or (Mathis et al. 1997) the loss
+/// permits, then that rate. Only for estimates.
+fn expected(path: &PathSpec, object: ByteCount, datagram: u16, limit: f64) -> Duration {
+    let (rtt, datagram) = (path.rtt.as_secs_f64().max(1e-4), f64::from(datagram));
+    let loss = path.down_loss();
+    let by_loss = 1.22 * datagram / (rtt * loss.max(1e-6).sqrt());
+    let by_link = path.down_rate().map_or(f64::INFINITY, |rate| rate.as_bytes_per_second() as f64);
+    let rate = by_loss.min(by_link);
+    let rounds = (rate * rtt / (10.0 * datagram)).log2().clamp(0.0, 20.0);
+    // Handshakes whose packets are lost wait for their timers; a tenth of a second stands for starting and ending.
+    let handshake = 4.0 * loss;
+    let seconds = (2.0 + rounds) * rtt + object.as_f64() / rate + handshake + 0.1;
+    Duration::from_secs_f64(seconds.max(limit).min(86_400.0))
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

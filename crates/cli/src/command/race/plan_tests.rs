@@ -1,0 +1,66 @@
+use super::*;
+
+fn plan(arguments: &[&str]) -> Result<Plan, Failure> {
+    let args =
+        <crate::args::Args as clap::Parser>::try_parse_from(["posthaste", "race"].iter().chain(arguments));
+    match args.expect("valid arguments").command {
+        crate::args::Command::Race(race) => Plan::new(&race),
+        _ => unreachable!("the command is race"),
+    }
+}
+
+fn refusal(arguments: &[&str]) -> String {
+    plan(arguments).map(|_| ()).expect_err("refused").to_string()
+}
+
+#[test]
+fn every_racer_starts_once_a_round_and_nobody_always_first() {
+    let plan =
+        plan(&["--profiles", "cubic,standard,cubic-iw32", "--runs", "6", "--seed", "7"]).expect("a plan");
+    let order: Vec<Start> = plan.order().collect();
+    assert_eq!(order.len(), 18);
+    for (index, round) in order.chunks(3).enumerate() {
+        assert!(round.iter().all(|start| start.round == index as u64 + 1 && start.seed == index as u64 + 7));
+        let mut racers: Vec<usize> = round.iter().map(|start| start.racer).collect();
+        assert_eq!(racers[0], index % 3);
+        racers.sort_unstable();
+        assert_eq!(racers, [0, 1, 2]);
+    }
+}
+
+#[test]
+fn the_baseline_is_standard_unless_told_otherwise() {
+    let names = |arguments: &[&str]| {
+        let plan = plan(arguments).expect("a plan");
+        plan.racers[plan.baseline].name.clone()
+    };
+    assert_eq!(names(&[]), "standard");
+    assert_eq!(names(&["--profiles", "cubic-iw32,cubic"]), "cubic-iw32");
+    assert_eq!(names(&["--baseline", "cubic"]), "cubic");
+    assert!(refusal(&["--baseline", "newreno"]).contains("these do: cubic, standard"));
+}
+
+#[test]
+fn what_cannot_be_raced_is_refused_with_the_choices() {
+    assert!(refusal(&["--path", "avarage"]).contains("there are: good, average, bad, lte, wifi"));
+    assert!(refusal(&["--path", "/missing.toml"]).contains("/missing.toml"));
+    assert!(refusal(&["--profiles", "cubic,cubik"]).contains("there is no profile `cubik`"));
+    assert!(refusal(&["--profiles", "cubic,standard,cubic"]).contains("twice"));
+}
+
+#[test]
+fn the_default_takes_about_a_minute() {
+    let plan = plan(&[]).expect("a plan");
+    assert!((20..120).contains(&plan.estimate().as_secs()), "{:?}", plan.estimate());
+    assert!(plan.timeout > plan.expected * 5);
+}
+
+#[test]
+fn the_command_repeats_the_race() {
+    let plan = plan(&["--object", "1.5MB", "--runs", "3", "--parallel", "2"]).expect("a plan");
+    assert_eq!(
+        plan.command(&plan.names()),
+        "posthaste race --path average --object 1500000B --profiles cubic,standard --runs 3 --seed 1 --parallel 2"
+    );
+    assert_eq!(plan.describe_object(), "1.5 MB");
+}

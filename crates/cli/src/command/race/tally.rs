@@ -1,0 +1,158 @@
+//! What the runs amount to. A run that failed counts as slower than all others, so that no failure makes a median
+//! or a percentile look better.
+
+use posthaste_emulator::{Lateness, LatenessHistogram};
+use posthaste_units::Rng;
+
+use super::arena::Run;
+use super::plan::Plan;
+
+/// Resamples for a confidence interval.
+const RESAMPLES: usize = 2_000;
+
+/// Everything that was measured.
+pub(super) struct Tally {
+    /// For each racer its runs, in the order of rounds.
+    pub(super) runs: Vec<Vec<Run>>,
+    pub(super) was_interrupted: bool,
+}
+
+/// One racer's figures, in seconds; `None` where too many runs failed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Standing {
+    pub(super) completed: usize,
+    pub(super) failed: usize,
+    pub(super) median: Option<f64>,
+    pub(super) p95: Option<f64>,
+    pub(super) fastest: Option<f64>,
+    /// Mean and standard deviation of the runs that completed.
+    pub(super) mean: Option<f64>,
+    pub(super) deviation: Option<f64>,
+    /// Median over the physical limit.
+    pub(super) ratio_to_limit: Option<f64>,
+    /// Against the baseline; `None` for the baseline itself.
+    pub(super) saving: Option<Saving>,
+}
+
+/// Share of the baseline's median that is saved, and its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Saving {
+    pub(super) share: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Tally {
+    pub(super) fn new(racers: usize) -> Self {
+        Self { runs: (0..racers).map(|_| Vec::new()).collect(), was_interrupted: false }
+    }
+
+    pub(super) fn add(&mut self, run: Run) {
+        let runs = &mut self.runs[run.start.racer];
+        let place = runs.partition_point(|other| other.start.round < run.start.round);
+        runs.insert(place, run);
+    }
+
+    pub(super) fn all_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().flatten()
+    }
+
+    pub(super) fn failures(&self) -> usize {
+        self.all_runs().filter(|run| run.outcome.is_err()).count()
+    }
+
+    /// How late packets left all relays.
+    pub(super) fn lateness(&self) -> Lateness {
+        let mut all = LatenessHistogram::new();
+        self.all_runs().for_each(|run| all.merge(&run.lateness));
+        all.summary()
+    }
+
+    /// Packets that the system lost.
+    pub(super) fn missed(&self) -> u64 {
+        self.all_runs().map(|run| run.relay.missed).sum()
+    }
+
+    pub(super) fn standings(&self, plan: &Plan) -> Vec<Standing> {
+        let base = &self.runs[plan.baseline];
+        let standing = |(index, runs): (usize, &Vec<Run>)| {
+            let times: Vec<f64> = runs.iter().map(seconds).collect();
+            let completed: Vec<f64> = times.iter().copied().filter(|time| time.is_finite()).collect();
+            let (mean, deviation) = mean_and_deviation(&completed);
+            let median = median(&times);
+            Standing {
+                completed: completed.len(),
+                failed: times.len() - completed.len(),
+                median,
+                p95: percentile(&times, 95),
+                fastest: completed.iter().copied().min_by(f64::total_cmp),
+                mean,
+                deviation,
+                ratio_to_limit: median.map(|median| median / plan.limit.seconds),
+                saving: if index == plan.baseline { None } else { saving(base, runs) },
+            }
+        };
+        self.runs.iter().enumerate().map(standing).collect()
+    }
+}
+
+/// What a run took; infinity if it failed.
+fn seconds(run: &Run) -> f64 {
+    run.outcome.as_ref().map_or(f64::INFINITY, |times| times.total.as_secs_f64())
+}
+
+/// The middle of `times`, unless it is infinite or there is none.
+pub(super) fn median(times: &[f64]) -> Option<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(f64::midpoint(*low, *high)).filter(|median| median.is_finite())
+}
+
+/// The least time that `percent` of all times do not exceed (nearest rank).
+fn percentile(times: &[f64], percent: usize) -> Option<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied().filter(|time| time.is_finite())
+}
+
+fn mean_and_deviation(times: &[f64]) -> (Option<f64>, Option<f64>) {
+    let count = times.len() as f64;
+    let mean = times.iter().sum::<f64>() / count;
+    let squares = times.iter().map(|time| (time - mean) * (time - mean)).sum::<f64>();
+    ((!times.is_empty()).then_some(mean), (times.len() > 1).then(|| (squares / (count - 1.0)).sqrt()))
+}
+
+/// The saving over the rounds that both have run. The interval is a bootstrap over rounds, because both have met
+/// the same draws in each; with a fixed seed, so that the same runs always give the same interval.
+fn saving(base: &[Run], other: &[Run]) -> Option<Saving> {
+    let pairs: Vec<(f64, f64)> = base
+        .iter()
+        .filter_map(|base| {
+            let other = other.iter().find(|other| other.start.round == base.start.round)?;
+            Some((seconds(base), seconds(other)))
+        })
+        .collect();
+    let share = |pairs: &[(f64, f64)]| {
+        let (base, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        Some(1.0 - median(&other)? / median(&base)?)
+    };
+    let observed = share(&pairs)?;
+    let mut rng = Rng::from_test_seed(0);
+    let mut resampled: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|_| {
+            let resample: Vec<_> =
+                pairs.iter().map(|_| pairs[rng.below(pairs.len() as u64) as usize]).collect();
+            share(&resample)
+        })
+        .collect();
+    resampled.sort_by(f64::total_cmp);
+    let at =
+        |share: f64| resampled.get(((resampled.len().max(1) - 1) as f64 * share).round() as usize).copied();
+    Some(Saving { share: observed, low: at(0.025)?, high: at(0.975)? })
+}
+
+#[cfg(test)]
+#[path = "tally_tests.rs"]
+mod tests;

@@ -1,0 +1,174 @@
+//! `posthaste race` as a process. Nothing here asks how fast it is.
+#![cfg(unix)]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{posthaste, read, run, send_signal, wait};
+
+/// A folder for a race, in which it runs.
+struct Ground {
+    guard: tempfile::TempDir,
+}
+
+impl Ground {
+    fn new(path: &str) -> Self {
+        let guard = tempfile::tempdir().unwrap();
+        std::fs::write(guard.path().join("path.toml"), path).unwrap();
+        Self { guard }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = posthaste();
+        command.args(["race", "--path", "path.toml"]).args(arguments).current_dir(&self.guard);
+        command
+    }
+
+    /// Exit code, stdout, stderr.
+    fn race(&self, arguments: &[&str]) -> (i32, String, String) {
+        let (code, stdout, stderr) = run(&mut self.command(arguments));
+        (code, String::from_utf8(stdout).unwrap(), stderr)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.guard.path().join(name)
+    }
+
+    /// All files, hidden ones too.
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.guard.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Quick, but not perfect: packets are lost and corrupted, and every byte must be right all the same.
+const QUICK: &str = "rate = \"100mbit\"\nrtt = \"8ms\"\nloss = 0.01\ncorrupt = 0.02\n";
+
+#[test]
+fn a_race_ends_with_a_table_and_a_page_of_its_own() {
+    let ground = Ground::new(QUICK);
+    let (code, stdout, stderr) = ground.race(&["--object", "60kB", "--runs", "3"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    for expected in
+        ["60 kB", "profile", "median", "p95", "x limit", "saves against standard", "Limit", "Timing"]
+    {
+        assert!(stdout.contains(expected), "{expected} is not in {stdout}");
+    }
+    for racer in ["cubic", "standard"] {
+        let row = stdout.lines().find(|line| line.starts_with(&format!("{racer} "))).unwrap();
+        assert_eq!(row.split_whitespace().nth(1), Some("3"), "runs in {row}");
+        assert_eq!(stderr.matches(&format!("/3 {racer} ")).count(), 3, "a line a run: {stderr}");
+    }
+    assert!(!stdout.contains('\u{1b}'), "no colours in a pipe");
+    assert_eq!(ground.files(), ["path.toml", "race.html"]);
+
+    let page = String::from_utf8(read(&ground.path("race.html"))).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<svg"));
+    for outside in ["src=\"http", "href=\"http", "url(http", "@import", "<script src", "<link"] {
+        assert!(!page.contains(outside), "the page needs no network: {outside}");
+    }
+    assert!(
+        page.contains("posthaste race --path path.toml --object 60000B --profiles cubic,standard --runs 3")
+    );
+}
+
+#[test]
+fn json_has_every_run_and_nothing_else_is_printed() {
+    let ground = Ground::new(QUICK);
+    let arguments = [
+        "--object",
+        "30kB",
+        "--runs",
+        "2",
+        "--seed",
+        "11",
+        "--profiles",
+        "cubic-iw32,cubic",
+        "--json",
+        "--no-html",
+    ];
+    let (code, stdout, stderr) = ground.race(&arguments);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let report: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&report["object_bytes"], &report["baseline"]), (&30_000.into(), &"cubic-iw32".into()));
+    assert!(report["limit"]["seconds"].as_f64().unwrap() > 0.016, "two round trips at the least");
+    let profiles = report["profiles"].as_array().unwrap();
+    let names: Vec<_> = profiles.iter().map(|profile| profile["profile"].as_str().unwrap()).collect();
+    assert_eq!(names, ["cubic-iw32", "cubic"]);
+    for profile in profiles {
+        assert_eq!((&profile["completed"], &profile["failed"]), (&2.into(), &0.into()));
+        let runs = profile["runs"].as_array().unwrap();
+        let seeds: Vec<_> = runs.iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+        assert_eq!(seeds, [11, 12]);
+        for run in runs {
+            assert_eq!(run["bytes"], 30_000);
+            assert!(run["down"]["delivered_bytes"].as_u64().unwrap() > 30_000, "over the path: {run}");
+            let seconds = |key: &str| run[key].as_f64().unwrap();
+            assert!(0.008 <= seconds("connect"), "{run}");
+            assert!(seconds("connect") + 0.008 <= seconds("first_byte"), "{run}");
+            assert!(seconds("first_byte") <= seconds("seconds"), "{run}");
+            assert!(run["lateness"]["p99"].as_f64().is_some() && run["failure"].is_null());
+        }
+    }
+    assert_eq!(ground.files(), ["path.toml"]);
+}
+
+#[test]
+fn a_path_that_carries_nothing_fails_every_run_and_says_so() {
+    let ground = Ground::new("rtt = \"1ms\"\nloss = 1.0\n");
+    let (code, stdout, _) = ground.race(&["--runs", "1", "--profiles", "cubic", "--timeout", "0.3"]);
+    assert_eq!(code, 1, "{stdout}");
+    let row = stdout.lines().find(|line| line.starts_with("cubic ")).unwrap();
+    assert_eq!(row.split_whitespace().skip(1).collect::<Vec<_>>(), ["1", "1", "-", "-", "-"]);
+    assert!(stdout.contains("Failed  cubic in round 1, after 0 bytes"), "{stdout}");
+    assert!(ground.path("race.html").exists(), "failures are worth a page, too");
+}
+
+#[test]
+fn ctrl_c_shows_what_was_measured_and_leaves_nothing_behind() {
+    let ground = Ground::new(QUICK);
+    // Far more than anyone would wait for.
+    let arguments = ["--object", "30kB", "--runs", "10000", "--profiles", "cubic"];
+    let mut race = ground.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(race.stderr.take().unwrap()).lines();
+    // Two runs are over.
+    for _ in 0..2 {
+        lines.next().unwrap().unwrap();
+    }
+    send_signal(race.id(), "INT");
+    // Lines go on being read, so that the race does not wait for that.
+    let rest = std::thread::spawn(move || lines.count());
+    assert_eq!(wait(&mut race).code(), Some(130));
+    rest.join().unwrap();
+    let stdout = std::io::read_to_string(race.stdout.take().unwrap()).unwrap();
+    assert!(stdout.contains("Interrupted: ") && stdout.contains("of 10000 runs were made"), "{stdout}");
+    assert!(stdout.lines().any(|line| line.starts_with("cubic ")), "{stdout}");
+    assert_eq!(ground.files(), ["path.toml", "race.html"], "no half a page");
+    assert!(String::from_utf8(read(&ground.path("race.html"))).unwrap().contains("Interrupted"));
+}
+
+#[test]
+fn ctrl_c_before_the_first_run_is_over_leaves_no_page() {
+    let ground = Ground::new("rtt = \"1ms\"\nloss = 1.0\n");
+    let mut race = ground
+        .command(&["--runs", "1", "--profiles", "cubic", "--timeout", "300"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The announcement is printed once signals are listened for.
+    let mut stdout = BufReader::new(race.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    send_signal(race.id(), "INT");
+    assert_eq!(wait(&mut race).code(), Some(130));
+    assert!(std::io::read_to_string(stdout).unwrap().contains("0 of 1 runs were made"));
+    assert_eq!(ground.files(), ["path.toml"]);
+}

@@ -1,0 +1,137 @@
+//! The real side: `posthaste race` as a child process.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use posthaste_units::Duration;
+use serde::Deserialize;
+
+use super::cells::Cell;
+use crate::Result;
+
+/// UDP payload at most: the transport's default, which `posthaste race` has.
+pub(super) const DATAGRAM: u16 = 1252;
+
+/// Time after which a run is given up, on both sides.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Lateness at the 99th percentile, in seconds, from which on a run is void.
+const LATEST: f64 = 1e-3;
+
+/// Runs are made for so many times the number that is wanted, at most.
+const MAX_ATTEMPTS: u64 = 4;
+
+/// How to run it.
+pub(super) struct Race {
+    pub(super) program: PathBuf,
+    pub(super) profile: String,
+    /// Runs it before all programs of ordinary priority.
+    pub(super) has_priority: bool,
+}
+
+/// What the runs of a cell have shown.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    /// Seconds of the runs that count, infinite for failed ones.
+    pub(super) seconds: Vec<f64>,
+    /// Runs that do not count.
+    pub(super) void: u64,
+    /// Greatest 99th percentile of lateness among the runs that count, in seconds.
+    pub(super) lateness: f64,
+}
+
+/// What of its report is needed.
+#[derive(Debug, Deserialize)]
+struct Report {
+    profiles: Vec<ProfileReport>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ProfileReport {
+    runs: Vec<RunReport>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunReport {
+    seconds: Option<f64>,
+    lateness: LatenessReport,
+    missed: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct LatenessReport {
+    p99: f64,
+}
+
+impl Race {
+    /// Runs the cell until enough runs count, or too many were void.
+    pub(super) fn measure(&self, cell: &Cell) -> Result<Measured> {
+        let mut measured = Measured::default();
+        let mut attempts = 0;
+        while let missing @ 1.. = measured.missing(cell)
+            && attempts < MAX_ATTEMPTS * cell.runs
+        {
+            // Never more than what is missing: a choice among valid runs would be one.
+            let runs = missing.min(MAX_ATTEMPTS * cell.runs - attempts);
+            self.race(cell, runs, attempts + 1)?.into_iter().for_each(|run| measured.add(&run));
+            attempts += runs;
+        }
+        Ok(measured)
+    }
+
+    fn race(&self, cell: &Cell, runs: u64, seed: u64) -> Result<Vec<RunReport>> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("path.toml");
+        std::fs::write(&path, cell.path)?;
+        let mut command = Command::new(if self.has_priority { Path::new("chrt") } else { &self.program });
+        if self.has_priority {
+            command.args(["--rr", "1"]).arg(&self.program);
+        }
+        command.args(["race", "--json", "--no-html", "--profiles", &self.profile, "--path"]).arg(&path);
+        command.args(["--object", &format!("{}B", cell.object()?.get())]);
+        command.args(["--runs", &runs.to_string(), "--seed", &seed.to_string()]);
+        command.args(["--parallel", &cell.parallel.to_string()]);
+        command.args(["--timeout", &TIMEOUT.as_secs_f64().to_string()]);
+        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+        // It ends with 1 if downloads have failed; its report says which.
+        let report: Report = serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("{command:?}: {}: {error}", output.status))?;
+        Ok(report.profiles.into_iter().flat_map(|profile| profile.runs).collect())
+    }
+}
+
+impl Measured {
+    fn missing(&self, cell: &Cell) -> u64 {
+        cell.runs.saturating_sub(self.seconds.len() as u64)
+    }
+
+    fn add(&mut self, run: &RunReport) {
+        if run.lateness.p99 > LATEST || run.missed > 0 {
+            self.void += 1;
+        } else {
+            self.seconds.push(run.seconds.unwrap_or(f64::INFINITY));
+            self.lateness = self.lateness.max(run.lateness.p99);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(seconds: Option<f64>, lateness: f64, missed: u64) -> RunReport {
+        RunReport { seconds, lateness: LatenessReport { p99: lateness }, missed }
+    }
+
+    #[test]
+    fn late_runs_and_those_with_alien_losses_are_void_but_failures_count() {
+        let mut measured = Measured::default();
+        for run in
+            [run(Some(1.0), 2e-4, 0), run(Some(1.0), 2e-3, 0), run(Some(1.0), 0.0, 1), run(None, 0.0, 0)]
+        {
+            measured.add(&run);
+        }
+        assert_eq!((measured.seconds.as_slice(), measured.void), (&[1.0, f64::INFINITY][..], 2));
+        assert!((measured.lateness - 2e-4).abs() < 1e-12);
+    }
+}
