@@ -114,7 +114,7 @@ impl TokenSealer {
         source: &ConnectionId,
         rng: &mut Rng,
     ) -> Option<Vec<u8>> {
-        let mut plain = self.common(bearer, bearer.remote.port(), self.times.retry);
+        let mut plain = common(bearer, bearer.remote.port(), self.times.retry);
         for id in [original, source] {
             plain.push(id.len() as u8);
             plain.extend_from_slice(id.as_slice());
@@ -125,19 +125,9 @@ impl TokenSealer {
     /// A token for the client's next connection, with a payload of at most 64 bytes (more is left out).
     pub(crate) fn for_next_time(&self, bearer: &Bearer, payload: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
         let lifetime = self.times.new_token.min(self.times.key_rotation);
-        let mut plain = self.common(bearer, 0, lifetime);
+        let mut plain = common(bearer, 0, lifetime);
         plain.extend_from_slice(payload.get(..limits::TOKEN_PAYLOAD).unwrap_or(payload));
         self.seal(0, bearer.at, plain, rng)
-    }
-
-    fn common(&self, bearer: &Bearer, port: u16, lifetime: Duration) -> Vec<u8> {
-        let mut plain = Vec::with_capacity(128);
-        plain.extend_from_slice(&bearer.version.to_be_bytes());
-        plain.extend_from_slice(&address(bearer.remote.ip()));
-        plain.extend_from_slice(&port.to_be_bytes());
-        plain.extend_from_slice(&bearer.at.as_nanos().to_be_bytes());
-        plain.extend_from_slice(&lifetime.as_nanos().to_be_bytes());
-        plain
     }
 
     fn seal(&self, kind: u8, at: Duration, mut plain: Vec<u8>, rng: &mut Rng) -> Option<Vec<u8>> {
@@ -183,7 +173,18 @@ impl TokenSealer {
     }
 }
 
-/// What both kinds of token say first.
+/// What both kinds of token say first, to be sealed.
+fn common(bearer: &Bearer, port: u16, lifetime: Duration) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(128);
+    plain.extend_from_slice(&bearer.version.to_be_bytes());
+    plain.extend_from_slice(&address(bearer.remote.ip()));
+    plain.extend_from_slice(&port.to_be_bytes());
+    plain.extend_from_slice(&bearer.at.as_nanos().to_be_bytes());
+    plain.extend_from_slice(&lifetime.as_nanos().to_be_bytes());
+    plain
+}
+
+/// The same, read.
 struct Contents {
     version: u32,
     address: [u8; 16],

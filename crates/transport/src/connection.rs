@@ -14,10 +14,11 @@ use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
 use crate::ack::ReceivedPackets;
 use crate::ack_frequency::AckRequests;
+use crate::beginning::Beginning;
 use crate::cids::{LocalIds, RemoteIds, RouteChange};
 use crate::config::TransportConfig;
 use crate::control::PathControl;
-use crate::crypto::{CryptoSession, InitialKeys, Keys, OneRttKeys};
+use crate::crypto::{CryptoSession, Keys, OneRttKeys};
 use crate::early::EarlyData;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
@@ -25,7 +26,7 @@ use crate::grease::FixedBit;
 use crate::handshake::{Handshake, Progress};
 use crate::lifecycle::Lifecycle;
 use crate::limits;
-use crate::new_tokens::{NewTokens, TokenStore};
+use crate::new_tokens::NewTokens;
 use crate::path::Path;
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
@@ -57,19 +58,8 @@ pub struct Connection {
     pub(crate) peer_id_is_fixed: bool,
     /// What the client's first Initial was sent to.
     pub(crate) original_destination: ConnectionId,
-    /// What the first Initial of this connection was sent to: the same, but for a server that sent a Retry.
-    pub(crate) initial_destination: ConnectionId,
-    /// On a client: what a Retry has named the server.
-    pub(crate) retry_source: Option<ConnectionId>,
+    pub(crate) beginning: Beginning,
     pub(crate) early: EarlyData,
-    /// On a client: makes the Initial keys anew after a Retry.
-    pub(crate) initial_suite: Option<InitialKeys>,
-    /// On a client: the address token that Initial packets carry.
-    pub(crate) initial_token: Bytes,
-    /// On a client: where tokens are kept, and under which name of the server.
-    pub(crate) token_store: Option<(Arc<dyn TokenStore>, Box<str>)>,
-    /// On a server: what came in the client's token.
-    pub(crate) token_payload: Option<Box<[u8]>>,
     /// On a server: the tokens for the client's next connections.
     pub(crate) new_tokens: NewTokens,
     /// On a client: the server is known to have validated our address.
@@ -118,25 +108,10 @@ pub(crate) struct Birth {
     /// What the peer is called at first.
     pub(crate) remote_id: ConnectionId,
     pub(crate) original_destination: ConnectionId,
-    pub(crate) admission: Admission,
+    pub(crate) beginning: Beginning,
     pub(crate) streams: Streams,
     /// The connection's own generator.
     pub(crate) rng: Rng,
-}
-
-/// How the client comes to be believed to receive at its address.
-pub(crate) enum Admission {
-    /// This end is the client.
-    Client { suite: InitialKeys, token: Bytes, store: Option<(Arc<dyn TokenStore>, Box<str>)> },
-    /// This end is a server.
-    Server {
-        /// What the client's Initial was sent to.
-        destination: ConnectionId,
-        /// The client has shown a token.
-        is_validated: bool,
-        /// What was in it.
-        payload: Option<Box<[u8]>>,
-    },
 }
 
 impl Connection {
@@ -154,17 +129,6 @@ impl Connection {
             SpaceId::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
             _ => ReceivedPackets::immediate(),
         });
-        let is_client = side == Side::Client;
-        let (initial_destination, is_validated, token_payload) = match &birth.admission {
-            Admission::Client { .. } => (birth.original_destination, true, None),
-            Admission::Server { destination, is_validated, payload } => {
-                (*destination, *is_validated, payload.clone())
-            }
-        };
-        let (initial_suite, initial_token, token_store) = match birth.admission {
-            Admission::Client { suite, token, store } => (Some(suite), token, store),
-            Admission::Server { .. } => (None, Bytes::new(), None),
-        };
         let idle = IdleClock { timeout: config.max_idle_timeout, last_activity: now, has_sent_since: false };
         let mut connection = Self {
             side,
@@ -174,20 +138,15 @@ impl Connection {
             received,
             recovery: Recovery::new(),
             streams: birth.streams,
-            path: Path::new(remote, control, config.max_datagram_size, is_validated),
+            path: Path::new(remote, control, config.max_datagram_size, birth.beginning.is_validated),
             local_ids: LocalIds::new(birth.local_id),
             remote_ids: RemoteIds::new(birth.remote_id),
-            peer_id_is_fixed: !is_client,
+            peer_id_is_fixed: side == Side::Server,
             original_destination: birth.original_destination,
-            initial_destination,
-            retry_source: None,
+            beginning: birth.beginning,
             early: EarlyData::None,
-            initial_suite,
-            initial_token,
-            token_store,
-            token_payload,
             new_tokens: NewTokens::default(),
-            peer_validated_address: !is_client,
+            peer_validated_address: side == Side::Server,
             timers: Timers::default(),
             probes: PerSpace::default(),
             ping_is_due: false,
@@ -259,7 +218,7 @@ impl Connection {
             if parameters.original_destination_connection_id != Some(self.original_destination) {
                 return Err(error("original_destination_connection_id does not match the first Initial's"));
             }
-            if parameters.retry_source_connection_id != self.retry_source {
+            if parameters.retry_source_connection_id != self.beginning.retry_source {
                 return Err(error("retry_source_connection_id does not match the Retry's, or lack of one"));
             }
             if let Some(token) = parameters.stateless_reset_token {

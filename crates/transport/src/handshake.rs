@@ -34,6 +34,7 @@ pub(crate) struct Handshake {
     handshake: Option<Box<Keys>>,
     one_rtt: Option<Box<OneRttKeys>>,
     early: Option<Box<EarlyKeys>>,
+    has_seen_early_keys: bool,
     key_limits: KeyLimits,
     has_peer_parameters: bool,
     is_complete: bool,
@@ -93,6 +94,7 @@ impl Handshake {
             handshake: None,
             one_rtt: None,
             early: None,
+            has_seen_early_keys: false,
             key_limits,
             has_peer_parameters: false,
             is_complete: false,
@@ -293,13 +295,11 @@ impl Handshake {
     /// 0-RTT keys exist at once or never: on a client when it has written its `ClientHello`, on a server when it has
     /// read that.
     fn note_early_keys(&mut self, steps: &mut Vec<Progress>) {
-        let is_early = match self.side {
-            Side::Client => self.handshake.is_none(),
-            Side::Server => !self.has_peer_parameters,
-        };
-        let Some(session) = self.session.as_ref().filter(|_| is_early && self.early.is_none()) else {
+        let is_too_late = self.has_peer_parameters || self.handshake.is_some() && self.side == Side::Client;
+        if is_too_late || self.has_seen_early_keys {
             return;
-        };
+        }
+        let Some(session) = &self.session else { return };
         let Some(keys) = session.early_keys() else { return };
         let remembered = match self.side {
             Side::Server => {
@@ -314,6 +314,7 @@ impl Handshake {
                 Some(Box::new(parameters))
             }
         };
+        self.has_seen_early_keys = true;
         self.early = Some(Box::new(EarlyKeys::new(keys)));
         steps.push(Progress::EarlyKeys(remembered));
     }

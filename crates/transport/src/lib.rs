@@ -14,6 +14,7 @@ mod ack;
 mod ack_frequency;
 mod address_token;
 mod api;
+mod beginning;
 mod cids;
 mod config;
 mod connection;

@@ -7,6 +7,7 @@ use std::fmt;
 use bytes::Bytes;
 use posthaste_wire::{Frame, Side};
 
+use crate::beginning::TokenKeeper;
 use crate::connection::Connection;
 use crate::error::{LocalError, PeerError, TransportErrorCode};
 use crate::frame_writer::FrameWriter;
@@ -112,7 +113,7 @@ impl Connection {
 
     /// On a server: what was given along with the token by which the client is known; `None` if it showed none.
     pub fn token_payload(&self) -> Option<&[u8]> {
-        self.token_payload.as_deref()
+        self.beginning.payload.as_deref()
     }
 
     /// The server gives a token (section 19.7).
@@ -123,7 +124,7 @@ impl Connection {
         if token.is_empty() {
             return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, "an empty token"));
         }
-        if let Some((store, server_name)) = &self.token_store
+        if let Some(TokenKeeper { store, server_name }) = &self.beginning.keeper
             && token.len() <= limits::NEW_TOKEN
         {
             let port = self.path.remote.port();

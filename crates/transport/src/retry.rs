@@ -69,7 +69,7 @@ impl Connection {
     pub(crate) fn on_retry(&mut self, now: Time, packet: &ProtectedPacket) -> Outcome {
         let token = packet.token();
         // Only the first answer counts, and only one Retry.
-        let is_late = self.peer_id_is_fixed || self.retry_source.is_some();
+        let is_late = self.peer_id_is_fixed || self.beginning.retry_source.is_some();
         let is_acceptable = matches!(
             packet.header,
             Header::Retry { scid, .. } if scid != *self.remote_ids.current()
@@ -77,13 +77,14 @@ impl Connection {
             && !is_late
             && token.len() <= limits::RETRY_TOKEN
             && is_intact(self.version, &self.original_destination, &packet.bytes);
-        let (true, Some(source), Some(suite)) = (is_acceptable, packet.header.scid(), &self.initial_suite)
+        let (true, Some(source), Some(suite)) =
+            (is_acceptable, packet.header.scid(), &self.beginning.initial_suite)
         else {
             return self.drop_packet(now, Some(PacketType::Retry), Dropped::Invalid);
         };
         self.handshake.replace_initial_keys(suite.derive(self.version, &source, self.side));
-        self.initial_token = Bytes::copy_from_slice(token);
-        self.retry_source = Some(source);
+        self.beginning.token = Bytes::copy_from_slice(token);
+        self.beginning.retry_source = Some(source);
         self.remote_ids.set_handshake_id(source);
         self.log.retry_received(now, packet.bytes.len());
         // Packet numbers go on (section 17.2.5.3); what they carried goes again, and congestion has not been shown.

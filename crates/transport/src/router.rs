@@ -14,9 +14,10 @@ use posthaste_wire::{ConnectionId, Side};
 use rustls_pki_types::ServerName;
 
 use crate::address_token::{Bearer, TokenSealer};
+use crate::beginning::{Beginning, TokenKeeper};
 use crate::cids::{LOCAL_ID_LEN, RouteChange};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
-use crate::connection::{Admission, Birth, Connection};
+use crate::connection::{Birth, Connection};
 use crate::crypto::{InitialKeys, client_session};
 use crate::datagram::{DatagramInfo, Transmit};
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
@@ -141,7 +142,10 @@ impl Endpoint {
         let token = config.tokens.as_ref().and_then(|store| store.take(&owner));
         // A token that leaves no room for the handshake is of no use.
         let token = token.filter(|token| token.len() <= limits::NEW_TOKEN).unwrap_or_default();
-        let store = config.tokens.as_ref().map(|store| (Arc::clone(store), server_name.into()));
+        let keeper = config.tokens.as_ref().map(|store| {
+            let store = Arc::clone(store);
+            TokenKeeper { store, server_name: server_name.into() }
+        });
         let birth = Birth {
             side: Side::Client,
             version,
@@ -152,7 +156,7 @@ impl Endpoint {
             local_id,
             remote_id,
             original_destination: remote_id,
-            admission: Admission::Client { suite: initial, token, store },
+            beginning: Beginning::of_client(remote_id, initial, token, keeper),
             streams,
             rng: self.rng.fork(),
         };
@@ -450,7 +454,7 @@ impl Endpoint {
             self.last_events.push_back((handle, event));
         }
         self.last_events.push_back((handle, Event::Drained));
-        for id in connection.local_ids.all().chain([connection.initial_destination]) {
+        for id in connection.local_ids.all().chain([connection.beginning.initial_destination]) {
             if self.routes.get(&id) == Some(&index) {
                 self.routes.remove(&id);
             }

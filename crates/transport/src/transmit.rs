@@ -184,7 +184,8 @@ impl Connection {
         let number = self.recovery.next_number(space);
         let destination = *self.remote_ids.current();
         let source = self.local_ids.handshake_id();
-        let token = if space == SpaceId::Initial { self.initial_token.clone() } else { bytes::Bytes::new() };
+        let token =
+            if space == SpaceId::Initial { self.beginning.token.clone() } else { bytes::Bytes::new() };
         let fixed_bit = space != SpaceId::Data || self.fixed_bit.next(&mut self.rng);
         let fields = HeaderFields {
             version: self.version,
@@ -293,10 +294,12 @@ impl Connection {
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
             self.discard_space(now, SpaceId::Initial);
         }
-        if let (SpaceId::Data, Some(keys)) = (space, self.handshake.one_rtt_mut())
-            && keys.wants_update()
-        {
-            keys.rotate();
+        if let (SpaceId::Data, Some(keys)) = (space, self.handshake.one_rtt_mut()) {
+            if keys.wants_update() {
+                keys.rotate();
+            }
+            self.ping_is_due |=
+                keys.wants_acknowledgement() && !self.recovery.has_ack_eliciting_in_flight(space);
         }
     }
 

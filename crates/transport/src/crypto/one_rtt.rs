@@ -190,6 +190,12 @@ impl OneRttKeys {
         self.sealed >= self.confidentiality_limit() / 2 && self.may_update()
     }
 
+    /// True once the key should be replaced and only an acknowledgement is wanting for that: an end that merely
+    /// acknowledges would never get one.
+    pub(crate) fn wants_acknowledgement(&self) -> bool {
+        self.sealed >= self.confidentiality_limit() / 2 && !self.is_acknowledged
+    }
+
     fn confidentiality_limit(&self) -> u64 {
         self.current.local.confidentiality_limit().min(self.limits.sealed)
     }

@@ -12,9 +12,10 @@ use posthaste_wire::{ConnectionId, Frame, Side};
 
 use super::{Endpoint, new_streams};
 use crate::address_token::{Bearer, Verdict};
+use crate::beginning::Beginning;
 use crate::cids::LOCAL_ID_LEN;
 use crate::config::{RetryPolicy, ServerConfig};
-use crate::connection::{Admission, Birth, Connection};
+use crate::connection::{Birth, Connection};
 use crate::crypto::{InitialKeys, open, remove_header_protection, seal, server_session};
 use crate::datagram::DatagramInfo;
 use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
@@ -55,45 +56,24 @@ impl Endpoint {
             remote: info.remote,
             version: invariants.version,
         };
-        let (original, retry_source, payload, is_validated) =
-            match self.standing(&server, invariants, &bearer, &data) {
-                Standing::Unknown => (invariants.dcid, None, None, false),
-                Standing::Retried { original } => (original, Some(invariants.dcid), None, true),
-                Standing::Known { payload } => (invariants.dcid, None, Some(payload), true),
-                Standing::Doubted => return self.send_retry(info, invariants, &bearer),
-                Standing::Lying => return self.refuse_token(info, invariants, &server, data),
-            };
+        let beginning = match self.standing(&server, invariants, &bearer, &data) {
+            Standing::Unknown => (invariants.dcid, Beginning::of_server(invariants.dcid, false, None)),
+            Standing::Retried { original } => (original, Beginning::of_server(invariants.dcid, true, None)),
+            Standing::Known { payload } => {
+                (invariants.dcid, Beginning::of_server(invariants.dcid, true, Some(payload)))
+            }
+            Standing::Doubted => return self.send_retry(info, invariants, &bearer),
+            Standing::Lying => return self.refuse_token(info, invariants, &server, data),
+        };
+        let is_validated = beginning.1.is_validated;
         let local_id = self.fresh_id();
-        let reset_token = self.reset_key.token(&local_id);
-        let part = ServerPart { original_destination: original, retry_source, reset_token };
-        let streams = new_streams(Side::Server, &server.transport);
-        let limits = streams.local_limits();
-        let version = invariants.version;
-        let encoded =
-            parameters::encode(&server.transport, &limits, local_id, version, Some(&part), &mut self.rng);
-        let initial = InitialKeys::from_provider(server.tls.crypto_provider());
-        let session = server_session(self.scoped_tls(&server, version, &limits), version, encoded);
-        let (Some(initial), Ok(session)) = (initial, session) else {
+        let Some(birth) = self.birth(server, info, invariants, local_id, beginning) else {
             tracing::error!(
                 "the TLS configuration cannot be used with QUIC: it needs TLS 1.3, AES-128-GCM, and early data \
                  of 0 or 2^32-1 bytes"
             );
             self.stats.refused += 1;
             return;
-        };
-        let birth = Birth {
-            side: Side::Server,
-            version,
-            config: server.transport,
-            session,
-            initial_keys: initial.derive(version, &invariants.dcid, Side::Server),
-            remote: info.remote,
-            local_id,
-            remote_id: invariants.scid,
-            original_destination: original,
-            admission: Admission::Server { destination: invariants.dcid, is_validated, payload },
-            streams,
-            rng: self.rng.fork(),
         };
         let mut connection = Connection::new(now, birth);
         connection.on_datagram(now, info, data);
@@ -130,6 +110,44 @@ impl Endpoint {
         self.scoped_tls.retain(|(of, ..)| *of != version);
         self.scoped_tls.push((version, *granted, Arc::clone(&tls)));
         tls
+    }
+
+    /// What the server's end of a connection is made of; `None` if the TLS configuration cannot be used.
+    fn birth(
+        &mut self,
+        server: ServerConfig,
+        info: &DatagramInfo,
+        invariants: &Invariants,
+        local_id: ConnectionId,
+        (original_destination, beginning): (ConnectionId, Beginning),
+    ) -> Option<Birth> {
+        let is_retried = original_destination != invariants.dcid;
+        let part = ServerPart {
+            original_destination,
+            retry_source: is_retried.then_some(invariants.dcid),
+            reset_token: self.reset_key.token(&local_id),
+        };
+        let streams = new_streams(Side::Server, &server.transport);
+        let limits = streams.local_limits();
+        let version = invariants.version;
+        let encoded =
+            parameters::encode(&server.transport, &limits, local_id, version, Some(&part), &mut self.rng);
+        let initial = InitialKeys::from_provider(server.tls.crypto_provider())?;
+        let tls = self.scoped_tls(&server, version, &limits);
+        Some(Birth {
+            side: Side::Server,
+            version,
+            config: server.transport,
+            session: server_session(tls, version, encoded).ok()?,
+            initial_keys: initial.derive(version, &invariants.dcid, Side::Server),
+            remote: info.remote,
+            local_id,
+            remote_id: invariants.scid,
+            original_destination,
+            beginning,
+            streams,
+            rng: self.rng.fork(),
+        })
     }
 
     /// What is to be made of the client, by its token and the policy.

@@ -9,9 +9,12 @@ use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 
 use super::tls;
 
+/// Server name, port and version.
+type Owner = (String, u16, u32);
+
 /// Keeps tokens, and gives the newest out first.
 #[derive(Debug, Default)]
-pub struct Tokens(Mutex<BTreeMap<(String, u16, u32), Vec<Bytes>>>);
+pub struct Tokens(Mutex<BTreeMap<Owner, Vec<Bytes>>>);
 
 impl Tokens {
     /// All tokens kept, whoever's.
@@ -29,7 +32,7 @@ impl Tokens {
     }
 }
 
-fn key(owner: &TokenOwner<'_>) -> (String, u16, u32) {
+fn key(owner: &TokenOwner<'_>) -> Owner {
     (owner.server_name.to_owned(), owner.port, owner.version)
 }
 
