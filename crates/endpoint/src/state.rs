@@ -327,11 +327,11 @@ impl State {
         connection.end(ended.clone(), self.transport.connection(handle), wakes);
         self.open = self.open.saturating_sub(1);
         if connection.side == Side::Server && connection.references == 0 {
-            if !connection.is_offered {
-                self.handshaking = self.handshaking.saturating_sub(1);
-            } else {
+            if connection.is_offered {
                 self.backlog.retain(|waiting| *waiting != handle);
                 self.resume_accepting();
+            } else {
+                self.handshaking = self.handshaking.saturating_sub(1);
             }
             // `accept` may have to answer that none is left.
             self.acceptors.take(wakes);

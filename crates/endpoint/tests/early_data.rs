@@ -121,7 +121,7 @@ async fn a_client_that_comes_back_is_answered_before_the_handshake_is_over() {
         assert_eq!(early, EarlyData::None);
         for _ in 0..3 {
             // More than the first window: the rest follows in 1-RTT packets.
-            let (early, _) = visitor.ask(server.address(), &[7; 20_000]).await;
+            let (early, _) = visitor.ask(server.address(), &vec![7; 20_000]).await;
             assert_eq!(early, EarlyData::Accepted);
         }
         let (_, was_handshaking) = visitor.ask(server.address(), b"short").await;
@@ -142,7 +142,7 @@ async fn a_restarted_server_takes_early_data_if_it_has_its_sessions_and_otherwis
         let (early, _) = visitor.ask(server.address(), b"second").await;
         assert_eq!(early, EarlyData::Accepted);
         let server = server.restart(Arc::new(SessionStore::new())).await;
-        let (early, was_handshaking) = visitor.ask(server.address(), &[3; 50_000]).await;
+        let (early, was_handshaking) = visitor.ask(server.address(), &vec![3; 50_000]).await;
         assert_eq!((early, was_handshaking), (EarlyData::Rejected, false));
         let (early, _) = visitor.ask(server.address(), b"fourth").await;
         assert_eq!(early, EarlyData::Accepted);
