@@ -28,22 +28,23 @@ fn a_client_with_a_state_folder_is_asked_for_its_address_once() {
         let (code, stdout, stderr) = run(&mut get);
         assert_eq!((code, stderr.as_str()), (0, ""));
         assert_eq!(stdout, sample(1000));
-        count_in_traces(traces, "\"packet_type\":\"retry\"")
+        // A Retry answers each datagram of the first flight; the client takes the first.
+        count_in_traces(traces, "\"packet_type\":\"retry\"") > 0
     };
     let server = Server::start(&folders, &["--retry", "always"]);
-    assert_eq!(fetch(&server, &folders.path("q1"), true), 1, "it is a stranger");
-    assert_eq!(fetch(&server, &folders.path("q2"), true), 0, "it has a token");
-    assert_eq!(fetch(&server, &folders.path("q3"), true), 0, "each visit brings the next token");
-    assert_eq!(fetch(&server, &folders.path("q4"), false), 1, "nothing is kept without a place");
+    assert!(fetch(&server, &folders.path("q1"), true), "it is a stranger");
+    assert!(!fetch(&server, &folders.path("q2"), true), "it has a token");
+    assert!(!fetch(&server, &folders.path("q3"), true), "each visit brings the next token");
+    assert!(fetch(&server, &folders.path("q4"), false), "nothing is kept without a place");
     let port = server.port().to_string();
     drop(server);
     // The next server has the secret of the one before; the client knows it by its port.
     let listen = format!("127.0.0.1:{port}");
     let next = Server::start_at(&folders, &listen, &["--retry", "always"]);
-    assert_eq!(fetch(&next, &folders.path("q5"), true), 0);
+    assert!(!fetch(&next, &folders.path("q5"), true));
     drop(next);
     let careless = Server::start_at(&folders, &listen, &["--retry", "never"]);
-    assert_eq!(fetch(&careless, &folders.path("q6"), false), 0);
+    assert!(!fetch(&careless, &folders.path("q6"), false));
 }
 
 #[test]
