@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
 use posthaste_units::{ByteCount, ParseQuantityError};
+use clap::{Parser, Subcommand, ValueEnum};
 
 mod lab;
 
@@ -172,10 +172,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) profile: String,
 
-    /// Folder for what is kept between runs (the certificate)
+    /// Folder for what is kept between runs: certificate, secret, sessions
     /// [default: $XDG_STATE_HOME/posthaste or the like]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+
+    /// When a new client must show first that it receives at its address, which costs it a round trip
+    #[arg(long, value_name = "WHEN", default_value = "under-load")]
+    pub(crate) retry: Retry,
 
     /// Write a qlog trace of each connection into this folder
     #[arg(long, value_name = "DIR")]
@@ -192,6 +196,17 @@ pub(crate) struct Serve {
     /// Size of the UDP payloads sent
     #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
     pub(crate) max_datagram_size: Option<u16>,
+}
+
+/// When a server sends a Retry. Clients that bring a token of an earlier connection are spared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Retry {
+    /// To every client that brings no token
+    Always,
+    /// Only while more than 1,024 handshakes are in progress
+    UnderLoad,
+    /// To none
+    Never,
 }
 
 /// Fetch files over HTTP/3.
@@ -239,6 +254,10 @@ pub(crate) struct Get {
     /// Print what was measured as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Folder for what servers gave that speeds up the next run: address tokens [default: nothing is kept]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
 
     /// Write a qlog trace of each connection into this folder
     #[arg(long, value_name = "DIR")]

@@ -187,7 +187,7 @@ fn spki_hash(key: &PrivateKeyDer<'static>) -> Result<String, rustls::Error> {
     Ok(STANDARD.encode(sha256.hash(&public).as_ref()))
 }
 
-fn create_private_directory(path: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private_directory(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -196,7 +196,7 @@ fn create_private_directory(path: &Path) -> std::io::Result<()> {
 }
 
 /// Puts a file in place at once, readable for its owner only.
-fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let temporary = path.with_extension(format!("{}.part", std::process::id()));
     // What a crash left behind may have other permissions.
     let _ = std::fs::remove_file(&temporary);

@@ -6,6 +6,7 @@ mod command;
 mod exit;
 mod identity;
 mod interrupt;
+mod kept;
 mod output_file;
 mod printer;
 mod profile;

@@ -21,6 +21,18 @@ pub(crate) fn deadline(span: Duration) -> tokio::time::Instant {
     tokio::time::Instant::from_std(instant() + std::time::Duration::from(span.min(LONGEST_SLEEP)))
 }
 
+/// The time since the Unix epoch, as the system has it: for what must be dated beyond the process's end.
+pub(crate) fn unix_time() -> std::time::Duration {
+    #[expect(clippy::disallowed_methods, reason = "the endpoint is where the time comes from")]
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The time since the Unix epoch at [`Time::ZERO`].
+pub(crate) fn offset() -> Duration {
+    Duration::from(unix_time()).saturating_sub(now().since(Time::ZERO))
+}
+
 /// No timer is set further ahead, so that a deadline "never" cannot overflow the platform's clock.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 

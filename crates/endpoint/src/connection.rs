@@ -36,6 +36,17 @@ use crate::wait::wait;
 #[derive(Debug, Clone)]
 pub struct Connection(Arc<ConnectionRef>);
 
+/// What became of what a client has sent before the handshake was complete (0-RTT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlyData {
+    /// Nothing could be sent so.
+    None,
+    /// The server has read it.
+    Accepted,
+    /// The server has dropped it, and all of it was sent again.
+    Rejected,
+}
+
 /// What the clones of a connection and its streams share; with it the connection closes.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef {
@@ -55,10 +66,6 @@ impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, handle: ConnectionHandle) -> Self {
         let side = shared.lock().connection(handle).map_or(Side::Client, |state| state.side);
         Self(Arc::new(ConnectionRef { shared, handle, side }))
-    }
-
-    pub(crate) fn handle(&self) -> ConnectionHandle {
-        self.0.handle
     }
 
     /// Opens a bidirectional stream, waiting until the peer permits another. The peer learns of it with the first
@@ -159,6 +166,63 @@ impl Connection {
             |guard| reason(guard, handle).map_or(Poll::Pending, Poll::Ready),
         );
         closed.await
+    }
+
+    /// Waits until the handshake is complete, and tells what became of early data (0-RTT), if there were any.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn handshake(&self) -> Result<EarlyData, ConnectionError> {
+        let handle = self.0.handle;
+        let connected = wait(
+            &self.0.shared,
+            |state| state.waiting(handle, Wait::Connected),
+            |guard| match guard.connection(handle) {
+                Some(state) => match &state.ended {
+                    Some(ended) => Poll::Ready(Err(Ended::error(ended))),
+                    None if state.connected_at.is_some() => Poll::Ready(Ok(match state.is_early_accepted {
+                        None => EarlyData::None,
+                        Some(true) => EarlyData::Accepted,
+                        Some(false) => EarlyData::Rejected,
+                    })),
+                    None => Poll::Pending,
+                },
+                None => Poll::Ready(Err(guard.no_connection())),
+            },
+        );
+        connected.await
+    }
+
+    /// True until the handshake is complete. On a server that takes early data, all that has been read until then may
+    /// be somebody's repetition of what the client once said (RFC 8446 section 8).
+    pub fn is_handshaking(&self) -> bool {
+        let guard = self.0.shared.lock();
+        guard.connection(self.0.handle).is_some_and(|state| state.connected_at.is_none())
+    }
+
+    /// On a client: true while what is sent leaves before the handshake is complete.
+    pub fn may_send_early(&self) -> bool {
+        let guard = self.0.shared.lock();
+        guard.transport.connection(self.0.handle).is_some_and(posthaste_transport::Connection::may_send_early)
+    }
+
+    /// On a server: gives the client a token with which it is known at its next connection, and in it, sealed, a
+    /// payload of at most 64 bytes. One without a payload is given by itself.
+    ///
+    /// # Errors
+    /// [`ConnectionError::Closed`] if the connection is over; [`ConnectionError::NotNow`] on a client, before the
+    /// handshake is complete, for a longer payload, or while four tokens are on their way.
+    pub fn offer_token(&self, payload: &[u8]) -> Result<(), ConnectionError> {
+        let mut guard = self.0.shared.lock();
+        let offered = guard.live(self.0.handle)?.offer_token(payload);
+        guard.wake_driver();
+        offered.map_err(|_| ConnectionError::NotNow)
+    }
+
+    /// On a server: the payload of the token by which the client was known; `None` if it showed none.
+    pub fn token_payload(&self) -> Option<Vec<u8>> {
+        let guard = self.0.shared.lock();
+        Some(guard.transport.connection(self.0.handle)?.token_payload()?.to_vec())
     }
 
     /// Why the connection is over, or `None` if it is not.

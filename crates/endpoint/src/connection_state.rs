@@ -85,6 +85,10 @@ pub(crate) struct ConnectionState {
     pub(crate) side: Side,
     pub(crate) started: Time,
     pub(crate) connected_at: Option<Time>,
+    /// What became of early data, once that is known and there were any.
+    pub(crate) is_early_accepted: Option<bool>,
+    /// On a server: it has been put into the queue of those that wait to be accepted.
+    pub(crate) is_offered: bool,
     pub(crate) ended: Option<Ended>,
     /// The transport has forgotten the connection.
     pub(crate) drained: bool,
@@ -146,6 +150,8 @@ impl ConnectionState {
             side,
             started: now,
             connected_at: None,
+            is_early_accepted: None,
+            is_offered: false,
             ended: None,
             drained: false,
             references: 0,

@@ -9,7 +9,6 @@ use posthaste_transport::{ClientConfig, EndpointStats, ServerConfig};
 
 use crate::clock;
 use crate::connection::Connection;
-use crate::connection_state::{Ended, Wait};
 use crate::driver::Driver;
 use crate::error::ConnectionError;
 use crate::socket::{Socket, SocketStats};
@@ -72,7 +71,10 @@ impl Endpoint {
     ///
     /// # Errors
     /// The socket cannot be bound, or there is no tokio runtime around the call.
-    pub fn server(local: SocketAddr, config: ServerConfig) -> io::Result<Self> {
+    pub fn server(local: SocketAddr, mut config: ServerConfig) -> io::Result<Self> {
+        if config.clock_offset.is_zero() {
+            config.clock_offset = clock::offset();
+        }
         Self::start(local, Some(config))
     }
 
@@ -101,6 +103,40 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<Connection, ConnectionError> {
+        let connection = self.begin(config, remote, server_name)?;
+        connection.handshake().await?;
+        Ok(connection)
+    }
+
+    /// The same, but returns at once if the server was met before and permits early data (0-RTT): what is sent until
+    /// [`Connection::handshake`] is over leaves with the first packets. **Whoever is on the path can make the server
+    /// read it again**: send nothing that must not happen twice (RFC 8446 section 8). If the server does not take it,
+    /// it is sent again; nothing need be done.
+    ///
+    /// The configuration must enable early data ([`tls::client_with_early_data`](crate::tls::client_with_early_data)).
+    /// [`Connection::may_send_early`] tells whether it came to that; if not, the handshake is over.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub async fn connect_early(
+        &self,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connection, ConnectionError> {
+        let connection = self.begin(config, remote, server_name)?;
+        if !connection.may_send_early() {
+            connection.handshake().await?;
+        }
+        Ok(connection)
+    }
+
+    fn begin(
+        &self,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connection, ConnectionError> {
         let shared = &self.0.shared;
         let reachable = shared.socket.reachable(remote).ok_or(ConnectionError::UnusableAddress(remote))?;
         let connection = {
@@ -110,25 +146,13 @@ impl Endpoint {
             handle
         };
         // From here on, dropping the future drops the connection, which closes it.
-        let connection = Connection::new(Arc::clone(shared), connection);
-        let handle = connection.handle();
-        let connected = wait(
-            shared,
-            |state| state.waiting(handle, Wait::Connected),
-            |guard| match guard.connection(handle) {
-                Some(state) => match &state.ended {
-                    Some(ended) => Poll::Ready(Err(Ended::error(ended))),
-                    None if state.connected_at.is_some() => Poll::Ready(Ok(())),
-                    None => Poll::Pending,
-                },
-                None => Poll::Ready(Err(guard.no_connection())),
-            },
-        );
-        connected.await?;
-        Ok(connection)
+        Ok(Connection::new(Arc::clone(shared), connection))
     }
 
-    /// The next connection whose handshake is complete. `None` once the endpoint takes no more connections and none
+    /// The next connection whose handshake is complete. Where the TLS configuration permits early data, also one that has
+    /// sent such: until its [`Connection::handshake`] is over, all that it has said may be somebody's repetition.
+    ///
+    /// `None` once the endpoint takes no more connections and none
     /// is left; at once for an endpoint made with [`client`](Self::client).
     ///
     /// Up to 1,024 connections wait to be accepted; beyond, new ones are not answered until there is room.

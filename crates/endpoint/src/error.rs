@@ -19,6 +19,9 @@ pub enum ConnectionError {
     /// and the socket is bound to an IPv4 one.
     #[error("{0} cannot be reached from this endpoint's socket")]
     UnusableAddress(SocketAddr),
+    /// This end, or its present state, does not permit it; the method's documentation tells which.
+    #[error("not possible at this end or at this time")]
+    NotNow,
     /// The endpoint's socket failed, or the runtime that drove it has stopped.
     #[error("the endpoint's socket failed: {0}")]
     Socket(#[source] Arc<io::Error>),
@@ -47,7 +50,9 @@ impl From<ConnectionError> for io::Error {
             ConnectionError::Closed(CloseReason::PeerApplication { .. }) => io::ErrorKind::ConnectionAborted,
             ConnectionError::Closed(CloseReason::IdleTimeout) => io::ErrorKind::TimedOut,
             ConnectionError::Closed(_) => io::ErrorKind::ConnectionReset,
-            ConnectionError::Connect(_) | ConnectionError::UnusableAddress(_) => io::ErrorKind::InvalidInput,
+            ConnectionError::Connect(_) | ConnectionError::UnusableAddress(_) | ConnectionError::NotNow => {
+                io::ErrorKind::InvalidInput
+            }
             ConnectionError::Socket(source) => source.kind(),
         };
         Self::new(kind, error)

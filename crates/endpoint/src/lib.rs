@@ -63,23 +63,27 @@ mod endpoint;
 mod error;
 mod qlog_files;
 mod receive_buffers;
+mod sessions;
 mod socket;
 mod state;
 mod stream;
 mod timer;
 pub mod tls;
+mod token_cache;
 mod wait;
 mod wakers;
 
-pub use connection::Connection;
+pub use connection::{Connection, EarlyData};
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, ReadError, WriteError};
 pub use qlog_files::QlogDirectory;
+pub use sessions::SessionStore;
 pub use socket::SocketStats;
 pub use stream::{RecvStream, SendStream};
+pub use token_cache::TokenCache;
 
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
-    EndpointStats, PeerError, Priority, QlogSink, ServerConfig, Side, StreamId, Traffic, TransportConfig,
-    TransportErrorCode,
+    EndpointStats, PeerError, Priority, QlogSink, RetryPolicy, Secret, ServerConfig, Side, StreamId,
+    TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode,
 };

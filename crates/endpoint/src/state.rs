@@ -261,6 +261,8 @@ impl State {
                     self.insert(now, handle, Side::Server);
                     self.handshaking += 1;
                 }
+                Event::EarlyDataAccepted => self.on_early(now, handle, true, wakes),
+                Event::EarlyDataRejected => self.on_early(now, handle, false, wakes),
                 Event::Connected => self.on_connected(now, handle, wakes),
                 Event::Confirmed => {}
                 Event::Stream(event) => {
@@ -277,7 +279,21 @@ impl State {
     fn on_connected(&mut self, now: Time, handle: ConnectionHandle, wakes: &mut Vec<Waker>) {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
         connection.on_connected(now, wakes);
-        if connection.side == Side::Client {
+        self.offer(now, handle, wakes);
+    }
+
+    /// What a client has sent early is read by the server, or is not. A server can be at work on it before the
+    /// handshake is complete.
+    fn on_early(&mut self, now: Time, handle: ConnectionHandle, is_accepted: bool, wakes: &mut Vec<Waker>) {
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        connection.is_early_accepted = Some(is_accepted);
+        self.offer(now, handle, wakes);
+    }
+
+    /// Puts a server's connection into the queue for `accept`, once.
+    fn offer(&mut self, now: Time, handle: ConnectionHandle, wakes: &mut Vec<Waker>) {
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        if connection.side == Side::Client || std::mem::replace(&mut connection.is_offered, true) {
             return;
         }
         self.handshaking = self.handshaking.saturating_sub(1);
@@ -311,11 +327,11 @@ impl State {
         connection.end(ended.clone(), self.transport.connection(handle), wakes);
         self.open = self.open.saturating_sub(1);
         if connection.side == Side::Server && connection.references == 0 {
-            if connection.connected_at.is_none() {
-                self.handshaking = self.handshaking.saturating_sub(1);
-            } else {
+            if connection.is_offered {
                 self.backlog.retain(|waiting| *waiting != handle);
                 self.resume_accepting();
+            } else {
+                self.handshaking = self.handshaking.saturating_sub(1);
             }
             // `accept` may have to answer that none is left.
             self.acceptors.take(wakes);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::StoresServerSessions;
 use rustls::{
     ClientConfig, DigitallySignedStruct, Error, KeyLogFile, PeerIncompatible, RootCertStore, ServerConfig,
     SignatureScheme,
@@ -85,6 +86,27 @@ pub fn client_config_with_verifier(
 pub fn client_config_insecure(alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
     let algorithms = crypto_provider().signature_verification_algorithms;
     client_config_with_verifier(Arc::new(DangerouslyTrustEveryServer { algorithms }), alpn)
+}
+
+/// The same server with early data (0-RTT): clients that come back may send before the handshake is complete, and
+/// the server reads it, once. What such a client asks for must do no harm when it happens twice: see
+/// [`Connection::is_handshaking`](crate::Connection::is_handshaking).
+pub fn server_with_early_data(
+    config: &ServerConfig,
+    sessions: Arc<dyn StoresServerSessions>,
+) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    // The only value but zero that QUIC knows (RFC 9001 section 4.6.1).
+    config.max_early_data_size = u32::MAX;
+    config.session_storage = sessions;
+    Arc::new(config)
+}
+
+/// The same client with early data (0-RTT), for [`Endpoint::connect_early`](crate::Endpoint::connect_early).
+pub fn client_with_early_data(config: &ClientConfig) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.enable_early_data = true;
+    Arc::new(config)
 }
 
 fn finish(mut config: ClientConfig, alpn: &[&[u8]]) -> Arc<ClientConfig> {

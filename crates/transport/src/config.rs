@@ -9,6 +9,9 @@ use posthaste_units::{ByteCount, Duration};
 use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, Side};
 
+use crate::address_token::TokenTimes;
+use crate::new_tokens::TokenStore;
+
 /// Settings of a connection's transport, shared by all connections made from one configuration.
 #[derive(Clone)]
 pub struct TransportConfig {
@@ -35,8 +38,26 @@ pub struct TransportConfig {
     /// Sends reserved transport parameters so that peers keep ignoring what they do not know, and takes and sends
     /// packets with either fixed bit (RFC 9287) so that the network does. Default true.
     pub grease: bool,
+    /// How much a key may be used for, if less than its cipher permits.
+    pub key_limits: KeyLimits,
     /// Where qlog traces go; `None` writes none.
     pub qlog: Option<Arc<dyn QlogSink>>,
+}
+
+/// How much the 1-RTT keys may be used for (RFC 9001 section 6.6). The cipher's own limits hold beside these; the
+/// defaults leave it at them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyLimits {
+    /// Packets sealed with one key; keys are updated at half of it.
+    pub sealed: u64,
+    /// Packets received that cannot be opened, over all keys; then the connection ends with `AEAD_LIMIT_REACHED`.
+    pub forged: u64,
+}
+
+impl Default for KeyLimits {
+    fn default() -> Self {
+        Self { sealed: u64::MAX, forged: u64::MAX }
+    }
 }
 
 impl Default for TransportConfig {
@@ -52,6 +73,7 @@ impl Default for TransportConfig {
             initial_rtt: Duration::from_millis(333),
             max_datagram_size: 1252,
             grease: true,
+            key_limits: KeyLimits::default(),
             qlog: None,
         }
     }
@@ -75,6 +97,38 @@ pub trait QlogSink: Send + Sync {
     fn open(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Write + Send + Sync>>;
 }
 
+/// When a server asks a new client by a Retry to show that it receives at its address, before it keeps anything of it
+/// (RFC 9000 section 8.1.2). That costs the client a round trip, unless it has a token of an earlier connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryPolicy {
+    /// Every client without a token.
+    Always,
+    /// Only while more handshakes than this are in progress.
+    UnderLoad {
+        /// Handshakes in progress without a Retry.
+        handshakes: usize,
+    },
+    /// Never: then a flood from false addresses can take all places of handshakes.
+    Never,
+}
+
+impl Default for RetryPolicy {
+    /// Under load: from 1024 handshakes in progress on, a quarter of the places.
+    fn default() -> Self {
+        Self::UnderLoad { handshakes: 1024 }
+    }
+}
+
+/// 32 random bytes that nobody else knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Secret(pub [u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
 /// What a server's connections are made from.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -84,12 +138,33 @@ pub struct ServerConfig {
     pub tls: Arc<rustls::ServerConfig>,
     /// Handshakes that may be in progress at once; further Initials are dropped. Default 4096.
     pub max_pending_handshakes: usize,
+    /// When to ask clients for a proof of their address. Default under load.
+    pub retry: RetryPolicy,
+    /// Address tokens that each client is given for its next connections, at most 4. Default 1.
+    pub new_tokens: usize,
+    /// How long address tokens are good for.
+    pub token_times: TokenTimes,
+    /// What stateless resets and address tokens are made with. Kept beyond the process's end, resets reach the
+    /// clients of the process before, and their tokens stay good. `None`, the default, draws a new one.
+    pub secret: Option<Secret>,
+    /// The time since the Unix epoch at [`Time::ZERO`](posthaste_units::Time::ZERO), by which tokens are dated.
+    /// Default zero, which will do where `secret` is not kept.
+    pub clock_offset: Duration,
 }
 
 impl ServerConfig {
     /// A server with default transport settings.
     pub fn new(tls: Arc<rustls::ServerConfig>) -> Self {
-        Self { transport: Arc::default(), tls, max_pending_handshakes: 4096 }
+        Self {
+            transport: Arc::default(),
+            tls,
+            max_pending_handshakes: 4096,
+            retry: RetryPolicy::default(),
+            new_tokens: 1,
+            token_times: TokenTimes::default(),
+            secret: None,
+            clock_offset: Duration::ZERO,
+        }
     }
 
     /// The same with these transport settings.
@@ -126,14 +201,17 @@ pub struct ClientConfig {
     pub version: Version,
     /// Transport settings.
     pub transport: Arc<TransportConfig>,
-    /// TLS settings; must offer TLS 1.3 and an ALPN protocol.
+    /// TLS settings; must offer TLS 1.3 and an ALPN protocol. Sessions are of one version: do not share a session
+    /// store between configurations of different [`Self::version`] (RFC 9369 section 5).
     pub tls: Arc<rustls::ClientConfig>,
+    /// Where address tokens are kept for later connections; `None`, the default, keeps none.
+    pub tokens: Option<Arc<dyn TokenStore>>,
 }
 
 impl ClientConfig {
     /// A client with default transport settings.
     pub fn new(tls: Arc<rustls::ClientConfig>) -> Self {
-        Self { version: Version::default(), transport: Arc::default(), tls }
+        Self { version: Version::default(), transport: Arc::default(), tls, tokens: None }
     }
 
     /// The same with this version.
@@ -145,6 +223,12 @@ impl ClientConfig {
     /// The same with these transport settings.
     pub fn with_transport(mut self, transport: Arc<TransportConfig>) -> Self {
         self.transport = transport;
+        self
+    }
+
+    /// The same with address tokens kept there.
+    pub fn with_tokens(mut self, tokens: Arc<dyn TokenStore>) -> Self {
+        self.tokens = Some(tokens);
         self
     }
 }

@@ -14,16 +14,19 @@ use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
 use crate::ack::ReceivedPackets;
 use crate::ack_frequency::AckRequests;
+use crate::beginning::Beginning;
 use crate::cids::{LocalIds, RemoteIds, RouteChange};
 use crate::config::TransportConfig;
 use crate::control::PathControl;
 use crate::crypto::{CryptoSession, Keys, OneRttKeys};
+use crate::early::EarlyData;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
 use crate::grease::FixedBit;
 use crate::handshake::{Handshake, Progress};
 use crate::lifecycle::Lifecycle;
 use crate::limits;
+use crate::new_tokens::NewTokens;
 use crate::path::Path;
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
@@ -55,6 +58,10 @@ pub struct Connection {
     pub(crate) peer_id_is_fixed: bool,
     /// What the client's first Initial was sent to.
     pub(crate) original_destination: ConnectionId,
+    pub(crate) beginning: Beginning,
+    pub(crate) early: EarlyData,
+    /// On a server: the tokens for the client's next connections.
+    pub(crate) new_tokens: NewTokens,
     /// On a client: the server is known to have validated our address.
     pub(crate) peer_validated_address: bool,
     pub(crate) timers: Timers,
@@ -101,6 +108,7 @@ pub(crate) struct Birth {
     /// What the peer is called at first.
     pub(crate) remote_id: ConnectionId,
     pub(crate) original_destination: ConnectionId,
+    pub(crate) beginning: Beginning,
     pub(crate) streams: Streams,
     /// The connection's own generator.
     pub(crate) rng: Rng,
@@ -126,15 +134,18 @@ impl Connection {
             side,
             version,
             lifecycle: Lifecycle::Open,
-            handshake: Handshake::new(side, birth.session, birth.initial_keys),
+            handshake: Handshake::new(side, birth.session, birth.initial_keys, config.key_limits),
             received,
             recovery: Recovery::new(),
             streams: birth.streams,
-            path: Path::new(remote, control, config.max_datagram_size, side == Side::Client),
+            path: Path::new(remote, control, config.max_datagram_size, birth.beginning.is_validated),
             local_ids: LocalIds::new(birth.local_id),
             remote_ids: RemoteIds::new(birth.remote_id),
             peer_id_is_fixed: side == Side::Server,
             original_destination: birth.original_destination,
+            beginning: birth.beginning,
+            early: EarlyData::None,
+            new_tokens: NewTokens::default(),
             peer_validated_address: side == Side::Server,
             timers: Timers::default(),
             probes: PerSpace::default(),
@@ -169,9 +180,14 @@ impl Connection {
                 break; // A packet that was kept has ended the connection.
             }
             match step {
-                Progress::Parameters(parameters) => {
+                Progress::Parameters { parameters, is_early_accepted } => {
                     self.log.peer_parameters(now, &parameters);
+                    self.on_early_verdict(now, is_early_accepted, &parameters)?;
                     self.on_peer_parameters(&parameters)?;
+                }
+                Progress::EarlyKeys(remembered) => {
+                    self.on_early_keys(remembered.as_deref());
+                    self.open_kept_packets(now);
                 }
                 Progress::Keys => {
                     self.trace_state(now);
@@ -202,8 +218,8 @@ impl Connection {
             if parameters.original_destination_connection_id != Some(self.original_destination) {
                 return Err(error("original_destination_connection_id does not match the first Initial's"));
             }
-            if parameters.retry_source_connection_id.is_some() {
-                return Err(error("retry_source_connection_id without a Retry"));
+            if parameters.retry_source_connection_id != self.beginning.retry_source {
+                return Err(error("retry_source_connection_id does not match the Retry's, or lack of one"));
             }
             if let Some(token) = parameters.stateless_reset_token {
                 self.remote_ids.set_handshake_token(token);
@@ -233,6 +249,7 @@ impl Connection {
         self.emit(Event::Connected);
         if self.side == Side::Server {
             self.handshake.confirm_as_server();
+            self.limit_early_keys(now);
             self.on_confirmed(now);
         }
         self.open_kept_packets(now);
@@ -348,6 +365,7 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
+        self.expire_early_keys(now);
         let view = self.handshake_view();
         self.timers.set(Timer::Recovery, self.recovery.timeout(view, &self.path.control));
         let acks = SpaceId::ALL.into_iter().filter(|space| self.handshake.has_keys(*space));
@@ -422,7 +440,7 @@ impl Connection {
         self.emit(Event::Closed(reason));
     }
 
-    fn emit(&mut self, event: Event) {
+    pub(crate) fn emit(&mut self, event: Event) {
         self.events.push_back(event);
     }
 

@@ -21,6 +21,8 @@ pub(crate) const MIN_INITIAL_DATAGRAM: usize = 1200;
 pub(crate) struct OpenPacket {
     /// Its packet number space.
     pub(crate) space: SpaceId,
+    /// True for a 0-RTT packet.
+    pub(crate) is_early: bool,
     /// Its packet number.
     pub(crate) number: u64,
     start: usize,
@@ -42,6 +44,8 @@ pub(crate) struct HeaderFields<'a> {
     pub(crate) version: u32,
     /// The packet's space; names the header's form.
     pub(crate) space: SpaceId,
+    /// True for a 0-RTT packet, which is of the 1-RTT packets' space.
+    pub(crate) is_early: bool,
     /// The packet number, in full.
     pub(crate) number: u64,
     /// The packet number, as sent.
@@ -96,10 +100,10 @@ impl<'a> DatagramBuilder<'a> {
         fill: impl FnOnce(&mut FrameWriter<'_>),
     ) -> bool {
         let start = self.buffer.len();
-        let header_room = match fields.space {
-            SpaceId::Data => header::short_header_len(fields.destination, fields.truncated),
-            _ => header::long_header_len(
-                long_type(fields.space),
+        let header_room = match long_type(fields) {
+            None => header::short_header_len(fields.destination, fields.truncated),
+            Some(packet_type) => header::long_header_len(
+                packet_type,
                 fields.destination,
                 fields.source,
                 fields.token,
@@ -130,6 +134,7 @@ impl<'a> DatagramBuilder<'a> {
         }
         self.packets.push(OpenPacket {
             space: fields.space,
+            is_early: fields.is_early,
             number: fields.number,
             start,
             number_at: number_at - start,
@@ -144,7 +149,7 @@ impl<'a> DatagramBuilder<'a> {
     }
 
     fn write_header(&mut self, fields: &HeaderFields<'_>) -> (usize, Option<usize>) {
-        if fields.space == SpaceId::Data {
+        let Some(packet_type) = long_type(fields) else {
             // The spin bit stays off: it tells observers the RTT (RFC 9000 section 17.4 permits that).
             let (start, phase) = (self.buffer.len(), fields.key_phase);
             let number_at =
@@ -153,10 +158,10 @@ impl<'a> DatagramBuilder<'a> {
                 header::clear_fixed_bit(self.buffer, start);
             }
             return (number_at, None);
-        }
+        };
         let LongLayout { length_at, number_at } = header::write_long(
             self.buffer,
-            long_type(fields.space),
+            packet_type,
             fields.version,
             fields.destination,
             fields.source,
@@ -214,9 +219,12 @@ impl<'a> DatagramBuilder<'a> {
     }
 }
 
-const fn long_type(space: SpaceId) -> PacketType {
-    match space {
-        SpaceId::Initial => PacketType::Initial,
-        SpaceId::Handshake | SpaceId::Data => PacketType::Handshake,
+/// The type of a long header; `None` for a short one.
+const fn long_type(fields: &HeaderFields<'_>) -> Option<PacketType> {
+    match fields.space {
+        SpaceId::Initial => Some(PacketType::Initial),
+        SpaceId::Handshake => Some(PacketType::Handshake),
+        SpaceId::Data if fields.is_early => Some(PacketType::ZeroRtt),
+        SpaceId::Data => None,
     }
 }

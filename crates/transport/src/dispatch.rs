@@ -158,6 +158,7 @@ impl Connection {
                     self.recovery.set_peer_max_ack_delay(delay);
                 }
             }
+            SentFrame::NewToken(number) => self.new_tokens.on_acked(*number),
             SentFrame::NewConnectionId(_) | SentFrame::HandshakeDone => {}
             stream_frame => self.streams.on_acked(stream_frame),
         }
@@ -170,20 +171,10 @@ impl Connection {
             SentFrame::RetireConnectionId(sequence) => self.remote_ids.on_retirement_lost(*sequence),
             SentFrame::NewConnectionId(sequence) => self.local_ids.on_lost(*sequence),
             SentFrame::HandshakeDone => self.handshake.on_done_lost(),
+            SentFrame::NewToken(number) => self.new_tokens.on_lost(*number),
             SentFrame::AckFrequency(sequence) => self.ack_requests.on_lost(*sequence),
             stream_frame => self.streams.on_lost(stream_frame),
         }
-    }
-
-    /// Address tokens are kept from the next issue on; their rules hold now (RFC 9000 section 19.7).
-    fn on_new_token(&self, token: &[u8]) -> Result<(), PeerError> {
-        if self.side == Side::Server {
-            return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, "a client sent NEW_TOKEN"));
-        }
-        if token.is_empty() {
-            return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, "an empty token"));
-        }
-        Ok(())
     }
 
     fn on_handshake_done(&mut self, now: Time) -> Result<(), PeerError> {

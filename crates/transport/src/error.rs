@@ -135,6 +135,9 @@ pub enum LocalError {
     /// The handshake has not come far enough for this.
     #[error("not possible before the handshake is confirmed")]
     TooEarly,
+    /// This end, or its present state, does not permit it; the method's documentation tells which.
+    #[error("not possible at this end or at this time")]
+    NotNow,
 }
 
 /// What ends a connection from this end's side: the peer's breach, or a failed TLS handshake.

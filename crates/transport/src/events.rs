@@ -12,6 +12,12 @@ use crate::streams::StreamEvent;
 pub enum Event {
     /// A server endpoint has accepted a connection; its handshake is under way.
     Incoming,
+    /// On a server: what the client sends before the handshake is complete is read; it may be somebody's repetition of
+    /// an earlier connection's. On a client: the server has read what was sent so.
+    EarlyDataAccepted,
+    /// On a client: the server has dropped what was sent before the handshake was complete. All of it is sent again;
+    /// streams stay as they are. The application protocol may be another than last time.
+    EarlyDataRejected,
     /// The handshake is complete: the peer is authenticated, its parameters are known.
     Connected,
     /// The handshake is confirmed (RFC 9001 section 4.1.2).

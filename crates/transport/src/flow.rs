@@ -147,6 +147,11 @@ impl SendWindow {
         true
     }
 
+    /// The limit is unknown again; what has been used stays so.
+    pub(crate) fn start_over(&mut self) {
+        *self = Self { used: self.used, ..Self::default() };
+    }
+
     /// There is something to send that the limit does not permit: a BLOCKED frame is due once a limit.
     pub(crate) fn mark_blocked(&mut self) {
         if self.available() == 0 && self.reported != Some(self.limit) {

@@ -7,7 +7,9 @@ use posthaste_wire::{Side, TransportParameters};
 use rustls::quic::{KeyChange, Keys};
 use rustls_pki_types::CertificateDer;
 
+use crate::config::KeyLimits;
 use crate::crypto::{CryptoSession, OneRttKeys};
+use crate::early::EarlyKeys;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::frame_writer::FrameWriter;
 use crate::limits;
@@ -31,6 +33,9 @@ pub(crate) struct Handshake {
     initial: Option<Box<Keys>>,
     handshake: Option<Box<Keys>>,
     one_rtt: Option<Box<OneRttKeys>>,
+    early: Option<Box<EarlyKeys>>,
+    has_seen_early_keys: bool,
+    key_limits: KeyLimits,
     has_peer_parameters: bool,
     is_complete: bool,
     is_confirmed: bool,
@@ -53,7 +58,13 @@ pub(crate) struct Summary {
 #[derive(Debug)]
 pub(crate) enum Progress {
     /// The peer's transport parameters have arrived. They are authenticated only with [`Progress::Complete`].
-    Parameters(Box<TransportParameters>),
+    Parameters {
+        parameters: Box<TransportParameters>,
+        /// On a client: what was sent in 0-RTT packets has been accepted.
+        is_early_accepted: bool,
+    },
+    /// The keys of 0-RTT packets; on a client with the server's parameters of last time.
+    EarlyKeys(Option<Box<TransportParameters>>),
     /// New keys: packets kept for want of them can be opened.
     Keys,
     /// The handshake is complete.
@@ -69,7 +80,12 @@ struct CryptoStream {
 
 impl Handshake {
     /// A handshake that has yet to begin; [`Self::advance`] makes a client write its first flight.
-    pub(crate) fn new(side: Side, session: Box<dyn CryptoSession>, initial: Keys) -> Self {
+    pub(crate) fn new(
+        side: Side,
+        session: Box<dyn CryptoSession>,
+        initial: Keys,
+        key_limits: KeyLimits,
+    ) -> Self {
         Self {
             side,
             session: Some(session),
@@ -77,6 +93,9 @@ impl Handshake {
             initial: Some(Box::new(initial)),
             handshake: None,
             one_rtt: None,
+            early: None,
+            has_seen_early_keys: false,
+            key_limits,
             has_peer_parameters: false,
             is_complete: false,
             is_confirmed: false,
@@ -107,6 +126,36 @@ impl Handshake {
             SpaceId::Handshake => self.handshake.is_some(),
             SpaceId::Data => self.one_rtt.is_some(),
         }
+    }
+
+    /// True if packets of the space can be sealed: a client sends 1-RTT data in 0-RTT packets before it has the keys.
+    pub(crate) fn can_send(&self, space: SpaceId) -> bool {
+        self.has_keys(space) || (space == SpaceId::Data && self.sends_early())
+    }
+
+    /// True if packets of the 1-RTT space leave as 0-RTT packets.
+    pub(crate) fn sends_early(&self) -> bool {
+        self.side == Side::Client && self.one_rtt.is_none() && self.early.is_some()
+    }
+
+    /// True if 0-RTT packets may still turn out to be readable: the server has not seen the whole `ClientHello`.
+    pub(crate) fn awaits_early_keys(&self) -> bool {
+        self.side == Side::Server && self.early.is_none() && self.handshake.is_none() && !self.is_complete
+    }
+
+    /// The keys of 0-RTT packets.
+    pub(crate) fn early_keys(&self) -> Option<&EarlyKeys> {
+        self.early.as_deref()
+    }
+
+    /// The keys of 0-RTT packets, to use them.
+    pub(crate) fn early_keys_mut(&mut self) -> Option<&mut EarlyKeys> {
+        self.early.as_deref_mut()
+    }
+
+    /// The keys of 0-RTT packets are needed no longer.
+    pub(crate) fn drop_early_keys(&mut self) {
+        self.early = None;
     }
 
     /// The keys of a long-header space.
@@ -150,6 +199,11 @@ impl Handshake {
         keys.is_some()
     }
 
+    /// A Retry has renamed the server, and Initial keys follow from the name.
+    pub(crate) fn replace_initial_keys(&mut self, keys: Keys) {
+        self.initial = Some(Box::new(keys));
+    }
+
     /// The level whose bytes TLS reads now.
     fn read_space(&self) -> SpaceId {
         match (&self.handshake, self.is_complete) {
@@ -191,6 +245,7 @@ impl Handshake {
         loop {
             let wrote = self.write_tls(&mut steps);
             let read = self.read_tls()?;
+            self.note_early_keys(&mut steps);
             self.note_parameters(&mut steps)?;
             self.note_completion(&mut steps)?;
             if !wrote && !read {
@@ -229,10 +284,39 @@ impl Handshake {
         match change {
             None => return progressed,
             Some(KeyChange::Handshake { keys }) => self.handshake = Some(Box::new(keys)),
-            Some(change @ KeyChange::OneRtt { .. }) => self.one_rtt = OneRttKeys::new(change).map(Box::new),
+            Some(change @ KeyChange::OneRtt { .. }) => {
+                self.one_rtt = OneRttKeys::new(change, self.key_limits).map(Box::new);
+            }
         }
         steps.push(Progress::Keys);
         progressed
+    }
+
+    /// 0-RTT keys exist at once or never: on a client when it has written its `ClientHello`, on a server when it has
+    /// read that.
+    fn note_early_keys(&mut self, steps: &mut Vec<Progress>) {
+        let is_too_late = self.has_peer_parameters || self.handshake.is_some() && self.side == Side::Client;
+        if is_too_late || self.has_seen_early_keys {
+            return;
+        }
+        let Some(session) = &self.session else { return };
+        let Some(keys) = session.early_keys() else { return };
+        let remembered = match self.side {
+            Side::Server => {
+                // The application may read before the handshake is complete, and must know what it reads.
+                self.summary.application_protocol = session.application_protocol().map(Into::into);
+                self.summary.server_name = session.server_name().map(Into::into);
+                None
+            }
+            Side::Client => {
+                let encoded = session.peer_transport_parameters().unwrap_or_default();
+                let Ok(parameters) = TransportParameters::parse(encoded, Side::Server) else { return };
+                Some(Box::new(parameters))
+            }
+        };
+        self.has_seen_early_keys = true;
+        self.early = Some(Box::new(EarlyKeys::new(keys)));
+        steps.push(Progress::EarlyKeys(remembered));
     }
 
     fn note_parameters(&mut self, steps: &mut Vec<Progress>) -> Result<(), Fault> {
@@ -248,7 +332,11 @@ impl Handshake {
         let Some(encoded) = session.peer_transport_parameters() else { return Ok(()) };
         let parameters = TransportParameters::parse(encoded, self.side.peer()).map_err(PeerError::from)?;
         self.has_peer_parameters = true;
-        steps.push(Progress::Parameters(Box::new(parameters)));
+        let is_early_accepted = session.is_early_data_accepted();
+        if self.side == Side::Client {
+            self.early = None; // RFC 9001 section 4.9.3: 1-RTT keys are there.
+        }
+        steps.push(Progress::Parameters { parameters: Box::new(parameters), is_early_accepted });
         Ok(())
     }
 

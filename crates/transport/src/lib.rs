@@ -12,7 +12,9 @@
 
 mod ack;
 mod ack_frequency;
+mod address_token;
 mod api;
+mod beginning;
 mod cids;
 mod config;
 mod connection;
@@ -21,6 +23,7 @@ mod crypto;
 mod datagram;
 mod datagram_builder;
 mod dispatch;
+mod early;
 mod ecn;
 mod error;
 mod events;
@@ -31,14 +34,17 @@ mod handshake;
 mod keyed_map;
 mod lifecycle;
 mod limits;
+mod new_tokens;
 mod pacing;
 mod parameters;
 mod path;
 mod qlog;
 mod receive;
 mod recovery;
+mod retry;
 mod router;
 mod sent_frame;
+mod sessions;
 mod slots;
 mod space;
 mod stateless;
@@ -46,15 +52,20 @@ mod stats;
 mod streams;
 mod timers;
 mod token;
+mod token_guard;
 mod transmit;
 
-pub use config::{ClientConfig, QlogSink, ServerConfig, TransportConfig, Version};
+pub use address_token::TokenTimes;
+pub use config::{
+    ClientConfig, KeyLimits, QlogSink, RetryPolicy, Secret, ServerConfig, TransportConfig, Version,
+};
 pub use connection::Connection;
 pub use crypto::{CryptoFailure, CryptoSession};
 pub use datagram::{DatagramInfo, Transmit};
 pub use ecn::EcnCodepoint;
 pub use error::{LocalError, PeerError, TransportErrorCode};
 pub use events::{CloseReason, Event};
+pub use new_tokens::{TokenOwner, TokenStore};
 pub use posthaste_wire::{ConnectionId, Direction, Side, StreamId};
 pub use router::{ConnectError, Endpoint};
 pub use slots::ConnectionHandle;

@@ -33,6 +33,21 @@ pub(crate) const LOCAL_CONNECTION_IDS: u64 = 4;
 /// section 5.1.2 suggests at least twice the limit).
 pub(crate) const PENDING_RETIREMENTS: usize = 32;
 
+/// Bytes of payload that an address token carries.
+pub(crate) const TOKEN_PAYLOAD: usize = 64;
+
+/// Bytes of a `NEW_TOKEN` token that a client keeps; longer ones are forgotten at once.
+pub(crate) const NEW_TOKEN: usize = 512;
+
+/// Bytes of a Retry's token that a client repeats: its Initial packets must have room for more.
+pub(crate) const RETRY_TOKEN: usize = 900;
+
+/// Tokens for one client that wait to be sent or acknowledged.
+pub(crate) const PENDING_TOKENS: usize = 4;
+
+/// Used tokens that a server remembers, at some 40 bytes each.
+pub(crate) const USED_TOKENS: usize = 1 << 15;
+
 /// `PATH_RESPONSE` frames that may wait to be sent; older challenges are forgotten.
 pub(crate) const PENDING_PATH_RESPONSES: usize = 4;
 

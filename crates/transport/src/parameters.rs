@@ -16,6 +16,8 @@ const GREASE_RANGE: u64 = 1 << 40;
 pub(crate) struct ServerPart {
     /// What the client's first Initial was sent to.
     pub(crate) original_destination: ConnectionId,
+    /// What the Retry named the server, if there was one.
+    pub(crate) retry_source: Option<ConnectionId>,
     /// The reset token of the handshake's ID.
     pub(crate) reset_token: ResetToken,
 }
@@ -36,6 +38,7 @@ pub(crate) fn encode(
     });
     let parameters = TransportParameters {
         original_destination_connection_id: server.map(|server| server.original_destination),
+        retry_source_connection_id: server.and_then(|server| server.retry_source),
         stateless_reset_token: server.map(|server| server.reset_token),
         version_information: Some(version_information(version, server.is_some())),
         grease_quic_bit: config.grease,

@@ -39,7 +39,7 @@ pub(crate) struct KeptPacket {
 }
 
 /// What became of a packet.
-enum Outcome {
+pub(crate) enum Outcome {
     /// It was authentic (a duplicate included).
     Authentic,
     /// It was dropped.
@@ -107,14 +107,10 @@ impl Connection {
             Header::Handshake { .. } => (SpaceId::Handshake, PacketType::Handshake),
             Header::Short { .. } => (SpaceId::Data, PacketType::Short),
             Header::VersionNegotiation { .. } => return self.on_version_negotiation(now, &packet),
-            // 0-RTT and Retry come with a later issue; a client that sent no token gets none refused.
-            Header::ZeroRtt { .. } | Header::Retry { .. } => {
-                return self.drop_packet(now, None, Dropped::Unsupported);
-            }
+            Header::Retry { .. } => return self.on_retry(now, &packet),
+            Header::ZeroRtt { .. } => (SpaceId::Data, PacketType::ZeroRtt),
         };
-        // 1-RTT packets must not be processed before the handshake is complete (RFC 9001 section 5.7).
-        let is_early = space == SpaceId::Data && !self.handshake.is_complete();
-        if is_early || !self.handshake.has_keys(space) {
+        if !self.is_readable(space, packet_type) {
             return self.keep(now, packet, ecn, space, packet_type);
         }
         let source = packet.header.scid();
@@ -124,7 +120,11 @@ impl Connection {
             return self.drop_packet(now, Some(packet_type), Dropped::Invalid);
         }
         let (destination, size) = (packet.header.dcid(), packet.bytes.len());
-        let opened = match self.unprotect(now, space, packet) {
+        let opened = match packet_type {
+            PacketType::ZeroRtt => Ok(self.open_early(packet)),
+            _ => self.unprotect(now, space, packet),
+        };
+        let opened = match opened {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.drop_packet(now, Some(packet_type), Dropped::Undecryptable),
             Err(fault) => {
@@ -143,7 +143,18 @@ impl Connection {
         Outcome::Authentic
     }
 
-    fn drop_packet(&mut self, now: Time, of: Option<PacketType>, why: Dropped) -> Outcome {
+    /// True if there are keys for the packet, and it may be processed.
+    fn is_readable(&self, space: SpaceId, packet_type: PacketType) -> bool {
+        match packet_type {
+            // Only clients send them.
+            PacketType::ZeroRtt => self.side == Side::Server && self.handshake.early_keys().is_some(),
+            // 1-RTT packets must not be processed before the handshake is complete (RFC 9001 section 5.7).
+            PacketType::Short => self.handshake.is_complete() && self.handshake.has_keys(space),
+            _ => self.handshake.has_keys(space),
+        }
+    }
+
+    pub(crate) fn drop_packet(&mut self, now: Time, of: Option<PacketType>, why: Dropped) -> Outcome {
         self.counters.packets_dropped += 1;
         self.log.packet_dropped(now, of, why);
         Outcome::Dropped
@@ -158,7 +169,11 @@ impl Connection {
         space: SpaceId,
         packet_type: PacketType,
     ) -> Outcome {
-        if self.handshake.awaits_keys(space) && self.kept_packets.len() < limits::UNDECRYPTABLE_PACKETS {
+        let is_awaited = match packet_type {
+            PacketType::ZeroRtt => self.handshake.awaits_early_keys(),
+            _ => self.handshake.awaits_keys(space),
+        };
+        if is_awaited && self.kept_packets.len() < limits::UNDECRYPTABLE_PACKETS {
             self.log.packet_kept(now, packet_type, packet.bytes.len());
             self.kept_packets.push(KeptPacket { packet, ecn });
             return Outcome::Dropped;
@@ -228,7 +243,8 @@ impl Connection {
         opened: Opened,
     ) -> Result<(), Fault> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
-        let reserved = if context.space == SpaceId::Data { SHORT_RESERVED } else { LONG_RESERVED };
+        let is_short = context.packet_type == PacketType::Short;
+        let reserved = if is_short { SHORT_RESERVED } else { LONG_RESERVED };
         if opened.first & reserved != 0 {
             return Err(violation("reserved header bits are set").into());
         }

@@ -1,30 +1,37 @@
 //! The endpoint: owns connections, finds each datagram's connection, and says which to poll
-//! (RFC 9000 sections 5.2 and 10.3, RFC 8999).
+//! (RFC 9000 sections 5.2 and 10.3, RFC 8999). Who is let in is decided in `router/admission.rs`.
+
+mod admission;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use posthaste_units::{Rng, Time};
+use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::packet::{Invariants, PacketType, RawInvariants, version};
 use posthaste_wire::{ConnectionId, Side};
 use rustls_pki_types::ServerName;
 
+use crate::address_token::{Bearer, TokenSealer};
+use crate::beginning::{Beginning, TokenKeeper};
 use crate::cids::{LOCAL_ID_LEN, RouteChange};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::connection::{Birth, Connection};
-use crate::crypto::{InitialKeys, client_session, server_session};
+use crate::crypto::{InitialKeys, client_session};
 use crate::datagram::{DatagramInfo, Transmit};
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
 use crate::events::Event;
 use crate::keyed_map::{KeyedMap, keyed_map};
-use crate::parameters::{self, ServerPart};
+use crate::limits;
+use crate::new_tokens::TokenOwner;
+use crate::parameters;
 use crate::slots::{ConnectionHandle, Slots};
 use crate::stateless::Stateless;
 use crate::stats::EndpointStats;
-use crate::streams::{Streams, StreamsConfig};
+use crate::streams::{LocalLimits, Streams, StreamsConfig};
 use crate::token::ResetKey;
+use crate::token_guard::TokenGuard;
 
 /// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
 const MIN_INITIAL_ID_LEN: usize = 8;
@@ -61,6 +68,12 @@ pub struct Endpoint {
     last_events: VecDeque<(ConnectionHandle, Event)>,
     stateless: Stateless,
     reset_key: ResetKey,
+    /// By version and limits.
+    scoped_tls: Vec<(u32, LocalLimits, Arc<rustls::ServerConfig>)>,
+    tokens: TokenSealer,
+    used_tokens: TokenGuard,
+    /// The time since the Unix epoch at [`Time::ZERO`].
+    clock_offset: Duration,
     rng: Rng,
     pending_handshakes: usize,
     stats: EndpointStats,
@@ -71,18 +84,30 @@ impl Endpoint {
     /// runs must repeat. Without a server configuration it accepts nothing.
     pub fn new(seed: [u8; 32], server: Option<ServerConfig>) -> Self {
         let mut rng = Rng::from_seed(seed);
+        let (routes, remotes) = (keyed_map(&mut rng), keyed_map(&mut rng));
+        let mut secret = [0; 32];
+        rng.fill(&mut secret);
+        if let Some(kept) = server.as_ref().and_then(|server| server.secret) {
+            secret = kept.0;
+        }
+        let times = server.as_ref().map_or_else(Default::default, |server| server.token_times);
+        let clock_offset = server.as_ref().map_or(Duration::ZERO, |server| server.clock_offset);
         Self {
             is_accepting: server.is_some(),
             server,
             slots: Slots::default(),
-            routes: keyed_map(&mut rng),
-            remotes: keyed_map(&mut rng),
+            routes,
+            remotes,
             timers: BTreeSet::new(),
             dirty: VecDeque::new(),
             eventful: VecDeque::new(),
             last_events: VecDeque::new(),
             stateless: Stateless::default(),
-            reset_key: ResetKey::new(&mut rng),
+            reset_key: ResetKey::new(&secret),
+            scoped_tls: Vec::new(),
+            tokens: TokenSealer::new(&secret, times),
+            used_tokens: TokenGuard::default(),
+            clock_offset,
             rng,
             pending_handshakes: 0,
             stats: EndpointStats::default(),
@@ -109,10 +134,18 @@ impl Endpoint {
         let local_id = self.fresh_id();
         let remote_id = random_id(&mut self.rng);
         let streams = new_streams(Side::Client, &config.transport);
-        let limits = streams.local_limits();
-        let encoded = parameters::encode(&config.transport, &limits, local_id, version, None, &mut self.rng);
+        let granted = streams.local_limits();
+        let encoded = parameters::encode(&config.transport, &granted, local_id, version, None, &mut self.rng);
         let session = client_session(Arc::clone(&config.tls), version, name, encoded)
             .map_err(|error| ConnectError::Tls(error.to_string()))?;
+        let owner = TokenOwner { server_name, port: remote.port(), version };
+        let token = config.tokens.as_ref().and_then(|store| store.take(&owner));
+        // A token that leaves no room for the handshake is of no use.
+        let token = token.filter(|token| token.len() <= limits::NEW_TOKEN).unwrap_or_default();
+        let keeper = config.tokens.as_ref().map(|store| {
+            let store = Arc::clone(store);
+            TokenKeeper { store, server_name: server_name.into() }
+        });
         let birth = Birth {
             side: Side::Client,
             version,
@@ -123,6 +156,7 @@ impl Endpoint {
             local_id,
             remote_id,
             original_destination: remote_id,
+            beginning: Beginning::of_client(remote_id, initial, token, keeper),
             streams,
             rng: self.rng.fork(),
         };
@@ -192,62 +226,6 @@ impl Endpoint {
         }
     }
 
-    /// A client's first Initial.
-    fn accept(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
-        let Some(server) = self.server.clone() else { return };
-        if !self.is_accepting || self.pending_handshakes >= server.max_pending_handshakes {
-            self.stats.refused += 1;
-            return;
-        }
-        let local_id = self.fresh_id();
-        let part = ServerPart {
-            original_destination: invariants.dcid,
-            reset_token: self.reset_key.token(&local_id),
-        };
-        let streams = new_streams(Side::Server, &server.transport);
-        let limits = streams.local_limits();
-        let version = invariants.version;
-        let encoded =
-            parameters::encode(&server.transport, &limits, local_id, version, Some(&part), &mut self.rng);
-        let initial = InitialKeys::from_provider(server.tls.crypto_provider());
-        let session = server_session(Arc::clone(&server.tls), version, encoded);
-        let (Some(initial), Ok(session)) = (initial, session) else {
-            tracing::error!(
-                "the TLS configuration cannot be used with QUIC: it needs TLS 1.3 and AES-128-GCM"
-            );
-            self.stats.refused += 1;
-            return;
-        };
-        let birth = Birth {
-            side: Side::Server,
-            version,
-            config: server.transport,
-            session,
-            initial_keys: initial.derive(version, &invariants.dcid, Side::Server),
-            remote: info.remote,
-            local_id,
-            remote_id: invariants.scid,
-            original_destination: invariants.dcid,
-            streams,
-            rng: self.rng.fork(),
-        };
-        let mut connection = Connection::new(now, birth);
-        connection.on_datagram(now, info, data);
-        if connection.counters.packets_received == 0 {
-            self.stats.refused += 1; // Nothing in it was authentic: no state for noise.
-            return;
-        }
-        self.stats.accepted += 1;
-        // The client's own choice stays a name of the connection: a copy of its first Initial that the network
-        // delivers late must not begin another.
-        let handle = self.insert(connection, &[local_id, invariants.dcid]);
-        if let Some(index) = self.slots.index(handle) {
-            self.slots.set_pending(index, true);
-            self.pending_handshakes += 1;
-        }
-        self.last_events.push_back((handle, Event::Incoming));
-    }
-
     /// A short header with an unknown ID: the peer's stateless reset, or a packet of a connection that is gone.
     fn on_unknown_short(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
         let token: Option<[u8; 16]> = data.last_chunk().copied();
@@ -268,7 +246,7 @@ impl Endpoint {
         }
         self.stats.unroutable += 1;
         let token = self.reset_key.token(&invariants.dcid);
-        if self.stateless.reset(info, data.len(), token, &mut self.rng) {
+        if self.stateless.reset(now, info, data.len(), token, &mut self.rng) {
             self.stats.resets_sent += 1;
         }
     }
@@ -314,7 +292,7 @@ impl Endpoint {
                 return transmit;
             }
             self.slots.set_dirty(index, false);
-            self.settle(index);
+            self.settle(now, index);
         }
         None
     }
@@ -387,7 +365,7 @@ impl Endpoint {
     }
 
     /// A connection has nothing more to send: brings routes and timers up to date, or forgets it.
-    fn settle(&mut self, index: u32) {
+    fn settle(&mut self, now: Time, index: u32) {
         let Some(connection) = self.slots.get_mut(index) else { return };
         let changes = connection.take_route_changes();
         let is_drained = connection.lifecycle.is_drained();
@@ -402,6 +380,7 @@ impl Endpoint {
         }
         if (is_drained || !is_handshaking) && self.slots.set_pending(index, false) == Some(true) {
             self.pending_handshakes -= 1;
+            self.offer_tokens(index);
         }
         if is_drained {
             self.forget(index);
@@ -411,6 +390,7 @@ impl Endpoint {
         if wants_ids {
             self.issue_ids(index);
         }
+        self.make_tokens(now, index);
         if self.slots.set_eventful(index, true) == Some(false) {
             self.eventful.push_back(index);
         }
@@ -426,6 +406,33 @@ impl Endpoint {
             }
         }
         self.touch(index);
+    }
+
+    /// A server's client has finished its handshake: it gets tokens for its next connections.
+    fn offer_tokens(&mut self, index: u32) {
+        let count = self.server.as_ref().map_or(0, |server| server.new_tokens);
+        if let Some(connection) = self.slots.get_mut(index) {
+            for _ in 0..count {
+                let _ = connection.offer_token(&[]);
+            }
+        }
+    }
+
+    /// Makes the tokens that a connection wants for its client.
+    fn make_tokens(&mut self, now: Time, index: u32) {
+        while let Some(connection) = self.slots.get_mut(index)
+            && let Some(payload) = connection.new_tokens.take_wanted()
+        {
+            let bearer = Bearer {
+                at: self.clock_offset + now.since(Time::ZERO),
+                remote: connection.remote(),
+                version: connection.version,
+            };
+            if let Some(token) = self.tokens.for_next_time(&bearer, &payload, &mut self.rng) {
+                connection.new_tokens.push(token);
+            }
+            self.touch(index);
+        }
     }
 
     fn set_timer(&mut self, index: u32, deadline: Option<Time>) {
@@ -447,7 +454,7 @@ impl Endpoint {
             self.last_events.push_back((handle, event));
         }
         self.last_events.push_back((handle, Event::Drained));
-        for id in connection.local_ids.all().chain([connection.original_destination()]) {
+        for id in connection.local_ids.all().chain([connection.beginning.initial_destination]) {
             if self.routes.get(&id) == Some(&index) {
                 self.routes.remove(&id);
             }

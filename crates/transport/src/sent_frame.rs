@@ -37,6 +37,8 @@ pub(crate) enum SentFrame {
     /// `RETIRE_CONNECTION_ID` of this sequence number.
     RetireConnectionId(u64),
     HandshakeDone,
+    /// `NEW_TOKEN` with this number.
+    NewToken(u64),
     /// `ACK_FREQUENCY` with this sequence number.
     AckFrequency(u64),
 }

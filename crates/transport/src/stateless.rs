@@ -1,8 +1,9 @@
-//! Answers that need no connection: version negotiation (RFC 9000 section 6) and stateless resets (section 10.3).
+//! Answers that need no connection: version negotiation (RFC 9000 section 6), stateless resets (section 10.3), Retry
+//! and the refusal of a bad token (section 8.1.2).
 
 use std::collections::VecDeque;
 
-use posthaste_units::Rng;
+use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::ResetToken;
 use posthaste_wire::packet::{RawInvariants, version, write_version_negotiation};
 
@@ -18,10 +19,18 @@ const MIN_TRIGGER: usize = 22;
 /// Longest reset sent: as long as a short packet with little in it.
 const MAX_RESET: usize = 42;
 
+/// Time for each reset on average (section 10.3.3 wants their rate bounded).
+const RESET_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Resets that may follow one another without a pause: clients that a restarted server has lost come all at once.
+const RESET_BURST: u64 = 100;
+
 /// Answers that wait to be sent.
 #[derive(Default)]
 pub(crate) struct Stateless {
     waiting: VecDeque<(DatagramInfo, Vec<u8>)>,
+    /// When the allowance of resets would be whole again.
+    resets_paid_at: Time,
 }
 
 impl Stateless {
@@ -43,9 +52,19 @@ impl Stateless {
         true
     }
 
+    /// Sends a datagram that was made elsewhere. False if too many answers wait.
+    pub(crate) fn answer(&mut self, info: &DatagramInfo, datagram: Vec<u8>) -> bool {
+        if self.waiting.len() >= MAX_WAITING {
+            return false;
+        }
+        self.waiting.push_back((*info, datagram));
+        true
+    }
+
     /// Answers a datagram of `trigger_len` bytes for an unknown connection. False if that would do harm.
     pub(crate) fn reset(
         &mut self,
+        now: Time,
         info: &DatagramInfo,
         trigger_len: usize,
         token: ResetToken,
@@ -54,6 +73,10 @@ impl Stateless {
         if self.waiting.len() >= MAX_WAITING || trigger_len < MIN_TRIGGER {
             return false;
         }
+        if self.resets_paid_at.since(now) > RESET_INTERVAL * (RESET_BURST - 1) {
+            return false;
+        }
+        self.resets_paid_at = self.resets_paid_at.max(now) + RESET_INTERVAL;
         let len = (trigger_len - 1).min(MAX_RESET);
         let mut datagram = vec![0; len - token.0.len()];
         rng.fill(&mut datagram);

@@ -65,6 +65,12 @@ pub struct EndpointStats {
     pub unroutable: u64,
     /// Initials dropped: too small, or too many handshakes in progress, or not accepting.
     pub refused: u64,
+    /// Retry packets sent.
+    pub retries_sent: u64,
+    /// Initials answered with `INVALID_TOKEN`.
+    pub invalid_tokens: u64,
+    /// Connections accepted from clients that showed a good token.
+    pub validated_by_token: u64,
     /// Stateless resets sent.
     pub resets_sent: u64,
     /// Version negotiation packets sent.

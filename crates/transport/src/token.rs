@@ -1,18 +1,17 @@
-//! Stateless reset tokens (RFC 9000 section 10.3.2). Address tokens come with a later issue.
+//! Stateless reset tokens (RFC 9000 section 10.3.2). Address tokens are in `address_token.rs`.
 
 use aws_lc_rs::hmac;
-use posthaste_units::Rng;
 use posthaste_wire::{ConnectionId, ResetToken};
 
 /// Derives the reset token of each of an endpoint's connection IDs, so that a reset needs no state.
 pub(crate) struct ResetKey(hmac::Key);
 
 impl ResetKey {
-    /// A key drawn from the endpoint's generator.
-    pub(crate) fn new(rng: &mut Rng) -> Self {
-        let mut key = [0; 32];
-        rng.fill(&mut key);
-        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
+    /// The key that follows from the endpoint's secret.
+    pub(crate) fn new(secret: &[u8; 32]) -> Self {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let key = hmac::sign(&secret, b"posthaste stateless reset");
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
     }
 
     /// The token of a connection ID.

@@ -114,7 +114,7 @@ impl Connection {
 
     /// True if anything waits that window and pacer hold back.
     fn has_controlled_frames(&self) -> bool {
-        SpaceId::ALL.into_iter().any(|space| self.handshake.has_keys(space) && self.has_frames(space))
+        SpaceId::ALL.into_iter().any(|space| self.handshake.can_send(space) && self.has_frames(space))
     }
 
     fn has_frames(&self, space: SpaceId) -> bool {
@@ -128,12 +128,13 @@ impl Connection {
                 || self.ping_is_due
                 || self.ack_requests.next_unsent().is_some()
                 || self.local_ids.next_unsent().is_some()
+                || self.new_tokens.has_unsent()
                 || self.remote_ids.next_retirement().is_some())
     }
 
     /// True if a packet of the space should leave now.
     fn wants_packet(&self, now: Time, space: SpaceId, permit: Permit) -> bool {
-        self.handshake.has_keys(space)
+        self.handshake.can_send(space)
             && (self.probes[space] > 0
                 || self.received[space].deadline().is_some_and(|deadline| deadline <= now)
                 || (permit == Permit::Everything && self.has_frames(space)))
@@ -183,15 +184,18 @@ impl Connection {
         let number = self.recovery.next_number(space);
         let destination = *self.remote_ids.current();
         let source = self.local_ids.handshake_id();
+        let token =
+            if space == SpaceId::Initial { self.beginning.token.clone() } else { bytes::Bytes::new() };
         let fixed_bit = space != SpaceId::Data || self.fixed_bit.next(&mut self.rng);
         let fields = HeaderFields {
             version: self.version,
             space,
+            is_early: space == SpaceId::Data && self.handshake.sends_early(),
             number,
             truncated: number::encode(number, self.recovery.largest_acked(space)),
             destination: &destination,
             source: &source,
-            token: &[],
+            token: &token,
             fixed_bit,
             key_phase: self.handshake.one_rtt().is_some_and(OneRttKeys::phase),
         };
@@ -261,6 +265,7 @@ impl Connection {
                 self.ack_requests.on_sent();
             }
         }
+        self.new_tokens.write(writer);
         if self.ping_is_due {
             self.ping_is_due = !writer.push(&Frame::Ping, None);
         }
@@ -289,10 +294,12 @@ impl Connection {
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
             self.discard_space(now, SpaceId::Initial);
         }
-        if let (SpaceId::Data, Some(keys)) = (space, self.handshake.one_rtt_mut())
-            && keys.wants_update()
-        {
-            keys.rotate();
+        if let (SpaceId::Data, Some(keys)) = (space, self.handshake.one_rtt_mut()) {
+            if keys.wants_update() {
+                keys.rotate();
+            }
+            self.ping_is_due |=
+                keys.wants_acknowledgement() && !self.recovery.has_ack_eliciting_in_flight(space);
         }
     }
 
@@ -368,6 +375,10 @@ fn seal_packet(
     sealable: Sealable<'_>,
 ) -> Result<(), SealError> {
     let Sealable { bytes, number_at, header_len } = sealable;
+    if packet.is_early {
+        let keys = handshake.early_keys_mut().ok_or(SealError)?;
+        return keys.seal(bytes, number_at, header_len, packet.number);
+    }
     if packet.space == SpaceId::Data {
         let keys = handshake.one_rtt_mut().ok_or(SealError)?;
         return keys.seal(bytes, number_at, header_len, packet.number);

@@ -321,3 +321,106 @@ fn an_idle_connection_ends_at_both_ends() {
         assert!(!mixed.step(), "no timer is left");
     }
 }
+
+#[test]
+fn a_retry_of_either_is_answered_by_the_other() {
+    for client in BOTH {
+        for seed in 0..20 {
+            let mut mixed = Mixed::with_retry(seed, client, true);
+            if seed > 0 {
+                (mixed.there, mixed.back) = (BAD, BAD);
+            }
+            transfer(&mut mixed, 1, 10_000, 10_000, |_| {});
+            let retries = if client == Who::Ours {
+                mixed.quinn.retries_sent
+            } else {
+                mixed.ours.stats().retries_sent as usize
+            };
+            assert!(retries >= 1, "{client:?} {seed}");
+            // The ClientHello takes two datagrams, each of which is answered.
+            assert!(seed > 0 || retries <= 2, "{retries}");
+            assert_eq!(mixed.ours.stats().invalid_tokens, 0);
+        }
+    }
+}
+
+#[test]
+fn quinn_comes_back_with_our_token_and_needs_no_retry() {
+    let mut mixed = Mixed::with_retry(1, Who::Quinns, true);
+    for visit in 0..3 {
+        mixed.establish();
+        // At first, one for each datagram of the ClientHello.
+        assert_eq!(mixed.ours.stats().retries_sent, 2, "visit {visit}");
+        mixed.run_for(Duration::from_millis(200));
+        mixed.part(Who::Quinns);
+        mixed.connect(Who::Quinns);
+    }
+    let stats = mixed.ours.stats();
+    assert_eq!((stats.retries_sent, stats.validated_by_token), (2, 3));
+}
+
+#[test]
+fn early_data_of_our_client_are_read_by_quinn() {
+    for has_retry in [false, true] {
+        let mut mixed = Mixed::with_retry(1, Who::Ours, has_retry);
+        mixed.establish();
+        mixed.run_for(Duration::from_millis(200));
+        mixed.part(Who::Ours);
+        mixed.connect(Who::Ours);
+        assert!(mixed.ours().may_send_early());
+        let (mut writers, mut theirs) = (Writers::default(), QuinnStreams::default());
+        let id = mixed.ours().open(Direction::Bidirectional).expect("streams were permitted last time");
+        writers.add(id, 20_000);
+        let begun = mixed.now;
+        let mut first_at = None;
+        mixed.run_until(|mixed| {
+            writers.pump(mixed.ours());
+            if !mixed.quinn.connections.is_empty() {
+                theirs.pump(mixed.theirs());
+            }
+            if !theirs.reading.is_empty() {
+                first_at.get_or_insert(mixed.now);
+            }
+            theirs.finished.contains_key(&id)
+        });
+        assert!(mixed.events.contains(&Event::EarlyDataAccepted), "{:?}", mixed.events);
+        assert!(!mixed.events.contains(&Event::EarlyDataRejected));
+        let first = first_at.expect("it was read").since(begun);
+        assert_eq!(first, Duration::from_millis(if has_retry { 30 } else { 10 }));
+        assert_eq!(mixed.ours().stats().packets_lost, 0);
+    }
+}
+
+#[test]
+fn early_data_of_quinn_are_read_by_us() {
+    for has_retry in [false, true] {
+        let mut mixed = Mixed::with_retry(1, Who::Quinns, has_retry);
+        mixed.establish();
+        mixed.run_for(Duration::from_millis(200));
+        mixed.part(Who::Quinns);
+        mixed.connect(Who::Quinns);
+        assert!(mixed.theirs().has_0rtt());
+        let mut theirs = QuinnStreams::default();
+        let id = mixed.theirs().streams().open(Dir::Bi).expect("streams were permitted last time");
+        theirs.writing.insert(id, (0, 20_000));
+        let begun = mixed.now;
+        let mut readers = Readers::default();
+        let mut first_at = None;
+        mixed.run_until(|mixed| {
+            theirs.pump(mixed.theirs());
+            if mixed.our_handle.is_some() {
+                let now = mixed.now;
+                readers.pump(now, mixed.ours(), usize::MAX);
+            }
+            if !readers.open.is_empty() {
+                first_at.get_or_insert(mixed.now);
+            }
+            readers.finished.contains_key(&from_quinn(id))
+        });
+        assert!(mixed.events.contains(&Event::EarlyDataAccepted), "{:?}", mixed.events);
+        mixed.run_until(|mixed| mixed.is_connected());
+        assert!(mixed.theirs().accepted_0rtt());
+        // It has our token, so that even a server that asks for one does not cost it a round trip.
+        assert_eq!(first_at.expect("it was read").since(begun), Duration::from_millis(10));
+    }
+}

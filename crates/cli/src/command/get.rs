@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use http::Uri;
-use posthaste_endpoint::{ClientConfig, TransportConfig, tls};
+use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, tls};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -15,7 +15,7 @@ use crate::args::Get;
 use crate::exit::{FAILED, Failure};
 use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
-use crate::{printer, profile};
+use crate::{kept, printer, profile};
 
 mod output;
 mod progress;
@@ -31,7 +31,8 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let destinations = output::destinations(&args, &uris)?;
     let transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
     let profile_name = transport.profile.name().to_owned();
-    let client = Client::new(options(&args, transport)?);
+    let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
+    let client = Client::new(options(&args, transport, &tokens)?);
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
 
@@ -56,6 +57,9 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         printed.map_err(|error| Failure::runtime(format!("cannot write the report: {error}")))?;
     }
     client.close().await;
+    if let Some(state) = &args.state {
+        kept::save_tokens(state, &tokens)?;
+    }
     let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
     Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
@@ -150,8 +154,14 @@ impl Problem {
     }
 }
 
-fn options(args: &Get, transport: TransportConfig) -> Result<ClientOptions, Failure> {
-    let quic = ClientConfig::new(tls_config(args)?).with_transport(Arc::new(transport));
+fn options(
+    args: &Get,
+    transport: TransportConfig,
+    tokens: &Arc<TokenCache>,
+) -> Result<ClientOptions, Failure> {
+    let tls = tls_config(args)?;
+    let quic =
+        ClientConfig::new(tls).with_transport(Arc::new(transport)).with_tokens(Arc::clone(tokens) as _);
     let mut options = ClientOptions::new(quic);
     options.max_redirects = args.max_redirects;
     if let Some(timeout) = args.timeout {

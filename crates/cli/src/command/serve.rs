@@ -2,20 +2,21 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use posthaste_endpoint::{Endpoint, ServerConfig, tls};
+use posthaste_endpoint::{Endpoint, RetryPolicy, ServerConfig, SessionStore, tls};
 use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
 use serde::Serialize;
 
-use crate::args::Serve;
+use crate::args::{Retry, Serve};
 use crate::civil_date::timestamp;
 use crate::exit::{FAILED, Failure};
 use crate::identity::{Identity, default_state_directory};
 use crate::interrupt::Interrupts;
+use crate::kept::{self, KeptSessions};
 use crate::printer::{self, printable, shell_quote};
 use crate::profile;
 
@@ -31,8 +32,17 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         })?;
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
-    let endpoint = Endpoint::server(args.listen, ServerConfig::new(tls).with_transport(Arc::new(transport)))
+    let state = state(&args)?;
+    let sessions = Arc::new(SessionStore::new());
+    let config = ServerConfig {
+        retry: retry_policy(args.retry),
+        secret: state.as_deref().map(kept::secret).transpose()?,
+        ..ServerConfig::new(tls::server_with_early_data(&tls, Arc::clone(&sessions) as _))
+    };
+    let endpoint = Endpoint::server(args.listen, config.with_transport(Arc::new(transport)))
         .map_err(|error| cannot_listen(args.listen, &error))?;
+    // Only now: who could not listen has left the sessions to whoever does.
+    let kept_sessions = KeptSessions::restore(state.as_deref(), args.listen.port(), &sessions);
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
@@ -48,7 +58,10 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         let _ = stopped.await;
     }));
     tokio::select! {
-        ended = &mut server => return finish(&args, ended),
+        ended = &mut server => {
+            kept_sessions.save(&sessions);
+            return finish(&args, ended);
+        }
         () = interrupts.next() => {}
     }
     printer::note(format_args!(
@@ -57,8 +70,12 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     ));
     let _ = stop.send(());
     tokio::select! {
-        ended = &mut server => finish(&args, ended),
+        ended = &mut server => {
+            kept_sessions.save(&sessions);
+            finish(&args, ended)
+        }
         () = interrupts.next() => {
+            kept_sessions.save(&sessions);
             printer::note("ended at once");
             Ok(ExitCode::from(FAILED))
         }
@@ -82,11 +99,10 @@ fn identity(args: &Serve) -> Result<Identity, Failure> {
     if let (Some(certificate), Some(key)) = (&args.cert, &args.key) {
         return Identity::load(certificate, key);
     }
-    let state = match &args.state {
-        Some(state) => state.clone(),
+    let state = match state(args)? {
+        Some(state) => state,
         None => default_state_directory()?,
     };
-    let state = std::path::absolute(&state).unwrap_or(state);
     let identity = Identity::keep(&state, SystemTime::now())?;
     if !args.listen.ip().is_loopback() {
         printer::note(
@@ -94,6 +110,24 @@ fn identity(args: &Serve) -> Result<Identity, Failure> {
         );
     }
     Ok(identity)
+}
+
+/// Where things are kept between runs. A server with a certificate of its own need not have a place.
+fn state(args: &Serve) -> Result<Option<PathBuf>, Failure> {
+    let state = match &args.state {
+        Some(state) => Some(state.clone()),
+        None if args.cert.is_some() => None,
+        None => Some(default_state_directory()?),
+    };
+    Ok(state.map(|state| std::path::absolute(&state).unwrap_or(state)))
+}
+
+fn retry_policy(retry: Retry) -> RetryPolicy {
+    match retry {
+        Retry::Always => RetryPolicy::Always,
+        Retry::UnderLoad => RetryPolicy::default(),
+        Retry::Never => RetryPolicy::Never,
+    }
 }
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {

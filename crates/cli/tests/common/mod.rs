@@ -71,10 +71,14 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(folders: &Folders, more: &[&str]) -> Self {
+        Self::start_at(folders, "127.0.0.1:0", more)
+    }
+
+    pub(crate) fn start_at(folders: &Folders, listen: &str, more: &[&str]) -> Self {
         let mut child = posthaste()
             .arg("serve")
             .arg(folders.path("www"))
-            .args(["--json", "--listen", "127.0.0.1:0", "--state"])
+            .args(["--json", "--listen", listen, "--state"])
             .arg(folders.path("state"))
             .args(more)
             .stdout(Stdio::piped())

@@ -111,6 +111,8 @@ impl Posthaste {
             }
             Event::Closed(reason) => PeerEvent::Closed(Some(reason.to_string())),
             Event::Incoming
+            | Event::EarlyDataAccepted
+            | Event::EarlyDataRejected
             | Event::Confirmed
             | Event::Drained
             | Event::Stream(StreamEvent::Stopped { .. } | StreamEvent::SendComplete(_)) => return,

@@ -7,6 +7,7 @@ mod one_rtt;
 mod protection;
 mod tls;
 
+use rustls::quic::DirectionalKeys;
 pub(crate) use rustls::quic::{KeyChange, Keys};
 use rustls_pki_types::CertificateDer;
 
@@ -33,6 +34,13 @@ pub trait CryptoSession: Send {
 
     /// The peer's transport parameters, once they have arrived.
     fn peer_transport_parameters(&self) -> Option<&[u8]>;
+
+    /// The keys of 0-RTT packets: on a client once it may send such, when the peer's transport parameters are those
+    /// of last time; on a server once it has accepted them.
+    fn early_keys(&self) -> Option<DirectionalKeys>;
+
+    /// On a client whose handshake is complete: the server has accepted 0-RTT packets.
+    fn is_early_data_accepted(&self) -> bool;
 
     /// The application protocol agreed on.
     fn application_protocol(&self) -> Option<&[u8]>;

@@ -4,6 +4,7 @@ use posthaste_units::Time;
 use rustls::quic::{HeaderProtectionKey, KeyChange, PacketKey, PacketKeySet, Secrets};
 
 use super::{SealError, seal};
+use crate::config::KeyLimits;
 use crate::error::{PeerError, TransportErrorCode};
 
 /// The keys of the 1-RTT space through all their phases.
@@ -27,6 +28,8 @@ pub(crate) struct OneRttKeys {
     sealed: u64,
     forged: u64,
     updates: u64,
+    /// Lower limits than the cipher's, perhaps.
+    limits: KeyLimits,
 }
 
 /// The phase before the current one, for packets that were under way during the update.
@@ -49,7 +52,7 @@ pub(crate) enum OpenWith {
 
 impl OneRttKeys {
     /// The keys that the handshake yielded, or `None` if `change` is not the step to 1-RTT keys.
-    pub(crate) fn new(change: KeyChange) -> Option<Self> {
+    pub(crate) fn new(change: KeyChange, limits: KeyLimits) -> Option<Self> {
         let KeyChange::OneRtt { keys, next: mut secrets } = change else { return None };
         Some(Self {
             local_header: keys.local.header,
@@ -66,6 +69,7 @@ impl OneRttKeys {
             sealed: 0,
             forged: 0,
             updates: 0,
+            limits,
         })
     }
 
@@ -95,7 +99,7 @@ impl OneRttKeys {
         header_len: usize,
         number: u64,
     ) -> Result<(), SealError> {
-        if self.sealed >= self.current.local.confidentiality_limit() {
+        if self.sealed >= self.confidentiality_limit() {
             return Err(SealError);
         }
         self.first_sent.get_or_insert(number);
@@ -153,7 +157,7 @@ impl OneRttKeys {
     /// A packet could not be opened. True once the AEAD's integrity limit is reached (section 6.6).
     pub(crate) fn on_forged(&mut self) -> bool {
         self.forged += 1;
-        self.forged >= self.current.remote.integrity_limit()
+        self.forged >= self.current.remote.integrity_limit().min(self.limits.forged)
     }
 
     /// Packets up to `largest` have been acknowledged.
@@ -183,7 +187,17 @@ impl OneRttKeys {
 
     /// True once the key should be replaced, with a margin to the confidentiality limit (section 6.6).
     pub(crate) fn wants_update(&self) -> bool {
-        self.sealed >= self.current.local.confidentiality_limit() / 2 && self.may_update()
+        self.sealed >= self.confidentiality_limit() / 2 && self.may_update()
+    }
+
+    /// True once the key should be replaced and only an acknowledgement is wanting for that: an end that merely
+    /// acknowledges would never get one.
+    pub(crate) fn wants_acknowledgement(&self) -> bool {
+        self.sealed >= self.confidentiality_limit() / 2 && !self.is_acknowledged
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.current.local.confidentiality_limit().min(self.limits.sealed)
     }
 
     /// Steps to the next phase.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, Side};
-use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, ServerConnection, Suite, Version};
+use rustls::quic::{
+    ClientConnection, Connection, DirectionalKeys, KeyChange, Keys, ServerConnection, Suite, Version,
+};
 use rustls::{CipherSuite, SupportedCipherSuite};
 use rustls_pki_types::{CertificateDer, ServerName};
 
@@ -90,6 +92,17 @@ impl CryptoSession for TlsSession {
 
     fn peer_transport_parameters(&self) -> Option<&[u8]> {
         self.tls.quic_transport_parameters()
+    }
+
+    fn early_keys(&self) -> Option<DirectionalKeys> {
+        self.tls.zero_rtt_keys()
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        match &self.tls {
+            Connection::Client(client) => client.is_early_data_accepted(),
+            Connection::Server(_) => false,
+        }
     }
 
     fn application_protocol(&self) -> Option<&[u8]> {

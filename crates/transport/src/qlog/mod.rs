@@ -70,8 +70,6 @@ struct Trace {
 pub(crate) enum Dropped {
     /// Its header is malformed, or not what the connection's state permits.
     Invalid,
-    /// Its kind is not supported.
-    Unsupported,
     /// Its tag is wrong.
     Undecryptable,
     /// There are no keys for it, no more or not yet.
@@ -129,7 +127,6 @@ impl Log {
         let Some(trace) = &mut self.0 else { return };
         let trigger = match why {
             Dropped::Invalid => PacketDroppedTrigger::Invalid,
-            Dropped::Unsupported => PacketDroppedTrigger::Unsupported,
             Dropped::Undecryptable => PacketDroppedTrigger::DecryptionFailure,
             // The schema has words of their own for these two, which the qlog crate lacks.
             Dropped::NoKeys => PacketDroppedTrigger::General,
@@ -138,6 +135,17 @@ impl Log {
         let header = of.map(|of| header(packet_type(of), None));
         let event = PacketDropped { header, trigger: Some(trigger), ..PacketDropped::default() };
         trace.writer.event(now, EventData::QuicPacketDropped(event));
+    }
+
+    /// A Retry has been accepted.
+    pub(crate) fn retry_received(&mut self, now: Time, size: usize) {
+        let Some(trace) = &mut self.0 else { return };
+        let event = PacketReceived {
+            header: header(packet_type(PacketType::Retry), None),
+            raw: Some(raw(size, None)),
+            ..PacketReceived::default()
+        };
+        trace.writer.event(now, EventData::QuicPacketReceived(event));
     }
 
     /// A packet is kept until its keys come.
@@ -164,7 +172,7 @@ impl Log {
         let end = sealable.bytes.len().saturating_sub(TAG_LEN);
         let payload = sealable.bytes.get(sealable.header_len..end).unwrap_or_default();
         let event = PacketSent {
-            header: header(space_type(packet.space), Some(packet.number)),
+            header: header(sent_type(packet), Some(packet.number)),
             raw: Some(raw(sealable.bytes.len(), Some(payload.len()))),
             trigger: is_probe.then_some(PacketSentTrigger::PtoProbe),
             frames: Some(frames(Bytes::copy_from_slice(payload), ACK_DELAY_EXPONENT)),
@@ -415,6 +423,10 @@ const fn packet_type(packet_type: PacketType) -> qlog::events::quic::PacketType 
         PacketType::VersionNegotiation => qlog::events::quic::PacketType::VersionNegotiation,
         PacketType::Short => qlog::events::quic::PacketType::OneRtt,
     }
+}
+
+fn sent_type(packet: &OpenPacket) -> qlog::events::quic::PacketType {
+    if packet.is_early { qlog::events::quic::PacketType::ZeroRtt } else { space_type(packet.space) }
 }
 
 /// The type of the packets that this end sends in a space.

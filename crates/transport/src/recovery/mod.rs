@@ -438,7 +438,6 @@ impl Recovery {
         self.pto_count = 0;
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "Retry and 0-RTT come later"))]
     /// Everything outstanding in the space counts as not sent (Retry, version negotiation, rejected 0-RTT): its
     /// frames are to be sent again, and the congestion controller hears nothing.
     pub(crate) fn requeue_all(&mut self, id: SpaceId, path: &mut PathControl, fate: &mut Fate) {

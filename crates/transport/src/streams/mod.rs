@@ -306,6 +306,26 @@ impl Streams {
         self.note_blocked();
     }
 
+    /// The peer has dropped all that was sent so far, and its limits are unknown again: 0-RTT was rejected. Streams of
+    /// this end stay as they are; the peer cannot have opened any.
+    pub(crate) fn start_over(&mut self) {
+        self.is_limits_known = false;
+        self.send_window = SendWindow::default();
+        self.map.maker.peer_limits = PeerLimits::default();
+        self.map.maker.permitted = [0; 2];
+        for local in &mut self.local {
+            local.window.start_over();
+        }
+        for id in self.map.touched() {
+            if let Found::Live(stream) = self.map.find(id)
+                && let Some(send) = &mut stream.send
+            {
+                send.start_over();
+            }
+            self.refresh(id);
+        }
+    }
+
     /// The next event.
     pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
         let event = self.events.pop_front()?;

@@ -162,6 +162,7 @@ impl Streams {
             | SentFrame::NewConnectionId(_)
             | SentFrame::RetireConnectionId(_)
             | SentFrame::AckFrequency(_)
+            | SentFrame::NewToken(_)
             | SentFrame::HandshakeDone => {}
         }
     }

@@ -208,6 +208,20 @@ impl SendHalf {
         }
     }
 
+    /// The peer has seen nothing of the stream, and its limits are unknown.
+    pub(super) fn start_over(&mut self) {
+        self.window = SendWindow::default();
+        if self.is_reset() {
+            // The final size is what has been sent: nothing.
+            self.buffer = SendBuffer::default();
+        } else {
+            self.buffer.start_over();
+            if self.fin == Progress::Sent {
+                self.fin = Progress::Due;
+            }
+        }
+    }
+
     /// `RESET_STREAM` has arrived.
     pub(super) fn reset_acked(&mut self) {
         if self.is_reset() {

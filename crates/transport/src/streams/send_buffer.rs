@@ -159,6 +159,12 @@ impl SendBuffer {
         }
     }
 
+    /// Nothing has been sent after all. For buffers of which nothing has been acknowledged.
+    pub(crate) fn start_over(&mut self) {
+        self.next = self.base;
+        self.lost = RangeSet::default();
+    }
+
     /// Forgets everything, as after a reset. Returns the bytes that were held.
     pub(crate) fn clear(&mut self) -> u64 {
         let held = self.held();

@@ -1,5 +1,6 @@
 //! Key updates (RFC 9001 section 6) by a peer that does them wrongly.
 
+use posthaste_transport::{CloseReason, KeyLimits, TransportConfig};
 use posthaste_units::Duration;
 use posthaste_wire::Frame;
 use posthaste_wire::packet::PacketType;
@@ -100,4 +101,62 @@ fn forged_packets_of_the_other_phase_change_nothing() {
     arena.drain();
     assert_eq!(arena.connection().key_updates(), 0);
     assert_eq!(arena.close_code(), None);
+}
+
+/// A server under test whose keys may be used for so much only.
+fn limited(key_limits: KeyLimits) -> Arena {
+    Arena::server_for(TransportConfig { key_limits, ..TransportConfig::default() })
+}
+
+#[test]
+fn too_many_forged_packets_end_the_connection() {
+    // RFC 9001 section 6.6: counted over all keys.
+    let mut arena = limited(KeyLimits { forged: 50, ..KeyLimits::default() });
+    for count in 1..=50 {
+        assert_eq!(arena.close_code(), None, "{count}");
+        if count == 25 {
+            arena.rogue.phase = 1;
+            arena.send(PacketType::Short, &[Frame::Ping]);
+            arena.run_for(Duration::from_secs(1));
+        }
+        let mut packet = arena.rogue.raw_packet(PacketType::Short, &[1; 40], in_phase(arena.rogue.phase));
+        let at = packet.len() - 1;
+        packet[at] ^= 1;
+        arena.inject(&packet);
+        arena.drain();
+    }
+    assert_eq!(arena.close_code(), Some((code::AEAD_LIMIT_REACHED, 0)));
+}
+
+#[test]
+fn keys_are_updated_before_their_limit_is_reached() {
+    let mut arena = limited(KeyLimits { sealed: 40, ..KeyLimits::default() });
+    for _ in 0..500 {
+        assert_eq!(arena.closed(), None);
+        arena.rogue.phase = arena.connection().key_updates() as usize;
+        arena.send(PacketType::Short, &[Frame::Ping]);
+        // Old keys must be gone before the next update: three probe timeouts (section 6.5).
+        arena.run_for(Duration::from_secs(1));
+        assert_eq!(arena.close_code(), None);
+    }
+    assert!(arena.connection().key_updates() >= 500 / 40, "{} updates", arena.connection().key_updates());
+    assert!(arena.closed().is_none(), "the limit was never reached");
+}
+
+#[test]
+fn a_key_that_cannot_be_updated_is_not_used_beyond_its_limit() {
+    let mut arena = limited(KeyLimits { sealed: 40, ..KeyLimits::default() });
+    // Without acknowledgements no update may begin (section 6.1).
+    arena.rogue.is_acking = false;
+    for _ in 0..200 {
+        if arena.closed().is_some() {
+            break;
+        }
+        arena.send(PacketType::Short, &[Frame::Ping]);
+        arena.run_for(Duration::from_millis(50));
+    }
+    assert_eq!(arena.closed(), Some(&CloseReason::Local { error_code: code::AEAD_LIMIT_REACHED }));
+    let sent = arena.sent.len();
+    arena.send(PacketType::Short, &[Frame::Ping]);
+    assert_eq!(arena.sent.len(), sent, "not even the close is sealed with it");
 }

@@ -24,6 +24,7 @@ mod code {
     pub(crate) const PROTOCOL_VIOLATION: u64 = 0x0a;
     pub(crate) const CRYPTO_BUFFER_EXCEEDED: u64 = 0x0d;
     pub(crate) const KEY_UPDATE: u64 = 0x0e;
+    pub(crate) const AEAD_LIMIT_REACHED: u64 = 0x0f;
     /// TLS's `unexpected_message`.
     pub(crate) const UNEXPECTED_MESSAGE: u64 = 0x10a;
 }

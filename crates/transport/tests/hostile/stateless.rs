@@ -18,10 +18,14 @@ fn info() -> DatagramInfo {
 
 /// What an endpoint answers to one datagram.
 fn answers(endpoint: &mut Endpoint, datagram: &[u8]) -> Vec<Vec<u8>> {
-    endpoint.on_datagram(Time::ZERO, &info(), datagram.into());
+    answers_at(Time::ZERO, endpoint, datagram)
+}
+
+fn answers_at(now: Time, endpoint: &mut Endpoint, datagram: &[u8]) -> Vec<Vec<u8>> {
+    endpoint.on_datagram(now, &info(), datagram.into());
     let mut answers = Vec::new();
     let mut buffer = Vec::new();
-    while endpoint.poll_transmit(Time::ZERO, &mut buffer, 1).is_some() {
+    while endpoint.poll_transmit(now, &mut buffer, 1).is_some() {
         answers.push(std::mem::take(&mut buffer));
     }
     answers
@@ -116,7 +120,9 @@ fn a_reset_is_shorter_than_what_it_answers_and_looks_like_a_packet() {
         if let Some(first) = datagram.first_mut() {
             *first = 0x41;
         }
-        let answer = answers(&mut endpoint, &datagram);
+        // One a millisecond is what the rate of resets permits.
+        let now = Time::ZERO + Duration::from_millis(size as u64);
+        let answer = answers_at(now, &mut endpoint, &datagram);
         if size < 22 {
             assert!(answer.is_empty(), "{size} bytes are too few to answer");
             continue;
@@ -126,6 +132,21 @@ fn a_reset_is_shorter_than_what_it_answers_and_looks_like_a_packet() {
         assert_eq!(answer[0][0] & 0xc0, 0x40, "a short header with its fixed bit");
     }
     assert_eq!(endpoint.connections(), 0);
+}
+
+#[test]
+fn resets_are_sent_at_a_bounded_rate() {
+    let mut endpoint = Endpoint::new([1; 32], Some(tls::server_config(1)));
+    let datagram = [0x41; 100];
+    let mut count = |millis: u64| {
+        let now = Time::ZERO + Duration::from_millis(millis);
+        (0..1000).map(|_| answers_at(now, &mut endpoint, &datagram).len()).sum::<usize>()
+    };
+    assert_eq!(count(0), 100, "the burst");
+    assert_eq!(count(1), 1);
+    assert_eq!(count(51), 50);
+    assert_eq!(count(10_000), 100, "a pause saves up no more than the burst");
+    assert_eq!(endpoint.stats().resets_sent, 251);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 pub mod arena;
 pub mod fuzzed;
+pub mod resuming;
 pub mod rogue;
 pub mod tls;
 pub mod transfer;

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use posthaste_transport::{ConnectionHandle, DatagramInfo, EcnCodepoint, Endpoint, Event, ServerConfig};
+use posthaste_transport::{
+    ClientConfig, ConnectionHandle, DatagramInfo, EcnCodepoint, Endpoint, Event, RetryPolicy, ServerConfig,
+};
 use posthaste_units::{Duration, Rng, Time};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{DatagramEvent, EndpointConfig, TransportConfig};
 
+use crate::support::resuming::Tokens;
 use crate::support::{Link, tls};
 
 /// Whose datagram.
@@ -32,6 +35,8 @@ pub(crate) struct Quinn {
     /// Stream events aside, what the connections have told.
     pub(crate) lost: Vec<quinn_proto::ConnectionError>,
     pub(crate) is_connected: bool,
+    pub(crate) retries_sent: usize,
+    asks_for_retry: bool,
     stateless: VecDeque<(quinn_proto::Transmit, Vec<u8>)>,
     address: SocketAddr,
 }
@@ -49,6 +54,8 @@ pub(crate) struct Mixed {
     /// Datagrams that left: whose, and with what mark.
     pub(crate) sent: Vec<(Who, Option<EcnCodepoint>)>,
     pub(crate) rng: Rng,
+    /// The client's configuration, whichever it is, with what it keeps between connections.
+    clients: (ClientConfig, quinn_proto::ClientConfig),
     base: Instant,
     our_address: SocketAddr,
     inbox: BTreeMap<(Time, u64), (Who, Flight)>,
@@ -67,6 +74,7 @@ fn client_tls() -> rustls::ClientConfig {
         .with_root_certificates(tls::roots())
         .with_no_client_auth();
     config.alpn_protocols = vec![tls::ALPN.to_vec()];
+    config.enable_early_data = true;
     config
 }
 
@@ -79,17 +87,25 @@ fn server_tls() -> rustls::ServerConfig {
         .with_single_cert(vec![certificate], key)
         .expect("a usable certificate");
     config.alpn_protocols = vec![tls::ALPN.to_vec()];
+    config.max_early_data_size = u32::MAX;
     config
 }
 
 impl Mixed {
     /// Begins a connection from the client, which is quinn's end or ours, to the other.
     pub(crate) fn new(seed: u64, client: Who) -> Self {
+        Self::with_retry(seed, client, false)
+    }
+
+    /// The same with a server that asks every client without a token for a proof of its address.
+    pub(crate) fn with_retry(seed: u64, client: Who, has_retry: bool) -> Self {
         let mut rng = Rng::from_test_seed(seed);
         let mut bytes = [0; 32];
         rng.fill(&mut bytes);
         let transport = Arc::new(TransportConfig::default());
-        let our_server = (client == Who::Quinns).then(|| ServerConfig::new(Arc::new(server_tls())));
+        let retry = if has_retry { RetryPolicy::Always } else { RetryPolicy::default() };
+        let our_server = (client == Who::Quinns)
+            .then(|| ServerConfig { retry, ..ServerConfig::new(Arc::new(server_tls())) });
         let quinn_server = (client == Who::Ours).then(|| {
             let crypto = QuicServerConfig::try_from(server_tls()).expect("TLS 1.3");
             let mut config = quinn_proto::ServerConfig::with_crypto(Arc::new(crypto));
@@ -103,6 +119,10 @@ impl Mixed {
             reason = "quinn-proto counts in Instants: only a base is needed"
         )]
         let base = Instant::now();
+        let our_client = ClientConfig::new(Arc::new(client_tls())).with_tokens(Arc::new(Tokens::default()));
+        let crypto = QuicClientConfig::try_from(client_tls()).expect("TLS 1.3");
+        let mut quinn_client = quinn_proto::ClientConfig::new(Arc::new(crypto));
+        quinn_client.transport_config(transport);
         let mut mixed = Self {
             now: Time::ZERO,
             ours: Endpoint::new(bytes, our_server),
@@ -113,6 +133,8 @@ impl Mixed {
                 connections: BTreeMap::new(),
                 lost: Vec::new(),
                 is_connected: false,
+                retries_sent: 0,
+                asks_for_retry: has_retry,
                 stateless: VecDeque::new(),
                 address: "127.0.0.1:2000".parse().expect("an address"),
             },
@@ -120,26 +142,25 @@ impl Mixed {
             back: Link::CLEAN,
             sent: Vec::new(),
             rng,
+            clients: (our_client, quinn_client),
             base,
             our_address: "127.0.0.1:1000".parse().expect("an address"),
             inbox: BTreeMap::new(),
             next_flight: 0,
         };
-        mixed.connect(client, transport);
+        mixed.connect(client);
         mixed
     }
 
-    fn connect(&mut self, client: Who, transport: Arc<TransportConfig>) {
+    /// Begins a connection.
+    pub(crate) fn connect(&mut self, client: Who) {
         if client == Who::Ours {
-            let config = posthaste_transport::ClientConfig::new(Arc::new(client_tls()));
-            let handle = self.ours.connect(self.now, &config, self.quinn.address, "localhost");
+            let handle = self.ours.connect(self.now, &self.clients.0, self.quinn.address, "localhost");
             self.our_handle = Some(handle.expect("a valid configuration"));
             return;
         }
-        let crypto = QuicClientConfig::try_from(client_tls()).expect("TLS 1.3");
-        let mut config = quinn_proto::ClientConfig::new(Arc::new(crypto));
-        config.transport_config(transport);
         let now = self.instant();
+        let config = self.clients.1.clone();
         let connected = self.quinn.endpoint.connect(now, config, self.our_address, "localhost");
         let (handle, connection) = connected.expect("a valid configuration");
         self.quinn.connections.insert(handle.0, connection);
@@ -223,9 +244,42 @@ impl Mixed {
         }
     }
 
+    /// Ends the connection from the client's end, and waits until both ends have forgotten it.
+    pub(crate) fn part(&mut self, client: Who) {
+        let now = self.now;
+        if client == Who::Ours {
+            self.ours().close(now, 0, bytes::Bytes::new());
+        } else {
+            let now = self.instant();
+            self.theirs().close(now, quinn_proto::VarInt::from_u32(0), bytes::Bytes::new());
+        }
+        self.run_until(|mixed| mixed.ours.connections() == 0 && mixed.quinn.connections.is_empty());
+        (self.our_handle, self.quinn.is_connected) = (None, false);
+        self.events.clear();
+        self.quinn.lost.clear();
+        self.sent.clear();
+    }
+
     /// Goes to the next moment at which something happens. False if nothing ever will.
     pub(crate) fn step(&mut self) -> bool {
         self.transmit();
+        let Some(at) = self.next_time() else { return false };
+        self.advance(at);
+        true
+    }
+
+    /// Steps for a span of time.
+    pub(crate) fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        self.transmit();
+        while let Some(at) = self.next_time().filter(|at| *at <= end) {
+            self.advance(at);
+        }
+        self.now = end;
+    }
+
+    /// The next moment at which something happens.
+    fn next_time(&mut self) -> Option<Time> {
         let base = self.base;
         let timeouts = self.quinn.connections.values_mut().filter_map(quinn_proto::Connection::poll_timeout);
         let theirs = timeouts.min().map(|at| {
@@ -233,9 +287,10 @@ impl Mixed {
             Time::ZERO + Duration::from_nanos(nanos as u64)
         });
         let arrival = self.inbox.keys().next().map(|(at, _)| *at);
-        let Some(at) = [theirs, arrival, self.ours.next_timeout()].into_iter().flatten().min() else {
-            return false;
-        };
+        [theirs, arrival, self.ours.next_timeout()].into_iter().flatten().min()
+    }
+
+    fn advance(&mut self, at: Time) {
         self.now = self.now.max(at);
         let now = self.instant();
         while let Some(entry) = self.inbox.first_entry().filter(|entry| entry.key().0 <= self.now) {
@@ -254,7 +309,6 @@ impl Mixed {
             }
         }
         self.transmit();
-        true
     }
 
     /// Steps until `done`; panics if that does not come about in ten virtual minutes.
@@ -292,6 +346,13 @@ impl Quinn {
                 if let Some(connection) = self.connections.get_mut(&handle.0) {
                     connection.handle_event(event);
                 }
+            }
+            Some(DatagramEvent::NewConnection(incoming))
+                if self.asks_for_retry && !incoming.remote_address_validated() =>
+            {
+                let transmit = self.endpoint.retry(incoming, &mut buffer).expect("the first answer");
+                self.retries_sent += 1;
+                self.stateless.push_back((transmit, buffer));
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 match self.endpoint.accept(incoming, now, &mut buffer, None) {

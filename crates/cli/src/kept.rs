@@ -1,0 +1,138 @@
+//! What is kept between runs in the state directory: a server's secret and its sessions, a client's address tokens.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use posthaste_endpoint::tls::crypto_provider;
+use posthaste_endpoint::{Secret, SessionStore, TokenCache};
+
+use crate::exit::Failure;
+use crate::identity::{create_private_directory, replace};
+
+/// What stateless resets and address tokens are made with.
+const SECRET: &str = "secret";
+
+/// Address tokens that servers gave.
+const TOKENS: &str = "address-tokens";
+
+/// The largest file that is read back.
+const MAX_FILE: u64 = 16 << 20;
+
+/// The secret in `state`; a new one if there is none.
+pub(crate) fn secret(state: &Path) -> Result<Secret, Failure> {
+    let path = state.join(SECRET);
+    let fail = |error: &dyn std::fmt::Display| {
+        Failure::runtime(format!("cannot keep a secret in {}: {error}", path.display()))
+            .hint("choose a folder that you may write to with --state DIR")
+    };
+    match read(&path) {
+        Ok(bytes) => {
+            let kept =
+                bytes.try_into().map_err(|_| fail(&"it must have 32 bytes; delete it to get a new one"))?;
+            return Ok(Secret(kept));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(&error)),
+    }
+    let mut secret = [0; 32];
+    crypto_provider()
+        .secure_random
+        .fill(&mut secret)
+        .map_err(|_| fail(&"the system gives no random numbers"))?;
+    create_private_directory(state).map_err(|error| fail(&error))?;
+    replace(&path, &secret).map_err(|error| fail(&error))?;
+    Ok(Secret(secret))
+}
+
+/// The sessions of a server at one port, in a file that exists only between two runs: sessions are good once, so no
+/// two servers may have them.
+pub(crate) struct KeptSessions(Option<PathBuf>);
+
+impl KeptSessions {
+    /// Moves what the last run has left in `state` into `store`. Without a state directory, or at a port that is
+    /// another each time, nothing is kept.
+    pub(crate) fn restore(state: Option<&Path>, port: u16, store: &SessionStore) -> Self {
+        let path = state.filter(|_| port != 0).map(|state| state.join(format!("sessions-{port}")));
+        if let Some(path) = &path {
+            let sessions = read(path);
+            // Gone before the first of them is used. If that cannot be, none is.
+            if std::fs::remove_file(path).is_ok()
+                && let Ok(sessions) = sessions
+            {
+                let count = store.import(&sessions);
+                tracing::debug!(count, "sessions of the last run");
+            }
+        }
+        Self(path)
+    }
+
+    /// Leaves the sessions for the next run.
+    pub(crate) fn save(&self, store: &SessionStore) {
+        let Some(path) = &self.0 else { return };
+        if let Err(error) = replace(path, &store.export()) {
+            // Clients then make full handshakes.
+            tracing::warn!(%error, path = %path.display(), "cannot keep the sessions");
+        }
+    }
+}
+
+/// The tokens in `state`, or none.
+pub(crate) fn tokens(state: &Path) -> TokenCache {
+    let cache = TokenCache::new();
+    if let Ok(bytes) = read(&state.join(TOKENS)) {
+        cache.import(&String::from_utf8_lossy(&bytes));
+    }
+    cache
+}
+
+/// Keeps the tokens in `state`.
+pub(crate) fn save_tokens(state: &Path, tokens: &TokenCache) -> Result<(), Failure> {
+    let path = state.join(TOKENS);
+    let saved = create_private_directory(state).and_then(|()| replace(&path, tokens.export().as_bytes()));
+    saved.map_err(|error| {
+        Failure::runtime(format!("cannot keep address tokens in {}: {error}", path.display()))
+            .hint("choose a folder that you may write to with --state DIR")
+    })
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.len() > MAX_FILE {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, "it is too large"));
+    }
+    std::fs::read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::server::StoresServerSessions;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_made_once_and_kept() {
+        let state = tempfile::tempdir().unwrap();
+        let deep = state.path().join("deep");
+        let first = secret(&deep).unwrap();
+        assert_eq!(secret(&deep).unwrap(), first);
+        assert_ne!(secret(state.path()).unwrap(), first);
+        std::fs::write(deep.join(SECRET), b"short").unwrap();
+        assert!(secret(&deep).is_err_and(|error| error.to_string().contains("32 bytes")));
+    }
+
+    #[test]
+    fn sessions_are_restored_once() {
+        let state = tempfile::tempdir().unwrap();
+        let store = SessionStore::new();
+        let kept = KeptSessions::restore(Some(state.path()), 4433, &store);
+        store.put(b"key".to_vec(), b"value".to_vec());
+        kept.save(&store);
+        let next = SessionStore::new();
+        KeptSessions::restore(Some(state.path()), 4433, &next);
+        assert_eq!(next.take(b"key"), Some(b"value".to_vec()));
+        let third = SessionStore::new();
+        KeptSessions::restore(Some(state.path()), 4433, &third);
+        assert!(third.is_empty(), "a run that ends without a word leaves none");
+        KeptSessions::restore(Some(state.path()), 0, &store).save(&store);
+        assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
+    }
+}

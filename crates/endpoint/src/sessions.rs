@@ -1,0 +1,236 @@
+//! A server's TLS sessions: what lets clients come back without a full handshake, and send early data.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use rustls::server::StoresServerSessions;
+
+use crate::clock;
+
+/// Sessions kept; the oldest go first. At some 250 bytes each that is 4 MB.
+const MAX_SESSIONS: usize = 16_384;
+
+/// Seconds for which a session is good.
+const LIFETIME: u64 = 24 * 3600;
+
+/// Bytes of one key or value: what is longer is no session of rustls's.
+const MAX_FIELD: usize = 16 * 1024;
+
+/// The first line of what [`SessionStore::export`] gives.
+const HEADER: &[u8] = b"posthaste sessions 1\n";
+
+/// Sessions in memory, each good once: whoever repeats a client's first flight finds its session used up, and what
+/// was sent early is not read a second time (RFC 8446 section 8.1).
+///
+/// That must hold over restarts too. So what [`export`](Self::export) gives at the end of one process must be
+/// [imported](Self::import) by one other at most: delete the file before the server starts. A process that ends
+/// without exporting leaves no sessions, and its clients make full handshakes. The other way, to write each use to the
+/// disk before early data are read, would cost every handshake a disk's delay.
+#[derive(Default)]
+pub struct SessionStore(Mutex<Sessions>);
+
+#[derive(Default)]
+struct Sessions {
+    by_key: HashMap<Vec<u8>, Session>,
+    /// Keys in the order in which they came; those used are skipped.
+    order: VecDeque<(Vec<u8>, u64)>,
+    next_number: u64,
+}
+
+struct Session {
+    value: Vec<u8>,
+    /// Seconds since the Unix epoch.
+    stored_at: u64,
+    /// Its place in the order, for a key may come again.
+    number: u64,
+}
+
+impl Sessions {
+    fn insert(&mut self, key: Vec<u8>, value: Vec<u8>, stored_at: u64) {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.order.push_back((key.clone(), number));
+        self.by_key.insert(key, Session { value, stored_at, number });
+        while self.by_key.len() > MAX_SESSIONS || self.order.len() > 2 * MAX_SESSIONS {
+            let Some((key, number)) = self.order.pop_front() else { return };
+            if self.by_key.get(&key).is_some_and(|session| session.number == number) {
+                self.by_key.remove(&key);
+            }
+        }
+    }
+
+    /// The sessions in the order in which they came.
+    fn in_order(&self) -> impl Iterator<Item = (&Vec<u8>, &Session)> {
+        self.order.iter().filter_map(|(key, number)| {
+            let session = self.by_key.get(key).filter(|session| session.number == *number)?;
+            Some((key, session))
+        })
+    }
+}
+
+impl SessionStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many sessions are kept.
+    pub fn len(&self) -> usize {
+        self.lock().by_key.len()
+    }
+
+    /// True if no session is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes all sessions out, to be imported by the next process. They are secrets: who reads them can read what
+    /// their clients send early.
+    pub fn export(&self) -> Vec<u8> {
+        let sessions = std::mem::take(&mut *self.lock());
+        let mut bytes = HEADER.to_vec();
+        for (key, session) in sessions.in_order() {
+            bytes.extend_from_slice(&session.stored_at.to_be_bytes());
+            for field in [key, &session.value] {
+                bytes.extend_from_slice(&(field.len() as u32).to_be_bytes());
+                bytes.extend_from_slice(field);
+            }
+        }
+        bytes
+    }
+
+    /// Adds what [`Self::export`] gave to another store; how many sessions that were. Those that are too old are left
+    /// out, and what is damaged ends it.
+    pub fn import(&self, bytes: &[u8]) -> usize {
+        let Some(mut rest) = bytes.strip_prefix(HEADER) else { return 0 };
+        let now = clock::unix_time().as_secs();
+        let mut sessions = self.lock();
+        let mut count = 0;
+        while let Some((stored_at, key, value)) = read_session(&mut rest) {
+            if stored_at <= now && now - stored_at <= LIFETIME {
+                sessions.insert(key, value, stored_at);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Sessions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read_session(rest: &mut &[u8]) -> Option<(u64, Vec<u8>, Vec<u8>)> {
+    let (stored_at, mut tail) = rest.split_first_chunk()?;
+    let mut field = || {
+        let (length, behind) = tail.split_first_chunk()?;
+        let length =
+            usize::try_from(u32::from_be_bytes(*length)).ok().filter(|length| *length <= MAX_FIELD)?;
+        let (field, behind) = behind.split_at_checked(length)?;
+        tail = behind;
+        Some(field.to_vec())
+    };
+    let (key, value) = (field()?, field()?);
+    *rest = tail;
+    Some((u64::from_be_bytes(*stored_at), key, value))
+}
+
+impl StoresServerSessions for SessionStore {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        if key.len() > MAX_FIELD || value.len() > MAX_FIELD {
+            return false;
+        }
+        self.lock().insert(key, value, clock::unix_time().as_secs());
+        true
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let now = clock::unix_time().as_secs();
+        let sessions = self.lock();
+        let session = sessions.by_key.get(key)?;
+        (now.saturating_sub(session.stored_at) <= LIFETIME).then(|| session.value.clone())
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let now = clock::unix_time().as_secs();
+        let session = self.lock().by_key.remove(key)?;
+        (now.saturating_sub(session.stored_at) <= LIFETIME).then_some(session.value)
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for SessionStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionStore").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u32) -> Vec<u8> {
+        number.to_be_bytes().to_vec()
+    }
+
+    #[test]
+    fn a_session_is_good_once() {
+        let store = SessionStore::new();
+        assert!(store.put(key(1), b"one".to_vec()));
+        assert_eq!(store.get(&key(1)), Some(b"one".to_vec()));
+        assert_eq!(store.take(&key(1)), Some(b"one".to_vec()));
+        assert_eq!(store.take(&key(1)), None);
+        assert_eq!(store.len(), 0);
+    }
+
+    #[test]
+    fn the_oldest_sessions_go_when_there_are_too_many() {
+        let store = SessionStore::new();
+        let count = 3 * MAX_SESSIONS as u32;
+        for number in 0..count {
+            store.put(key(number), vec![1; 10]);
+            if number % 2 == 0 {
+                store.take(&key(number));
+            }
+        }
+        assert!(store.len() <= MAX_SESSIONS);
+        assert!(store.lock().order.len() <= 2 * MAX_SESSIONS);
+        assert!(store.get(&key(count - 1)).is_some());
+        assert!(store.get(&key(1)).is_none());
+        // A key that comes again and again takes one place.
+        let store = SessionStore::new();
+        for _ in 0..count {
+            store.put(key(7), vec![1; 10]);
+        }
+        assert_eq!(store.len(), 1);
+        assert!(store.lock().order.len() <= 2 * MAX_SESSIONS);
+    }
+
+    #[test]
+    fn what_is_exported_can_be_imported_once_and_whole() {
+        let store = SessionStore::new();
+        for number in 0..100 {
+            store.put(key(number), vec![number as u8; number as usize]);
+        }
+        store.take(&key(50));
+        let exported = store.export();
+        assert!(store.is_empty(), "the sessions have moved");
+        let other = SessionStore::new();
+        assert_eq!(other.import(&exported), 99);
+        assert_eq!(other.take(&key(99)), Some(vec![99; 99]));
+        assert_eq!(other.take(&key(50)), None);
+        for cut in 0..exported.len() {
+            assert!(SessionStore::new().import(&exported[..cut]) < 99);
+        }
+        let mut old = exported;
+        old[HEADER.len()..HEADER.len() + 8].fill(0);
+        assert_eq!(SessionStore::new().import(&old), 98, "one is of 1970");
+        let mut huge = HEADER.to_vec();
+        huge.extend_from_slice(&[0xff; 100]);
+        assert_eq!(SessionStore::new().import(&huge), 0);
+    }
+}

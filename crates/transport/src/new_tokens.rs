@@ -1,0 +1,137 @@
+//! `NEW_TOKEN` frames (RFC 9000 section 19.7): a server's gifts for the client's next connection, and where a client
+//! keeps them.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use bytes::Bytes;
+use posthaste_wire::{Frame, Side};
+
+use crate::beginning::TokenKeeper;
+use crate::connection::Connection;
+use crate::error::{LocalError, PeerError, TransportErrorCode};
+use crate::frame_writer::FrameWriter;
+use crate::limits;
+use crate::sent_frame::SentFrame;
+
+/// Whom a token is for: it must be shown to no other server, nor in another version (RFC 9000 section 8.1.3, RFC
+/// 9369 section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenOwner<'a> {
+    /// The name that the server was authenticated for.
+    pub server_name: &'a str,
+    /// Its UDP port.
+    pub port: u16,
+    /// The QUIC version's number.
+    pub version: u32,
+}
+
+/// Where a client keeps the tokens that servers give it. Implementations bound what they keep.
+pub trait TokenStore: fmt::Debug + Send + Sync {
+    /// Takes a token out, to be used: no token may be given out twice, or its uses could be linked.
+    fn take(&self, owner: &TokenOwner<'_>) -> Option<Bytes>;
+
+    /// Keeps a token for the next connection.
+    fn put(&self, owner: &TokenOwner<'_>, token: Bytes);
+}
+
+/// The tokens that a server has for its client.
+#[derive(Debug, Default)]
+pub(crate) struct NewTokens {
+    /// Payloads of tokens to be made.
+    wanted: VecDeque<Box<[u8]>>,
+    /// Tokens to be sent, with their numbers.
+    unsent: VecDeque<(u64, Bytes)>,
+    in_flight: Vec<(u64, Bytes)>,
+    next_number: u64,
+}
+
+impl NewTokens {
+    fn pending(&self) -> usize {
+        self.wanted.len() + self.unsent.len() + self.in_flight.len()
+    }
+
+    /// The payload of the next token to be made.
+    pub(crate) fn take_wanted(&mut self) -> Option<Box<[u8]>> {
+        self.wanted.pop_front()
+    }
+
+    /// A token has been made: it is to be sent.
+    pub(crate) fn push(&mut self, token: Vec<u8>) {
+        self.unsent.push_back((self.next_number, token.into()));
+        self.next_number += 1;
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    pub(crate) fn write(&mut self, writer: &mut FrameWriter<'_>) {
+        while let Some((number, token)) = self.unsent.pop_front() {
+            if !writer.push(&Frame::NewToken(token.clone()), Some(SentFrame::NewToken(number))) {
+                self.unsent.push_front((number, token));
+                return;
+            }
+            self.in_flight.push((number, token));
+        }
+    }
+
+    pub(crate) fn on_acked(&mut self, number: u64) {
+        self.in_flight.retain(|(known, _)| *known != number);
+        self.unsent.retain(|(known, _)| *known != number);
+    }
+
+    /// Lost tokens go again (RFC 9000 section 13.3).
+    pub(crate) fn on_lost(&mut self, number: u64) {
+        if let Some(index) = self.in_flight.iter().position(|(known, _)| *known == number) {
+            self.unsent.push_back(self.in_flight.swap_remove(index));
+        }
+    }
+}
+
+impl Connection {
+    /// On a server: gives the client a token with which its next connection's address counts as validated.
+    /// `payload`, at most 64 bytes, travels in it, sealed, and is [`Self::token_payload`] then.
+    ///
+    /// # Errors
+    /// [`LocalError::TooEarly`] before the handshake is confirmed; [`LocalError::NotNow`] on a client, for a longer
+    /// payload, or while four tokens are on their way already.
+    pub fn offer_token(&mut self, payload: &[u8]) -> Result<(), LocalError> {
+        if self.is_closed() {
+            return Err(LocalError::Closed);
+        }
+        if !self.handshake.is_confirmed() {
+            return Err(LocalError::TooEarly);
+        }
+        let is_fit = self.side == Side::Server && payload.len() <= limits::TOKEN_PAYLOAD;
+        if !is_fit || self.new_tokens.pending() >= limits::PENDING_TOKENS {
+            return Err(LocalError::NotNow);
+        }
+        self.new_tokens.wanted.push_back(payload.into());
+        Ok(())
+    }
+
+    /// On a server: what was given along with the token by which the client is known; `None` if it showed none.
+    pub fn token_payload(&self) -> Option<&[u8]> {
+        self.beginning.payload.as_deref()
+    }
+
+    /// The server gives a token (section 19.7).
+    pub(crate) fn on_new_token(&mut self, token: &Bytes) -> Result<(), PeerError> {
+        if self.side == Side::Server {
+            return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, "a client sent NEW_TOKEN"));
+        }
+        if token.is_empty() {
+            return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, "an empty token"));
+        }
+        if let Some(TokenKeeper { store, server_name }) = &self.beginning.keeper
+            && token.len() <= limits::NEW_TOKEN
+        {
+            let port = self.path.remote.port();
+            let owner = TokenOwner { server_name, port, version: self.version };
+            // A copy: the frame is a slice of a whole datagram, and tokens are kept for long.
+            store.put(&owner, Bytes::copy_from_slice(token));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! Who is let in: a client's first Initial is accepted, answered with a Retry, or refused (RFC 9000 sections 5.2.2
+//! and 8.1).
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use posthaste_units::Time;
+use posthaste_wire::frame::{CloseFrame, CloseKind};
+use posthaste_wire::packet::{Invariants, number, split};
+use posthaste_wire::varint::Reader;
+use posthaste_wire::{ConnectionId, Frame, Side};
+
+use super::{Endpoint, new_streams};
+use crate::address_token::{Bearer, Verdict};
+use crate::beginning::Beginning;
+use crate::cids::LOCAL_ID_LEN;
+use crate::config::{RetryPolicy, ServerConfig};
+use crate::connection::{Birth, Connection};
+use crate::crypto::{InitialKeys, open, remove_header_protection, seal, server_session};
+use crate::datagram::DatagramInfo;
+use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
+use crate::error::TransportErrorCode;
+use crate::events::Event;
+use crate::parameters::{self, ServerPart};
+use crate::space::SpaceId;
+use crate::streams::LocalLimits;
+use crate::{retry, sessions};
+
+/// What the client's token, or lack of one, leads to.
+enum Standing {
+    /// It may come in, and its address is not validated.
+    Unknown,
+    /// It has answered a Retry.
+    Retried {
+        /// What its very first Initial was sent to.
+        original: ConnectionId,
+    },
+    /// It was here before.
+    Known { payload: Box<[u8]> },
+    /// It must first show that it receives at its address.
+    Doubted,
+    /// It claims to have answered a Retry, and has not.
+    Lying,
+}
+
+impl Endpoint {
+    /// A client's first Initial.
+    pub(super) fn accept(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
+        let Some(server) = self.server.clone() else { return };
+        if !self.is_accepting || self.pending_handshakes >= server.max_pending_handshakes {
+            self.stats.refused += 1;
+            return;
+        }
+        let bearer = Bearer {
+            at: self.clock_offset + now.since(Time::ZERO),
+            remote: info.remote,
+            version: invariants.version,
+        };
+        let beginning = match self.standing(&server, invariants, &bearer, &data) {
+            Standing::Unknown => (invariants.dcid, Beginning::of_server(invariants.dcid, false, None)),
+            Standing::Retried { original } => (original, Beginning::of_server(invariants.dcid, true, None)),
+            Standing::Known { payload } => {
+                (invariants.dcid, Beginning::of_server(invariants.dcid, true, Some(payload)))
+            }
+            Standing::Doubted => return self.send_retry(info, invariants, &bearer),
+            Standing::Lying => return self.refuse_token(info, invariants, &server, data),
+        };
+        let is_validated = beginning.1.is_validated;
+        let local_id = self.fresh_id();
+        let Some(birth) = self.birth(server, info, invariants, local_id, beginning) else {
+            tracing::error!(
+                "the TLS configuration cannot be used with QUIC: it needs TLS 1.3, AES-128-GCM, and early data \
+                 of 0 or 2^32-1 bytes"
+            );
+            self.stats.refused += 1;
+            return;
+        };
+        let mut connection = Connection::new(now, birth);
+        connection.on_datagram(now, info, data);
+        if connection.counters.packets_received == 0 {
+            self.stats.refused += 1; // Nothing in it was authentic: no state for noise.
+            return;
+        }
+        self.stats.accepted += 1;
+        self.stats.validated_by_token += u64::from(is_validated);
+        // The client's own choice stays a name of the connection: a copy of its first Initial that the network
+        // delivers late must not begin another.
+        let handle = self.insert(connection, &[local_id, invariants.dcid]);
+        if let Some(index) = self.slots.index(handle) {
+            self.slots.set_pending(index, true);
+            self.pending_handshakes += 1;
+        }
+        self.last_events.push_back((handle, Event::Incoming));
+    }
+
+    /// The TLS configuration for connections of a version; made once, for a configuration is large.
+    fn scoped_tls(
+        &mut self,
+        server: &ServerConfig,
+        version: u32,
+        granted: &LocalLimits,
+    ) -> Arc<rustls::ServerConfig> {
+        if let Some((_, _, tls)) =
+            self.scoped_tls.iter().find(|(of, limits, _)| *of == version && limits == granted)
+        {
+            return Arc::clone(tls);
+        }
+        let tls = sessions::scoped(&server.tls, version, granted);
+        // A profile may grant ever other limits: only the latest of a version are kept.
+        self.scoped_tls.retain(|(of, ..)| *of != version);
+        self.scoped_tls.push((version, *granted, Arc::clone(&tls)));
+        tls
+    }
+
+    /// What the server's end of a connection is made of; `None` if the TLS configuration cannot be used.
+    fn birth(
+        &mut self,
+        server: ServerConfig,
+        info: &DatagramInfo,
+        invariants: &Invariants,
+        local_id: ConnectionId,
+        (original_destination, beginning): (ConnectionId, Beginning),
+    ) -> Option<Birth> {
+        let is_retried = original_destination != invariants.dcid;
+        let part = ServerPart {
+            original_destination,
+            retry_source: is_retried.then_some(invariants.dcid),
+            reset_token: self.reset_key.token(&local_id),
+        };
+        let streams = new_streams(Side::Server, &server.transport);
+        let limits = streams.local_limits();
+        let version = invariants.version;
+        let encoded =
+            parameters::encode(&server.transport, &limits, local_id, version, Some(&part), &mut self.rng);
+        let initial = InitialKeys::from_provider(server.tls.crypto_provider())?;
+        let tls = self.scoped_tls(&server, version, &limits);
+        Some(Birth {
+            side: Side::Server,
+            version,
+            config: server.transport,
+            session: server_session(tls, version, encoded).ok()?,
+            initial_keys: initial.derive(version, &invariants.dcid, Side::Server),
+            remote: info.remote,
+            local_id,
+            remote_id: invariants.scid,
+            original_destination,
+            beginning,
+            streams,
+            rng: self.rng.fork(),
+        })
+    }
+
+    /// What is to be made of the client, by its token and the policy.
+    fn standing(
+        &mut self,
+        server: &ServerConfig,
+        invariants: &Invariants,
+        bearer: &Bearer,
+        data: &[u8],
+    ) -> Standing {
+        let token = initial_token(invariants, data).unwrap_or_default();
+        let verdict = match token {
+            [] => Verdict::Void,
+            token => self.tokens.open(token, bearer, &invariants.dcid),
+        };
+        match verdict {
+            Verdict::Retry { original } => return Standing::Retried { original },
+            Verdict::BadRetry => return Standing::Lying,
+            Verdict::Known { id, made_at, payload } if self.used_tokens.use_up(made_at, id) => {
+                return Standing::Known { payload: payload.into() };
+            }
+            Verdict::Known { .. } | Verdict::Void => {}
+        }
+        let is_doubted = match server.retry {
+            RetryPolicy::Always => true,
+            RetryPolicy::UnderLoad { handshakes } => self.pending_handshakes >= handshakes,
+            RetryPolicy::Never => false,
+        };
+        if is_doubted { Standing::Doubted } else { Standing::Unknown }
+    }
+
+    /// Asks the client to come again with a token, and keeps nothing of it.
+    fn send_retry(&mut self, info: &DatagramInfo, invariants: &Invariants, bearer: &Bearer) {
+        let source = self.fresh_id();
+        let token = self.tokens.for_retry(bearer, &invariants.dcid, &source, &mut self.rng);
+        let random = self.rng.next_u64() as u8;
+        let packet = token.and_then(|token| {
+            retry::packet(bearer.version, &invariants.scid, &source, &invariants.dcid, &token, random)
+        });
+        if packet.is_some_and(|packet| self.stateless.answer(info, packet)) {
+            self.stats.retries_sent += 1;
+        }
+    }
+
+    /// Closes with `INVALID_TOKEN` what has not begun: the client will not get another Retry, so it had better know
+    /// (section 8.1.2).
+    fn refuse_token(
+        &mut self,
+        info: &DatagramInfo,
+        invariants: &Invariants,
+        server: &ServerConfig,
+        data: BytesMut,
+    ) {
+        let source = self.fresh_id();
+        let packet = InitialKeys::from_provider(server.tls.crypto_provider())
+            // What the network has damaged must not end what the next copy can begin.
+            .filter(|suite| is_authentic(suite, invariants, data))
+            .and_then(|suite| close_packet(&suite, invariants, &source, TransportErrorCode::INVALID_TOKEN));
+        if packet.is_some_and(|packet| self.stateless.answer(info, packet)) {
+            self.stats.invalid_tokens += 1;
+        }
+    }
+}
+
+/// True if the client's Initial has come as it was sent.
+fn is_authentic(suite: &InitialKeys, invariants: &Invariants, data: BytesMut) -> bool {
+    let keys = suite.derive(invariants.version, &invariants.dcid, Side::Server).remote;
+    let Some(Ok(mut packet)) = split(data, LOCAL_ID_LEN).next() else { return false };
+    let number_at = packet.number_at;
+    let unmasked = remove_header_protection(&mut packet.bytes, number_at, &*keys.header);
+    unmasked.is_some_and(|unmasked| {
+        let number = number::decode(None, unmasked.truncated, unmasked.number_len);
+        open(packet.bytes, number_at, unmasked, number, &*keys.packet).is_some()
+    })
+}
+
+/// An Initial packet that closes what the client's Initial would have begun.
+fn close_packet(
+    suite: &InitialKeys,
+    invariants: &Invariants,
+    source: &ConnectionId,
+    code: TransportErrorCode,
+) -> Option<Vec<u8>> {
+    let keys = suite.derive(invariants.version, &invariants.dcid, Side::Server);
+    let mut buffer = Vec::new();
+    let mut datagram = DatagramBuilder::new(&mut buffer, MIN_INITIAL_DATAGRAM);
+    let fields = HeaderFields {
+        version: invariants.version,
+        space: SpaceId::Initial,
+        is_early: false,
+        number: 0,
+        truncated: number::encode(0, None),
+        destination: &invariants.scid,
+        source,
+        token: &[],
+        fixed_bit: true,
+        key_phase: false,
+    };
+    let close = CloseFrame {
+        error_code: code.0,
+        kind: CloseKind::Transport { frame_type: 0 },
+        reason: bytes::Bytes::new(),
+    };
+    datagram.packet(&fields, |writer| {
+        writer.push(&Frame::Close(close), None);
+    });
+    let sealed = datagram.finish(|packet, sealable| {
+        let (at, header_len) = (sealable.number_at, sealable.header_len);
+        seal(sealable.bytes, at, header_len, packet.number, &*keys.local.header, &*keys.local.packet)
+    });
+    sealed.is_ok().then_some(buffer)
+}
+
+/// The token of the Initial at the start of a datagram.
+fn initial_token<'a>(invariants: &Invariants, data: &'a [u8]) -> Option<&'a [u8]> {
+    // First byte, version, and the IDs with their lengths.
+    let token_at = 1 + 4 + 1 + invariants.dcid.len() + 1 + invariants.scid.len();
+    Reader::new(data.get(token_at..)?).prefixed().ok()
+}

@@ -1,0 +1,71 @@
+//! TLS sessions of a server, kept apart by what binds them: the QUIC version (RFC 9369 section 5), and the limits
+//! that a client which resumes may rely on before the handshake is complete (RFC 9000 section 7.4.1).
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use rustls::server::StoresServerSessions;
+
+use crate::limits;
+use crate::streams::LocalLimits;
+
+/// Bytes of the scope's name.
+const SCOPE_LEN: usize = 8;
+
+/// A store that finds only the sessions of its scope. Others are as good as unknown: their clients make a full
+/// handshake, and what they have sent early is dropped.
+#[derive(Debug)]
+struct Scoped {
+    scope: [u8; SCOPE_LEN],
+    inner: Arc<dyn StoresServerSessions>,
+}
+
+impl Scoped {
+    fn key(&self, key: &[u8]) -> Vec<u8> {
+        [&self.scope, key].concat()
+    }
+}
+
+impl StoresServerSessions for Scoped {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        self.inner.put(self.key(&key), value)
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.inner.get(&self.key(key))
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.inner.take(&self.key(key))
+    }
+
+    fn can_cache(&self) -> bool {
+        self.inner.can_cache()
+    }
+}
+
+/// The configuration whose sessions are those of connections of this version which grant these limits.
+pub(crate) fn scoped(
+    tls: &Arc<rustls::ServerConfig>,
+    version: u32,
+    granted: &LocalLimits,
+) -> Arc<rustls::ServerConfig> {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(&version.to_be_bytes());
+    for limit in [
+        granted.max_data,
+        granted.max_stream_data,
+        granted.max_streams_bidi,
+        granted.max_streams_uni,
+        limits::PEER_CONNECTION_IDS,
+    ] {
+        context.update(&limit.to_be_bytes());
+    }
+    let mut scope = [0; SCOPE_LEN];
+    for (to, from) in scope.iter_mut().zip(context.finish().as_ref()) {
+        *to = *from;
+    }
+    let mut config = rustls::ServerConfig::clone(tls);
+    config.session_storage = Arc::new(Scoped { scope, inner: Arc::clone(&tls.session_storage) });
+    Arc::new(config)
+}
