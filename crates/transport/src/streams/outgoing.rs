@@ -162,6 +162,7 @@ impl Streams {
             | SentFrame::NewConnectionId(_)
             | SentFrame::RetireConnectionId(_)
             | SentFrame::AckFrequency(_)
+            | SentFrame::MtuProbe { .. }
             | SentFrame::HandshakeDone => {}
         }
     }

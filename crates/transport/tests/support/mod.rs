@@ -30,6 +30,8 @@ pub struct Link {
     pub corrupt: f64,
     /// A CE mark is set on ECN-capable datagrams.
     pub mark: f64,
+    /// Larger datagrams vanish.
+    pub mtu: usize,
 }
 
 impl Link {
@@ -40,6 +42,7 @@ impl Link {
         duplicate: 0.0,
         corrupt: 0.0,
         mark: 0.0,
+        mtu: usize::MAX,
     };
 }
 
@@ -60,6 +63,15 @@ pub struct Host {
     inbox: BTreeMap<(Time, u64), Flight>,
 }
 
+/// A datagram that an end has sent, whatever became of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    pub at: Time,
+    pub from_client: bool,
+    pub to: SocketAddr,
+    pub size: usize,
+}
+
 /// Both ends and the time between them.
 pub struct Pair {
     pub now: Time,
@@ -72,6 +84,7 @@ pub struct Pair {
     pub trace_hash: u64,
     /// Every datagram sent while set, with its sender (true: client).
     pub capture: Option<Vec<(bool, Vec<u8>)>>,
+    pub log: Vec<Sent>,
     next_flight: u64,
     /// Steps in a row that took no time.
     standing: u32,
@@ -110,6 +123,7 @@ impl Pair {
             rng,
             trace_hash: 0xcbf2_9ce4_8422_2325,
             capture: None,
+            log: Vec::new(),
             next_flight: 0,
             standing: 0,
         }
@@ -155,6 +169,12 @@ impl Pair {
             let datagrams: Vec<Vec<u8>> = buffer.chunks(size).map(<[u8]>::to_vec).collect();
             from.sent += datagrams.len() as u64;
             for data in datagrams {
+                self.log.push(Sent { at: self.now, from_client, to: transmit.remote, size: data.len() });
+                let to = if from_client { &self.server } else { &self.client };
+                if to.address != transmit.remote || data.len() > link.mtu {
+                    // Nobody is there any more, or the way is too narrow.
+                    continue;
+                }
                 self.send(from_client, link, info, data);
             }
         }
