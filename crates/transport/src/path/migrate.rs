@@ -136,6 +136,12 @@ impl Connection {
             self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
             self.apply_fate(now);
         }
+        if self.path.is_chosen && !self.path.validation.is_running() {
+            // The peer has left the old path for good: its ID is retired, so that the next move finds a fresh one.
+            while let Some(path) = self.roaming.others.take_first(|_| true) {
+                self.forget_path(&path);
+            }
+        }
     }
 
     /// The peer's newest packet, with more than probing frames in it, has come: data goes where it came from
@@ -154,6 +160,7 @@ impl Connection {
         let mut path = known.unwrap_or_else(|| self.new_path(context));
         path.heard_at = context.now;
         path.peer_destination = Some(context.destination);
+        path.is_chosen = path.peer_destination != self.path.peer_destination;
         if !self.name_path(&mut path) {
             // Without a fresh ID, both paths would show who they belong to (section 9.5). The peer will give one.
             self.roaming.others.add(path);
@@ -169,8 +176,8 @@ impl Connection {
         }
         path.id_sequence = self.remote_ids.lend();
         // A peer that was moved by the network does not know it and sends to the same ID as before.
-        path.shares_id |= path.id_sequence.is_none()
-            && (self.remote_ids.current().is_empty() || path.peer_destination == self.path.peer_destination);
+        path.shares_id |=
+            path.id_sequence.is_none() && (self.remote_ids.current().is_empty() || !path.is_chosen);
         path.id_sequence.is_some() || path.shares_id
     }
 

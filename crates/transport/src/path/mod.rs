@@ -43,6 +43,8 @@ pub(crate) struct Path {
     /// While the path is not in use: it may send to the ID that the path in use sends to, because the peer did not
     /// move knowingly (RFC 9000 section 9.5).
     shares_id: bool,
+    /// The peer came to it knowingly: it sends to another ID than before, as nobody else could make it do.
+    is_chosen: bool,
     /// Of the paths not in use, the one to return to.
     is_fallback: bool,
     /// When the peer was last heard on it.
@@ -64,6 +66,7 @@ impl Path {
             peer_destination: None,
             id_sequence: None,
             shares_id: false,
+            is_chosen: false,
             is_fallback: false,
             heard_at: Time::ZERO,
             received: 0,

@@ -122,7 +122,6 @@ impl Connection {
         for (packet, bytes) in packets {
             self.counters.packets_sent += 1;
             self.counters.ack_eliciting_sent += 1;
-            self.on_ack_eliciting_sent(now);
             let OpenPacket { space, number, frames, .. } = packet;
             let (ack_eliciting, in_flight, ecn_marked) = (false, false, false);
             let outgoing =

@@ -70,6 +70,7 @@ pub struct Sent {
     pub from_client: bool,
     pub to: SocketAddr,
     pub size: usize,
+    pub is_marked: bool,
 }
 
 /// Both ends and the time between them.
@@ -169,7 +170,8 @@ impl Pair {
             let datagrams: Vec<Vec<u8>> = buffer.chunks(size).map(<[u8]>::to_vec).collect();
             from.sent += datagrams.len() as u64;
             for data in datagrams {
-                self.log.push(Sent { at: self.now, from_client, to: transmit.remote, size: data.len() });
+                let (to, size, is_marked) = (transmit.remote, data.len(), transmit.ecn.is_some());
+                self.log.push(Sent { at: self.now, from_client, to, size, is_marked });
                 let to = if from_client { &self.server } else { &self.client };
                 if to.address != transmit.remote || data.len() > link.mtu {
                     // Nobody is there any more, or the way is too narrow.
@@ -308,6 +310,8 @@ impl Host {
 
     /// The connection.
     pub fn connection(&mut self, handle: ConnectionHandle) -> &mut Connection {
-        self.endpoint.connection_mut(handle).expect("the connection lives")
+        let Self { endpoint, events, .. } = self;
+        let connection = endpoint.connection_mut(handle);
+        connection.unwrap_or_else(|| panic!("the connection lives, but: {:?}", events.last_chunk::<3>()))
     }
 }
