@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posthaste_units::{ByteCount, ParseQuantityError};
 use clap::{Parser, Subcommand, ValueEnum};
+use posthaste_units::{ByteCount, ParseQuantityError};
 
 mod lab;
 
@@ -193,7 +193,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Size of the UDP payloads sent
+    /// Size of the largest UDP payloads sent
     #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
     pub(crate) max_datagram_size: Option<u16>,
 }
@@ -276,7 +276,7 @@ pub(crate) struct Get {
     #[arg(long, value_name = "COUNT", default_value = "10")]
     pub(crate) max_redirects: usize,
 
-    /// Size of the UDP payloads sent
+    /// Size of the largest UDP payloads sent
     #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
     pub(crate) max_datagram_size: Option<u16>,
 }

@@ -15,7 +15,7 @@ use posthaste_units::{Duration, Time};
 
 use crate::clock;
 use crate::receive_buffers::{Arenas, ReceiveBuffers};
-use crate::socket::{self, Outgoing};
+use crate::socket::{self, Outgoing, Socket};
 use crate::state::{Shared, State};
 use crate::timer::Timer;
 
@@ -43,6 +43,7 @@ const MAX_RECEIVE_ERRORS: u32 = 64;
 /// The driver of one endpoint; a future that ends when nobody uses the endpoint any more.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
+    socket: Arc<Socket>,
     buffers: ReceiveBuffers,
     arenas: Arenas,
     outgoing: Vec<Outgoing>,
@@ -70,6 +71,7 @@ enum Round {
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
+            socket: shared.socket(),
             shared,
             buffers: ReceiveBuffers::new(),
             arenas: Arenas::new(),
@@ -93,9 +95,11 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         let mut guard = shared.lock();
         let state: &mut State = &mut guard;
+        let is_changed = self.change_socket(state);
         if received > 0 {
-            self.deliver(state, now);
+            self.deliver(state, now, is_changed);
         }
+        let blocked = blocked && !is_changed;
         if state.transport.next_timeout().is_some_and(|deadline| deadline <= now) {
             state.transport.on_timeout(now);
         }
@@ -103,7 +107,7 @@ impl Driver {
             self.collect_sends(state, now);
         }
         state.drain_events(now, &mut self.wakes);
-        let outcome = if received > 0 || !blocked && self.filled > 0 {
+        let outcome = if received > 0 || is_changed || !blocked && self.filled > 0 {
             Round::Again { received }
         } else {
             state.unsent = blocked;
@@ -114,11 +118,21 @@ impl Driver {
         outcome
     }
 
+    /// Goes on with another socket if there is one. What was to leave by the old one is lost, as it might be on the
+    /// way.
+    fn change_socket(&mut self, state: &mut State) -> bool {
+        let Some(socket) = state.rebound.take() else { return false };
+        self.socket = socket;
+        self.receive_errors = 0;
+        (self.filled, self.sent) = (0, 0);
+        true
+    }
+
     /// Hands what is collected to the system; pending if it has no room.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.sent < self.filled {
             if let Some(outgoing) = self.outgoing.get_mut(self.sent) {
-                std::task::ready!(self.shared.socket.poll_send(cx, outgoing));
+                std::task::ready!(self.socket.poll_send(cx, outgoing));
             }
             self.sent += 1;
         }
@@ -133,7 +147,7 @@ impl Driver {
     /// The socket is broken.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
         loop {
-            match self.shared.socket.poll_receive(cx, &mut self.buffers) {
+            match self.socket.poll_receive(cx, &mut self.buffers) {
                 Poll::Pending => return Ok(0),
                 Poll::Ready(Ok(_)) => {
                     self.receive_errors = 0;
@@ -150,10 +164,12 @@ impl Driver {
         }
     }
 
-    fn deliver(&mut self, state: &mut State, now: Time) {
+    /// `is_late`: what was received came by a socket that has been replaced since, so where it came to is history.
+    fn deliver(&mut self, state: &mut State, now: Time, is_late: bool) {
         for (meta, data) in self.buffers.receptions() {
             let ecn = meta.ecn.map(socket::from_udp);
-            let info = DatagramInfo { remote: meta.addr, local_ip: meta.dst_ip, ecn };
+            let local_ip = meta.dst_ip.filter(|_| !is_late);
+            let info = DatagramInfo { remote: meta.addr, local_ip, ecn };
             self.arenas
                 .split(data, meta.stride, |datagram| state.transport.on_datagram(now, &info, datagram));
         }
@@ -161,7 +177,7 @@ impl Driver {
 
     /// Asks the transport for what is to be sent, within the bounds of a round.
     fn collect_sends(&mut self, state: &mut State, now: Time) {
-        let max_segments = self.shared.socket.max_segments();
+        let max_segments = self.socket.max_segments();
         let mut bytes = 0;
         for outgoing in &mut self.outgoing {
             if bytes >= BYTES_PER_ROUND {

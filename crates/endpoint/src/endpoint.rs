@@ -42,12 +42,14 @@ use crate::wait::wait;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Endpoint(Arc<EndpointRef>);
+pub struct Endpoint(pub(crate) Arc<EndpointRef>);
 
 /// The one thing that all clones of an endpoint share; with it goes the right to accept.
 #[derive(Debug)]
-struct EndpointRef {
-    shared: Arc<Shared>,
+pub(crate) struct EndpointRef {
+    pub(crate) shared: Arc<Shared>,
+    /// It was made to accept connections.
+    pub(crate) is_server: bool,
 }
 
 impl Drop for EndpointRef {
@@ -87,7 +89,7 @@ impl Endpoint {
         let transport = posthaste_transport::Endpoint::new(seed, server);
         let shared = Arc::new(Shared::new(transport, socket, accepting));
         tokio::spawn(Driver::new(Arc::clone(&shared)));
-        Ok(Self(Arc::new(EndpointRef { shared })))
+        Ok(Self(Arc::new(EndpointRef { shared, is_server: accepting })))
     }
 
     /// Connects to `remote` and waits until the handshake is complete: the server is authenticated for
@@ -138,7 +140,7 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<Connection, ConnectionError> {
         let shared = &self.0.shared;
-        let reachable = shared.socket.reachable(remote).ok_or(ConnectionError::UnusableAddress(remote))?;
+        let reachable = shared.socket().reachable(remote).ok_or(ConnectionError::UnusableAddress(remote))?;
         let connection = {
             let mut guard = shared.lock();
             let handle = guard.connect(clock::now(), config, reachable, server_name)?;
@@ -167,7 +169,7 @@ impl Endpoint {
     /// # Errors
     /// What the system reported.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.shared.socket.local_addr()
+        self.0.shared.socket().local_addr()
     }
 
     /// Counters of the transport: what was accepted, and what was dropped before it reached a connection.
@@ -177,7 +179,7 @@ impl Endpoint {
 
     /// Counters of the socket.
     pub fn socket_stats(&self) -> SocketStats {
-        self.0.shared.socket.stats()
+        self.0.shared.socket().stats()
     }
 
     /// Connections that are not over, those in their handshakes included.

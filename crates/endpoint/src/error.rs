@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use posthaste_transport::{CloseReason, ConnectError};
+use posthaste_transport::{CloseReason, ConnectError, LocalError};
 
 /// Why a connection could not be made, or cannot be used any more.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -57,6 +57,28 @@ impl From<ConnectionError> for io::Error {
         };
         Self::new(kind, error)
     }
+}
+
+/// Why an endpoint could not be moved to another local address; nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum RebindError {
+    /// The socket cannot be bound.
+    #[error("cannot bind another socket: {0}")]
+    Bind(#[source] io::Error),
+    /// Only clients may move (RFC 9000 section 9): the endpoint accepts connections.
+    #[error("an endpoint that accepts connections cannot move")]
+    Server,
+    /// The old socket is of another address family, so its peers cannot be reached from the new one.
+    #[error("the other address must be of the same family as {0}")]
+    OtherFamily(SocketAddr),
+    /// A connection may not move now.
+    #[error("the connection to {remote} may not move: {reason}")]
+    Refused {
+        /// Its peer.
+        remote: SocketAddr,
+        /// Why not.
+        reason: LocalError,
+    },
 }
 
 /// Why data could not be written to a stream.

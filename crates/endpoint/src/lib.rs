@@ -50,6 +50,10 @@
 //! was heard for the idle timeout, or when something goes wrong; [`Connection::closed`] tells which. After that,
 //! every operation fails with [`ConnectionError::Closed`] and the same reason.
 //!
+//! # Moves
+//! A client may go from one network to another, from Wi-Fi to cellular say, and its connections go on:
+//! [`Endpoint::rebind`] when it is told to, [`Endpoint::follow_network`] by itself. Servers follow their clients.
+//!
 //! # Limits
 //! Received data lives in at most 16 MiB of shared memory an endpoint, beyond which each datagram is copied; what may
 //! be outstanding at all is bounded by the flow control that the configuration's profile grants. tokio's timers are
@@ -63,6 +67,7 @@ mod endpoint;
 mod error;
 mod qlog_files;
 mod receive_buffers;
+mod roaming;
 mod sessions;
 mod socket;
 mod state;
@@ -75,7 +80,7 @@ mod wakers;
 
 pub use connection::{Connection, EarlyData};
 pub use endpoint::Endpoint;
-pub use error::{ConnectionError, ReadError, WriteError};
+pub use error::{ConnectionError, ReadError, RebindError, WriteError};
 pub use qlog_files::QlogDirectory;
 pub use sessions::SessionStore;
 pub use socket::SocketStats;
@@ -84,6 +89,6 @@ pub use token_cache::TokenCache;
 
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
-    EndpointStats, PeerError, Priority, QlogSink, RetryPolicy, Secret, ServerConfig, Side, StreamId,
-    TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode,
+    EndpointStats, LocalError, PeerError, Priority, QlogSink, RetryPolicy, Secret, ServerConfig, Side,
+    StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode,
 };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
@@ -51,12 +52,22 @@ pub(crate) struct Socket {
     io: tokio::net::UdpSocket,
     offload: UdpSocketState,
     local: SocketAddr,
-    counters: Counters,
+    /// Shared with the sockets that take this one's place.
+    counters: Arc<Counters>,
 }
 
 impl Socket {
     /// Binds a socket; must be called inside a tokio runtime.
     pub(crate) fn bind(local: SocketAddr) -> io::Result<Self> {
+        Self::bind_with(local, Arc::default())
+    }
+
+    /// Binds another socket to take this one's place: it counts on.
+    pub(crate) fn rebind(&self, local: SocketAddr) -> io::Result<Self> {
+        Self::bind_with(local, Arc::clone(&self.counters))
+    }
+
+    fn bind_with(local: SocketAddr, counters: Arc<Counters>) -> io::Result<Self> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(io::Error::other("an endpoint must be made inside a tokio runtime"));
         }
@@ -69,7 +80,7 @@ impl Socket {
         let _ = offload.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         let local = socket.local_addr()?;
         let io = tokio::net::UdpSocket::from_std(socket)?;
-        Ok(Self { io, offload, local, counters: Counters::default() })
+        Ok(Self { io, offload, local, counters })
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -94,7 +105,7 @@ impl Socket {
     }
 
     pub(crate) fn stats(&self) -> SocketStats {
-        let Counters { sends, send_errors, sends_blocked, receptions, receive_errors } = &self.counters;
+        let Counters { sends, send_errors, sends_blocked, receptions, receive_errors } = &*self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         SocketStats {
             sends: read(sends),
@@ -173,7 +184,11 @@ impl Socket {
 
     fn note_send_error(&self, error: &io::Error, outgoing: &Outgoing) {
         let remote = outgoing.transmit.map(|transmit| transmit.remote);
-        if count(&self.counters.send_errors) {
+        if quinn_udp::is_msg_size_err(error) {
+            // What discovers the path's datagram size runs into this on purpose.
+            self.counters.send_errors.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(?remote, "a datagram was too large for the network interface");
+        } else if count(&self.counters.send_errors) {
             tracing::warn!(%error, ?remote, "a datagram was not sent (further ones are logged as debug)");
         } else {
             tracing::debug!(%error, ?remote, "a datagram was not sent");

@@ -25,12 +25,23 @@ const READ_BEFORE_WAKE: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    pub(crate) socket: Socket,
+    /// Replaced when the endpoint is rebound; the driver has its own hold of it.
+    socket: Mutex<Arc<Socket>>,
 }
 
 impl Shared {
     pub(crate) fn new(transport: posthaste_transport::Endpoint, socket: Socket, accepting: bool) -> Self {
-        Self { state: Mutex::new(State::new(transport, accepting)), socket }
+        Self { state: Mutex::new(State::new(transport, accepting)), socket: Mutex::new(Arc::new(socket)) }
+    }
+
+    /// The socket.
+    pub(crate) fn socket(&self) -> Arc<Socket> {
+        Arc::clone(&self.socket.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The socket is another from now on.
+    pub(crate) fn set_socket(&self, socket: &Arc<Socket>) {
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(socket);
     }
 
     /// Takes the lock; when the guard goes, the tasks that it collected are woken, after unlocking.
@@ -122,6 +133,8 @@ pub(crate) struct State {
     open: usize,
     /// Something may have to be sent that is not with the system yet.
     pub(crate) unsent: bool,
+    /// The socket that the driver is to go on with.
+    pub(crate) rebound: Option<Arc<Socket>>,
     /// The driver's waker while it sleeps.
     pub(crate) driver: Option<Waker>,
     /// Bytes read since the driver was last told.
@@ -152,6 +165,7 @@ impl State {
             handshaking: 0,
             open: 0,
             unsent: false,
+            rebound: None,
             driver: None,
             unreported_reads: 0,
             failure: None,
@@ -251,6 +265,11 @@ impl State {
         let Some(connection) = self.transport.connection(handle) else { return };
         self.connections.insert(handle, ConnectionState::new(now, side, connection));
         self.open += 1;
+    }
+
+    /// The connections that are not over.
+    pub(crate) fn open_handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
+        self.connections.iter().filter(|(_, state)| state.ended.is_none()).map(|(handle, _)| *handle)
     }
 
     /// Handles all events that the transport has.

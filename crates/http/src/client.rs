@@ -20,6 +20,9 @@ pub use response::Response;
 
 use connect::Live;
 
+/// How often to look whether the network has changed, from Wi-Fi to cellular say.
+const LOOK_AT_NETWORK: Duration = Duration::from_secs(1);
+
 /// Time that is spent on seeing closed connections off: enough for the datagrams that say so to leave.
 const FAREWELL: Duration = Duration::from_millis(50);
 
@@ -264,7 +267,10 @@ impl Inner {
             return Ok(endpoint);
         }
         let endpoint = Endpoint::client(local).map_err(|source| ClientError::Socket(Arc::new(source)))?;
-        Ok(cell.get_or_init(|| endpoint))
+        Ok(cell.get_or_init(|| {
+            endpoint.follow_network(LOOK_AT_NETWORK);
+            endpoint
+        }))
     }
 }
 

@@ -143,6 +143,9 @@ impl Connection {
             congestion: control.state(),
             in_flight: control.bytes_in_flight(),
             pacing_rate: control.pacing().map(|pacing| pacing.rate),
+            max_datagram_size: self.path.max_datagram_size(),
+            black_holes: counters.black_holes,
+            moves: self.roaming.moves,
             streams: self.streams.stats(),
         }
     }

@@ -1,11 +1,13 @@
 //! Connection IDs: those that name this end ([`LocalIds`]) and those that name the peer ([`RemoteIds`])
 //! (RFC 9000 section 5.1).
 
+use posthaste_units::Time;
 use posthaste_wire::frame::NewConnectionId;
 use posthaste_wire::{ConnectionId, ResetToken};
 
 use crate::error::{PeerError, TransportErrorCode};
 use crate::limits;
+use crate::rate_cap::RateCap;
 
 /// Length of the connection IDs that this end chooses, in bytes.
 pub(crate) const LOCAL_ID_LEN: usize = 8;
@@ -25,6 +27,7 @@ pub(crate) struct LocalIds {
     /// Sequence numbers whose `NEW_CONNECTION_ID` is to be sent (again).
     unsent: Vec<u64>,
     limit: u64,
+    retirements: RateCap,
     /// IDs that the router must learn of or forget.
     changes: Vec<RouteChange>,
 }
@@ -42,7 +45,9 @@ impl LocalIds {
     /// The ID of the handshake has sequence number 0 (section 5.1.1).
     pub(crate) fn new(handshake_id: ConnectionId) -> Self {
         let first = Issued { sequence: 0, id: handshake_id, reset_token: None };
-        Self { active: vec![first], next_sequence: 1, unsent: Vec::new(), limit: 1, changes: Vec::new() }
+        let (next_sequence, limit) = (1, 1);
+        let (unsent, changes) = (Vec::new(), Vec::new());
+        Self { active: vec![first], next_sequence, unsent, limit, retirements: storm_cap(), changes }
     }
 
     /// The ID that this end puts into long headers.
@@ -72,9 +77,11 @@ impl LocalIds {
     /// The peer uses an ID no longer (section 19.16). `packet_destination` is what its packet was sent to.
     ///
     /// # Errors
-    /// `PROTOCOL_VIOLATION` if the ID was never issued, or is the one that the packet itself was sent to.
+    /// `PROTOCOL_VIOLATION` if the ID was never issued, or is the one that the packet itself was sent to;
+    /// `CONNECTION_ID_LIMIT_ERROR` for a storm: each retirement makes this end issue another.
     pub(crate) fn retire(
         &mut self,
+        now: Time,
         sequence: u64,
         packet_destination: &ConnectionId,
     ) -> Result<(), PeerError> {
@@ -87,6 +94,9 @@ impl LocalIds {
         };
         if self.active.get(index).is_some_and(|issued| issued.id == *packet_destination) {
             return Err(violation("retired the connection ID that the packet was sent to"));
+        }
+        if !self.retirements.take(now) {
+            return Err(storm());
         }
         let retired = self.active.remove(index);
         self.unsent.retain(|unsent| *unsent != sequence);
@@ -128,9 +138,21 @@ impl LocalIds {
     }
 }
 
+/// What bounds a peer that keeps either end busy with retiring IDs.
+fn storm_cap() -> RateCap {
+    RateCap::new(limits::RETIRED_IDS_BURST, limits::RETIRED_IDS_PER_SECOND)
+}
+
+fn storm() -> PeerError {
+    PeerError::new(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR, "a storm of retired connection IDs")
+}
+
 /// The IDs that this end may use to name the peer.
 pub(crate) struct RemoteIds {
     active: Issued,
+    /// IDs of paths that are not in use.
+    lent: Vec<Issued>,
+    retirements: RateCap,
     /// IDs in reserve, by ascending sequence number.
     spare: Vec<Issued>,
     retire_prior_to: u64,
@@ -145,6 +167,8 @@ impl RemoteIds {
     pub(crate) fn new(id: ConnectionId) -> Self {
         Self {
             active: Issued { sequence: 0, id, reset_token: None },
+            lent: Vec::new(),
+            retirements: storm_cap(),
             spare: Vec::new(),
             retire_prior_to: 0,
             unsent_retirements: Vec::new(),
@@ -169,14 +193,53 @@ impl RemoteIds {
         }
     }
 
-    /// True if a datagram that ends with `token` is the peer's stateless reset. Only the token of the ID in use
-    /// counts: those of IDs not used yet or retired must not be checked (section 10.3.1).
+    /// True if a datagram that ends with `token` is the peer's stateless reset. Only the tokens of IDs in use
+    /// count: those of IDs not used yet or retired must not be checked (section 10.3.1).
     pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
-        // The token is compared in full whatever the outcome, so that timing tells nothing of it.
-        self.active.reset_token.is_some_and(|known| {
+        // The tokens are compared in full whatever the outcome, so that timing tells nothing of them.
+        let tokens = self.lent.iter().chain([&self.active]).filter_map(|issued| issued.reset_token);
+        let is_equal = |known: ResetToken| {
             let difference = known.0.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
             difference == 0
-        })
+        };
+        tokens.fold(false, |any, known| any | is_equal(known))
+    }
+
+    /// True if there is an ID that was never sent to.
+    pub(crate) fn has_spare(&self) -> bool {
+        !self.spare.is_empty()
+    }
+
+    /// Takes an ID that was never sent to for a path that is not in use; its sequence number.
+    pub(crate) fn lend(&mut self) -> Option<u64> {
+        if self.spare.is_empty() {
+            return None;
+        }
+        let issued = self.spare.remove(0);
+        self.lent.push(issued);
+        Some(issued.sequence)
+    }
+
+    /// The ID that was lent under this number, unless the peer has had it retired since.
+    pub(crate) fn lent(&self, sequence: u64) -> Option<ConnectionId> {
+        self.lent.iter().find(|issued| issued.sequence == sequence).map(|issued| issued.id)
+    }
+
+    /// The path that this ID was lent to comes into use; the number of the ID that was in use and is lent to the old
+    /// path now. `None` if the ID is gone: the one in use stays.
+    pub(crate) fn activate(&mut self, sequence: u64) -> Option<u64> {
+        let lent = self.lent.iter_mut().find(|issued| issued.sequence == sequence)?;
+        let old = std::mem::replace(lent, self.active);
+        self.active = old;
+        Some(lent.sequence)
+    }
+
+    /// The path that this ID was lent to is forgotten: the ID is retired.
+    pub(crate) fn give_back(&mut self, sequence: u64) {
+        if let Some(index) = self.lent.iter().position(|issued| issued.sequence == sequence) {
+            self.lent.remove(index);
+            self.retire(sequence);
+        }
     }
 
     /// The peer offers another ID (section 19.15).
@@ -184,7 +247,7 @@ impl RemoteIds {
     /// # Errors
     /// `PROTOCOL_VIOLATION` for an ID that contradicts an earlier one or for a peer that chose to have none;
     /// `CONNECTION_ID_LIMIT_ERROR` for more than this end keeps, or for a storm of retirements.
-    pub(crate) fn on_new(&mut self, frame: &NewConnectionId) -> Result<(), PeerError> {
+    pub(crate) fn on_new(&mut self, now: Time, frame: &NewConnectionId) -> Result<(), PeerError> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
         let too_many = |reason| PeerError::new(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR, reason);
         if self.active.id.is_empty() {
@@ -192,7 +255,7 @@ impl RemoteIds {
         }
         let offered = Issued { sequence: frame.sequence, id: frame.id, reset_token: Some(frame.reset_token) };
         let is_related = |known: &&Issued| known.sequence == offered.sequence || known.id == offered.id;
-        let related = self.spare.iter().chain([&self.active]).find(is_related).copied();
+        let related = self.spare.iter().chain(&self.lent).chain([&self.active]).find(is_related).copied();
         if let Some(known) = related {
             if known.sequence != offered.sequence || known.id != offered.id {
                 return Err(violation("two connection IDs with one sequence number, or one ID with two"));
@@ -200,6 +263,8 @@ impl RemoteIds {
             if known.reset_token.is_some_and(|token| token != frame.reset_token) {
                 return Err(violation("two reset tokens for one connection ID"));
             }
+        } else if !self.retirements.take(now) {
+            return Err(storm());
         } else if offered.sequence < self.retire_prior_to {
             self.retire(offered.sequence);
         } else {
@@ -207,7 +272,7 @@ impl RemoteIds {
             self.spare.insert(index, offered);
         }
         self.retire_below(frame.retire_prior_to)?;
-        if self.spare.len() as u64 + 1 > limits::PEER_CONNECTION_IDS {
+        if (self.spare.len() + self.lent.len()) as u64 + 1 > limits::PEER_CONNECTION_IDS {
             return Err(too_many("more connection IDs than active_connection_id_limit"));
         }
         if self.pending_retirements > limits::PENDING_RETIREMENTS {
@@ -221,6 +286,9 @@ impl RemoteIds {
         while self.spare.first().is_some_and(|spare| spare.sequence < self.retire_prior_to) {
             let retired = self.spare.remove(0);
             self.retire(retired.sequence);
+        }
+        while let Some(old) = self.lent.iter().find(|lent| lent.sequence < self.retire_prior_to) {
+            self.give_back(old.sequence);
         }
         if self.active.sequence < self.retire_prior_to {
             if self.spare.is_empty() {

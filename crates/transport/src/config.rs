@@ -32,9 +32,15 @@ pub struct TransportConfig {
     pub unsent_limit: ByteCount,
     /// Assumed RTT before the first sample. Default 333 ms (RFC 9002 section 6.2.2).
     pub initial_rtt: Duration,
-    /// Size of the UDP payloads sent, 1200 to 65,527. Default 1252, which fits an IPv6 path of 1300 and every
-    /// common tunnel; discovery of larger sizes comes with path MTU discovery.
+    /// Size of the largest UDP payloads sent, 1200 to 65,527. Default 1452, which fits an Ethernet path and IPv6.
     pub max_datagram_size: usize,
+    /// Path MTU discovery (RFC 8899): datagrams begin at 1252 bytes, which fits an IPv6 path of 1300 and every common
+    /// tunnel, grow up to [`Self::max_datagram_size`] as far as the path carries them, and shrink to 1200 where it
+    /// ceases to. Without it, all full datagrams have that size from the first on. Default true.
+    pub mtu_discovery: bool,
+    /// On a server: clients may move to other addresses (RFC 9000 section 18.2, `disable_active_migration`). One
+    /// that the network moves is followed whatever this says. Default true.
+    pub active_migration: bool,
     /// Sends reserved transport parameters so that peers keep ignoring what they do not know, and takes and sends
     /// packets with either fixed bit (RFC 9287) so that the network does. Default true.
     pub grease: bool,
@@ -71,7 +77,9 @@ impl Default for TransportConfig {
             send_buffer: ByteCount::new(16 << 20),
             unsent_limit: ByteCount::new(256 << 10),
             initial_rtt: Duration::from_millis(333),
-            max_datagram_size: 1252,
+            max_datagram_size: 1452,
+            mtu_discovery: true,
+            active_migration: true,
             grease: true,
             key_limits: KeyLimits::default(),
             qlog: None,

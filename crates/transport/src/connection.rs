@@ -17,7 +17,6 @@ use crate::ack_frequency::AckRequests;
 use crate::beginning::Beginning;
 use crate::cids::{LocalIds, RemoteIds, RouteChange};
 use crate::config::TransportConfig;
-use crate::control::PathControl;
 use crate::crypto::{CryptoSession, Keys, OneRttKeys};
 use crate::early::EarlyData;
 use crate::error::{Fault, PeerError, TransportErrorCode};
@@ -27,7 +26,8 @@ use crate::handshake::{Handshake, Progress};
 use crate::lifecycle::Lifecycle;
 use crate::limits;
 use crate::new_tokens::NewTokens;
-use crate::path::Path;
+use crate::path::mtu::Mtu;
+use crate::path::{Path, Roaming, fresh_control};
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
 use crate::recovery::{Expired, Fate, HandshakeView, Recovery};
@@ -52,6 +52,7 @@ pub struct Connection {
     pub(crate) recovery: Recovery,
     pub(crate) streams: Streams,
     pub(crate) path: Path,
+    pub(crate) roaming: Roaming,
     pub(crate) local_ids: LocalIds,
     pub(crate) remote_ids: RemoteIds,
     /// True once the peer's handshake ID is known and may no longer change.
@@ -120,11 +121,8 @@ impl Connection {
         let log = Log::new(now, &birth);
         let Birth { side, version, config, remote, .. } = birth;
         let profile = &config.profile;
-        let start = profile.start();
-        let datagram_size = config.max_datagram_size.into();
-        let congestion = profile.congestion(datagram_size, start.initial_window(datagram_size));
-        let control =
-            PathControl::new(start, congestion, profile.silence(), config.initial_rtt, datagram_size);
+        let mtu = Mtu::new(config.max_datagram_size, config.mtu_discovery);
+        let control = fresh_control(&config, mtu.current());
         let received = PerSpace::from_fn(|space| match space {
             SpaceId::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
             _ => ReceivedPackets::immediate(),
@@ -138,7 +136,8 @@ impl Connection {
             received,
             recovery: Recovery::new(),
             streams: birth.streams,
-            path: Path::new(remote, control, config.max_datagram_size, birth.beginning.is_validated),
+            path: Path::new(remote, control, mtu, birth.beginning.is_validated),
+            roaming: Roaming::default(),
             local_ids: LocalIds::new(birth.local_id),
             remote_ids: RemoteIds::new(birth.remote_id),
             peer_id_is_fixed: side == Side::Server,
@@ -237,10 +236,12 @@ impl Connection {
             self.idle.timeout = if ours.is_zero() { peer_timeout } else { ours.min(peer_timeout) };
         }
         let largest = usize::try_from(parameters.max_udp_payload_size).unwrap_or(usize::MAX);
-        if largest < self.path.max_datagram_size {
-            self.path.max_datagram_size = largest;
-            self.path.control.set_max_datagram_size(largest.into());
+        let before = self.path.max_datagram_size();
+        self.path.mtu.limit(largest);
+        if self.path.max_datagram_size() != before {
+            self.path.on_mtu_change();
         }
+        self.roaming.is_forbidden = parameters.disable_active_migration;
         Ok(())
     }
 
@@ -316,6 +317,7 @@ impl Connection {
                 }
                 Timer::KeepAlive => self.ping_is_due = true,
                 Timer::Close => self.lifecycle = Lifecycle::Drained,
+                Timer::Path => self.on_path_timeout(now),
                 Timer::OldKeys => {
                     if let Some(keys) = self.handshake.one_rtt_mut() {
                         keys.on_time(now);
@@ -333,10 +335,12 @@ impl Connection {
         let expired = self.recovery.on_timeout(now, view, &mut self.path.control, &mut self.fate);
         self.log.recovery_timer_expired(now, expired);
         match expired {
-            Expired::Nothing | Expired::LossDetected => {}
+            Expired::Nothing => {}
+            Expired::LossDetected => self.look_for_black_hole(now, SpaceId::Data),
             Expired::Probe { space, packets } => {
                 self.counters.probe_timeouts += 1;
                 self.probes[space] = packets;
+                self.look_for_black_hole_in_silence(now);
                 // Probes carry what is outstanding rather than a bare PING (RFC 9002 section 6.2.4).
                 self.recovery.frames_to_probe(space, &mut self.fate);
                 self.probe_handshake_beside(space);
@@ -387,6 +391,7 @@ impl Connection {
         let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete() && is_quiet);
         self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.last_activity + interval));
         self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(OneRttKeys::old_key_expires));
+        self.timers.set(Timer::Path, self.path_deadline(now));
         self.trace_state(now);
     }
 

@@ -74,6 +74,8 @@ pub(crate) struct Acked {
 
 /// One path's speed.
 pub(crate) struct PathControl {
+    /// Which of the connection's paths: packets of another bear on nothing here.
+    pub(crate) id: u32,
     start: Box<dyn Start>,
     congestion: Box<dyn Congestion>,
     silence: Box<dyn Silence>,
@@ -107,6 +109,7 @@ impl PathControl {
         let window = Some(start.initial_window(max_datagram_size));
         congestion.adjust(&Adjustment { window, slow_start_threshold: None });
         Self {
+            id: 0,
             start,
             congestion,
             silence,
@@ -264,6 +267,11 @@ impl PathControl {
     /// Packets leave the flight without a verdict: their keys are gone, or they count as never sent.
     pub(crate) fn on_forgotten(&mut self, bytes: ByteCount) {
         self.in_flight -= bytes;
+    }
+
+    /// The path begins anew under another identity: what was in flight is no longer its own.
+    pub(crate) fn forget_flight(&mut self) {
+        self.in_flight = ByteCount::ZERO;
     }
 
     /// The path carries datagrams of another size now.

@@ -26,8 +26,8 @@ impl Connection {
     fn dispatch_untyped(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
         let credit = self.credit_context(context.now);
         match frame {
-            // This end sends no PATH_CHALLENGE yet; an answer to none is ignored.
-            Frame::Padding | Frame::Ping | Frame::PathResponse(_) => {}
+            Frame::Padding | Frame::Ping => {}
+            Frame::PathResponse(data) => self.on_path_response(context.now, data),
             Frame::Ack(ack) => self.on_ack(context, &ack)?,
             Frame::Crypto(crypto) => {
                 self.crypto_arrived = true;
@@ -46,9 +46,11 @@ impl Connection {
             Frame::StreamsBlocked { direction, limit } => {
                 self.streams.on_streams_blocked(direction, limit)?;
             }
-            Frame::NewConnectionId(new) => self.remote_ids.on_new(&new)?,
-            Frame::RetireConnectionId(sequence) => self.local_ids.retire(sequence, &context.destination)?,
-            Frame::PathChallenge(data) => self.path.challenge_received(data),
+            Frame::NewConnectionId(new) => self.remote_ids.on_new(context.now, &new)?,
+            Frame::RetireConnectionId(sequence) => {
+                self.local_ids.retire(context.now, sequence, &context.destination)?;
+            }
+            Frame::PathChallenge(data) => self.on_path_challenge(context, data),
             Frame::NewToken(token) => self.on_new_token(&token)?,
             Frame::HandshakeDone => self.on_handshake_done(context.now)?,
             Frame::AckFrequency(frame) => {
@@ -68,7 +70,7 @@ impl Connection {
         CreditContext {
             now,
             rtt: rtt.is_measured.then_some(rtt.smoothed),
-            max_datagram_size: self.path.max_datagram_size.into(),
+            max_datagram_size: self.path.max_datagram_size().into(),
         }
     }
 
@@ -87,6 +89,7 @@ impl Connection {
             // The server acknowledged a Handshake packet, so it has validated our address (RFC 9002 A.8).
             self.peer_validated_address = true;
         }
+        self.look_for_black_hole(context.now, space);
         self.apply_fate(context.now);
         self.ask_for_acks();
         Ok(())
@@ -95,6 +98,7 @@ impl Connection {
     /// Once a round trip the policy may ask the peer for other acks.
     fn ask_for_acks(&mut self) {
         let Some(least_delay) = self.ack_requests.peer_least_delay() else { return };
+        let max_datagram_size = self.path.max_datagram_size().into();
         let control = &mut self.path.control;
         if !control.take_round_started() || !self.handshake.is_confirmed() {
             return;
@@ -103,7 +107,7 @@ impl Connection {
         let view = AckView {
             phase: state.phase,
             window: state.window,
-            max_datagram_size: self.path.max_datagram_size.into(),
+            max_datagram_size,
             rtt: control.rtt(),
             least_delay,
         };
@@ -119,10 +123,10 @@ impl Connection {
     pub(crate) fn apply_fate(&mut self, now: Time) {
         let mut fate = std::mem::take(&mut self.fate);
         for (space, frame) in fate.acked.drain(..) {
-            self.on_frame_acked(space, &frame);
+            self.on_frame_acked(now, space, &frame);
         }
         for (space, frame) in fate.lost.drain(..) {
-            self.on_frame_lost(space, &frame);
+            self.on_frame_lost(now, space, &frame);
         }
         self.counters.packets_lost += fate.lost_packets.len() as u64;
         self.counters.packets_spuriously_lost += fate.spurious_packets;
@@ -148,7 +152,7 @@ impl Connection {
         }
     }
 
-    fn on_frame_acked(&mut self, space: SpaceId, frame: &SentFrame) {
+    fn on_frame_acked(&mut self, now: Time, space: SpaceId, frame: &SentFrame) {
         match frame {
             SentFrame::Ack { largest } => self.received[space].on_ack_acked(*largest),
             SentFrame::Crypto { start, end } => self.handshake.on_crypto_acked(space, *start, *end),
@@ -159,14 +163,16 @@ impl Connection {
                 }
             }
             SentFrame::NewToken(number) => self.new_tokens.on_acked(*number),
+            SentFrame::MtuProbe { path, size } => self.on_mtu_probe_acked(now, *path, *size),
             SentFrame::NewConnectionId(_) | SentFrame::HandshakeDone => {}
             stream_frame => self.streams.on_acked(stream_frame),
         }
     }
 
-    fn on_frame_lost(&mut self, space: SpaceId, frame: &SentFrame) {
+    fn on_frame_lost(&mut self, now: Time, space: SpaceId, frame: &SentFrame) {
         match frame {
             SentFrame::Ack { .. } => {}
+            SentFrame::MtuProbe { path, size } => self.on_mtu_probe_lost(now, *path, *size),
             SentFrame::Crypto { start, end } => self.handshake.on_crypto_lost(space, *start, *end),
             SentFrame::RetireConnectionId(sequence) => self.remote_ids.on_retirement_lost(*sequence),
             SentFrame::NewConnectionId(sequence) => self.local_ids.on_lost(*sequence),

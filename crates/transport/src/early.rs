@@ -129,7 +129,7 @@ impl Connection {
             self.emit(Event::EarlyDataAccepted);
             return;
         };
-        if parameters.max_udp_payload_size < self.path.max_datagram_size as u64 {
+        if parameters.max_udp_payload_size < self.path.max_datagram_size() as u64 {
             self.handshake.drop_early_keys(); // Not worth the trouble.
             return;
         }

@@ -54,6 +54,13 @@ impl EcnValidation {
         Self { state: EcnState::Testing, spaces: PerSpace::default(), sent: 0, lost: 0 }
     }
 
+    /// Begins anew on another path (RFC 9000 section 13.4.2). The peer's counts are the connection's, so they go on
+    /// from where they were on the path `before`.
+    pub(crate) fn begin_after(&mut self, before: &mut Self) {
+        let Self { spaces, .. } = std::mem::replace(before, Self::new());
+        *self = Self { spaces, ..Self::new() };
+    }
+
     /// Where validation stands.
     pub(crate) fn state(&self) -> EcnState {
         self.state

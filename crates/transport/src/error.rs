@@ -138,6 +138,12 @@ pub enum LocalError {
     /// This end, or its present state, does not permit it; the method's documentation tells which.
     #[error("not possible at this end or at this time")]
     NotNow,
+    /// This end may not move to another address: it is a server, or its server does not want that.
+    #[error("this end may not move to another address")]
+    MigrationForbidden,
+    /// The peer has not given a connection ID that was never used yet.
+    #[error("the peer has given no spare connection ID")]
+    NoConnectionId,
 }
 
 /// What ends a connection from this end's side: the peer's breach, or a failed TLS handshake.

@@ -51,6 +51,19 @@ pub(crate) const USED_TOKENS: usize = 1 << 15;
 /// `PATH_RESPONSE` frames that may wait to be sent; older challenges are forgotten.
 pub(crate) const PENDING_PATH_RESPONSES: usize = 4;
 
+/// `PATH_RESPONSE` frames sent in a second at the most; further challenges go unanswered.
+pub(crate) const PATH_RESPONSES_PER_SECOND: u32 = 32;
+
+/// Paths in memory, the one in use included; one more makes the one unheard the longest be forgotten.
+pub(crate) const PATHS: usize = 4;
+
+/// Connection IDs of either end that may be retired in a burst before the peer is closed for a storm: several for each
+/// of many moves.
+pub(crate) const RETIRED_IDS_BURST: u32 = 256;
+
+/// And in the long run, in a second.
+pub(crate) const RETIRED_IDS_PER_SECOND: u32 = 16;
+
 /// Factor by which a server may send more than it received before the address is validated (RFC 9000 section 8.1).
 pub(crate) const AMPLIFICATION_FACTOR: u64 = 3;
 

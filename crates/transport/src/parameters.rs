@@ -79,8 +79,7 @@ pub(crate) fn common(
         initial_max_streams_uni: limits_granted.max_streams_uni,
         ack_delay_exponent: u64::from(ACK_DELAY_EXPONENT),
         max_ack_delay: config.profile.max_ack_delay().as_millis(),
-        // Paths change with the migration of a later issue; until then this end stays where it is.
-        disable_active_migration: true,
+        disable_active_migration: !config.active_migration,
         active_connection_id_limit: limits::PEER_CONNECTION_IDS,
         initial_source_connection_id: Some(local_id),
         ..TransportParameters::default()

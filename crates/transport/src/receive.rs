@@ -6,7 +6,7 @@ use posthaste_units::Time;
 use posthaste_wire::frame;
 use posthaste_wire::packet::header::{KEY_PHASE, LONG_RESERVED, SHORT_RESERVED};
 use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number};
-use posthaste_wire::{ConnectionId, Side};
+use posthaste_wire::{ConnectionId, Frame, Side};
 
 use crate::ack::Arrival;
 use crate::cids::LOCAL_ID_LEN;
@@ -14,7 +14,6 @@ use crate::connection::Connection;
 use crate::crypto::{Opened, remove_header_protection};
 use crate::datagram::DatagramInfo;
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
-use crate::ecn::EcnCodepoint;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::CloseReason;
 use crate::limits;
@@ -30,12 +29,21 @@ pub(crate) struct PacketContext {
     pub(crate) destination: ConnectionId,
     /// The whole packet's length, for the trace.
     pub(crate) size: usize,
+    /// The datagram that it came in.
+    pub(crate) arrived: Arrived,
+}
+
+/// Where a datagram came from and how large it was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrived {
+    pub(crate) info: DatagramInfo,
+    pub(crate) len: usize,
 }
 
 /// A packet that waits for its keys.
 pub(crate) struct KeptPacket {
     packet: ProtectedPacket,
-    ecn: Option<EcnCodepoint>,
+    arrived: Arrived,
 }
 
 /// What became of a packet.
@@ -51,17 +59,18 @@ impl Connection {
     ///
     /// Never fails: what is wrong with it is counted, or closes the connection.
     pub(crate) fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
-        if !self.path.accepts(info.remote) {
+        let arrived = Arrived { info: *info, len: data.len() };
+        if !self.admit(&arrived) {
             self.counters.packets_dropped += 1;
             return;
         }
         self.counters.received.add(data.len());
-        self.path.on_received(data.len());
         if !self.lifecycle.is_open() {
             self.lifecycle.on_datagram();
             return;
         }
-        if self.path.local_ip.is_none() {
+        // A client leaves the choice to the system, which knows when the network changes.
+        if self.path.local_ip.is_none() && self.side == Side::Server {
             self.path.local_ip = info.local_ip;
         }
         let trailer = last_bytes(&data);
@@ -78,13 +87,16 @@ impl Connection {
                 self.drop_packet(now, Some(packet.header.packet_type()), Dropped::Invalid);
                 continue;
             }
-            is_authentic |= matches!(self.on_packet(now, info.ecn, packet), Outcome::Authentic);
+            is_authentic |= matches!(self.on_packet(now, arrived, packet), Outcome::Authentic);
             if !self.lifecycle.is_open() {
                 break;
             }
         }
         if is_authentic {
             self.on_peer_heard(now);
+            if self.side == Side::Client {
+                self.note_local_ip(now, info.local_ip);
+            }
         } else if trailer.is_some_and(|token| self.remote_ids.is_reset_token(&token)) {
             self.drain(now, CloseReason::StatelessReset);
         }
@@ -101,7 +113,7 @@ impl Connection {
             }
     }
 
-    fn on_packet(&mut self, now: Time, ecn: Option<EcnCodepoint>, packet: ProtectedPacket) -> Outcome {
+    fn on_packet(&mut self, now: Time, arrived: Arrived, packet: ProtectedPacket) -> Outcome {
         let (space, packet_type) = match &packet.header {
             Header::Initial { .. } => (SpaceId::Initial, PacketType::Initial),
             Header::Handshake { .. } => (SpaceId::Handshake, PacketType::Handshake),
@@ -111,7 +123,7 @@ impl Connection {
             Header::ZeroRtt { .. } => (SpaceId::Data, PacketType::ZeroRtt),
         };
         if !self.is_readable(space, packet_type) {
-            return self.keep(now, packet, ecn, space, packet_type);
+            return self.keep(now, packet, arrived, space, packet_type);
         }
         let source = packet.header.scid();
         let is_renamed = source.is_some_and(|source| source != *self.remote_ids.current());
@@ -136,8 +148,8 @@ impl Connection {
             self.remote_ids.set_handshake_id(source);
             self.peer_id_is_fixed = true;
         }
-        let context = PacketContext { now, space, packet_type, destination, size };
-        if let Err(fault) = self.on_opened(&context, ecn, opened) {
+        let context = PacketContext { now, space, packet_type, destination, size, arrived };
+        if let Err(fault) = self.on_opened(&context, opened) {
             self.fail(now, fault);
         }
         Outcome::Authentic
@@ -165,7 +177,7 @@ impl Connection {
         &mut self,
         now: Time,
         packet: ProtectedPacket,
-        ecn: Option<EcnCodepoint>,
+        arrived: Arrived,
         space: SpaceId,
         packet_type: PacketType,
     ) -> Outcome {
@@ -175,7 +187,7 @@ impl Connection {
         };
         if is_awaited && self.kept_packets.len() < limits::UNDECRYPTABLE_PACKETS {
             self.log.packet_kept(now, packet_type, packet.bytes.len());
-            self.kept_packets.push(KeptPacket { packet, ecn });
+            self.kept_packets.push(KeptPacket { packet, arrived });
             return Outcome::Dropped;
         }
         self.drop_packet(now, Some(packet_type), Dropped::NoKeys)
@@ -187,7 +199,7 @@ impl Connection {
             if !self.lifecycle.is_open() {
                 return;
             }
-            if matches!(self.on_packet(now, kept.ecn, kept.packet), Outcome::Authentic) {
+            if matches!(self.on_packet(now, kept.arrived, kept.packet), Outcome::Authentic) {
                 self.on_peer_heard(now);
             }
         }
@@ -236,12 +248,7 @@ impl Connection {
         Ok(Some(opened))
     }
 
-    fn on_opened(
-        &mut self,
-        context: &PacketContext,
-        ecn: Option<EcnCodepoint>,
-        opened: Opened,
-    ) -> Result<(), Fault> {
+    fn on_opened(&mut self, context: &PacketContext, opened: Opened) -> Result<(), Fault> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
         let is_short = context.packet_type == PacketType::Short;
         let reserved = if is_short { SHORT_RESERVED } else { LONG_RESERVED };
@@ -257,10 +264,11 @@ impl Connection {
         if context.space == SpaceId::Handshake && self.side == Side::Server {
             // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and
             // needs Initial packets no longer (RFC 9001 section 4.9.1).
-            self.path.validate();
+            self.path.validation.set_valid();
             self.discard_space(context.now, SpaceId::Initial);
         }
         let mut ack_eliciting = false;
+        let mut is_probing = true;
         let mut frames = 0_usize;
         for frame in frame::Iter::new(opened.payload) {
             let frame = frame?;
@@ -271,6 +279,7 @@ impl Connection {
             }
             frames += 1;
             ack_eliciting |= frame.is_ack_eliciting();
+            is_probing &= is_probing_frame(&frame);
             self.dispatch(context, frame)?;
             if !self.lifecycle.is_open() {
                 break;
@@ -279,7 +288,12 @@ impl Connection {
         if frames == 0 {
             return Err(violation("packet without frames").into());
         }
+        let ecn = context.arrived.info.ecn;
         self.received[context.space].record(context.now, opened.number, ack_eliciting, ecn);
+        let is_newest = self.received[context.space].largest() == Some(opened.number);
+        if context.space == SpaceId::Data && is_newest && !is_probing {
+            self.on_newest_packet(context);
+        }
         self.after_frames(context)
     }
 
@@ -305,6 +319,12 @@ impl Connection {
         self.drain(now, reason);
         Outcome::Dropped
     }
+}
+
+/// True for frames that a peer may send on a path that it does not mean to use (RFC 9000 section 9.1).
+fn is_probing_frame(frame: &Frame) -> bool {
+    use Frame::{NewConnectionId, Padding, PathChallenge, PathResponse};
+    matches!(frame, Padding | PathChallenge(_) | PathResponse(_) | NewConnectionId(_))
 }
 
 /// The last 16 bytes of a datagram that is long enough for a stateless reset (RFC 9000 section 10.3).

@@ -372,6 +372,11 @@ impl Endpoint {
         let deadline = connection.next_timeout();
         let is_handshaking = connection.is_handshaking();
         let wants_ids = !is_drained && connection.wants_connection_id();
+        let moved = connection.roaming.moved_from.take().map(|from| (from, connection.remote()));
+        if let Some((from, to)) = moved {
+            self.forget_remote(from, index);
+            self.remotes.entry(to).or_default().push(index);
+        }
         for change in changes {
             match change {
                 RouteChange::Add(id) => self.routes.insert(id, index),
@@ -459,10 +464,14 @@ impl Endpoint {
                 self.routes.remove(&id);
             }
         }
-        if let Some(indices) = self.remotes.get_mut(&connection.remote()) {
+        self.forget_remote(connection.remote(), index);
+    }
+
+    fn forget_remote(&mut self, remote: SocketAddr, index: u32) {
+        if let Some(indices) = self.remotes.get_mut(&remote) {
             indices.retain(|other| *other != index);
             if indices.is_empty() {
-                self.remotes.remove(&connection.remote());
+                self.remotes.remove(&remote);
             }
         }
     }

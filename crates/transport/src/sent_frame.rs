@@ -41,6 +41,11 @@ pub(crate) enum SentFrame {
     NewToken(u64),
     /// `ACK_FREQUENCY` with this sequence number.
     AckFrequency(u64),
+    /// No frame: the packet is of this size to see whether the path `path` carries that (RFC 9000 section 14.4).
+    MtuProbe {
+        path: u32,
+        size: u16,
+    },
 }
 
 /// The frames of one packet; bulk packets carry one or two.

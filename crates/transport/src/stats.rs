@@ -41,6 +41,12 @@ pub struct ConnectionStats {
     pub in_flight: ByteCount,
     /// The pacing rate, where the policy paces.
     pub pacing_rate: Option<Rate>,
+    /// Size of the datagrams sent, in bytes of UDP payload.
+    pub max_datagram_size: usize,
+    /// Times that datagrams became smaller because the path had ceased to carry them, or seemed to.
+    pub black_holes: u64,
+    /// Moves to another network path, by either end.
+    pub moves: u64,
     /// The streams.
     pub streams: StreamsStats,
 }
@@ -96,6 +102,7 @@ pub(crate) struct Counters {
     pub(crate) packets_spuriously_lost: u64,
     pub(crate) packets_dropped: u64,
     pub(crate) probe_timeouts: u64,
+    pub(crate) black_holes: u64,
     pub(crate) acks_sent: u64,
     pub(crate) acks_received: u64,
     pub(crate) connected_at: Option<Time>,

@@ -19,9 +19,11 @@ pub(crate) enum Timer {
     Close,
     /// Drop the keys of the phase before (RFC 9001 section 6.5).
     OldKeys,
+    /// Challenge a path again, or give one up (RFC 9000 section 8.2).
+    Path,
 }
 
-const COUNT: usize = 7;
+const COUNT: usize = 8;
 
 /// At most one time for each [`Timer`].
 #[derive(Debug, Default)]
@@ -36,6 +38,7 @@ impl Timers {
         Timer::KeepAlive,
         Timer::Close,
         Timer::OldKeys,
+        Timer::Path,
     ];
 
     /// Sets a timer, or stops it with `None`.

@@ -3,13 +3,13 @@
 use posthaste_units::Time;
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::packet::number;
-use posthaste_wire::{Frame, Side};
+use posthaste_wire::{ConnectionId, Frame, Side};
 
 use crate::connection::Connection;
 use crate::control::{Budget, Limit};
 use crate::crypto::{OneRttKeys, SealError, seal};
 use crate::datagram::Transmit;
-use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM, OpenPacket, Sealable};
+use crate::datagram_builder::{DatagramBuilder, FinishedPackets, HeaderFields, OpenPacket, Sealable};
 use crate::error::TransportErrorCode;
 use crate::events::CloseReason;
 use crate::frame_writer::FrameWriter;
@@ -47,6 +47,12 @@ impl Connection {
     ) -> Option<Transmit> {
         let start = buffer.len();
         self.path.control.begin_batch();
+        if self.lifecycle.is_open()
+            && let Some(transmit) = self.transmit_alone(now, buffer)
+        {
+            self.update_timers(now);
+            return Some(transmit);
+        }
         let segment_size = match &self.lifecycle {
             Lifecycle::Open => self.transmit_open(now, buffer, max_segments),
             Lifecycle::Closing(_) => self.transmit_close(now, buffer),
@@ -62,6 +68,11 @@ impl Connection {
             size,
             segment_size: (size > segment_size).then_some(segment_size),
         })
+    }
+
+    /// A datagram that must not be one of a batch.
+    fn transmit_alone(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        self.transmit_probing(now, buffer).or_else(|| self.transmit_mtu_probe(now, buffer))
     }
 
     /// Fills the buffer datagram by datagram; returns the size of the first.
@@ -91,6 +102,7 @@ impl Connection {
             if !is_bulk || written < limit {
                 break;
             }
+            self.path.mtu.on_full_datagram();
         }
         if buffer.len() == start { None } else { first }
     }
@@ -124,7 +136,6 @@ impl Connection {
         space == SpaceId::Data
             && (self.streams.has_control()
                 || self.streams.has_data()
-                || self.path.owes_response()
                 || self.ping_is_due
                 || self.ack_requests.next_unsent().is_some()
                 || self.local_ids.next_unsent().is_some()
@@ -154,10 +165,6 @@ impl Connection {
             if !self.wants_packet(now, space, permit) {
                 continue;
             }
-            let has_room = permit == Permit::Everything || self.probes[space] > 0;
-            if space == SpaceId::Data && has_room && self.path.owes_response() {
-                datagram.pad_to(MIN_INITIAL_DATAGRAM);
-            }
             let written = self.add_packet(space, &mut datagram, |connection, writer| {
                 connection.write_frames(now, space, permit, writer);
             });
@@ -174,6 +181,23 @@ impl Connection {
         Ok(is_bulk)
     }
 
+    /// Seals the datagram; its length and its packets. A key that is used up ends the connection.
+    pub(crate) fn seal_datagram(
+        &mut self,
+        now: Time,
+        datagram: DatagramBuilder<'_>,
+    ) -> Option<(usize, FinishedPackets)> {
+        let Self { handshake, log, .. } = self;
+        let sealed = datagram.finish(|packet, sealable| {
+            log.packet_sent(now, packet, &sealable, false);
+            seal_packet(handshake, packet, sealable)
+        });
+        if sealed.is_err() {
+            self.fail_locally(now, TransportErrorCode::AEAD_LIMIT_REACHED, "a key is used up");
+        }
+        sealed.ok()
+    }
+
     /// Adds a packet of the space whose frames `fill` writes. False if there were none or no room.
     fn add_packet(
         &mut self,
@@ -181,8 +205,19 @@ impl Connection {
         datagram: &mut DatagramBuilder<'_>,
         fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
     ) -> bool {
-        let number = self.recovery.next_number(space);
         let destination = *self.remote_ids.current();
+        self.add_packet_to(space, &destination, datagram, fill)
+    }
+
+    /// The same, sent to an ID of the peer's that need not be the one in use.
+    pub(crate) fn add_packet_to(
+        &mut self,
+        space: SpaceId,
+        destination: &ConnectionId,
+        datagram: &mut DatagramBuilder<'_>,
+        fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
+    ) -> bool {
+        let number = self.recovery.next_number(space);
         let source = self.local_ids.handshake_id();
         let token =
             if space == SpaceId::Initial { self.beginning.token.clone() } else { bytes::Bytes::new() };
@@ -193,7 +228,7 @@ impl Connection {
             is_early: space == SpaceId::Data && self.handshake.sends_early(),
             number,
             truncated: number::encode(number, self.recovery.largest_acked(space)),
-            destination: &destination,
+            destination,
             source: &source,
             token: &token,
             fixed_bit,
@@ -239,12 +274,6 @@ impl Connection {
     }
 
     fn write_data_frames(&mut self, writer: &mut FrameWriter<'_>) {
-        while let Some(data) = self.path.next_response() {
-            if !writer.push(&Frame::PathResponse(data), None) {
-                break;
-            }
-            self.path.response_sent();
-        }
         while let Some(new) = self.local_ids.next_unsent() {
             let record = crate::sent_frame::SentFrame::NewConnectionId(new.sequence);
             if !writer.push(&Frame::NewConnectionId(new), Some(record)) {
@@ -274,7 +303,7 @@ impl Connection {
     }
 
     /// Books a packet that is about to leave.
-    fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize) {
+    pub(crate) fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize) {
         let OpenPacket { space, number, frames, ack_eliciting, in_flight, .. } = packet;
         self.counters.packets_sent += 1;
         self.bare_acks = if ack_eliciting { 0 } else { self.bare_acks.saturating_add(1) };

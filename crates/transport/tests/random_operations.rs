@@ -61,6 +61,7 @@ impl Faults {
             duplicate: percent(self.duplicate),
             corrupt: percent(self.corrupt),
             mark: percent(self.mark),
+            ..Link::CLEAN
         }
     }
 }

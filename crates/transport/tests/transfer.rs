@@ -289,7 +289,12 @@ fn a_peer_that_is_asked_for_few_acks_sends_few_and_all_the_same_everything_arriv
     let acks = |client: &str, loss: f64| {
         let mut pair = Pair::default();
         (pair.up.loss, pair.down.loss) = (loss, loss);
-        let transport = TransportConfig { profile: profile(client), ..TransportConfig::default() };
+        let transport = TransportConfig {
+            profile: profile(client),
+            max_datagram_size: 1252,
+            mtu_discovery: false,
+            ..TransportConfig::default()
+        };
         let config = tls::client_config(1).with_transport(Arc::new(transport));
         let client = pair.connect_with(&config);
         pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use http::Uri;
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, tls};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
+use posthaste_units::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::time::Instant;
@@ -25,11 +26,16 @@ use output::{Destination, Output, Wanted};
 use progress::Progress;
 use report::Transfer;
 
+/// Silence after which the server is asked whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
 pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let uris =
         args.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
     let destinations = output::destinations(&args, &uris)?;
-    let transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let mut transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    // Who only receives does not notice when a router forgets it: the server has to hear from where to send to.
+    transport.keep_alive = Some(KEEP_ALIVE);
     let profile_name = transport.profile.name().to_owned();
     let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
     let client = Client::new(options(&args, transport, &tokens)?);

@@ -57,7 +57,9 @@ fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
         // Silence is part of some experiments; the run's deadline ends what cannot finish.
         max_idle_timeout: Duration::from_secs(3600),
         max_concurrent_bidi_streams: MAX_STREAMS,
+        // One size from the first datagram to the last, as for the other stacks.
         max_datagram_size: usize::from(settings.max_datagram_size),
+        mtu_discovery: false,
         qlog: settings.qlog.clone(),
         ..TransportConfig::default()
     })

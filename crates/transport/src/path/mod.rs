@@ -1,16 +1,30 @@
-//! One network path: its addresses, whether the peer's is validated, and its control state.
+//! Network paths: their addresses, whether the peer's is validated, their datagram size and their control state.
 //!
-//! Migration and MTU discovery (`validate.rs`, `mtu.rs`, `migrate.rs`) come with a later issue; a connection
-//! has one path until then.
+//! A connection uses one path ([`Path`]) and may have others in memory ([`OtherPaths`]): the last that worked, and
+//! those from which the peer probes. What moves a connection between them is in [`migrate`], what is sent on them
+//! besides data in [`probe`].
+
+mod migrate;
+pub(crate) mod mtu;
+mod probe;
+mod validate;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+
+use posthaste_units::Time;
+use posthaste_wire::ConnectionId;
 
 use crate::control::PathControl;
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
 use crate::limits;
 
-/// The path that a connection uses.
+pub use migrate::Move;
+pub(crate) use migrate::{Roaming, fresh_control};
+use mtu::Mtu;
+use validate::Validation;
+
+/// One path of a connection.
 pub(crate) struct Path {
     /// The peer's address.
     pub(crate) remote: SocketAddr,
@@ -18,9 +32,23 @@ pub(crate) struct Path {
     pub(crate) local_ip: Option<IpAddr>,
     /// How fast.
     pub(crate) control: PathControl,
-    /// Size of the datagrams sent.
-    pub(crate) max_datagram_size: usize,
-    is_validated: bool,
+    /// How large datagrams are.
+    pub(crate) mtu: Mtu,
+    /// Whether the peer can be reached.
+    pub(crate) validation: Validation,
+    /// What the peer's last packet on it was sent to.
+    pub(crate) peer_destination: Option<ConnectionId>,
+    /// While the path is not in use: the sequence number of the peer's ID that is lent to it.
+    id_sequence: Option<u64>,
+    /// While the path is not in use: it may send to the ID that the path in use sends to, because the peer did not
+    /// move knowingly (RFC 9000 section 9.5).
+    shares_id: bool,
+    /// The peer came to it knowingly: it sends to another ID than before, as nobody else could make it do.
+    is_chosen: bool,
+    /// Of the paths not in use, the one to return to.
+    is_fallback: bool,
+    /// When the peer was last heard on it.
+    heard_at: Time,
     received: u64,
     sent: u64,
     responses: VecDeque<[u8; 8]>,
@@ -28,18 +56,19 @@ pub(crate) struct Path {
 
 impl Path {
     /// A path to `remote`. A client's path needs no validation: the client chose it.
-    pub(crate) fn new(
-        remote: SocketAddr,
-        control: PathControl,
-        max_datagram_size: usize,
-        is_validated: bool,
-    ) -> Self {
+    pub(crate) fn new(remote: SocketAddr, control: PathControl, mtu: Mtu, is_validated: bool) -> Self {
         Self {
             remote,
             local_ip: None,
             control,
-            max_datagram_size,
-            is_validated,
+            mtu,
+            validation: Validation::new(is_validated),
+            peer_destination: None,
+            id_sequence: None,
+            shares_id: false,
+            is_chosen: false,
+            is_fallback: false,
+            heard_at: Time::ZERO,
             received: 0,
             sent: 0,
             responses: VecDeque::new(),
@@ -56,20 +85,9 @@ impl Path {
         self.sent = self.sent.saturating_add(bytes as u64);
     }
 
-    /// The peer has shown that it receives at its address (RFC 9000 section 8.1).
-    pub(crate) fn validate(&mut self) {
-        self.is_validated = true;
-    }
-
-    /// True if a datagram from `remote` may be taken in: until its address is validated, a path must not let
-    /// others raise what may be sent to that address.
-    pub(crate) fn accepts(&self, remote: SocketAddr) -> bool {
-        self.is_validated || remote == self.remote
-    }
-
-    /// Bytes that may still be sent under the anti-amplification limit (RFC 9000 section 8.1).
+    /// Bytes that may still be sent under the anti-amplification limit (RFC 9000 sections 8.1 and 9.3.1).
     pub(crate) fn amplification_budget(&self) -> usize {
-        if self.is_validated {
+        if self.validation.is_valid() {
             return usize::MAX;
         }
         let limit = self.received.saturating_mul(limits::AMPLIFICATION_FACTOR);
@@ -84,11 +102,21 @@ impl Path {
     /// Size of the next datagram at most. Before the address is validated it is the least that a handshake may
     /// use: three such datagrams are just what one full Initial permits.
     pub(crate) fn datagram_limit(&self) -> usize {
-        if self.is_validated {
-            self.max_datagram_size
+        if self.validation.is_valid() {
+            self.max_datagram_size()
         } else {
-            MIN_INITIAL_DATAGRAM.min(self.max_datagram_size)
+            MIN_INITIAL_DATAGRAM.min(self.max_datagram_size())
         }
+    }
+
+    /// Size of the datagrams sent on the validated path.
+    pub(crate) fn max_datagram_size(&self) -> usize {
+        self.mtu.current()
+    }
+
+    /// The datagram size has changed: the controller must know.
+    pub(crate) fn on_mtu_change(&mut self) {
+        self.control.set_max_datagram_size(self.mtu.current().into());
     }
 
     /// Owes the peer an answer to its `PATH_CHALLENGE`; a flood makes the oldest be forgotten.
@@ -98,19 +126,60 @@ impl Path {
         }
         self.responses.push_back(data);
     }
+}
 
-    /// True if a `PATH_RESPONSE` is owed.
-    pub(crate) fn owes_response(&self) -> bool {
-        !self.responses.is_empty()
+/// The paths of a connection besides the one in use.
+#[derive(Default)]
+pub(crate) struct OtherPaths {
+    paths: Vec<Path>,
+}
+
+impl OtherPaths {
+    /// The path to this address.
+    pub(crate) fn get_mut(&mut self, remote: SocketAddr) -> Option<&mut Path> {
+        self.paths.iter_mut().find(|path| path.remote == remote)
     }
 
-    /// The oldest `PATH_RESPONSE` owed.
-    pub(crate) fn next_response(&self) -> Option<[u8; 8]> {
-        self.responses.front().copied()
+    fn get(&self, remote: SocketAddr) -> Option<&Path> {
+        self.paths.iter().find(|path| path.remote == remote)
     }
 
-    /// The oldest response has been sent. It is not repeated when lost (RFC 9000 section 13.3).
-    pub(crate) fn response_sent(&mut self) {
-        self.responses.pop_front();
+    fn take(&mut self, remote: SocketAddr) -> Option<Path> {
+        self.take_first(|path| path.remote == remote)
+    }
+
+    fn take_fallback(&mut self) -> Option<Path> {
+        self.take_first(|path| path.is_fallback)
+    }
+
+    fn take_first(&mut self, test: impl Fn(&Path) -> bool) -> Option<Path> {
+        let index = self.paths.iter().position(test)?;
+        Some(self.paths.remove(index))
+    }
+
+    /// Adds a path; the one that had to go for it, never the one to return to.
+    fn add(&mut self, path: Path) -> Option<Path> {
+        self.paths.push(path);
+        if self.paths.len() < limits::PATHS {
+            return None;
+        }
+        let newest = self.paths.len() - 1;
+        let expendable = self.paths.iter().take(newest).enumerate().filter(|(_, path)| !path.is_fallback);
+        let index = expendable.min_by_key(|(_, path)| path.heard_at).map(|(index, _)| index)?;
+        Some(self.paths.remove(index))
+    }
+
+    /// True if there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// All of them.
+    fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter()
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.paths.iter_mut()
     }
 }

@@ -167,7 +167,7 @@ impl Trace {
             self.writer.event(now, EventData::QuicEcnStateUpdated(event));
         }
         let old = self.seen.max_datagram_size;
-        let size = u32::try_from(connection.path.max_datagram_size).unwrap_or(u32::MAX);
+        let size = u32::try_from(connection.path.max_datagram_size()).unwrap_or(u32::MAX);
         if let Some(new) = changed(&mut self.seen.max_datagram_size, Some(size)) {
             self.writer.event(now, EventData::QuicMtuUpdated(MtuUpdated { old, new, done: None }));
         }

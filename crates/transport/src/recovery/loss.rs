@@ -208,6 +208,10 @@ impl Recovery {
             if space.run.last.is_some_and(|last| space.ack_only.was_acked_between(last, packet.number)) {
                 space.run.interrupt();
             }
+            if packet.is_mtu_probe() || packet.path != path.id {
+                lose_quietly(id, &packet, path, fate);
+                continue;
+            }
             is_persistent |= space.run.extend(&packet, first_sample_at) > persistent_duration;
             path.lost.push(packet.stamp.sample(packet.number, packet.bytes));
             space.lose(id, packet, reason, now, path, fate);
@@ -261,6 +265,16 @@ impl LateAck {
             fate.spurious_packets += self.packets;
             path.on_spurious_loss(&SpuriousSample { now, packets: self.packets, sent_at }, self.bytes);
         }
+    }
+}
+
+/// Books a lost packet that says nothing of congestion on `path`: a probe of its size, or a packet of another path.
+fn lose_quietly(id: SpaceId, packet: &SentPacket, path: &mut PathControl, fate: &mut Fate) {
+    if packet.path == path.id {
+        path.on_forgotten(packet.bytes);
+    }
+    if !packet.requeued {
+        fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
     }
 }
 

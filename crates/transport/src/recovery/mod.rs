@@ -327,6 +327,7 @@ impl Recovery {
             stamp,
             ack_eliciting,
             ecn_marked,
+            path: path.id,
             requeued: false,
             frames,
         });
@@ -399,11 +400,14 @@ impl Recovery {
             newly.packets += space.ack_only.acknowledge(first, last, |frame| fate.acked.push((id, frame)));
             space.sent.take_range(first, last, |packet| {
                 newly.packets += 1;
-                newly.bytes += packet.bytes;
                 newly.ecn_marked += u64::from(packet.ecn_marked);
-                newly.any_ack_eliciting |= packet.ack_eliciting;
-                newly.newest = Some((packet.number, packet.stamp));
-                path.acked.push(packet.stamp.sample(packet.number, packet.bytes));
+                if packet.path == path.id {
+                    // What was sent on another path says nothing of this one (RFC 9000 section 9.4).
+                    newly.bytes += packet.bytes;
+                    newly.any_ack_eliciting |= packet.ack_eliciting;
+                    newly.newest = Some((packet.number, packet.stamp));
+                    path.acked.push(packet.stamp.sample(packet.number, packet.bytes));
+                }
                 fate.acked.extend(packet.frames.into_iter().map(|frame| (id, frame)));
             });
             if !space.lost.is_empty() {
@@ -458,10 +462,29 @@ impl Recovery {
         let unsettled = self.spaces[id]
             .sent
             .iter_mut()
-            .filter(|packet| packet.ack_eliciting && !packet.requeued && !packet.frames.is_empty());
+            .filter(|packet| packet.ack_eliciting && !packet.requeued && !packet.frames.is_empty())
+            .filter(|packet| !packet.is_mtu_probe());
         for packet in unsettled.take(REQUEUED_PACKETS) {
             packet.requeued = true;
             fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
+        }
+    }
+
+    /// The connection goes on with another path: how long the last one was silent is of no account.
+    pub(crate) fn on_path_change(&mut self) {
+        self.pto_count = 0;
+    }
+
+    /// Another path works: what is outstanding on all others has its frames sent again. The packets stay
+    /// outstanding; acknowledged or lost, they bear on no controller.
+    pub(crate) fn requeue_other_paths(&mut self, path: u32, fate: &mut Fate) {
+        let stranded = self.spaces[SpaceId::Data]
+            .sent
+            .iter_mut()
+            .filter(|packet| packet.path != path && !packet.requeued && !packet.is_mtu_probe());
+        for packet in stranded {
+            packet.requeued = true;
+            fate.lost.extend(packet.frames.iter().map(|frame| (SpaceId::Data, *frame)));
         }
     }
 }

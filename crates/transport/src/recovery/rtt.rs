@@ -59,6 +59,13 @@ impl RttEstimator {
         self.adjusted
     }
 
+    /// A measured round trip that is no sample: a better guess than the one at the start (RFC 9002 section 6.2.2).
+    pub(crate) fn seed(&mut self, rtt: Duration) {
+        if self.first_sample_at.is_none() {
+            *self = Self::new(rtt.max(LEAST_SAMPLE));
+        }
+    }
+
     /// Persistent congestion: the path may have changed, so the next sample is the new minimum (section 5.2).
     pub(crate) fn forget_minimum(&mut self) {
         self.min = None;

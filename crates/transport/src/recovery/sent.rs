@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use posthaste_units::ByteCount;
 
 use super::rate_sample::Stamp;
-use crate::sent_frame::SentFrames;
+use crate::sent_frame::{SentFrame, SentFrames};
 
 /// An in-flight packet.
 #[derive(Debug)]
@@ -20,9 +20,18 @@ pub(super) struct SentPacket {
     pub(super) stamp: Stamp,
     pub(super) ack_eliciting: bool,
     pub(super) ecn_marked: bool,
+    /// The path that it was sent on.
+    pub(super) path: u32,
     /// True once a probe timeout has had its frames sent again: its loss is no news to their owners.
     pub(super) requeued: bool,
     pub(super) frames: SentFrames,
+}
+
+impl SentPacket {
+    /// True if it tries a size: its loss says nothing of congestion (RFC 9000 section 14.4).
+    pub(super) fn is_mtu_probe(&self) -> bool {
+        self.frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. }))
+    }
 }
 
 #[derive(Debug)]

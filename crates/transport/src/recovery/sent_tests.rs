@@ -23,6 +23,7 @@ fn packet(number: u64) -> SentPacket {
         stamp,
         ack_eliciting: !number.is_multiple_of(3),
         ecn_marked: false,
+        path: 0,
         requeued: false,
         frames: SentFrames::new(),
     }

@@ -163,6 +163,7 @@ impl Streams {
             | SentFrame::RetireConnectionId(_)
             | SentFrame::AckFrequency(_)
             | SentFrame::NewToken(_)
+            | SentFrame::MtuProbe { .. }
             | SentFrame::HandshakeDone => {}
         }
     }

@@ -7,6 +7,7 @@ use posthaste_wire::frame::{AckFrame, AckFrequency, StopSending, StreamFrame};
 use posthaste_wire::packet::PacketType;
 use posthaste_wire::{Frame, varint};
 
+use crate::code;
 use crate::support::arena::Arena;
 use crate::support::rogue::Oddity;
 
@@ -30,6 +31,82 @@ fn a_flood_of_path_challenges_is_answered_in_part() {
     let answers = &arena.sent[sent..];
     assert!(answers.iter().any(|datagram| datagram.len() >= 1200), "RFC 9000 section 8.2.2");
     assert!(answers.iter().map(Vec::len).sum::<usize>() <= 3 * 1252);
+}
+
+#[test]
+fn path_challenges_in_a_flood_of_packets_are_answered_at_a_bounded_rate() {
+    let mut arena = Arena::server();
+    let answered = |arena: &Arena| seen(arena, |frame| matches!(frame, Frame::PathResponse(_)));
+    let sent = arena.sent.len();
+    for n in 0..1000_u64 {
+        arena.send(PacketType::Short, &[Frame::PathChallenge(n.to_be_bytes())]);
+    }
+    assert_eq!(answered(&arena), 32);
+    arena.run_for(Duration::from_secs(1));
+    assert!(arena.sent.len() - sent < 1100, "answers and acknowledgements");
+    for n in 0..1000_u64 {
+        arena.send(PacketType::Short, &[Frame::PathChallenge(n.to_be_bytes())]);
+    }
+    assert_eq!(answered(&arena), 64, "a second later as many again");
+    assert_eq!(arena.close_code(), None);
+}
+
+#[test]
+fn challenges_from_a_hundred_addresses_keep_few_paths_alive() {
+    let mut arena = Arena::server();
+    let home = arena.address;
+    for n in 0..100_u8 {
+        arena.address = std::net::SocketAddr::from(([10, 0, 0, n], 1000));
+        let sent = arena.sent.iter().map(Vec::len).sum::<usize>();
+        let injected = arena.injected;
+        arena.send(PacketType::Short, &[Frame::PathChallenge([n; 8])]);
+        let sent = arena.sent.iter().map(Vec::len).sum::<usize>() - sent;
+        assert!(
+            sent <= 3 * (arena.injected - injected) + 100,
+            "{sent} bytes, of which one packet of ACK goes home"
+        );
+    }
+    assert_eq!(arena.connection().remote(), home, "a challenge alone moves nobody");
+    arena.address = home;
+    arena.run_for(Duration::from_secs(10));
+    arena.send(PacketType::Short, &[Frame::Ping]);
+    assert_eq!(arena.close_code(), None);
+}
+
+#[test]
+fn storms_of_connection_ids_end_the_connection_however_well_they_are_acknowledged() {
+    let mut arena = Arena::server();
+    let mut offered = 0;
+    for sequence in 1..2000 {
+        let id = posthaste_wire::ConnectionId::new(&u64::to_be_bytes(sequence));
+        let new = posthaste_wire::frame::NewConnectionId {
+            sequence,
+            retire_prior_to: sequence,
+            id: id.expect("short enough"),
+            reset_token: posthaste_wire::ResetToken([sequence as u8; 16]),
+        };
+        arena.send(PacketType::Short, &[Frame::NewConnectionId(new)]);
+        arena.exchange();
+        if arena.close_code().is_some() {
+            break;
+        }
+        offered += 1;
+    }
+    assert_eq!(arena.close_code(), Some((code::CONNECTION_ID_LIMIT, 0x18)));
+    assert!((200..=300).contains(&offered), "{offered}");
+
+    let mut arena = Arena::server();
+    let mut retired = 0;
+    for sequence in 1..2000 {
+        arena.send(PacketType::Short, &[Frame::RetireConnectionId(sequence)]);
+        arena.exchange();
+        if arena.close_code().is_some() {
+            break;
+        }
+        retired += 1;
+    }
+    assert_eq!(arena.close_code(), Some((code::CONNECTION_ID_LIMIT, 0x19)));
+    assert!((200..=300).contains(&retired), "{retired}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct Link {
     pub corrupt: f64,
     /// A CE mark is set on ECN-capable datagrams.
     pub mark: f64,
+    /// Larger datagrams vanish.
+    pub mtu: usize,
 }
 
 impl Link {
@@ -41,6 +43,7 @@ impl Link {
         duplicate: 0.0,
         corrupt: 0.0,
         mark: 0.0,
+        mtu: usize::MAX,
     };
 }
 
@@ -61,6 +64,16 @@ pub struct Host {
     inbox: BTreeMap<(Time, u64), Flight>,
 }
 
+/// A datagram that an end has sent, whatever became of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    pub at: Time,
+    pub from_client: bool,
+    pub to: SocketAddr,
+    pub size: usize,
+    pub is_marked: bool,
+}
+
 /// Both ends and the time between them.
 pub struct Pair {
     pub now: Time,
@@ -73,6 +86,7 @@ pub struct Pair {
     pub trace_hash: u64,
     /// Every datagram sent while set, with its sender (true: client).
     pub capture: Option<Vec<(bool, Vec<u8>)>>,
+    pub log: Vec<Sent>,
     next_flight: u64,
     /// Steps in a row that took no time.
     standing: u32,
@@ -111,6 +125,7 @@ impl Pair {
             rng,
             trace_hash: 0xcbf2_9ce4_8422_2325,
             capture: None,
+            log: Vec::new(),
             next_flight: 0,
             standing: 0,
         }
@@ -156,6 +171,13 @@ impl Pair {
             let datagrams: Vec<Vec<u8>> = buffer.chunks(size).map(<[u8]>::to_vec).collect();
             from.sent += datagrams.len() as u64;
             for data in datagrams {
+                let (to, size, is_marked) = (transmit.remote, data.len(), transmit.ecn.is_some());
+                self.log.push(Sent { at: self.now, from_client, to, size, is_marked });
+                let to = if from_client { &self.server } else { &self.client };
+                if to.address != transmit.remote || data.len() > link.mtu {
+                    // Nobody is there any more, or the way is too narrow.
+                    continue;
+                }
                 self.send(from_client, link, info, data);
             }
         }
@@ -289,6 +311,8 @@ impl Host {
 
     /// The connection.
     pub fn connection(&mut self, handle: ConnectionHandle) -> &mut Connection {
-        self.endpoint.connection_mut(handle).expect("the connection lives")
+        let Self { endpoint, events, .. } = self;
+        let connection = endpoint.connection_mut(handle);
+        connection.unwrap_or_else(|| panic!("the connection lives, but: {:?}", events.last_chunk::<3>()))
     }
 }

@@ -39,6 +39,7 @@ fn transport() -> Result<Arc<TransportConfig>> {
     Ok(Arc::new(TransportConfig {
         profile: Profile::from_toml("bench", PROFILE)?,
         max_datagram_size: usize::from(bulk::UDP_PAYLOAD),
+        mtu_discovery: false,
         max_idle_timeout: bulk::IDLE_TIMEOUT.into(),
         ..TransportConfig::default()
     }))

@@ -1,0 +1,357 @@
+//! Moving between paths: a peer that is followed (RFC 9000 section 9.3), and an own move (section 9.2).
+
+use std::net::{IpAddr, SocketAddr};
+
+use posthaste_units::{Duration, Time};
+use posthaste_wire::Side;
+
+use super::{OtherPaths, Path};
+use crate::config::TransportConfig;
+use crate::connection::Connection;
+use crate::control::PathControl;
+use crate::error::LocalError;
+use crate::limits;
+use crate::rate_cap::RateCap;
+use crate::receive::{Arrived, PacketContext};
+
+/// Probe timeouts for which a path that is not in use is remembered after its peer was last heard on it.
+const LINGER_PROBE_TIMEOUTS: u64 = 3;
+
+/// How a client's local address changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// Only the port: the network path stays, and with it what is known of its speed (RFC 9000 section 9.4).
+    Port,
+    /// Another network: what is known of the path's speed is void.
+    Network,
+}
+
+/// What a connection keeps for its moves.
+pub(crate) struct Roaming {
+    pub(crate) others: OtherPaths,
+    /// Where the peer was when the router last asked, if it has moved since.
+    pub(crate) moved_from: Option<SocketAddr>,
+    /// The peer's transport parameters forbid that this end moves.
+    pub(crate) is_forbidden: bool,
+    /// Moves of either end so far.
+    pub(crate) moves: u64,
+    /// Names the next path.
+    next_id: u32,
+    /// On a client: its own address as the server's last datagram told it.
+    local_ip: Option<IpAddr>,
+    pub(super) responses: RateCap,
+}
+
+impl Default for Roaming {
+    fn default() -> Self {
+        let rate = limits::PATH_RESPONSES_PER_SECOND;
+        Self {
+            others: OtherPaths::default(),
+            moved_from: None,
+            is_forbidden: false,
+            moves: 0,
+            next_id: 1,
+            local_ip: None,
+            responses: RateCap::new(rate, rate),
+        }
+    }
+}
+
+/// The control state of a path that nothing is known of.
+pub(crate) fn fresh_control(config: &TransportConfig, datagram_size: usize) -> PathControl {
+    let (profile, size) = (&config.profile, datagram_size.into());
+    let start = profile.start();
+    let congestion = profile.congestion(size, start.initial_window(size));
+    PathControl::new(start, congestion, profile.silence(), config.initial_rtt, size)
+}
+
+impl Connection {
+    /// Counts a datagram for the path that it came on. False if it must be dropped.
+    pub(crate) fn admit(&mut self, arrived: &Arrived) -> bool {
+        let Arrived { info, len } = *arrived;
+        if self.path.remote == info.remote {
+            self.path.on_received(len);
+            return true;
+        }
+        // Until its address is validated, a path must not let others raise what may be sent to that address. A
+        // client takes nothing from elsewhere at all (RFC 9000 section 9).
+        if self.side == Side::Client || !self.path.validation.is_valid() && !self.handshake.is_confirmed() {
+            return false;
+        }
+        if let Some(other) = self.roaming.others.get_mut(info.remote) {
+            other.on_received(len);
+        }
+        true
+    }
+
+    /// The path that a packet came on. One that is not known is added: the packet was authentic.
+    fn path_of(&mut self, context: &PacketContext) -> Option<&mut Path> {
+        let remote = context.arrived.info.remote;
+        if remote == self.path.remote {
+            return Some(&mut self.path);
+        }
+        if self.side == Side::Client || !self.handshake.is_confirmed() {
+            return None;
+        }
+        if self.roaming.others.get(remote).is_none() {
+            let path = self.new_path(context);
+            if let Some(forgotten) = self.roaming.others.add(path) {
+                self.forget_path(&forgotten);
+            }
+        }
+        let path = self.roaming.others.get_mut(remote)?;
+        path.heard_at = context.now;
+        Some(path)
+    }
+
+    fn new_path(&self, context: &PacketContext) -> Path {
+        let Arrived { info, len } = context.arrived;
+        let mtu = self.path.mtu.anew();
+        let control = fresh_control(&self.config, mtu.current());
+        let mut path = Path::new(info.remote, control, mtu, false);
+        path.local_ip = info.local_ip;
+        path.heard_at = context.now;
+        path.on_received(len);
+        path
+    }
+
+    /// The peer asks whether it can be reached: the answer goes out on the same path (section 8.2.2).
+    pub(crate) fn on_path_challenge(&mut self, context: &PacketContext, data: [u8; 8]) {
+        if let Some(path) = self.path_of(context) {
+            path.challenge_received(data);
+        }
+    }
+
+    /// The peer has answered a challenge. An answer to none is ignored (section 19.18 permits that).
+    pub(crate) fn on_path_response(&mut self, now: Time, data: [u8; 8]) {
+        let Some(answer) = self.path.validation.on_response(now, data) else {
+            for other in self.roaming.others.iter_mut() {
+                other.validation.on_response(now, data);
+            }
+            return;
+        };
+        self.path.control.rtt.seed(answer.rtt);
+        if answer.is_news || self.side == Side::Client {
+            // What was under way on the old path is lost, most likely: a probe timeout would tell much later.
+            self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
+            self.apply_fate(now);
+        }
+        if self.path.is_chosen && !self.path.validation.is_running() {
+            // The peer has left the old path for good: its ID is retired, so that the next move finds a fresh one.
+            while let Some(path) = self.roaming.others.take_first(|_| true) {
+                self.forget_path(&path);
+            }
+        }
+    }
+
+    /// The peer's newest packet, with more than probing frames in it, has come: data goes where it came from
+    /// (section 9.3).
+    pub(crate) fn on_newest_packet(&mut self, context: &PacketContext) {
+        let remote = context.arrived.info.remote;
+        if remote == self.path.remote {
+            self.path.peer_destination = Some(context.destination);
+            self.path.heard_at = context.now;
+            return;
+        }
+        if self.side == Side::Client || !self.handshake.is_confirmed() {
+            return;
+        }
+        let known = self.roaming.others.take(remote);
+        let mut path = known.unwrap_or_else(|| self.new_path(context));
+        path.heard_at = context.now;
+        path.peer_destination = Some(context.destination);
+        path.is_chosen = path.peer_destination != self.path.peer_destination;
+        if !self.name_path(&mut path) {
+            // Without a fresh ID, both paths would show who they belong to (section 9.5). The peer will give one.
+            self.roaming.others.add(path);
+            return;
+        }
+        self.follow(context.now, path);
+    }
+
+    /// Finds an ID to send to on a path that is not in use; false if there is none.
+    pub(super) fn name_path(&mut self, path: &mut Path) -> bool {
+        if path.id_sequence.is_some_and(|sequence| self.remote_ids.lent(sequence).is_some()) {
+            return true;
+        }
+        path.id_sequence = self.remote_ids.lend();
+        // A peer that was moved by the network does not know it and sends to the same ID as before.
+        path.shares_id |=
+            path.id_sequence.is_none() && (self.remote_ids.current().is_empty() || !path.is_chosen);
+        path.id_sequence.is_some() || path.shares_id
+    }
+
+    /// Goes on with the path that the peer is on now.
+    fn follow(&mut self, now: Time, path: Path) {
+        let before = self.probe_timeout();
+        let mut old = self.switch(path);
+        let probe_timeout = before.max(self.probe_timeout());
+        if !self.path.validation.is_valid() {
+            self.path.validation.begin(now, probe_timeout);
+        }
+        // Somebody may have only passed the peer's packet on from elsewhere: if the peer still is where it was, its
+        // next packets come from there (section 9.3.3).
+        old.validation.begin(now, probe_timeout);
+        if old.validation.is_valid() {
+            for other in self.roaming.others.iter_mut() {
+                other.is_fallback = false;
+            }
+            old.is_fallback = true;
+        }
+        if let Some(forgotten) = self.roaming.others.add(old) {
+            self.forget_path(&forgotten);
+        }
+    }
+
+    /// Makes `path` the one in use; the one that was.
+    fn switch(&mut self, mut path: Path) -> Path {
+        self.roaming.moves += 1;
+        self.roaming.moved_from.get_or_insert(self.path.remote);
+        path.is_fallback = false;
+        let lent = path.id_sequence.take().and_then(|sequence| self.remote_ids.activate(sequence));
+        let is_same_host = path.remote.ip() == self.path.remote.ip();
+        let mut old = std::mem::replace(&mut self.path, path);
+        old.id_sequence = lent;
+        old.shares_id = lent.is_none();
+        if is_same_host {
+            self.keep_speed(&mut old);
+        }
+        self.begin_path(&mut old);
+        old
+    }
+
+    /// Only the port has changed: what is known of the path holds on (section 9.4).
+    fn keep_speed(&mut self, old: &mut Path) {
+        std::mem::swap(&mut self.path.control, &mut old.control);
+        std::mem::swap(&mut self.path.mtu, &mut old.mtu);
+    }
+
+    fn begin_path(&mut self, old: &mut Path) {
+        self.path.control.id = self.roaming.next_id;
+        self.roaming.next_id += 1;
+        self.path.control.forget_flight();
+        self.path.control.ecn.begin_after(&mut old.control.ecn);
+        self.recovery.on_path_change();
+    }
+
+    /// Returns the ID of a path that is forgotten.
+    fn forget_path(&mut self, path: &Path) {
+        if let Some(sequence) = path.id_sequence {
+            self.remote_ids.give_back(sequence);
+        }
+    }
+
+    /// A challenge, the end of a validation or the end of a path's memory is due.
+    pub(crate) fn on_path_timeout(&mut self, now: Time) {
+        if self.path.validation.has_failed(now)
+            && !self.path.validation.is_valid()
+            && let Some(fallback) = self.roaming.others.take_fallback()
+        {
+            // Section 9.3.2: back to the last path that worked.
+            let failed = self.switch(fallback);
+            self.forget_path(&failed);
+            self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
+            self.apply_fate(now);
+        }
+        let linger = self.path_memory();
+        let is_settled = self.path.validation.is_valid();
+        for path in self.roaming.others.iter_mut() {
+            let _ = path.validation.has_failed(now);
+        }
+        let is_over = |path: &Path| path.expires_at(linger, is_settled).is_some_and(|at| at <= now);
+        while let Some(path) = self.roaming.others.take_first(is_over) {
+            self.forget_path(&path);
+        }
+    }
+
+    fn path_memory(&self) -> Duration {
+        self.probe_timeout() * LINGER_PROBE_TIMEOUTS
+    }
+
+    /// When [`Self::on_path_timeout`] is due.
+    pub(crate) fn path_deadline(&self, now: Time) -> Option<Time> {
+        let own = self.path.validation.next_time(now);
+        if self.roaming.others.is_empty() {
+            return own;
+        }
+        let (linger, is_settled) = (self.path_memory(), self.path.validation.is_valid());
+        let others = self.roaming.others.iter().flat_map(|path| {
+            [path.validation.next_time(now), path.expires_at(linger, is_settled)].into_iter().flatten()
+        });
+        own.into_iter().chain(others).min()
+    }
+
+    /// On a client: the server's datagrams reach another local address than before, so the system has moved this end
+    /// to another network without asking.
+    pub(crate) fn note_local_ip(&mut self, now: Time, local_ip: Option<IpAddr>) {
+        let Some(local_ip) = local_ip.map(|ip| ip.to_canonical()) else { return };
+        let before = self.roaming.local_ip.replace(local_ip);
+        if before.is_some_and(|before| before != local_ip) {
+            // Where it is not permitted, it has happened all the same, as it does behind a NAT.
+            let _ = self.migrate(now, Move::Network);
+        }
+    }
+
+    /// On a client: this end's datagrams leave from another local address from now on, as the caller has seen to.
+    ///
+    /// The peer is then sent to by a connection ID that it has not seen used, so that nobody on the way can tell the
+    /// two addresses to be of one connection, and told at once, so that it follows. What was under way to the old
+    /// address is sent again.
+    ///
+    /// # Errors
+    /// [`LocalError::TooEarly`] before the handshake is confirmed; [`LocalError::MigrationForbidden`] at a server and
+    /// where the server forbids it (RFC 9000 section 18.2); [`LocalError::NoConnectionId`] while the server has given
+    /// no spare one; [`LocalError::Closed`]. Nothing has changed then.
+    pub fn migrate(&mut self, now: Time, to: Move) -> Result<(), LocalError> {
+        self.check_migration()?;
+        let mtu = self.path.mtu.anew();
+        let control = fresh_control(&self.config, mtu.current());
+        let mut path = Path::new(self.path.remote, control, mtu, true);
+        path.id_sequence = self.remote_ids.lend();
+        let before = self.probe_timeout();
+        let lent = path.id_sequence.take().and_then(|sequence| self.remote_ids.activate(sequence));
+        let mut old = std::mem::replace(&mut self.path, path);
+        old.id_sequence = lent;
+        if to == Move::Port {
+            self.keep_speed(&mut old);
+        }
+        self.roaming.moves += 1;
+        self.roaming.local_ip = None;
+        self.begin_path(&mut old);
+        self.forget_path(&old);
+        let probe_timeout = before.max(self.probe_timeout());
+        self.path.validation.begin(now, probe_timeout);
+        // A challenge alone would not make the server follow (section 9.1).
+        self.ping();
+        self.update_timers(now);
+        Ok(())
+    }
+
+    /// Whether [`Self::migrate`] is possible now.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_migration(&self) -> Result<(), LocalError> {
+        if self.is_closed() {
+            return Err(LocalError::Closed);
+        }
+        if self.side == Side::Server || self.roaming.is_forbidden {
+            return Err(LocalError::MigrationForbidden);
+        }
+        if !self.handshake.is_confirmed() {
+            return Err(LocalError::TooEarly);
+        }
+        if self.remote_ids.has_spare() || self.remote_ids.current().is_empty() {
+            return Ok(());
+        }
+        Err(LocalError::NoConnectionId)
+    }
+}
+
+impl Path {
+    /// When a path that is not in use may be forgotten; `None` as long as it is needed.
+    fn expires_at(&self, linger: Duration, is_settled: bool) -> Option<Time> {
+        let is_needed = self.validation.is_running() || self.is_fallback && !is_settled;
+        (!is_needed).then(|| self.heard_at + linger)
+    }
+}
