@@ -161,6 +161,11 @@ impl Held {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a thread of its own plays a client that waits")]
+fn pause(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -192,9 +197,9 @@ async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
         // The server has all of it now, and no sign of the handshake's end.
         let began = held.epoch;
         while began.elapsed() < PATIENCE && early.lock().unwrap().len() < 2 {
-            std::thread::sleep(Duration::from_millis(5));
+            pause(5);
         }
-        std::thread::sleep(Duration::from_millis(500));
+        pause(500);
         let (delete, get) = (held.status(delete), held.status(get));
         // Later the same is answered, unless somebody in between says that it was early there.
         let again = held.say(Direction::Bidirectional, request(Method::DELETE, "unsafe", false), true);
