@@ -80,10 +80,8 @@ async fn all(
         if round > 1 {
             client.hang_up();
         }
-        let destination = |wanted: &Destination| match round == args.repeat {
-            true => wanted.clone(),
-            false => Destination::Nowhere,
-        };
+        let is_last = round == args.repeat;
+        let destination = |wanted: &Destination| if is_last { wanted.clone() } else { Destination::Nowhere };
         let jobs =
             args.urls.iter().zip(uris).zip(destinations).map(|((url, uri), wanted)| {
                 transfer(client, progress, url, uri.clone(), destination(wanted))
