@@ -267,6 +267,11 @@ pub(crate) struct Get {
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
 
+    /// Fetch everything so many times, each time over new connections: the later ones go on from the sessions of the
+    /// earlier and ask with their first packets (0-RTT). What is written is what the last time brought
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) repeat: u16,
+
     /// Transfers at a time
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) parallel: u16,

@@ -78,3 +78,24 @@ fn an_unusable_secret_is_an_error_that_says_what_to_do() {
     assert_eq!(code, 1);
     assert!(stderr.contains("32 bytes") && stderr.contains("--state"), "{stderr}");
 }
+
+#[test]
+fn what_is_fetched_again_is_asked_for_with_the_first_packets() {
+    let folders = Folders::new();
+    folders.publish("file", &sample(100_000));
+    let server = Server::start(&folders, &[]);
+    let target = folders.path("in").join("copy");
+    let (code, stdout, stderr) =
+        run(server.get().arg(server.url("file")).args(["--repeat", "3", "--json", "-o"]).arg(&target));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert_eq!(common::read(&target), sample(100_000), "the last time's");
+    let report: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
+    let connections = report["connections"].as_array().unwrap();
+    let early: Vec<_> =
+        connections.iter().map(|one| (one["resumed"].clone(), one["early_data"].clone())).collect();
+    let (first, again) = ((false.into(), serde_json::Value::Null), (true.into(), "accepted".into()));
+    assert_eq!(early, [first, again.clone(), again]);
+    let carried: Vec<_> =
+        report["transfers"].as_array().unwrap().iter().map(|one| one["connection"].clone()).collect();
+    assert_eq!(carried, [0, 1, 2]);
+}

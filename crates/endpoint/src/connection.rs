@@ -180,17 +180,22 @@ impl Connection {
             |guard| match guard.connection(handle) {
                 Some(state) => match &state.ended {
                     Some(ended) => Poll::Ready(Err(Ended::error(ended))),
-                    None if state.connected_at.is_some() => Poll::Ready(Ok(match state.is_early_accepted {
-                        None => EarlyData::None,
-                        Some(true) => EarlyData::Accepted,
-                        Some(false) => EarlyData::Rejected,
-                    })),
-                    None => Poll::Pending,
+                    None => state.early_data().map_or(Poll::Pending, |early| Poll::Ready(Ok(early))),
                 },
                 None => Poll::Ready(Err(guard.no_connection())),
             },
         );
         connected.await
+    }
+
+    /// What became of early data, or `None` until the handshake is complete.
+    pub fn early_data(&self) -> Option<EarlyData> {
+        self.0.shared.lock().connection(self.0.handle)?.early_data()
+    }
+
+    /// True if the handshake is complete and went on from an earlier session, without certificates.
+    pub fn is_resumed(&self) -> bool {
+        self.identity(posthaste_transport::Connection::is_resumed, |kept| kept.is_resumed).unwrap_or(false)
     }
 
     /// True until the handshake is complete. On a server that takes early data, all that has been read until then may

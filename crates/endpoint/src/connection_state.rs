@@ -10,6 +10,7 @@ use posthaste_transport::{CloseReason, Connection, ConnectionStats, Direction, S
 use posthaste_units::Time;
 use rustls::pki_types::CertificateDer;
 
+use crate::connection::EarlyData;
 use crate::error::ConnectionError;
 use crate::wakers::WakerSet;
 
@@ -65,6 +66,7 @@ pub(crate) struct Identity {
     pub(crate) remote: SocketAddr,
     pub(crate) alpn: Option<Vec<u8>>,
     pub(crate) server_name: Option<String>,
+    pub(crate) is_resumed: bool,
     pub(crate) certificates: Option<Vec<CertificateDer<'static>>>,
 }
 
@@ -74,6 +76,7 @@ impl Identity {
             remote: connection.remote(),
             alpn: connection.alpn().map(<[u8]>::to_vec),
             server_name: connection.server_name().map(str::to_owned),
+            is_resumed: connection.is_resumed(),
             certificates: connection.peer_certificates().map(<[_]>::to_vec),
         }
     }
@@ -161,6 +164,15 @@ impl ConnectionState {
             waiting: Default::default(),
             streams: BTreeMap::new(),
         }
+    }
+
+    /// What became of early data, once the handshake is complete.
+    pub(crate) fn early_data(&self) -> Option<EarlyData> {
+        self.connected_at.map(|_| match self.is_early_accepted {
+            None => EarlyData::None,
+            Some(true) => EarlyData::Accepted,
+            Some(false) => EarlyData::Rejected,
+        })
     }
 
     pub(crate) fn waiting(&mut self, wait: Wait) -> &mut WakerSet {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use posthaste_endpoint::{ClientConfig, Connection, ConnectionStats, Endpoint};
+use posthaste_endpoint::{ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint};
 use tokio::time::{Instant, timeout};
 
 use crate::uri::{Origin, resolve};
@@ -78,6 +78,8 @@ struct Inner {
     v4: OnceLock<Endpoint>,
     v6: OnceLock<Endpoint>,
     pool: Mutex<BTreeMap<Origin, Arc<Slot>>>,
+    /// Where connections have stood before: there, early data may be sent.
+    met: Mutex<BTreeMap<Origin, SocketAddr>>,
     /// All connections that were made, for [`Client::connections`].
     made: Mutex<Vec<Arc<Live>>>,
 }
@@ -117,6 +119,10 @@ pub struct ConnectionReport {
     pub resolution: Duration,
     /// Time of the handshake.
     pub handshake: Option<Duration>,
+    /// Whether its handshake went on from an earlier connection's session.
+    pub is_resumed: bool,
+    /// What became of requests sent before the handshake was complete; `None` until it is.
+    pub early_data: Option<EarlyData>,
     /// Its statistics so far.
     pub stats: ConnectionStats,
 }
@@ -129,6 +135,7 @@ impl Client {
             v4: OnceLock::new(),
             v6: OnceLock::new(),
             pool: Mutex::default(),
+            met: Mutex::default(),
             made: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -191,6 +198,11 @@ impl Client {
         let mut may_retry = true;
         loop {
             let live = self.connection(&origin).await?;
+            if !method.is_safe() {
+                // RFC 8470 section 4: what must not happen twice waits for the handshake.
+                live.handshake().await?;
+            }
+            let is_early = live.quic().is_handshaking();
             let mut request = http::Request::new(());
             *request.method_mut() = method.clone();
             *request.uri_mut() = uri.clone();
@@ -199,6 +211,11 @@ impl Client {
                 request.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
             }
             match Response::receive(live.clone(), request, &self.inner.options, started).await {
+                Ok(response) if response.status() == StatusCode::TOO_EARLY && is_early => {
+                    // RFC 8470 section 5.2; then it is not early any more.
+                    drop(response);
+                    live.handshake().await?;
+                }
                 Err(ClientError::NotProcessed { .. }) if may_retry => {
                     live.leave();
                     may_retry = false;
@@ -234,6 +251,16 @@ impl Client {
             Err(error) => *state = SlotState::Failed(attempt, error.clone()),
         }
         result
+    }
+
+    /// Closes the connections that are there; later requests make new ones. Those go on from the sessions of these, and
+    /// if the TLS configuration enables early data, requests with safe methods leave with their first packets.
+    pub fn hang_up(&self) {
+        let slots = std::mem::take(&mut *lock(&self.inner.pool));
+        for live in lock(&self.inner.made).iter() {
+            live.close();
+        }
+        drop(slots);
     }
 
     /// All connections that were made, in that order.
@@ -300,6 +327,8 @@ impl Live {
             remote: quic.remote_address(),
             resolution: self.resolution(),
             handshake: quic.handshake_time(),
+            is_resumed: quic.is_resumed(),
+            early_data: quic.early_data(),
             stats: quic.stats(),
         }
     }

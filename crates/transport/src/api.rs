@@ -190,6 +190,11 @@ impl Connection {
         self.handshake.summary().peer_certificates.as_deref()
     }
 
+    /// True if the handshake is complete and went on from an earlier session, without certificates.
+    pub fn is_resumed(&self) -> bool {
+        self.handshake.summary().is_resumed
+    }
+
     /// Streams that are not over yet.
     pub fn open_streams(&self) -> usize {
         self.streams.open_streams()

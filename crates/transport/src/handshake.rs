@@ -50,6 +50,8 @@ pub(crate) struct Summary {
     pub(crate) application_protocol: Option<Box<[u8]>>,
     /// The name that the client asked for (servers only).
     pub(crate) server_name: Option<Box<str>>,
+    /// The handshake went on from an earlier session.
+    pub(crate) is_resumed: bool,
     /// The peer's certificates, leaf first.
     pub(crate) peer_certificates: Option<Box<[CertificateDer<'static>]>>,
 }
@@ -360,6 +362,7 @@ impl Handshake {
         self.summary = Summary {
             application_protocol: session.application_protocol().map(Into::into),
             server_name: session.server_name().map(Into::into),
+            is_resumed: session.is_resumed(),
             peer_certificates: session.peer_certificates().map(Into::into),
         };
         steps.push(Progress::Complete);

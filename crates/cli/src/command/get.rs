@@ -45,11 +45,8 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let writes_to_terminal =
         destinations.contains(&Destination::Stdout) && std::io::IsTerminal::is_terminal(&std::io::stdout());
     let progress = Progress::new(uris.len(), writes_to_terminal);
-    let jobs = args.urls.iter().zip(uris).zip(destinations);
-    let transfers = jobs.map(|((url, uri), destination)| transfer(&client, &progress, url, uri, destination));
-    let all = futures::stream::iter(transfers).buffered(usize::from(args.parallel)).collect::<Vec<_>>();
     let transfers = tokio::select! {
-        transfers = all => transfers,
+        transfers = all(&args, &client, &progress, &uris, &destinations) => transfers,
         () = interrupts.next() => {
             progress.clear();
             client.close().await;
@@ -68,6 +65,31 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     }
     let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
     Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Fetches all URLs, as often as is asked for.
+async fn all(
+    args: &Get,
+    client: &Client,
+    progress: &Progress,
+    uris: &[Uri],
+    destinations: &[Destination],
+) -> Vec<Transfer> {
+    let mut transfers = Vec::new();
+    for round in 1..=args.repeat {
+        if round > 1 {
+            client.hang_up();
+        }
+        let is_last = round == args.repeat;
+        let destination = |wanted: &Destination| if is_last { wanted.clone() } else { Destination::Nowhere };
+        let jobs =
+            args.urls.iter().zip(uris).zip(destinations).map(|((url, uri), wanted)| {
+                transfer(client, progress, url, uri.clone(), destination(wanted))
+            });
+        let done = futures::stream::iter(jobs).buffered(usize::from(args.parallel));
+        transfers.extend(done.collect::<Vec<_>>().await);
+    }
+    transfers
 }
 
 /// Fetches one URL, tells the user if that fails, and reports what was measured.
@@ -165,7 +187,7 @@ fn options(
     transport: TransportConfig,
     tokens: &Arc<TokenCache>,
 ) -> Result<ClientOptions, Failure> {
-    let tls = tls_config(args)?;
+    let tls = tls::client_with_early_data(&*tls_config(args)?);
     let quic =
         ClientConfig::new(tls).with_transport(Arc::new(transport)).with_tokens(Arc::clone(tokens) as _);
     let mut options = ClientOptions::new(quic);

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::{ClientError, ClientOptions, Inner};
+use super::{ClientError, ClientOptions, Inner, lock};
 use crate::link::{Link, LinkError};
 use crate::patience::Progress;
 use crate::uri::Origin;
@@ -59,6 +59,12 @@ impl Live {
 
     pub(super) fn resolution(&self) -> Duration {
         self.resolution
+    }
+
+    /// Waits until the handshake is complete.
+    pub(super) async fn handshake(&self) -> Result<(), ClientError> {
+        let done = self.quic.handshake().await;
+        done.map(drop).map_err(|error| ClientError::connect(&self.origin, self.quic.remote_address(), error))
     }
 
     /// Whether a new request may be sent on it.
@@ -113,8 +119,20 @@ pub(super) async fn connect(inner: &Inner, origin: &Origin) -> Result<Live, Clie
         Err(ClientError::Resolve { host: origin.host.clone(), source: Arc::new(source) })
     })?;
     let resolution = started.elapsed();
-    let quic = race(inner, origin, &addresses, deadline).await?;
+    // Early data must not go to an address that perhaps nobody answers at: others would not be tried.
+    let met = lock(&inner.met).remove(origin).filter(|address| addresses.contains(address));
+    let again = match met {
+        Some(address) => {
+            timeout_at(deadline, attempt(inner, origin, address, true)).await.ok().and_then(Result::ok)
+        }
+        None => None,
+    };
+    let quic = match again {
+        Some(quic) => quic,
+        None => race(inner, origin, &addresses, deadline).await?,
+    };
     let hello = http3(options, origin, quic.clone());
+    lock(&inner.met).insert(origin.clone(), quic.remote_address());
     let http3 = timeout_at(deadline, hello).await.unwrap_or_else(|_| {
         quic.close(Code::H3_NO_ERROR.value(), b"");
         Err(ClientError::NoHttp3 { origin: origin.clone(), reason: "it permits no streams".to_owned() })
@@ -193,7 +211,7 @@ async fn race(
                 }
             },
             () = &mut head_start, if waiting.peek().is_some() => {
-                attempts.extend(waiting.next().map(|address| attempt(inner, origin, address)));
+                attempts.extend(waiting.next().map(|address| attempt(inner, origin, address, false)));
                 head_start.as_mut().reset(Instant::now() + HEAD_START);
             }
             () = sleep_until(deadline) => break,
@@ -210,11 +228,22 @@ async fn race(
     }))
 }
 
-async fn attempt(inner: &Inner, origin: &Origin, address: SocketAddr) -> Result<Connection, ClientError> {
+async fn attempt(
+    inner: &Inner,
+    origin: &Origin,
+    address: SocketAddr,
+    may_be_early: bool,
+) -> Result<Connection, ClientError> {
     let endpoint = inner.endpoint(address)?;
     tracing::debug!(%origin, %address, "connecting");
-    let connected = endpoint.connect(&inner.options.quic, address, &origin.host).await;
-    connected.map_err(|error| ClientError::connect(origin, address, error))
+    let config = &inner.options.quic;
+    let connected = if may_be_early {
+        endpoint.connect_early(config, address, &origin.host).await
+    } else {
+        endpoint.connect(config, address, &origin.host).await
+    };
+    let connection = connected.map_err(|error| ClientError::connect(origin, address, error))?;
+    Ok(connection)
 }
 
 /// Starts HTTP/3: the settings are sent, the server's are read as they come.

@@ -71,6 +71,9 @@ pub(super) enum Served {
     Abandoned,
 }
 
+/// Says that a request has come as early data to an intermediary; any value means that (RFC 8470 section 5.1).
+const EARLY_DATA: &str = "early-data";
+
 /// Reads a request, has it answered and sends the answer.
 pub(super) async fn run(shared: Arc<Shared>, mut stream: Request) -> Served {
     let started = Instant::now();
@@ -92,7 +95,14 @@ pub(super) async fn run(shared: Arc<Shared>, mut stream: Request) -> Served {
     stream.prioritize(request.headers(), None);
     // The semaphore is never closed.
     let Ok(_permit) = shared.requests.acquire().await else { return Served::Answered };
-    let mut response = shared.handler.handle(&request).await;
+    let is_early = stream.visitor.is_handshaking() || request.headers().contains_key(EARLY_DATA);
+    let mut response = if is_early && !request.method().is_safe() {
+        // Somebody on the path may have repeated it: the client is to ask again after the handshake (RFC 8470
+        // section 5.2).
+        Response::text(StatusCode::TOO_EARLY, "ask again when the handshake is complete")
+    } else {
+        shared.handler.handle(&request).await
+    };
     if request.method() == Method::HEAD || has_no_content(response.head.status()) {
         response.body = Body::Empty;
     }

@@ -26,6 +26,11 @@ impl Visitor {
         Self { connection, address, priorities: Mutex::default(), progress: Progress::default() }
     }
 
+    /// True while what the client says may be somebody's repetition.
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
     /// The client ranks a request anew, be it on its way or still to come.
     pub(super) fn update_priority(&self, stream: u64, priority: Priority) {
         if self.priorities().on_update(stream, priority) {

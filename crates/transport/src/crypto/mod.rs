@@ -42,6 +42,9 @@ pub trait CryptoSession: Send {
     /// On a client whose handshake is complete: the server has accepted 0-RTT packets.
     fn is_early_data_accepted(&self) -> bool;
 
+    /// True once the handshake is known to go on from an earlier session.
+    fn is_resumed(&self) -> bool;
+
     /// The application protocol agreed on.
     fn application_protocol(&self) -> Option<&[u8]>;
 

@@ -7,7 +7,7 @@ use posthaste_wire::{ConnectionId, Side};
 use rustls::quic::{
     ClientConnection, Connection, DirectionalKeys, KeyChange, Keys, ServerConnection, Suite, Version,
 };
-use rustls::{CipherSuite, SupportedCipherSuite};
+use rustls::{CipherSuite, HandshakeKind, SupportedCipherSuite};
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::{CryptoFailure, CryptoSession};
@@ -103,6 +103,10 @@ impl CryptoSession for TlsSession {
             Connection::Client(client) => client.is_early_data_accepted(),
             Connection::Server(_) => false,
         }
+    }
+
+    fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     fn application_protocol(&self) -> Option<&[u8]> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use posthaste_endpoint::EarlyData;
 use posthaste_http::ConnectionReport;
 use posthaste_http::client::Response;
 use serde::Serialize;
@@ -91,6 +92,10 @@ struct Connection {
     protocol: &'static str,
     resolution: f64,
     handshake: Option<f64>,
+    /// The handshake went on from an earlier connection's session.
+    resumed: bool,
+    /// `accepted` or `rejected`; null if nothing was sent before the handshake was complete.
+    early_data: Option<&'static str>,
     rtt: RoundTrip,
     packets: Packets,
     bytes_sent: u64,
@@ -161,6 +166,12 @@ fn connection(report: &ConnectionReport) -> Connection {
         protocol: "h3",
         resolution: report.resolution.as_secs_f64(),
         handshake: report.handshake.map(|handshake| handshake.as_secs_f64()),
+        resumed: report.is_resumed,
+        early_data: match report.early_data {
+            Some(EarlyData::Accepted) => Some("accepted"),
+            Some(EarlyData::Rejected) => Some("rejected"),
+            Some(EarlyData::None) | None => None,
+        },
         rtt: RoundTrip {
             smoothed: stats.rtt.smoothed.as_secs_f64(),
             minimum: stats.rtt.min.as_secs_f64(),

@@ -1,0 +1,214 @@
+//! Requests before the handshake is complete (RFC 8470): safe ones are answered, others are put off.
+
+mod common;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use common::{By, PATIENCE, body};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use posthaste_endpoint::{
+    ClientConfig, ConnectionHandle, Direction, EarlyData, Endpoint, ServerConfig, SessionStore, StreamId, tls,
+};
+use posthaste_http::{ALPN, Client, ClientOptions, Handler, HandlerFuture, Response, ServerOptions, serve};
+use posthaste_http3::{MessageKind, MessageReader, Part, Settings, encode};
+use posthaste_transport::{self as transport, DatagramInfo, Read};
+use posthaste_units::Time;
+use rustls_pki_types::PrivatePkcs8KeyDer;
+
+/// A server that takes early data, with this handler; its address, and a configuration of clients that send such.
+fn start(handler: impl Handler) -> (SocketAddr, ClientConfig) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let tls = tls::server_config(vec![made.cert.der().clone()], key.into(), &[ALPN]).unwrap();
+    let tls = tls::server_with_early_data(&tls, Arc::new(SessionStore::new()));
+    let endpoint = Endpoint::server("127.0.0.1:0".parse().unwrap(), ServerConfig::new(tls)).unwrap();
+    let address = endpoint.local_addr().unwrap();
+    tokio::spawn(serve(endpoint, Arc::new(handler), ServerOptions::default(), std::future::pending()));
+    let config = common::trust(made.cert.der());
+    (address, ClientConfig { tls: tls::client_with_early_data(&config.tls), ..config })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_hangs_up_asks_again_with_its_first_packets() {
+    let (address, config) = start(By(|_: &str| Response::text(StatusCode::OK, "content")));
+    let client = Client::new(ClientOptions::new(config));
+    let uri = format!("https://127.0.0.1:{}/file", address.port()).parse().unwrap();
+    for round in 0..4 {
+        client.hang_up();
+        let response = client.get(&uri).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "round {round}");
+        assert!(!body(response).await.unwrap().is_empty());
+        // Sessions come after the handshake.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let made = client.connections();
+    let early: Vec<_> = made.iter().map(|made| (made.is_resumed, made.early_data)).collect();
+    let (first, again) = ((false, Some(EarlyData::None)), (true, Some(EarlyData::Accepted)));
+    assert_eq!(early, [first, again, again, again]);
+    // What is not safe waits for the handshake.
+    client.hang_up();
+    let response = client.request(&Method::DELETE, &uri, &HeaderMap::new()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    client.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_told_to_wait_asks_again_after_the_handshake() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let (address, config) = start(By(move |path: &str| {
+        let is_early = path == "/early" && count.fetch_add(1, Ordering::Relaxed) == 0;
+        let status = if is_early { StatusCode::TOO_EARLY } else { StatusCode::OK };
+        Response::text(status, "content")
+    }));
+    let client = Client::new(ClientOptions::new(config));
+    let uri = |path: &str| format!("https://127.0.0.1:{}/{path}", address.port()).parse().unwrap();
+    client.get(&uri("first")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    client.hang_up();
+    let response = client.get(&uri("early")).await.unwrap();
+    // On a slow machine the handshake may be complete before the request is written: then 425 is the answer.
+    let was_early = client.connections()[1].early_data == Some(EarlyData::Accepted);
+    if was_early && asked.load(Ordering::Relaxed) == 2 {
+        assert_eq!(response.status(), StatusCode::OK);
+    } else {
+        assert_eq!((response.status(), asked.load(Ordering::Relaxed)), (StatusCode::TOO_EARLY, 1));
+    }
+    client.close().await;
+}
+
+/// Remembers what it is asked.
+struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Handler for Asked {
+    fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a> {
+        self.0.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+        Box::pin(async { Response::text(StatusCode::OK, "content") })
+    }
+}
+
+/// A client that sends its first flight and then holds still until it is let go on: for so long, all that it has said is
+/// early data.
+struct Held {
+    endpoint: transport::Endpoint,
+    handle: ConnectionHandle,
+    socket: UdpSocket,
+    server: SocketAddr,
+    epoch: Instant,
+}
+
+impl Held {
+    fn connect(config: &ClientConfig, server: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let mut endpoint = transport::Endpoint::new([3; 32], None);
+        let handle = endpoint.connect(Time::ZERO, config, server, "127.0.0.1").unwrap();
+        Self { endpoint, handle, socket, server, epoch: tokio::time::Instant::now().into_std() }
+    }
+
+    fn connection(&mut self) -> &mut transport::Connection {
+        self.endpoint.connection_mut(self.handle).unwrap()
+    }
+
+    /// Opens a stream and writes all of it.
+    fn say(&mut self, direction: Direction, mut data: Bytes, is_whole: bool) -> StreamId {
+        let id = self.connection().open(direction).unwrap();
+        self.connection().write(id, &mut data).unwrap();
+        assert!(data.is_empty());
+        if is_whole {
+            self.connection().finish(id).unwrap();
+        }
+        id
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.epoch.elapsed().into()
+    }
+
+    fn send(&mut self) {
+        let now = self.now();
+        let mut buffer = Vec::new();
+        while self.endpoint.poll_transmit(now, &mut buffer, 1).is_some() {
+            self.socket.send_to(&buffer, self.server).unwrap();
+            buffer.clear();
+        }
+    }
+
+    /// Goes on until the response on a stream is there; its status.
+    fn status(&mut self, id: StreamId) -> StatusCode {
+        let mut reader = MessageReader::new(MessageKind::Response { to_head: false }, 10_000);
+        let info = DatagramInfo { remote: self.server, local_ip: None, ecn: None };
+        let mut buffer = [0; 2048];
+        while self.epoch.elapsed() < PATIENCE {
+            if let Ok((len, _)) = self.socket.recv_from(&mut buffer) {
+                let now = self.now();
+                self.endpoint.on_datagram(now, &info, BytesMut::from(&buffer[..len]));
+            }
+            let now = self.now();
+            self.endpoint.on_timeout(now);
+            self.send();
+            while let Ok(Read::Data(mut data)) = self.connection().read(now, id, usize::MAX) {
+                if let Ok(Some(Part::Response(head))) = reader.next(&mut data) {
+                    return head.status();
+                }
+            }
+        }
+        panic!("no response");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a thread of its own plays a client that waits")]
+fn pause(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (address, config) = start(Asked(Arc::clone(&asked)));
+    // A first visit brings sessions.
+    let client = Client::new(ClientOptions::new(config.clone()));
+    let uri = format!("https://127.0.0.1:{}/first", address.port()).parse().unwrap();
+    client.get(&uri).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    client.close().await;
+
+    let early = Arc::clone(&asked);
+    let statuses = tokio::task::spawn_blocking(move || {
+        let mut held = Held::connect(&config, address);
+        assert!(held.connection().may_send_early());
+        let request = |method: Method, path: &str, early: bool| {
+            let mut request = http::Request::new(());
+            *request.method_mut() = method;
+            *request.uri_mut() = format!("https://127.0.0.1/{path}").parse().unwrap();
+            if early {
+                request.headers_mut().insert("early-data", HeaderValue::from_static("1"));
+            }
+            encode::request(&request).unwrap()
+        };
+        held.say(Direction::Unidirectional, encode::control_stream(&Settings::default(), None), false);
+        let delete = held.say(Direction::Bidirectional, request(Method::DELETE, "unsafe", false), true);
+        let get = held.say(Direction::Bidirectional, request(Method::GET, "safe", false), true);
+        held.send();
+        // The server has all of it now, and no sign of the handshake's end.
+        let began = held.epoch;
+        while began.elapsed() < PATIENCE && early.lock().unwrap().len() < 2 {
+            pause(5);
+        }
+        pause(500);
+        let (delete, get) = (held.status(delete), held.status(get));
+        // Later the same is answered, unless somebody in between says that it was early there.
+        let again = held.say(Direction::Bidirectional, request(Method::DELETE, "unsafe", false), true);
+        let again = held.status(again);
+        let relayed = held.say(Direction::Bidirectional, request(Method::DELETE, "relayed", true), true);
+        [delete, get, again, held.status(relayed)]
+    });
+    let statuses = tokio::time::timeout(PATIENCE, statuses).await.expect("it hangs").unwrap();
+    let (ok, too_early) = (StatusCode::OK, StatusCode::TOO_EARLY);
+    assert_eq!(statuses, [too_early, ok, ok, too_early]);
+    assert_eq!(*asked.lock().unwrap(), ["GET /first", "GET /safe", "DELETE /unsafe"]);
+}
