@@ -4,6 +4,9 @@ mod install;
 mod report;
 
 use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
@@ -19,6 +22,9 @@ use report::{Report, Verdict};
 
 /// Bound for the whole run; a server without faults needs a second, a case without an answer two.
 const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// How often a case is tried again in which the test itself came to grief.
+const FURTHER_TRIES: usize = 2;
 
 /// Cases of the pinned version. Fewer mean that the run did not come to its end.
 const CASES: usize = 45;
@@ -37,7 +43,7 @@ struct Exception {
 const EXCEPTIONS: [Exception; 1] = [Exception {
     case: "CRYPTO in 0-RTT",
     verdict: Verdict::Skipped,
-    reason: "h3spec passes over it where the server takes no 0-RTT, as a server may (RFC 9001 section 4.6.2)",
+    reason: "h3spec does not wait for a session ticket, which may come behind the handshake (RFC 8446 section 4.6.1)",
 }];
 
 /// Of `cargo xtask h3spec`.
@@ -87,28 +93,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let mut serving = Running::spawn(&mut command, "server", &logs)?;
     serving.wait_for(START_TIMEOUT, |line| server.is_ready_line(line).then_some(()))?;
 
-    let mut command = std::process::Command::new(program);
-    if let Some(wanted) = &arguments.wanted {
-        command.arg("--match").arg(wanted);
+    let test = |wanted: Option<&str>| test(&program, listen, wanted, &logs);
+    let mut report = test(arguments.wanted.as_deref())?;
+    for case in &mut report.cases {
+        for _ in 0..FURTHER_TRIES {
+            if case.is_inconclusive() {
+                eprintln!("again: {} ({})", case.name, case.reason);
+                let again = test(Some(&case.name))?.cases.into_iter().find(|again| again.name == case.name);
+                *case = again.ok_or("h3spec does not find its own case")?;
+            }
+        }
     }
-    command.arg(listen.ip().to_string()).arg(listen.port().to_string());
-    let mut testing = Running::spawn(&mut command, "h3spec", &logs)?;
-    let status = testing.wait(TIMEOUT)?;
-    let report = Report::parse(&testing.output()?)?;
     if !serving.is_running()? {
         return Err("the server ended under the test; see artifacts/h3spec".into());
     }
     if arguments.wanted.is_none() && report.cases.len() != CASES {
         return Err(format!("{} cases of {CASES} were run; see artifacts/h3spec", report.cases.len()).into());
     }
-    if status.success() != (report.count(Verdict::Failed) == 0) {
-        return Err(format!("h3spec ended with {status}, which is not what it says").into());
-    }
     let passed = print(&report);
     if passed {
         fs::remove_dir_all(&logs)?;
     }
     Ok(passed)
+}
+
+/// One run of h3spec.
+fn test(program: &Path, server: SocketAddr, wanted: Option<&str>, logs: &Path) -> Result<Report> {
+    let mut command = Command::new(program);
+    if let Some(wanted) = wanted {
+        command.arg("--match").arg(wanted);
+    }
+    command.arg(server.ip().to_string()).arg(server.port().to_string());
+    let mut testing = Running::spawn(&mut command, "h3spec", logs)?;
+    let status = testing.wait(TIMEOUT)?;
+    let report = Report::parse(&testing.output()?)?;
+    if status.success() != (report.count(Verdict::Failed) == 0) {
+        return Err(format!("h3spec ended with {status}, which is not what it says").into());
+    }
+    Ok(report)
 }
 
 /// The table for people; true if nothing is wrong.
@@ -123,7 +145,7 @@ fn print(report: &Report) -> bool {
             }
             (verdict, _) => {
                 wrong += 1;
-                println!("FAILED    {} ({})", case.name, verdict.label());
+                println!("FAILED    {} ({} {})", case.name, verdict.label(), case.reason);
             }
         }
     }

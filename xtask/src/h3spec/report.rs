@@ -29,6 +29,17 @@ pub(super) struct Case {
     /// What the server must do, with the section that says so.
     pub(super) name: String,
     pub(super) verdict: Verdict,
+    /// Why it failed, in h3spec's words.
+    pub(super) reason: String,
+}
+
+impl Case {
+    /// The test itself came to grief: its client stood still from the beginning of the handshake, or could not send.
+    /// That happens on a busy machine, whoever the server is, and says nothing about it unless it happens again.
+    pub(super) fn is_inconclusive(&self) -> bool {
+        self.verdict == Verdict::Failed
+            && ["ConnectionIsTimeout", "IOException"].iter().any(|fault| self.reason.contains(fault))
+    }
 }
 
 /// All cases of a run, in their order.
@@ -52,14 +63,16 @@ impl Report {
             // A warning precedes the case that it is about.
             is_skipped |= line.contains("Skipping this test");
             let Some(name) = line.strip_prefix("  ").filter(|name| name.contains("MUST")) else { continue };
-            let (name, is_failed) =
-                name.rsplit_once(" FAILED [").map_or((name, false), |(name, _)| (name, true));
-            let verdict = match (is_failed, std::mem::take(&mut is_skipped)) {
-                (true, _) => Verdict::Failed,
-                (false, true) => Verdict::Skipped,
-                (false, false) => Verdict::Passed,
+            let (name, number) =
+                name.rsplit_once(" FAILED [").map_or((name, None), |(name, number)| (name, Some(number)));
+            let verdict = match (number, std::mem::take(&mut is_skipped)) {
+                (Some(_), _) => Verdict::Failed,
+                (None, true) => Verdict::Skipped,
+                (None, false) => Verdict::Passed,
             };
-            cases.push(Case { name: name.trim().to_owned(), verdict });
+            let number = number.and_then(|number| number.trim_end().strip_suffix(']'));
+            let reason = number.map(|number| reason(output, number)).unwrap_or_default();
+            cases.push(Case { name: name.trim().to_owned(), verdict, reason });
         }
         let report = Self { cases };
         let summary = output.lines().find_map(summary).ok_or("h3spec printed no summary")?;
@@ -74,6 +87,14 @@ impl Report {
     pub(super) fn count(&self, verdict: Verdict) -> usize {
         self.cases.iter().filter(|case| case.verdict == verdict).count()
     }
+}
+
+/// What stands below the title of the failure with this number.
+fn reason(output: &str, number: &str) -> String {
+    let title = format!("  {number}) ");
+    let below = output.lines().skip_while(|line| !line.starts_with(&title)).skip(1);
+    let lines: Vec<&str> = below.map(str::trim).take_while(|line| !line.is_empty()).collect();
+    lines.join(" ")
 }
 
 /// `45 examples, 0 failures`.
@@ -112,6 +133,18 @@ Finished in 4.2034 seconds
         let verdicts: Vec<Verdict> = report.cases.iter().map(|case| case.verdict).collect();
         assert_eq!(verdicts, [Verdict::Failed, Verdict::Skipped, Verdict::Passed]);
         assert_eq!(report.cases[0].name, "MUST send A if a frame is wrong [Transport 12.4]");
+    }
+
+    #[test]
+    fn only_faults_of_the_test_itself_are_inconclusive() {
+        let report = Report::parse(OUTPUT).unwrap();
+        assert_eq!(report.cases[0].reason, "did not get expected exception: QUICException");
+        assert!(!report.cases.iter().any(Case::is_inconclusive));
+        let output = OUTPUT
+            .replace("did not get expected exception: QUICException", "QUICException (ConnectionIsTimeout)");
+        let report = Report::parse(&output).unwrap();
+        let inconclusive: Vec<bool> = report.cases.iter().map(Case::is_inconclusive).collect();
+        assert_eq!(inconclusive, [true, false, false]);
     }
 
     #[test]
