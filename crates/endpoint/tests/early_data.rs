@@ -191,7 +191,14 @@ fn a_restarted_server_with_its_secret_resets_the_connections_of_before() {
         let tls = tls::client_config_with_roots(roots.clone(), ALPN).unwrap();
         let connection = here.block_on(bounded(async {
             let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-            client.connect(&ClientConfig::new(tls), address, "localhost").await.unwrap()
+            let connection = client.connect(&ClientConfig::new(tls), address, "localhost").await.unwrap();
+            // An answer comes after the handshake is confirmed: before that, long headers lead each datagram, and
+            // nobody resets those.
+            let (mut send, mut recv) = connection.open_bi().await.unwrap();
+            send.write_all(b"there?").await.unwrap();
+            send.finish();
+            recv.read_to_end(100).await.unwrap();
+            connection
         }));
         // The process of the server dies: nobody says goodbye.
         first.shutdown_timeout(Duration::from_secs(5));
