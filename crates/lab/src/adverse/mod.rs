@@ -144,13 +144,17 @@ fn judge(case: &Case, failure: &Failure, silence: Duration, sent: u64) -> Ending
         return Ending::Failed(Fault::WrongError(text));
     }
     // Two ends that wait for each other send nothing: that is a deadlock, not a path that is cut.
-    if case.may_time_out() && silence >= case.idle_timeout && sent >= LEAST_SENT {
+    if case.may_time_out() && silence + NOISE >= case.idle_timeout && sent >= LEAST_SENT {
         return Ending::TimedOut;
     }
     Ending::Failed(Fault::WrongError(format!(
         "{text} (silent for {silence:?}, {sent} packets sent meanwhile)"
     )))
 }
+
+/// A silence may be this much shorter than it should: the last packet heard may have been none of the connection's
+/// (a stateless reset that a corrupted connection ID has drawn).
+const NOISE: Duration = Duration::from_secs(1);
 
 /// Packets that the ends send at least in a silence that is the path's fault: an answer to the last one heard, and
 /// probes.
