@@ -2,11 +2,15 @@
 //! builds this with debug assertions and overflow checks, and passes its arguments on.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use posthaste_lab::adverse::{Case, Ending, Outcome, Rival, Theme, run};
+use posthaste_lab::adverse::{Case, Ending, Outcome, Rival, Theme, run_traced};
+use posthaste_transport::{ConnectionId, QlogSink, Side};
 
 struct Options {
     seeds: u64,
@@ -14,13 +18,15 @@ struct Options {
     only: Option<Rival>,
     jobs: u64,
     is_verbose: bool,
+    traces: Option<PathBuf>,
 }
 
-const USAGE: &str = "adverse [--seeds N] [--from N] [--stack ours|noq|quinn] [--jobs N] [--verbose]";
+const USAGE: &str =
+    "adverse [--seeds N] [--from N] [--stack ours|noq|quinn] [--jobs N] [--verbose] [--qlog FOLDER]";
 
 fn options() -> Result<Options, String> {
     let jobs = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let mut options = Options { seeds: 1000, from: 0, only: None, jobs, is_verbose: false };
+    let mut options = Options { seeds: 1000, from: 0, only: None, jobs, is_verbose: false, traces: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64, String> {
@@ -32,6 +38,7 @@ fn options() -> Result<Options, String> {
             "--from" => options.from = number()?,
             "--jobs" => options.jobs = number()?.max(1),
             "--verbose" => options.is_verbose = true,
+            "--qlog" => options.traces = Some(words.next().ok_or("--qlog: a folder is missing")?.into()),
             "--stack" => {
                 let name = words.next().ok_or("--stack: a name is missing")?;
                 options.only = Some(name.parse().map_err(|error| format!("--stack: {error}"))?);
@@ -40,6 +47,25 @@ fn options() -> Result<Options, String> {
         }
     }
     Ok(options)
+}
+
+/// A file for each end of ours.
+struct Traces {
+    folder: PathBuf,
+    seed: u64,
+}
+
+impl QlogSink for Traces {
+    fn open(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Write + Send + Sync>> {
+        let name = format!("{}_{side:?}_{original_destination}.sqlog", self.seed).to_lowercase();
+        match File::create(self.folder.join(&name)) {
+            Ok(file) => Some(Box::new(BufWriter::new(file))),
+            Err(error) => {
+                eprintln!("{name}: {error}");
+                None
+            }
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -62,7 +88,10 @@ fn main() -> ExitCode {
                         return;
                     }
                     let case = Case::draw(seed, options.only);
-                    let outcome = run(&case);
+                    let outcome = run_traced(
+                        &case,
+                        options.traces.clone().map(|folder| Arc::new(Traces { folder, seed }) as _),
+                    );
                     if options.is_verbose {
                         println!("{case:#?}\n{outcome:#?}");
                     }

@@ -1,9 +1,11 @@
 //! Drawn bad paths: 60 of those that `cargo xtask adverse` runs by the thousand, and all that have ever failed.
 
-use posthaste_lab::adverse::{Case, Ending, Rival, Theme, run};
+use posthaste_lab::adverse::{Case, Ending, Outage, Rival, Theme, run};
+use posthaste_units::{Duration, Time};
 
-/// Cases that failed once by our fault: stack met (if it was set) and seed.
-const REGRESSIONS: [(Option<Rival>, u64); 0] = [];
+/// Cases that failed once, or showed a weakness that was ours: stack met (if it was set) and seed.
+/// - 8319: a client's second probe was a bare PING; with the first one lost, the server had nothing to answer.
+const REGRESSIONS: [(Option<Rival>, u64); 1] = [(None, 8319)];
 
 fn check(cases: impl IntoIterator<Item = (Option<Rival>, u64)>) -> Vec<(Case, Ending)> {
     let mut endings = Vec::new();
@@ -46,4 +48,18 @@ fn a_case_repeats() {
         assert_eq!(first, second);
         assert!(first.packets > 10);
     }
+}
+
+#[test]
+fn a_dead_path_without_a_timeout_is_no_good_end() {
+    let mut case =
+        (0..).map(|seed| Case::draw(seed, None)).find(|case| case.theme == Theme::Dead).expect("soon");
+    case.weather.outage = Outage::From(Time::ZERO);
+    assert_eq!(run(&case).ending, Ending::TimedOut);
+    case.idle_timeout = Duration::from_secs(3600);
+    let Ending::Failed(fault) = run(&case).ending else { panic!("an hour's silence was let pass") };
+    assert_eq!(fault.kind(), "wrong error");
+    case.deadline = Time::ZERO + Duration::from_secs(60);
+    let Ending::Failed(fault) = run(&case).ending else { panic!("no end was let pass") };
+    assert_eq!(fault.kind(), "hang");
 }

@@ -230,7 +230,7 @@ fn path(theme: Theme, rng: &mut Rng) -> PathConfig {
     };
     let (chance, burst) = (if theme == Theme::Loss { 1.0 } else { 0.5 }, rng.chance(0.3));
     let loss = sometimes(rng, chance, most_loss);
-    let burst_length = uniform(rng, 1.5, 8.0);
+    let burst_length = uniform(rng, 1.5, 4.0);
     let burst_loss =
         burst.then(|| GilbertElliott::from_mean(loss, burst_length).expect("a loss of 30 % at most"));
     let extra_delay = Duration::from_secs_f64(spread(rng, 0.001, 0.1));
@@ -266,7 +266,7 @@ fn weather(theme: Theme, rng: &mut Rng) -> Weather {
     };
     let mut seconds = |low, high| Duration::from_secs_f64(uniform(rng, low, high));
     let outage = match theme {
-        Theme::Outage => Outage::Periodic { up: seconds(3.0, 8.0), down: seconds(0.5, 5.0) },
+        Theme::Outage => Outage::Periodic { up: seconds(3.0, 8.0), down: seconds(0.5, 1.5) },
         // From before the first packet to some seconds later.
         Theme::Dead => Outage::From(Time::ZERO + seconds(-0.5, 3.0)),
         _ => Outage::None,

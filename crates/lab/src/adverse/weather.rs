@@ -1,6 +1,6 @@
 //! What a link does not model: a bad beginning, packets corrupted (and known to be), outages.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use posthaste_path::Packet as _;
@@ -50,13 +50,20 @@ pub struct Weather {
     pub outage: Outage,
 }
 
-/// What an end has heard, for those who judge its end.
+/// When packets of both ends left and what of them arrived, for those who judge the end.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
-    /// When an intact packet last reached it.
-    pub(super) last: Cell<Time>,
-    /// Packets that both ends had sent by then.
-    pub(super) sent_by_last: Cell<u64>,
+pub(super) struct Log {
+    sent: Vec<Time>,
+    /// Of those that were neither lost nor corrupted, when they had been sent.
+    arrived: Vec<Time>,
+}
+
+impl Log {
+    /// Packets sent from this time on, and those of them that have arrived.
+    pub(super) fn since(&self, start: Time) -> (usize, usize) {
+        let count = |times: &[Time]| times.iter().filter(|time| **time >= start).count();
+        (count(&self.sent), count(&self.arrived))
+    }
 }
 
 /// A stack in bad weather.
@@ -65,19 +72,12 @@ pub(super) struct Exposed {
     weather: Weather,
     rng: Rng,
     received: u32,
-    heard: Rc<Heard>,
-    /// Packets that both ends have sent.
-    sent: Rc<Cell<u64>>,
+    log: Rc<RefCell<Log>>,
 }
 
 impl Exposed {
-    pub(super) fn new(inner: Box<dyn Peer>, weather: Weather, rng: Rng, sent: Rc<Cell<u64>>) -> Self {
-        Self { inner, weather, rng, received: 0, heard: Rc::default(), sent }
-    }
-
-    /// Where is told what it has heard.
-    pub(super) fn heard(&self) -> Rc<Heard> {
-        Rc::clone(&self.heard)
+    pub(super) fn new(inner: Box<dyn Peer>, weather: Weather, rng: Rng, log: Rc<RefCell<Log>>) -> Self {
+        Self { inner, weather, rng, received: 0, log }
     }
 }
 
@@ -100,8 +100,7 @@ impl Peer for Exposed {
         if is_corrupted {
             packet.flip_bit(bit);
         } else {
-            self.heard.last.set(now);
-            self.heard.sent_by_last.set(self.sent.get());
+            self.log.borrow_mut().arrived.push(packet.tag.sent_at);
         }
         self.inner.on_packet(now, packet);
     }
@@ -116,7 +115,7 @@ impl Peer for Exposed {
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let packet = self.inner.poll_transmit(now)?;
-        self.sent.set(self.sent.get() + 1);
+        self.log.borrow_mut().sent.push(now);
         Some(packet)
     }
 
