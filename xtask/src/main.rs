@@ -1,5 +1,6 @@
 //! Developer and CI commands: `cargo xtask --help`.
 
+mod adverse;
 mod bench;
 mod check;
 mod fuzz;
@@ -35,6 +36,8 @@ enum Command {
     Interop(interop::Arguments),
     /// Break the protocol against our server in every way that h3spec knows
     H3spec(h3spec::Arguments),
+    /// Our client and server against other stacks on drawn bad paths, in virtual time
+    Adverse(adverse::Arguments),
     /// Fuzz what reads bytes from the network
     Fuzz(fuzz::Arguments),
     /// Measure against other QUIC libraries on this machine
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Docs => check::docs(),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::H3spec(arguments) => h3spec::run(&arguments),
+        Command::Adverse(arguments) => adverse::run(&arguments),
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Bench(command) => bench::run(&command),
         Command::VirtualReal(arguments) => virtual_real::run(&arguments),

@@ -6,8 +6,10 @@
 //! - [`world`]: one run on one virtual clock;
 //! - [`spec`], [`mod@run`], [`result`]: a run described, done, and what it has shown; [`mod@limit`]: what it could not beat;
 //! - [`experiment_result`]: many runs; [`statistics`], [`metric`]: numbers from them; [`report`]: what people see;
+//! - [`adverse`]: drawn paths that do all that a path can do wrong, and whether transfers survive them;
 //! - [`experiment`]: what is varied, from a file; [`sweep`]: all of its runs, in parallel.
 
+pub mod adverse;
 pub mod apps;
 pub mod experiment;
 pub mod experiment_result;

@@ -162,6 +162,7 @@ impl Connection {
         let mut datagram = DatagramBuilder::new(buffer, limit);
         let mut is_bulk = true;
         for space in SpaceId::ALL {
+            self.fill_probe(now, space);
             if !self.wants_packet(now, space, permit) {
                 continue;
             }
@@ -196,6 +197,15 @@ impl Connection {
             self.fail_locally(now, TransportErrorCode::AEAD_LIMIT_REACHED, "a key is used up");
         }
         sealed.ok()
+    }
+
+    /// A second probe says what the first has said rather than PING: whichever of them arrives leads on (RFC 9002
+    /// section 6.2.4). A server that has had nothing but a PING of a client's cannot answer.
+    fn fill_probe(&mut self, now: Time, space: SpaceId) {
+        if self.probes[space] > 0 && self.handshake.has_keys(space) && !self.has_frames(space) {
+            self.recovery.frames_to_probe(space, &mut self.fate);
+            self.apply_fate(now);
+        }
     }
 
     /// Adds a packet of the space whose frames `fill` writes. False if there were none or no room.

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measurements against other QUIC libraries, on this machine, in one run.
 
 mod bulk;
+mod cost;
 mod idle;
 mod lab;
 
@@ -18,6 +19,10 @@ pub(crate) enum Command {
     Bulk(bulk::Arguments),
     /// Resident memory of a server per idle connection
     Idle(idle::Arguments),
+    /// CPU time that a datagram of junk costs a server
+    Junk(cost::Arguments),
+    /// Handshakes in a CPU second
+    Handshakes(cost::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
     Lab(lab::Arguments),
 }
@@ -27,6 +32,8 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
     match command {
         Command::Bulk(arguments) => bulk::run(arguments),
         Command::Idle(arguments) => idle::run(arguments),
+        Command::Junk(arguments) => cost::junk(arguments),
+        Command::Handshakes(arguments) => cost::handshakes(arguments),
         Command::Lab(arguments) => lab::run(arguments),
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use posthaste_policy::Profile;
-use posthaste_units::{ByteCount, Rng};
+use posthaste_units::{ByteCount, Duration, Rng};
 
 use crate::peer::Peer;
 
@@ -150,6 +150,8 @@ pub struct Settings {
     pub stream_window: ByteCount,
     /// Receive window of the connection, for the same stacks.
     pub connection_window: ByteCount,
+    /// Silence after which a QUIC connection ends. Default an hour: the run's deadline ends what cannot finish.
+    pub idle_timeout: Duration,
     /// Where traces of our connections go.
     pub qlog: Option<std::sync::Arc<dyn posthaste_transport::QlogSink>>,
 }
@@ -160,6 +162,7 @@ impl Default for Settings {
             max_datagram_size: 1252,
             stream_window: ByteCount::new(16 << 20),
             connection_window: ByteCount::new(24 << 20),
+            idle_timeout: Duration::from_secs(3600),
             qlog: None,
         }
     }

@@ -54,8 +54,7 @@ pub(super) fn server(profile: &Profile, settings: &Settings, rng: &mut Rng) -> B
 fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
     Arc::new(TransportConfig {
         profile: profile.clone(),
-        // Silence is part of some experiments; the run's deadline ends what cannot finish.
-        max_idle_timeout: Duration::from_secs(3600),
+        max_idle_timeout: settings.idle_timeout,
         max_concurrent_bidi_streams: MAX_STREAMS,
         // One size from the first datagram to the last, as for the other stacks.
         max_datagram_size: usize::from(settings.max_datagram_size),

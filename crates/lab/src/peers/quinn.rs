@@ -70,7 +70,7 @@ fn transport(controller: RivalController, settings: &Settings) -> Arc<TransportC
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(rival::MAX_STREAMS.into())
-        .max_idle_timeout(Some(rival::IDLE_TIMEOUT.try_into().expect("an hour is in range")))
+        .max_idle_timeout(Some(rival::idle_timeout(settings).try_into().expect("far below 2^62 ms")))
         .stream_receive_window(stream_window.into())
         .receive_window(connection_window.into())
         .send_window(rival::SEND_WINDOW)

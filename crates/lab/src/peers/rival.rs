@@ -55,8 +55,10 @@ pub(super) const MAX_STREAMS: u32 = 256;
 /// Stream data that a sender may hold unacknowledged: above every receive window, so that it never decides.
 pub(super) const SEND_WINDOW: u64 = 64 << 20;
 
-/// Silence after which a connection ends: the run's deadline ends what cannot finish.
-pub(super) const IDLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
+/// [`Settings::idle_timeout`] as both take it.
+pub(super) fn idle_timeout(settings: &Settings) -> std::time::Duration {
+    std::time::Duration::from_nanos(settings.idle_timeout.as_nanos())
+}
 
 /// Length of connection IDs, in bytes: the default of both.
 pub(super) const ID_LENGTH: usize = 8;

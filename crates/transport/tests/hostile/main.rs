@@ -5,11 +5,13 @@
 mod support;
 
 mod bounds;
+mod floods;
 mod frames;
 mod fuzz_corpus;
 mod handshake;
 mod keys;
 mod mutations;
+mod probes;
 mod stateless;
 
 /// Transport error codes (RFC 9000 section 20.1).

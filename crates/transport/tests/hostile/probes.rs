@@ -1,0 +1,54 @@
+//! What a probe timeout sends while the handshake goes on: either of the two probes must lead on alone.
+
+use posthaste_wire::Frame;
+use posthaste_wire::packet::PacketType;
+
+use crate::support::arena::Arena;
+use crate::support::rogue::proper;
+use crate::support::tls;
+
+/// Lets the next timeout pass; the datagrams that it sends, unheard.
+fn probes(arena: &mut Arena) -> Vec<Vec<u8>> {
+    arena.is_listening = false;
+    let before = arena.sent.len();
+    while arena.sent.len() == before {
+        arena.now = arena.endpoint.next_timeout().expect("a probe timeout");
+        arena.endpoint.on_timeout(arena.now);
+        arena.drain();
+    }
+    arena.is_listening = true;
+    arena.sent[before..].to_vec()
+}
+
+#[test]
+fn each_probe_of_a_client_that_hears_nothing_carries_its_first_message() {
+    for which in 0..2 {
+        let mut arena = Arena::client_with(proper());
+        arena.is_listening = false;
+        arena.drain();
+        let probes = probes(&mut arena);
+        assert_eq!(probes.len(), 2);
+        arena.rogue.receive(&probes[which]);
+        arena.exchange();
+        assert!(arena.rogue.is_connected(), "probe {which} alone leads on");
+    }
+}
+
+#[test]
+fn each_probe_of_a_server_carries_its_flight() {
+    for which in 0..2 {
+        let mut arena = Arena::server_with(tls::server_config(1), proper());
+        arena.is_listening = false;
+        for datagram in arena.rogue.flight() {
+            arena.inject(&datagram);
+        }
+        arena.drain();
+        let probes = probes(&mut arena);
+        assert_eq!(probes.len(), 2, "within three times what came");
+        arena.rogue.receive(&probes[which]);
+        let crypto = |(kind, frame): &(PacketType, Frame)| {
+            *kind == PacketType::Initial && matches!(frame, Frame::Crypto(crypto) if crypto.offset == 0)
+        };
+        assert!(arena.rogue.seen.iter().any(crypto), "probe {which}: {:?}", arena.rogue.seen);
+    }
+}

@@ -1,0 +1,59 @@
+//! Memory that a peer can make a stream's reassembly hold, as the operating system counts it.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use bytes::Bytes;
+use posthaste_transport::{Direction, Side, StreamId};
+use posthaste_wire::Frame;
+use posthaste_wire::frame::StreamFrame;
+use posthaste_wire::packet::PacketType;
+
+use support::arena::Arena;
+
+/// `REASSEMBLY_SLACK` (limits.rs).
+const SLACK: u64 = 256 * 1024;
+
+/// What the rogue, the allocator and acknowledgements take beside it.
+const TOLERANCE: u64 = 512 * 1024;
+
+/// Resident bytes of this process.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a process knows itself");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line of it");
+    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+}
+
+/// One test in a process of its own: others would count.
+#[test]
+fn a_window_of_fragments_takes_the_window_an_eighth_and_the_slack_at_most() {
+    let mut arena = Arena::server();
+    arena.rogue.is_acking = false;
+    arena.is_listening = false;
+    let parameters = arena.rogue.victim_parameters();
+    let window = parameters.initial_max_stream_data_bidi_remote.min(parameters.initial_max_data);
+    let id = StreamId::new(Side::Client, Direction::Bidirectional, 0);
+    let before = resident();
+    // Every second byte, from the end of the window to its second byte: gaps everywhere and never a merge.
+    let (mut offset, mut fragments) = (window - 1, 0_u64);
+    while offset > 2 {
+        let mut frames = Vec::new();
+        while frames.len() < 120 && offset > 2 {
+            let data = Bytes::from_static(b"x");
+            frames.push(Frame::Stream(StreamFrame { id, offset, data, fin: false }));
+            offset -= 2;
+            fragments += 1;
+        }
+        let datagram = arena.rogue.datagram(PacketType::Short, &frames);
+        arena.inject(&datagram);
+        // Acknowledgements leave, unheard and unkept.
+        arena.drain();
+        arena.sent.clear();
+    }
+    let grown = resident().saturating_sub(before);
+    assert_eq!(arena.close_code(), None, "no honest sender could fill this window otherwise");
+    assert!(fragments >= window / 2 - 2, "{fragments} fragments of {window} bytes");
+    let bound = window + window / 8 + SLACK + TOLERANCE;
+    assert!(grown <= bound, "{grown} bytes for a window of {window}");
+    assert!(grown >= window / 2, "{grown}: it cannot be less than what is kept");
+}
