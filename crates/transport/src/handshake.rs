@@ -246,8 +246,8 @@ impl Handshake {
     /// Lets TLS read what has arrived and write what it wants to, step by step.
     ///
     /// # Errors
-    /// TLS's failure, malformed transport parameters, a peer that agreed on no application protocol, or CRYPTO data that
-    /// TLS has left behind.
+    /// TLS's failure, malformed transport parameters, a peer that agreed on no application protocol, or CRYPTO data
+    /// that TLS has left behind.
     pub(crate) fn advance(&mut self) -> Result<Vec<Progress>, Fault> {
         let mut steps = Vec::new();
         loop {

@@ -1,8 +1,8 @@
 //! Which demands of RFC 9000, 9001 and 9002 the code cites: `cargo xtask compliance`.
 //!
 //! The demands are listed in `specs/`, the citations are comments (`// spec: rfc9000 4.1 slug`). A citation says that
-//! somebody has read both and found them to agree; the tool keeps the two from drifting apart: a citation of what is not
-//! listed is an error, and so is an exception for what the code cites.
+//! somebody has read both and found them to agree; the tool keeps the two from drifting apart: a citation of what is
+//! not listed is an error, and so is an exception for what the code cites.
 
 mod citation;
 mod report;

@@ -54,7 +54,8 @@ struct File {
 /// Reads a list.
 ///
 /// # Errors
-/// Malformed TOML, an identifier of another form than `4.1 some-slug`, one that comes twice, or an empty text or reason.
+/// Malformed TOML, an identifier of another form than `4.1 some-slug`, one that comes twice, or an empty text or
+/// reason.
 pub(super) fn parse(text: &str) -> Result<List, String> {
     let File { rfc, requirements, .. } = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut seen = BTreeSet::new();
