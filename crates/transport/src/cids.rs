@@ -1,6 +1,8 @@
 //! Connection IDs: those that name this end ([`LocalIds`]) and those that name the peer ([`RemoteIds`])
 //! (RFC 9000 section 5.1).
 
+use std::collections::VecDeque;
+
 use posthaste_units::Time;
 use posthaste_wire::frame::NewConnectionId;
 use posthaste_wire::{ConnectionId, ResetToken};
@@ -162,6 +164,8 @@ pub(crate) struct RemoteIds {
     /// IDs in reserve, by ascending sequence number.
     spare: Vec<Issued>,
     retire_prior_to: u64,
+    /// The sequence numbers retired last: a late copy of their `NEW_CONNECTION_ID` must not bring them back.
+    retired: VecDeque<u64>,
     /// Sequence numbers whose `RETIRE_CONNECTION_ID` is to be sent (again).
     unsent_retirements: Vec<u64>,
     /// Retirements that the peer has not acknowledged, those to be sent included.
@@ -177,6 +181,7 @@ impl RemoteIds {
             retirements: storm_cap(),
             spare: Vec::new(),
             retire_prior_to: 0,
+            retired: VecDeque::new(),
             unsent_retirements: Vec::new(),
             pending_retirements: 0,
         }
@@ -273,6 +278,8 @@ impl RemoteIds {
             if known.reset_token.is_some_and(|token| token != frame.reset_token) {
                 return Err(violation("two reset tokens for one connection ID"));
             }
+        } else if self.retired.contains(&offered.sequence) {
+            // The peer has not heard yet that it is retired.
         } else if !self.retirements.take(now) {
             return Err(storm());
         } else if offered.sequence < self.retire_prior_to {
@@ -316,6 +323,10 @@ impl RemoteIds {
     }
 
     fn retire(&mut self, sequence: u64) {
+        if self.retired.len() >= limits::REMEMBERED_RETIREMENTS {
+            self.retired.pop_front();
+        }
+        self.retired.push_back(sequence);
         // A frame that repeats an ID retired before (its packet was retransmitted) must not count again.
         if !self.unsent_retirements.contains(&sequence) {
             self.unsent_retirements.push(sequence);
@@ -347,3 +358,7 @@ impl RemoteIds {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "cids_tests.rs"]
+mod tests;

@@ -50,6 +50,9 @@ pub(crate) const PENDING_TOKENS: usize = 4;
 /// Used tokens that a server remembers, at some 40 bytes each.
 pub(crate) const USED_TOKENS: usize = 1 << 15;
 
+/// Retired connection IDs of the peer's whose numbers are remembered, to recognise late copies of their offers.
+pub(crate) const REMEMBERED_RETIREMENTS: usize = 64;
+
 /// `PATH_RESPONSE` frames that may wait to be sent; older challenges are forgotten.
 pub(crate) const PENDING_PATH_RESPONSES: usize = 4;
 

@@ -27,6 +27,7 @@ fn the_packet_threshold_is_three() {
 
 #[test]
 fn the_time_threshold_is_nine_eighths_of_the_larger_rtt() {
+    // spec: rfc9002 6.2.1 no-probe-beside-loss-timer
     let mut harness = measured();
     harness.send_data(2);
     harness.at(1100).ack_data(&[2..=2]);

@@ -29,7 +29,7 @@ fn an_unmeasured_path_probes_after_three_initial_rtt() {
 
 #[test]
 fn the_probe_timeout_doubles_and_an_ack_sets_it_back() {
-    // spec: rfc9002 6.2.1 back-off-doubles
+    // spec: rfc9002 6.2.1 back-off-doubles, 6.2 probe-marks-nothing-lost
     let mut harness = Harness::new();
     harness.send_data(1);
     harness.at(100).ack_data(&[0..=0]);

@@ -2,7 +2,7 @@
 
 use posthaste_transport::{CloseReason, Direction, Event, Read, Side, StreamId, TransportConfig};
 use posthaste_units::Duration;
-use posthaste_wire::frame::{CryptoFrame, StreamFrame};
+use posthaste_wire::frame::{CloseKind, CryptoFrame, StreamFrame};
 use posthaste_wire::packet::{PacketType, header, version};
 use posthaste_wire::{ConnectionId, Frame, TransportParameters, varint};
 
@@ -124,6 +124,90 @@ fn crypto_data_that_tls_leaves_behind_are_a_violation() {
         arena.exchange();
         assert_eq!(arena.close_code(), Some((code::PROTOCOL_VIOLATION, 0)));
         assert!(!arena.has(|event| *event == Event::Connected));
+    }
+}
+
+#[test]
+fn packets_of_another_source_id_are_dropped_in_the_handshake() {
+    // spec: rfc9000 7.2 renamed-server-dropped, 7.2 renamed-initial-dropped
+    for is_server in [true, false] {
+        let mut arena = halfway(is_server);
+        let before = arena.connection().stats();
+        arena.rogue.local_id = ConnectionId::new(b"somebody").expect("short enough");
+        for kind in [PacketType::Initial, PacketType::Handshake] {
+            arena.send(kind, &[Frame::Ping]);
+        }
+        let after = arena.connection().stats();
+        assert_eq!(after.packets_received, before.packets_received);
+        assert_eq!(after.packets_dropped, before.packets_dropped + 2);
+        assert!(arena.closed().is_none());
+    }
+}
+
+#[test]
+fn an_applications_close_is_hidden_until_only_1_rtt_packets_carry_it() {
+    // spec: rfc9000 10.2.3 application-close-hidden, 10.2.3 reason-cleared, 10.2.3 confirmed-close-in-data
+    // spec: rfc9000 12.5 application-close-in-data
+    let closes = |arena: &mut Arena| {
+        let now = arena.now;
+        arena.connection().close(now, 7, "secret".into());
+        arena.drain();
+        let seen = arena.rogue.seen.iter().filter_map(|(kind, frame)| match frame {
+            Frame::Close(close) => Some((*kind, close.error_code, close.kind, close.reason.clone())),
+            _ => None,
+        });
+        seen.collect::<Vec<_>>()
+    };
+    for is_server in [true, false] {
+        let early = closes(&mut halfway(is_server));
+        assert!(!early.is_empty());
+        for (kind, code, by, reason) in early {
+            assert_ne!(kind, PacketType::Short);
+            assert_eq!((code, by), (code::APPLICATION, CloseKind::Transport { frame_type: 0 }));
+            assert!(reason.is_empty());
+        }
+        let late = closes(&mut Arena::connected(is_server));
+        assert_eq!(late, [(PacketType::Short, 7, CloseKind::Application, "secret".into())]);
+    }
+}
+
+#[test]
+fn what_is_sent_is_permitted_where_it_is_sent() {
+    // spec: rfc9000 12.5 others-in-data, 12.4 some-frame-sent, 7.2 first-id-long-enough, 18.2 id-limit-least
+    // spec: rfc9000 18.2 token-from-server-only, 18.2 client-sends-its-own, 19.20 done-not-early
+    for is_server in [true, false] {
+        let mut arena = Arena::connected(is_server);
+        arena.run_for(Duration::from_secs(1));
+        for (kind, frame) in &arena.rogue.seen {
+            assert!(posthaste_wire::frame::is_allowed_in(frame, *kind), "{frame:?} in {kind:?}");
+        }
+        assert!(arena.rogue.original.len() >= 8);
+        // A client's that only servers may send would have been refused.
+        assert!(arena.rogue.victim_parameters().active_connection_id_limit >= 2);
+    }
+    let halfway = halfway(true);
+    assert!(!halfway.rogue.seen.iter().any(|(_, frame)| *frame == Frame::HandshakeDone));
+}
+
+#[test]
+fn a_packet_that_cannot_be_opened_leaves_the_rest_of_its_datagram() {
+    // spec: rfc9000 12.2 each-packet-itself, 12.2 rest-is-tried
+    for is_server in [true, false] {
+        let mut arena = Arena::connected(is_server);
+        let before = arena.connection().stats();
+        let (to, from) = (arena.rogue.remote_id, arena.rogue.local_id);
+        let number = posthaste_wire::packet::TruncatedNumber::new(0, 4);
+        let mut datagram = Vec::new();
+        let kind = PacketType::Handshake;
+        let layout = header::write_long(&mut datagram, kind, version::V1, &to, &from, &[], number);
+        datagram.resize(datagram.len() + 40, 0);
+        let length = datagram.len() - layout.number_at;
+        header::patch_length(&mut datagram, layout.length_at, length);
+        datagram.extend(arena.rogue.packet(PacketType::Short, &[Frame::Ping]));
+        arena.inject(&datagram);
+        let after = arena.connection().stats();
+        assert_eq!(after.packets_received, before.packets_received + 1);
+        assert_eq!(after.packets_dropped, before.packets_dropped + 1);
     }
 }
 
