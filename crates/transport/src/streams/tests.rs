@@ -375,7 +375,7 @@ fn streams_opened_before_the_limits_are_known_wait_for_them() {
 
 #[test]
 fn a_reset_voids_what_is_unread_and_gives_its_credit_back() {
-    // spec: rfc9000 4.5 final-size-is-counted
+    // spec: rfc9000 4.5 final-size-is-counted, 4.2 credit-without-being-asked, 4.6 streams-without-being-asked
     let (mut client, mut server) = pair(1000, 1000, 3);
     for _ in 0..10 {
         let id = client.open(UNI).unwrap();
@@ -388,6 +388,47 @@ fn a_reset_voids_what_is_unread_and_gives_its_credit_back() {
         transfer(&mut server, &mut client);
     }
     assert_eq!((client.open_streams(), server.open_streams(), client.stats().buffered.get()), (0, 0, 0));
+}
+
+#[test]
+fn after_a_reset_nothing_of_the_stream_is_sent_and_the_other_direction_goes_on() {
+    // spec: rfc9000 3.3 no-data-after-reset, 4.4 other-direction-goes-on, 11.2 reset-by-application
+    let (mut client, mut server) = pair(1000, 5000, 3);
+    let id = client.open(BIDI).unwrap();
+    write_all(&mut client, id, &[1; 2000]);
+    let (payload, sent) = packet(&mut client, 600);
+    for frame in frames(&payload) {
+        receive(&mut server, frame).unwrap();
+    }
+    client.reset(id, 5).unwrap();
+    sent.iter().for_each(|record| client.on_lost(record));
+    let (payload, _) = packet(&mut client, 1200);
+    let frames = frames(&payload);
+    assert!(matches!(frames[..], [Frame::ResetStream(ResetStream { error_code: 5, .. })]), "{frames:?}");
+    receive(&mut server, frames[0].clone()).unwrap();
+    assert!(!client.has_control() && !client.has_data());
+    for _ in 0..3 {
+        write_all(&mut server, id, &[2; 1000]);
+        transfer(&mut server, &mut client);
+        assert_eq!(read_all(&mut client, id), (vec![2; 1000], false));
+        transfer(&mut client, &mut server);
+    }
+}
+
+#[test]
+fn no_stream_comes_twice_and_lower_counts_are_void() {
+    // spec: rfc9000 2.1 id-names-one-stream, 4.6 lower-count-is-void, 19.11 lower-count-ignored, 4.6 opener-keeps-limit
+    let (mut client, _) = pair(1000, 1000, 1);
+    assert_eq!(client.open(UNI), Ok(theirs(UNI, 0)));
+    for maximum in [3, 2, 0] {
+        client.on_max_streams(UNI, maximum).unwrap();
+    }
+    assert_eq!((client.open(UNI), client.open(UNI)), (Ok(theirs(UNI, 1)), Ok(theirs(UNI, 2))));
+    assert_eq!(client.open(UNI), Err(LocalError::StreamLimit));
+    client.reset(theirs(UNI, 0), 1).unwrap();
+    let (_, sent) = packet(&mut client, 1200);
+    sent.iter().for_each(|record| client.on_acked(record));
+    assert_eq!(client.open(UNI), Err(LocalError::StreamLimit), "a stream that is over counts, too");
 }
 
 #[test]
