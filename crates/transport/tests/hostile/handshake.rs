@@ -159,10 +159,11 @@ fn an_applications_close_is_hidden_until_only_1_rtt_packets_carry_it() {
         seen.collect::<Vec<_>>()
     };
     for is_server in [true, false] {
-        let early = closes(&mut halfway(is_server));
-        assert!(!early.is_empty());
-        for (kind, code, by, reason) in early {
-            assert_ne!(kind, PacketType::Short);
+        let mut early = closes(&mut halfway(is_server));
+        // A server's 1-RTT packets may show it: only who has finished the handshake can read them.
+        early.retain(|(kind, ..)| *kind != PacketType::Short);
+        assert_eq!(early.len(), 2, "one Initial and one Handshake packet");
+        for (_, code, by, reason) in early {
             assert_eq!((code, by), (code::APPLICATION, CloseKind::Transport { frame_type: 0 }));
             assert!(reason.is_empty());
         }
