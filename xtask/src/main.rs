@@ -3,6 +3,7 @@
 mod adverse;
 mod bench;
 mod check;
+mod compliance;
 mod fuzz;
 mod h3spec;
 mod identity;
@@ -30,6 +31,8 @@ struct Arguments {
 enum Command {
     /// Formatting, lints, documentation and file limits: what CI refuses
     Check,
+    /// Show which demands of the RFCs the code and its tests cite
+    Compliance(compliance::Arguments),
     /// Build the documentation, refusing broken links
     Docs,
     /// Run third-party HTTP/3 clients and servers against ours
@@ -50,6 +53,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Check => check::check(),
+        Command::Compliance(arguments) => compliance::run(&arguments),
         Command::Docs => check::docs(),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::H3spec(arguments) => h3spec::run(&arguments),

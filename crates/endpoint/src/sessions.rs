@@ -154,6 +154,7 @@ impl StoresServerSessions for SessionStore {
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         let now = clock::unix_time().as_secs();
+        // spec: rfc9001 9.2 replay-protected
         let session = self.lock().by_key.remove(key)?;
         (now.saturating_sub(session.stored_at) <= LIFETIME).then_some(session.value)
     }

@@ -229,6 +229,8 @@ impl Outgoing {
         let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
         let limit = segment * max_segments.min(MAX_SEND / segment).max(1);
         let contents = rest.get(..limit).unwrap_or(rest);
+        // quinn-udp forbids fragmentation on every platform that can.
+        // spec: rfc9000 14 not-fragmented, 14 dont-fragment
         Some(quinn_udp::Transmit {
             destination: transmit.remote,
             ecn: transmit.ecn.map(to_udp),

@@ -97,6 +97,7 @@ pub fn server_with_early_data(
 ) -> Arc<ServerConfig> {
     let mut config = config.clone();
     // The only value but zero that QUIC knows (RFC 9001 section 4.6.1).
+    // spec: rfc9001 4.6.1 early-size-sentinel
     config.max_early_data_size = u32::MAX;
     config.session_storage = sessions;
     Arc::new(config)

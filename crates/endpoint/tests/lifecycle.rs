@@ -216,6 +216,7 @@ async fn closing_an_endpoint_closes_all_and_is_said_before_idle() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_untrusted_certificate_is_named_as_the_cause() {
+    // spec: rfc9001 4.4 server-authenticated, rfc9000 7 authenticated-key-exchange
     bounded(async {
         let pair = Pair::new();
         let (_, other_roots) = identity();
@@ -235,6 +236,7 @@ async fn an_untrusted_certificate_is_named_as_the_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_common_protocol_is_an_error_at_both_ends() {
+    // spec: rfc9001 8.1 alpn-used, 8.1 alpn-missing-closes, rfc9000 7 protocol-agreed
     bounded(async {
         let pair = Pair::new();
         let config = ClientConfig::new(tls::client_config_insecure(&[b"other"]).unwrap());

@@ -39,6 +39,7 @@ impl NumberRanges {
             Some((start, _)) if *start == number.saturating_add(1) => *start = number,
             _ => ranges.insert(index, (number, number)),
         }
+        // spec: rfc9000 13.2.3 largest-kept
         let dropped = if ranges.len() > ACK_RANGES { ranges.pop_front() } else { None };
         (true, dropped.map(|(_, end)| end))
     }
@@ -133,6 +134,7 @@ impl ReceivedPackets {
 
     /// A packet has been authenticated: notes its number. [`Self::record`] follows once its frames are known.
     pub(crate) fn on_packet(&mut self, number: u64) -> Arrival {
+        // spec: rfc9000 13.2.3 range-kept
         if number < self.forgotten_below {
             return Arrival::Duplicate;
         }
@@ -158,6 +160,7 @@ impl ReceivedPackets {
         if self.seen.largest() == Some(number) {
             self.largest_at = now;
         }
+        // spec: rfc9000 13.4.1 marks-reported
         match ecn {
             Some(EcnCodepoint::Ect0) => self.ecn.ect0 += 1,
             Some(EcnCodepoint::Ect1) => self.ecn.ect1 += 1,
@@ -167,6 +170,7 @@ impl ReceivedPackets {
         self.news_from = Some(self.news_from.map_or(number, |lowest| lowest.min(number)));
         let marked = ecn == Some(EcnCodepoint::Ce);
         match &mut self.promptness {
+            // spec: rfc9000 13.2.1 handshake-acked-at-once, 13.2.1 no-ack-for-acks
             Promptness::Immediate(owed) if ack_eliciting => *owed = owed.or(Some(now)),
             Promptness::Immediate(_) => {}
             Promptness::Policy(policy) => {
@@ -234,6 +238,7 @@ impl ReceivedPackets {
         ack_delay_exponent: u8,
     ) -> bool {
         let Some(largest) = self.reported.largest() else { return false };
+        // spec: rfc9000 13.2.5 own-delay-only
         let waited = now.since(self.largest_at).as_micros();
         let delay = waited.checked_shr(u32::from(ack_delay_exponent)).unwrap_or(0);
         let ecn = (self.ecn != EcnCounts::default()).then_some(self.ecn);
@@ -246,6 +251,7 @@ impl ReceivedPackets {
         self.news_from = None;
         self.asked_at = None;
         self.largest_reported = Some(largest);
+        // spec: rfc9000 13.2.1 one-bare-ack
         match &mut self.promptness {
             Promptness::Immediate(owed) => *owed = None,
             Promptness::Policy(policy) => policy.on_ack_sent(),

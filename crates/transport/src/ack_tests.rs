@@ -107,6 +107,7 @@ fn arrivals_are_judged_by_the_largest_number_before_them() {
 
 #[test]
 fn initial_packets_are_acknowledged_at_once() {
+    // spec: rfc9000 13.2.1 handshake-acked-at-once
     let mut received = ReceivedPackets::immediate();
     assert!(!received.has_news());
     received.on_packet(0);
@@ -122,6 +123,7 @@ fn initial_packets_are_acknowledged_at_once() {
 
 #[test]
 fn the_policy_decides_when_data_is_acknowledged() {
+    // spec: rfc9000 13.2.1 acked-in-time
     let mut received = ReceivedPackets::with_policy(Box::<EverySecond>::default());
     receive(&mut received, at_millis(1), 0);
     assert_eq!(received.deadline(), Some(at_millis(26)));
@@ -140,6 +142,7 @@ fn the_policy_decides_when_data_is_acknowledged() {
 
 #[test]
 fn the_delay_counts_from_the_largest_packet() {
+    // spec: rfc9000 13.2.5 own-delay-only
     let mut received = ReceivedPackets::immediate();
     receive(&mut received, at_millis(10), 5);
     receive(&mut received, at_millis(14), 4);
@@ -149,6 +152,7 @@ fn the_delay_counts_from_the_largest_packet() {
 
 #[test]
 fn marks_are_counted_once_a_packet() {
+    // spec: rfc9000 13.4.1 marks-reported
     let mut received = ReceivedPackets::immediate();
     let marks = [Some(EcnCodepoint::Ect0), Some(EcnCodepoint::Ce), None, Some(EcnCodepoint::Ect1)];
     for (number, mark) in marks.into_iter().enumerate() {
@@ -180,6 +184,7 @@ fn nothing_received_is_nothing_written() {
 
 #[test]
 fn a_peer_that_leaves_gaps_makes_old_ranges_be_forgotten() {
+    // spec: rfc9000 13.2.3 range-kept, 13.2.3 largest-kept
     let mut received = ReceivedPackets::immediate();
     let count = ACK_RANGES as u64 * 4;
     receive_all(&mut received, (0..count).map(|number| number * 2));

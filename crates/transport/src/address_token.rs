@@ -15,6 +15,7 @@ use posthaste_wire::varint::{Reader, Truncated};
 use crate::limits;
 
 /// Set in the first byte of tokens that came with a Retry.
+// spec: rfc9000 8.1.1 token-kinds-differ
 const RETRY: u8 = 0x80;
 /// The bits of the first byte that name the key.
 const KEY: u8 = 0x7f;
@@ -125,6 +126,7 @@ impl TokenSealer {
     /// A token for the client's next connection, with a payload of at most 64 bytes (more is left out).
     pub(crate) fn for_next_time(&self, bearer: &Bearer, payload: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
         let lifetime = self.times.new_token.min(self.times.key_rotation);
+        // spec: rfc9000 8.1.4 token-names-address
         let mut plain = common(bearer, 0, lifetime);
         plain.extend_from_slice(payload.get(..limits::TOKEN_PAYLOAD).unwrap_or(payload));
         self.seal(0, bearer.at, plain, rng)
@@ -133,6 +135,8 @@ impl TokenSealer {
     fn seal(&self, kind: u8, at: Duration, mut plain: Vec<u8>, rng: &mut Rng) -> Option<Vec<u8>> {
         let interval = self.interval(at);
         let first = kind | (interval as u8 & KEY);
+        // spec: rfc9000 8.1.3 token-links-nothing, 8.1.3 token-unique, 8.1.4 token-unguessable, 8.1.4 token-sealed
+        // spec: rfc9001 9.2 tickets-carry-no-application
         let mut nonce = [0; NONCE_LEN];
         rng.fill(&mut nonce);
         let key = self.key(interval)?;

@@ -31,6 +31,7 @@ fn new_token(remote: &str, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_retrys_token_is_good_for_address_and_port_id_version_and_time_that_it_was_made_for() {
+    // spec: rfc9000 8.1.3 retry-token-not-kept
     let token = retry_token("192.0.2.1:1000");
     let open = |bearer: Bearer, destination| sealer().open(&token, &bearer, &destination);
     let good = Verdict::Retry { original: id(1) };
@@ -53,6 +54,7 @@ fn a_retrys_token_is_good_for_address_and_port_id_version_and_time_that_it_was_m
 
 #[test]
 fn a_new_token_is_good_from_any_port_for_its_lifetime_and_carries_its_payload() {
+    // spec: rfc9000 8.1.4 token-names-address
     let token = new_token("192.0.2.1:1000", b"what the path was like");
     let open = |remote: &str, seconds| sealer().open(&token, &bearer(remote, seconds), &id(9));
     for (remote, seconds) in [("192.0.2.1:1000", 0), ("192.0.2.1:9", 24 * 3600)] {
@@ -100,6 +102,7 @@ fn payloads_are_cut_at_their_bound() {
 
 #[test]
 fn tokens_cut_or_changed_anywhere_are_worthless() {
+    // spec: rfc9000 8.1.4 token-sealed
     for (token, worthless) in [
         (retry_token("192.0.2.1:1000"), Verdict::BadRetry),
         (new_token("192.0.2.1:1000", b"payload"), Verdict::Void),

@@ -109,6 +109,7 @@ impl Connection {
     /// # Errors
     /// [`LocalError::TooEarly`] before the handshake is confirmed or while the last update is under way.
     pub fn update_keys(&mut self) -> Result<(), LocalError> {
+        // spec: rfc9001 6.1 not-before-confirmed
         let is_confirmed = self.handshake.is_confirmed();
         match self.handshake.one_rtt_mut() {
             Some(keys) if is_confirmed && keys.may_update() => keys.rotate(),

@@ -1,6 +1,8 @@
 //! Connection IDs: those that name this end ([`LocalIds`]) and those that name the peer ([`RemoteIds`])
 //! (RFC 9000 section 5.1).
 
+use std::collections::VecDeque;
+
 use posthaste_units::Time;
 use posthaste_wire::frame::NewConnectionId;
 use posthaste_wire::{ConnectionId, ResetToken};
@@ -10,6 +12,7 @@ use crate::limits;
 use crate::rate_cap::RateCap;
 
 /// Length of the connection IDs that this end chooses, in bytes.
+// spec: rfc9000 10.3.2 id-length-known, 19.15 not-without-ids
 pub(crate) const LOCAL_ID_LEN: usize = 8;
 
 /// A connection ID with its sequence number.
@@ -62,12 +65,14 @@ impl LocalIds {
 
     /// True if another ID should be issued.
     pub(crate) fn wants_more(&self) -> bool {
+        // spec: rfc9000 5.1.1 within-peers-id-limit
         (self.active.len() as u64) < self.limit
     }
 
     /// Issues an ID; its `NEW_CONNECTION_ID` is then to be sent.
     pub(crate) fn issue(&mut self, id: ConnectionId, reset_token: ResetToken) {
         let sequence = self.next_sequence;
+        // spec: rfc9000 5.1.1 sequence-rises-by-one
         self.next_sequence += 1;
         self.active.push(Issued { sequence, id, reset_token: Some(reset_token) });
         self.unsent.push(sequence);
@@ -86,6 +91,7 @@ impl LocalIds {
         packet_destination: &ConnectionId,
     ) -> Result<(), PeerError> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
+        // spec: rfc9000 19.16 unissued-closes
         if sequence >= self.next_sequence {
             return Err(violation("retired a connection ID that was never issued"));
         }
@@ -100,6 +106,7 @@ impl LocalIds {
         }
         let retired = self.active.remove(index);
         self.unsent.retain(|unsent| *unsent != sequence);
+        // spec: rfc9000 5.1.1 issued-ids-work
         self.changes.push(RouteChange::Remove(retired.id));
         Ok(())
     }
@@ -109,6 +116,7 @@ impl LocalIds {
         let sequence = *self.unsent.first()?;
         let issued = self.active.iter().find(|issued| issued.sequence == sequence)?;
         let reset_token = issued.reset_token?;
+        // spec: rfc9000 19.15 retires-earlier-only
         Some(NewConnectionId { sequence, retire_prior_to: 0, id: issued.id, reset_token })
     }
 
@@ -156,6 +164,8 @@ pub(crate) struct RemoteIds {
     /// IDs in reserve, by ascending sequence number.
     spare: Vec<Issued>,
     retire_prior_to: u64,
+    /// The sequence numbers retired last: a late copy of their `NEW_CONNECTION_ID` must not bring them back.
+    retired: VecDeque<u64>,
     /// Sequence numbers whose `RETIRE_CONNECTION_ID` is to be sent (again).
     unsent_retirements: Vec<u64>,
     /// Retirements that the peer has not acknowledged, those to be sent included.
@@ -171,6 +181,7 @@ impl RemoteIds {
             retirements: storm_cap(),
             spare: Vec::new(),
             retire_prior_to: 0,
+            retired: VecDeque::new(),
             unsent_retirements: Vec::new(),
             pending_retirements: 0,
         }
@@ -196,6 +207,7 @@ impl RemoteIds {
     /// True if a datagram that ends with `token` is the peer's stateless reset. Only the tokens of IDs in use
     /// count: those of IDs not used yet or retired must not be checked (section 10.3.1).
     pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
+        // spec: rfc9000 10.3.1 only-tokens-in-use, 10.3.1 comparison-tells-nothing
         // The tokens are compared in full whatever the outcome, so that timing tells nothing of them.
         let tokens = self.lent.iter().chain([&self.active]).filter_map(|issued| issued.reset_token);
         let is_equal = |known: ResetToken| {
@@ -212,6 +224,7 @@ impl RemoteIds {
 
     /// Takes an ID that was never sent to for a path that is not in use; its sequence number.
     pub(crate) fn lend(&mut self) -> Option<u64> {
+        // spec: rfc9000 9.5 id-for-one-local-address, 9.5 id-for-one-remote-address
         if self.spare.is_empty() {
             return None;
         }
@@ -250,12 +263,14 @@ impl RemoteIds {
     pub(crate) fn on_new(&mut self, now: Time, frame: &NewConnectionId) -> Result<(), PeerError> {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
         let too_many = |reason| PeerError::new(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR, reason);
+        // spec: rfc9000 19.15 from-empty-id-closes
         if self.active.id.is_empty() {
             return Err(violation("a peer with an empty connection ID offers another"));
         }
         let offered = Issued { sequence: frame.sequence, id: frame.id, reset_token: Some(frame.reset_token) };
         let is_related = |known: &&Issued| known.sequence == offered.sequence || known.id == offered.id;
         let related = self.spare.iter().chain(&self.lent).chain([&self.active]).find(is_related).copied();
+        // spec: rfc9000 19.15 repeats-tolerated
         if let Some(known) = related {
             if known.sequence != offered.sequence || known.id != offered.id {
                 return Err(violation("two connection IDs with one sequence number, or one ID with two"));
@@ -263,15 +278,19 @@ impl RemoteIds {
             if known.reset_token.is_some_and(|token| token != frame.reset_token) {
                 return Err(violation("two reset tokens for one connection ID"));
             }
+        } else if self.retired.contains(&offered.sequence) {
+            // The peer has not heard yet that it is retired.
         } else if !self.retirements.take(now) {
             return Err(storm());
         } else if offered.sequence < self.retire_prior_to {
+            // spec: rfc9000 19.15 late-id-retired
             self.retire(offered.sequence);
         } else {
             let index = self.spare.partition_point(|spare| spare.sequence < offered.sequence);
             self.spare.insert(index, offered);
         }
         self.retire_below(frame.retire_prior_to)?;
+        // spec: rfc9000 5.1.1 excess-ids-close
         if (self.spare.len() + self.lent.len()) as u64 + 1 > limits::PEER_CONNECTION_IDS {
             return Err(too_many("more connection IDs than active_connection_id_limit"));
         }
@@ -282,6 +301,8 @@ impl RemoteIds {
     }
 
     fn retire_below(&mut self, sequence: u64) -> Result<(), PeerError> {
+        // spec: rfc9000 19.15 lower-retirement-void, 5.1.2 retirement-obeyed, 5.1.2 none-forgotten
+        // spec: rfc9000 19.16 not-the-one-in-use
         self.retire_prior_to = self.retire_prior_to.max(sequence);
         while self.spare.first().is_some_and(|spare| spare.sequence < self.retire_prior_to) {
             let retired = self.spare.remove(0);
@@ -302,6 +323,10 @@ impl RemoteIds {
     }
 
     fn retire(&mut self, sequence: u64) {
+        if self.retired.len() >= limits::REMEMBERED_RETIREMENTS {
+            self.retired.pop_front();
+        }
+        self.retired.push_back(sequence);
         // A frame that repeats an ID retired before (its packet was retransmitted) must not count again.
         if !self.unsent_retirements.contains(&sequence) {
             self.unsent_retirements.push(sequence);
@@ -333,3 +358,7 @@ impl RemoteIds {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "cids_tests.rs"]
+mod tests;

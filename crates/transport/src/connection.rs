@@ -200,6 +200,7 @@ impl Connection {
 
     fn on_peer_parameters(&mut self, parameters: &TransportParameters) -> Result<(), PeerError> {
         let error = |reason| PeerError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason);
+        // spec: rfc9000 7.3 ids-match, 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
         // RFC 9000 section 7.3: both ends prove which IDs the handshake used.
         if parameters.initial_source_connection_id != Some(*self.remote_ids.current()) {
             return Err(error("initial_source_connection_id does not match the handshake's"));
@@ -214,9 +215,11 @@ impl Connection {
             return Err(PeerError::new(TransportErrorCode::VERSION_NEGOTIATION_ERROR, reason));
         }
         if self.side == Side::Client {
+            // spec: rfc9000 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
             if parameters.original_destination_connection_id != Some(self.original_destination) {
                 return Err(error("original_destination_connection_id does not match the first Initial's"));
             }
+            // spec: rfc9000 7.3 retry-id-missing, 7.3 retry-id-uncalled-for
             if parameters.retry_source_connection_id != self.beginning.retry_source {
                 return Err(error("retry_source_connection_id does not match the Retry's, or lack of one"));
             }
@@ -249,6 +252,7 @@ impl Connection {
         self.counters.connected_at = Some(now);
         self.emit(Event::Connected);
         if self.side == Side::Server {
+            // spec: rfc9001 4.1.2 done-at-once, rfc9000 19.20 done-not-early
             self.handshake.confirm_as_server();
             self.limit_early_keys(now);
             self.on_confirmed(now);
@@ -258,6 +262,7 @@ impl Connection {
 
     /// The handshake is confirmed: Handshake keys go (RFC 9001 section 4.9.2).
     pub(crate) fn on_confirmed(&mut self, now: Time) {
+        // spec: rfc9001 4.9.2 handshake-keys-dropped
         self.peer_validated_address = true;
         self.discard_space(now, SpaceId::Initial);
         self.discard_space(now, SpaceId::Handshake);
@@ -382,6 +387,7 @@ impl Connection {
             timeout => timeout,
         };
         let idle = (!timeout.is_zero()).then(|| {
+            // spec: rfc9000 10.1 idle-three-probes
             // RFC 9000 section 10.1: at least three probe timeouts.
             self.idle.last_activity + timeout.max(self.probe_timeout() * CLOSE_PROBE_TIMEOUTS)
         });
@@ -397,6 +403,7 @@ impl Connection {
 
     /// The connection failed: tells the peer why.
     pub(crate) fn fail(&mut self, now: Time, fault: Fault) {
+        // spec: rfc9000 11.1 errors-are-told, 10.3 close-rather-than-reset, 5.2 unprotected-error-is-whole
         let (code, frame_type, text, reason) = match fault {
             Fault::Peer(error) => {
                 let text = Bytes::from_static(error.reason.as_bytes());
@@ -439,7 +446,7 @@ impl Connection {
     }
 
     /// Ends without a word: there is nobody to tell.
-    fn vanish(&mut self, reason: CloseReason) {
+    pub(crate) fn vanish(&mut self, reason: CloseReason) {
         self.timers.clear();
         self.lifecycle = Lifecycle::Drained;
         self.emit(Event::Closed(reason));

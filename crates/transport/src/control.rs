@@ -134,6 +134,7 @@ impl PathControl {
     /// so what is left of a window below one datagram stays unused. An empty pipe always lets one through.
     pub(crate) fn budget(&mut self, now: Time, app_wants: bool) -> Budget {
         let datagram = self.max_datagram_size;
+        // spec: rfc9002 7 within-window
         let mut room = self.congestion.window() - self.in_flight;
         if self.in_flight.is_zero() {
             room = room.max(datagram);
@@ -253,6 +254,7 @@ impl PathControl {
         if is_persistent {
             self.rtt.forget_minimum();
             if self.silence.collapses() {
+                // spec: rfc9002 7.6.2 window-collapses
                 self.congestion.on_persistent_congestion(now);
             }
         }

@@ -45,6 +45,7 @@ fn the_start_policy_gives_the_first_window() {
 
 #[test]
 fn a_budget_is_whole_datagrams_within_the_window() {
+    // spec: rfc9002 7 within-window
     // (window, in flight) -> budget
     let table = [
         ((12_000, 0), 12_000),
@@ -71,6 +72,7 @@ fn a_budget_is_whole_datagrams_within_the_window() {
 
 #[test]
 fn the_pacer_bounds_the_batch_and_says_when_to_come_back() {
+    // spec: rfc9002 7.7 paced-or-bounded
     let mut harness = with_window(100);
     pace(&harness, 2400, 12_000);
     let answer = budget(&mut harness, true);

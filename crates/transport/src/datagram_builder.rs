@@ -119,6 +119,7 @@ impl<'a> DatagramBuilder<'a> {
         let mut writer = FrameWriter::new(self.buffer, self.limit - TAG_LEN);
         fill(&mut writer);
         let (frames, ack_eliciting, in_flight) = writer.finish();
+        // spec: rfc9000 12.4 some-frame-sent
         if self.buffer.len() == header_end {
             self.buffer.truncate(start);
             return false;
@@ -130,6 +131,8 @@ impl<'a> DatagramBuilder<'a> {
         }
         self.buffer.resize(self.buffer.len() + TAG_LEN, 0);
         if fields.space == SpaceId::Initial {
+            // spec: rfc9000 14.1 client-expands, 14.1 server-expands, 8.1 client-pads-initials, 14 least-path
+            // spec: rfc9001 9.3 hello-padded, rfc9002 6.2.2.1 client-sends-initial
             self.pad_to(MIN_INITIAL_DATAGRAM);
         }
         self.packets.push(OpenPacket {
@@ -150,6 +153,7 @@ impl<'a> DatagramBuilder<'a> {
 
     fn write_header(&mut self, fields: &HeaderFields<'_>) -> (usize, Option<usize>) {
         let Some(packet_type) = long_type(fields) else {
+            // spec: rfc9000 17.4 spin-off, 17.4 spin-switch, 17.4 spin-ignored
             // The spin bit stays off: it tells observers the RTT (RFC 9000 section 17.4 permits that).
             let (start, phase) = (self.buffer.len(), fields.key_phase);
             let number_at =

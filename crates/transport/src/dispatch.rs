@@ -97,6 +97,7 @@ impl Connection {
 
     /// Once a round trip the policy may ask the peer for other acks.
     fn ask_for_acks(&mut self) {
+        // spec: rfc9000 19.21 extension-understood
         let Some(least_delay) = self.ack_requests.peer_least_delay() else { return };
         let max_datagram_size = self.path.max_datagram_size().into();
         let control = &mut self.path.control;
@@ -187,6 +188,7 @@ impl Connection {
         if self.side == Side::Server {
             return Err(PeerError::new(
                 TransportErrorCode::PROTOCOL_VIOLATION,
+                // spec: rfc9000 19.20 done-from-client-closes
                 "a client sent HANDSHAKE_DONE",
             ));
         }

@@ -93,6 +93,7 @@ impl Remembered {
 
     /// What may be relied on before the handshake is complete: of all parameters these alone.
     fn parameters(&self) -> TransportParameters {
+        // spec: rfc9000 7.4.1 not-remembered, 7.4.1 new-values-instead, 7.4.1 rest-remembered
         let [ids, data, bidi_local, bidi_remote, uni, streams_bidi, streams_uni] = self.0;
         TransportParameters {
             active_connection_id_limit: ids,
@@ -133,6 +134,7 @@ impl Connection {
             self.handshake.drop_early_keys(); // Not worth the trouble.
             return;
         }
+        // spec: rfc9000 7.4.1 early-by-old-values, 7.4.1 early-not-by-new-values
         let remembered = Remembered::of(parameters);
         self.streams.set_peer_limits(&remembered.parameters());
         self.early = EarlyData::Offered(Box::new(remembered));
@@ -159,6 +161,7 @@ impl Connection {
         // All of it goes again, in 1-RTT packets with higher numbers; that it was dropped says nothing of congestion.
         self.recovery.requeue_all(SpaceId::Data, &mut self.path.control, &mut self.fate);
         self.apply_fate(now);
+        // spec: rfc9001 4.6.2 rejected-resets
         self.streams.start_over();
         self.emit(Event::EarlyDataRejected);
         Ok(())
@@ -166,12 +169,14 @@ impl Connection {
 
     /// Opens a 0-RTT packet; `None` if it is not authentic or the keys are gone.
     pub(crate) fn open_early(&self, packet: ProtectedPacket) -> Option<Opened> {
+        // spec: rfc9001 4.6.2 rejected-not-processed
         let keys = self.handshake.early_keys()?;
         keys.open(packet, self.received[SpaceId::Data].largest())
     }
 
     /// A server's handshake is complete: 0-RTT packets may still come, but not for long.
     pub(crate) fn limit_early_keys(&mut self, now: Time) {
+        // spec: rfc9001 4.9.3 early-keys-dropped
         let expires = now + self.probe_timeout() * KEEP_PROBE_TIMEOUTS;
         if let Some(keys) = self.handshake.early_keys_mut() {
             keys.expires = Some(expires);

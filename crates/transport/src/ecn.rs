@@ -68,6 +68,7 @@ impl EcnValidation {
 
     /// How the next packet is to be marked.
     pub(crate) fn codepoint(&self) -> Option<EcnCodepoint> {
+        // spec: rfc9000 13.4.2.2 failure-disables, 13.4.2.2 later-failure-disables
         matches!(self.state, EcnState::Testing | EcnState::Capable).then_some(EcnCodepoint::Ect0)
     }
 

@@ -27,6 +27,7 @@ fn ten_packets_are_marked_and_then_none_until_they_are_reported() {
 
 #[test]
 fn each_way_to_fail() {
+    // spec: rfc9000 13.4.2.2 failure-disables, 13.4.2.2 later-failure-disables
     // (first report, marked packets then acknowledged, second report) after 10 marked packets
     let table = [
         ("no counts", None, 2, counts(0, 0, 0)),

@@ -76,6 +76,7 @@ impl ReceiveWindow {
             rtt: context.rtt,
             max_datagram_size: context.max_datagram_size,
         };
+        // spec: rfc9000 4.2 credit-without-being-asked
         if let Some(advance) = self.credit.grant(moment, &view) {
             // A limit is a varint; it can only grow (RFC 9000 section 4.1).
             let advertised = self.advertised.saturating_add(advance.get()).min(varint::MAX);
@@ -139,6 +140,8 @@ impl SendWindow {
 
     /// The peer names a limit; a lower one than before is void (RFC 9000 section 4.1). True if it grew.
     pub(crate) fn raise(&mut self, limit: u64) -> bool {
+        // spec: rfc9000 4.1 lower-limit-is-void, 4.6 lower-count-is-void, 19.11 lower-count-ignored
+        // spec: rfc9000 13.3 outdated-frames-taken
         if limit <= self.limit {
             return false;
         }

@@ -65,6 +65,7 @@ fn bytes_beyond_the_limit_are_not_permitted_and_sums_do_not_overflow() {
 
 #[test]
 fn each_limit_is_reported_as_blocking_once_and_again_only_if_that_was_lost() {
+    // spec: rfc9000 4.1 lower-limit-is-void, 13.3 outdated-frames-taken
     let mut window = SendWindow::new(10);
     window.mark_blocked();
     assert_eq!(window.pending_report(), None, "there is room");

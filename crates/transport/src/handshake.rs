@@ -20,6 +20,9 @@ use crate::streams::{Assembler, SendBuffer};
 /// TLS's `unexpected_message`: what a server is sent after its handshake.
 const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
 
+/// TLS's `missing_extension` (RFC 9001 section 8.2).
+const ALERT_MISSING_EXTENSION: u8 = 109;
+
 /// TLS's `no_application_protocol` (RFC 9001 section 8.1).
 const ALERT_NO_APPLICATION_PROTOCOL: u8 = 120;
 
@@ -190,6 +193,7 @@ impl Handshake {
 
     /// Drops the keys of a space and what it had to send (RFC 9001 section 4.9). True if there were any.
     pub(crate) fn discard(&mut self, space: SpaceId) -> bool {
+        // spec: rfc9001 4.9.1 no-initial-after
         let keys = match space {
             SpaceId::Initial => self.initial.take(),
             SpaceId::Handshake => self.handshake.take(),
@@ -223,14 +227,17 @@ impl Handshake {
     pub(crate) fn on_crypto(&mut self, space: SpaceId, frame: CryptoFrame) -> Result<(), Fault> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let stream = &mut self.streams[space];
+        // spec: rfc9000 7.5 dropped-crypto-acked
         if end <= stream.received.read_offset() {
             return Ok(());
         }
+        // spec: rfc9000 7.5 crypto-overflow-closes
         if end - stream.received.read_offset() > limits::CRYPTO_BUFFER {
             let reason = "CRYPTO data too far ahead";
             return Err(PeerError::new(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED, reason).into());
         }
         stream.received.insert(frame.offset, frame.data);
+        // spec: rfc9001 4.1.3 left-level-closes
         if space < self.read_space() {
             let reason = "CRYPTO data at a level that is over";
             return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason).into());
@@ -241,11 +248,12 @@ impl Handshake {
     /// Lets TLS read what has arrived and write what it wants to, step by step.
     ///
     /// # Errors
-    /// TLS's failure, malformed transport parameters, or a peer that agreed on no application protocol.
+    /// TLS's failure, malformed transport parameters, a peer that agreed on no application protocol, or CRYPTO data
+    /// that TLS has left behind.
     pub(crate) fn advance(&mut self) -> Result<Vec<Progress>, Fault> {
         let mut steps = Vec::new();
         loop {
-            let wrote = self.write_tls(&mut steps);
+            let wrote = self.write_tls(&mut steps)?;
             let read = self.read_tls()?;
             self.note_early_keys(&mut steps);
             self.note_parameters(&mut steps)?;
@@ -268,8 +276,9 @@ impl Handshake {
     }
 
     /// True if TLS had bytes or keys.
-    fn write_tls(&mut self, steps: &mut Vec<Progress>) -> bool {
-        let Some(session) = &mut self.session else { return false };
+    fn write_tls(&mut self, steps: &mut Vec<Progress>) -> Result<bool, PeerError> {
+        let Some(session) = &mut self.session else { return Ok(false) };
+        // spec: rfc9001 4.1.3 left-level-not-extended, 4.9 new-data-highest
         let write_space = if self.one_rtt.is_some() {
             SpaceId::Data
         } else if self.handshake.is_some() {
@@ -284,14 +293,27 @@ impl Handshake {
             self.streams[write_space].sending.push(Bytes::from(bytes));
         }
         match change {
-            None => return progressed,
-            Some(KeyChange::Handshake { keys }) => self.handshake = Some(Box::new(keys)),
+            None => return Ok(progressed),
+            Some(KeyChange::Handshake { keys }) => {
+                self.leave(SpaceId::Initial)?;
+                self.handshake = Some(Box::new(keys));
+            }
             Some(change @ KeyChange::OneRtt { .. }) => {
                 self.one_rtt = OneRttKeys::new(change, self.key_limits).map(Box::new);
             }
         }
         steps.push(Progress::Keys);
-        progressed
+        Ok(progressed)
+    }
+
+    /// TLS reads no more of this level: what the peer has sent of it must all have been read.
+    fn leave(&self, space: SpaceId) -> Result<(), PeerError> {
+        // spec: rfc9001 4.1.3 unread-data-close
+        if self.streams[space].received.has_unread() {
+            let reason = "CRYPTO data left over at a level that is over";
+            return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason));
+        }
+        Ok(())
     }
 
     /// 0-RTT keys exist at once or never: on a client when it has written its `ClientHello`, on a server when it has
@@ -347,6 +369,7 @@ impl Handshake {
         if self.is_complete || session.is_handshaking() || self.one_rtt.is_none() {
             return Ok(());
         }
+        // spec: rfc9001 8.1 alpn-used, 8.1 alpn-missing-closes, 8.1 client-alpn-error, rfc9000 7 protocol-agreed
         if session.application_protocol().is_none() {
             let reason = "no application protocol was agreed on (ALPN)".to_owned();
             return Err(Fault::Tls(crate::crypto::CryptoFailure {
@@ -355,9 +378,12 @@ impl Handshake {
             }));
         }
         if !self.has_peer_parameters {
-            let reason = "the peer sent no transport parameters";
-            return Err(PeerError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason).into());
+            // spec: rfc9001 8.2 parameters-missing-closes
+            // rustls has refused such a handshake before.
+            let reason = "the peer sent no transport parameters".to_owned();
+            return Err(Fault::Tls(crate::crypto::CryptoFailure { alert: ALERT_MISSING_EXTENSION, reason }));
         }
+        self.leave(SpaceId::Handshake)?;
         self.is_complete = true;
         self.summary = Summary {
             application_protocol: session.application_protocol().map(Into::into),
@@ -392,6 +418,7 @@ impl Handshake {
             self.done_is_due =
                 !writer.push(&posthaste_wire::Frame::HandshakeDone, Some(SentFrame::HandshakeDone));
         }
+        // spec: rfc9001 4 resent-under-same-keys, 4.9 crypto-at-its-level
         let sending = &mut self.streams[space].sending;
         while let Some((start, end)) = next_range(sending) {
             // The length field is sized for all that could fit; a shorter one only leaves a byte unused.
@@ -420,6 +447,7 @@ impl Handshake {
 
     /// `HANDSHAKE_DONE` has been lost.
     pub(crate) fn on_done_lost(&mut self) {
+        // spec: rfc9000 13.3 done-until-acked
         self.done_is_due = true;
     }
 }

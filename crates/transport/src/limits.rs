@@ -3,6 +3,7 @@
 use posthaste_units::Duration;
 
 /// Bytes of CRYPTO data buffered at one level, ahead of what TLS has read (RFC 9000 section 7.5 asks for 4096).
+// spec: rfc9000 7.5 crypto-buffer-least
 pub(crate) const CRYPTO_BUFFER: u64 = 64 * 1024;
 
 /// Ranges of received packet numbers kept in one space; the oldest are forgotten first (RFC 9000 section 13.2.3).
@@ -24,6 +25,7 @@ pub(crate) const REASSEMBLY_SLACK: u64 = 256 * 1024;
 pub(crate) const MAX_CONCURRENT_STREAMS: u64 = 1 << 16;
 
 /// Connection IDs of the peer's that are kept (our `active_connection_id_limit`).
+// spec: rfc9000 18.2 id-limit-least
 pub(crate) const PEER_CONNECTION_IDS: u64 = 4;
 
 /// Connection IDs that this end issues, whatever the peer would take.
@@ -47,6 +49,9 @@ pub(crate) const PENDING_TOKENS: usize = 4;
 
 /// Used tokens that a server remembers, at some 40 bytes each.
 pub(crate) const USED_TOKENS: usize = 1 << 15;
+
+/// Retired connection IDs of the peer's whose numbers are remembered, to recognise late copies of their offers.
+pub(crate) const REMEMBERED_RETIREMENTS: usize = 64;
 
 /// `PATH_RESPONSE` frames that may wait to be sent; older challenges are forgotten.
 pub(crate) const PENDING_PATH_RESPONSES: usize = 4;

@@ -103,6 +103,7 @@ impl Connection {
         if !self.handshake.is_confirmed() {
             return Err(LocalError::TooEarly);
         }
+        // spec: rfc9000 19.7 client-sends-none
         let is_fit = self.side == Side::Server && payload.len() <= limits::TOKEN_PAYLOAD;
         if !is_fit || self.new_tokens.pending() >= limits::PENDING_TOKENS {
             return Err(LocalError::NotNow);
@@ -119,15 +120,18 @@ impl Connection {
     /// The server gives a token (section 19.7).
     pub(crate) fn on_new_token(&mut self, token: &Bytes) -> Result<(), PeerError> {
         if self.side == Side::Server {
+            // spec: rfc9000 19.7 from-client-closes
             return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, "a client sent NEW_TOKEN"));
         }
         if token.is_empty() {
+            // spec: rfc9000 19.7 empty-token-closes
             return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, "an empty token"));
         }
         if let Some(TokenKeeper { store, server_name }) = &self.beginning.keeper
             && token.len() <= limits::NEW_TOKEN
         {
             let port = self.path.remote.port();
+            // spec: rfc9000 8.1.3 token-for-its-server
             let owner = TokenOwner { server_name, port, version: self.version };
             // A copy: the frame is a slice of a whole datagram, and tokens are kept for long.
             store.put(&owner, Bytes::copy_from_slice(token));

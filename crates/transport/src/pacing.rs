@@ -39,6 +39,7 @@ impl Pacer {
             *self = Self::default();
             return None;
         };
+        // spec: rfc9002 7.7 paced-or-bounded
         self.depth = scaled(pacing.burst.max(max_datagram_size));
         self.credit = match self.filled_at {
             None => self.depth,

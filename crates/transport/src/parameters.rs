@@ -39,6 +39,7 @@ pub(crate) fn encode(
     let parameters = TransportParameters {
         original_destination_connection_id: server.map(|server| server.original_destination),
         retry_source_connection_id: server.and_then(|server| server.retry_source),
+        // spec: rfc9000 18.2 token-from-server-only, 18.2 client-sends-its-own
         stateless_reset_token: server.map(|server| server.reset_token),
         version_information: Some(version_information(version, server.is_some())),
         grease_quic_bit: config.grease,

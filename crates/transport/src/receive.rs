@@ -76,12 +76,14 @@ impl Connection {
         let trailer = last_bytes(&data);
         let mut is_authentic = false;
         let is_small = data.len() < MIN_INITIAL_DATAGRAM;
+        // spec: rfc9000 12.2 each-packet-itself, 12.2 rest-is-tried
         let packets = posthaste_wire::packet::split(data, LOCAL_ID_LEN);
         for packet in packets.taking_any_fixed_bit(self.config.grease) {
             let Ok(packet) = packet else {
                 self.drop_packet(now, None, Dropped::Invalid);
                 continue;
             };
+            // spec: rfc9000 5.2.1 other-version-dropped
             let is_other_version = packet.header.version().is_some_and(|version| version != self.version);
             if is_other_version || self.is_improper_initial(&packet, is_small) {
                 self.drop_packet(now, Some(packet.header.packet_type()), Dropped::Invalid);
@@ -98,6 +100,7 @@ impl Connection {
                 self.note_local_ip(now, info.local_ip);
             }
         } else if trailer.is_some_and(|token| self.remote_ids.is_reset_token(&token)) {
+            // spec: rfc9000 10.3.1 token-compared, 10.3.1 reset-drains
             self.drain(now, CloseReason::StatelessReset);
         }
         self.update_timers(now);
@@ -106,6 +109,8 @@ impl Connection {
     /// A client's Initial must come in a full datagram (RFC 9000 section 14.1), a server's carries no token
     /// (section 17.2.2).
     fn is_improper_initial(&self, packet: &ProtectedPacket, is_small: bool) -> bool {
+        // spec: rfc9000 14.1 small-initial-dropped, 14 size-closes-nothing, 8.2.1 small-challenge-taken
+        // spec: rfc9000 17.2.2 server-token-refused
         matches!(packet.header, Header::Initial { .. })
             && match self.side {
                 Side::Server => is_small,
@@ -126,6 +131,7 @@ impl Connection {
             return self.keep(now, packet, arrived, space, packet_type);
         }
         let source = packet.header.scid();
+        // spec: rfc9000 7.2 renamed-server-dropped, 7.2 renamed-initial-dropped
         let is_renamed = source.is_some_and(|source| source != *self.remote_ids.current());
         if self.peer_id_is_fixed && is_renamed {
             // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
@@ -144,6 +150,7 @@ impl Connection {
                 return Outcome::Authentic;
             }
         };
+        // spec: rfc9000 7.2 client-renames-once
         if let (false, Some(source)) = (self.peer_id_is_fixed, source) {
             self.remote_ids.set_handshake_id(source);
             self.peer_id_is_fixed = true;
@@ -159,7 +166,9 @@ impl Connection {
     fn is_readable(&self, space: SpaceId, packet_type: PacketType) -> bool {
         match packet_type {
             // Only clients send them.
+            // spec: rfc9001 5.6 client-drops-early
             PacketType::ZeroRtt => self.side == Side::Server && self.handshake.early_keys().is_some(),
+            // spec: rfc9001 5.7 no-early-opening, 5.7 server-waits, 5.7 client-waits
             // 1-RTT packets must not be processed before the handshake is complete (RFC 9001 section 5.7).
             PacketType::Short => self.handshake.is_complete() && self.handshake.has_keys(space),
             _ => self.handshake.has_keys(space),
@@ -212,6 +221,7 @@ impl Connection {
         space: SpaceId,
         mut packet: ProtectedPacket,
     ) -> Result<Option<Opened>, Fault> {
+        // spec: rfc9001 9.5 opening-without-side-channel
         let largest = self.received[space].largest();
         let number_at = packet.number_at;
         if space != SpaceId::Data {
@@ -234,6 +244,7 @@ impl Connection {
         let which = keys.choose(unmasked.first & KEY_PHASE != 0, number);
         let Some(key) = keys.open_key(which) else { return Ok(None) };
         let Some(opened) = crate::crypto::open(packet.bytes, number_at, unmasked, number, key) else {
+            // spec: rfc9001 6.6 forged-limit-closes, 5.5 false-update-dropped
             if keys.on_forged() {
                 let reason = "too many forged packets for one key";
                 return Err(PeerError::new(TransportErrorCode::AEAD_LIMIT_REACHED, reason).into());
@@ -252,10 +263,12 @@ impl Connection {
         let violation = |reason| PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
         let is_short = context.packet_type == PacketType::Short;
         let reserved = if is_short { SHORT_RESERVED } else { LONG_RESERVED };
+        // spec: rfc9000 17.2 long-reserved-checked, 17.3.1 short-reserved-checked
         if opened.first & reserved != 0 {
             return Err(violation("reserved header bits are set").into());
         }
         self.counters.packets_received += 1;
+        // spec: rfc9000 12.3 duplicates-dropped, 12.3 duplicates-after-opening
         let Arrival::New { .. } = self.received[context.space].on_packet(opened.number) else {
             self.drop_packet(context.now, Some(context.packet_type), Dropped::Duplicate);
             return Ok(());
@@ -264,6 +277,7 @@ impl Connection {
         if context.space == SpaceId::Handshake && self.side == Side::Server {
             // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and
             // needs Initial packets no longer (RFC 9001 section 4.9.1).
+            // spec: rfc9001 4.9.1 server-drops-initial
             self.path.validation.set_valid();
             self.discard_space(context.now, SpaceId::Initial);
         }
@@ -272,6 +286,8 @@ impl Connection {
         let mut frames = 0_usize;
         for frame in frame::Iter::new(opened.payload) {
             let frame = frame?;
+            // spec: rfc9000 12.4 misplaced-frame-closes, 17.2.4 handshake-frames-only
+            // spec: rfc9001 8.3 crypto-in-early-closes
             if !frame::is_allowed_in(&frame, context.packet_type) {
                 return Err(violation("frame not permitted in this packet")
                     .in_frame(frame.frame_type())
@@ -285,9 +301,11 @@ impl Connection {
                 break;
             }
         }
+        // spec: rfc9000 12.4 empty-packet-closes
         if frames == 0 {
             return Err(violation("packet without frames").into());
         }
+        // spec: rfc9000 13.1 acked-when-processed
         let ecn = context.arrived.info.ecn;
         self.received[context.space].record(context.now, opened.number, ack_eliciting, ecn);
         let is_newest = self.received[context.space].largest() == Some(opened.number);
@@ -312,7 +330,9 @@ impl Connection {
         let Header::VersionNegotiation { versions, .. } = &packet.header else {
             return self.drop_packet(now, None, Dropped::Invalid);
         };
-        if self.side == Side::Server || self.peer_id_is_fixed || versions.contains(&self.version) {
+        // spec: rfc9000 6.2 attempt-abandoned, 6.2 late-negotiation-dropped, 6.2 own-version-in-list
+        let is_late = self.peer_id_is_fixed || self.beginning.retry_source.is_some();
+        if self.side == Side::Server || is_late || versions.contains(&self.version) {
             return self.drop_packet(now, Some(PacketType::VersionNegotiation), Dropped::Invalid);
         }
         let reason = CloseReason::VersionMismatch(versions.clone());

@@ -69,13 +69,16 @@ impl Connection {
     pub(crate) fn on_retry(&mut self, now: Time, packet: &ProtectedPacket) -> Outcome {
         let token = packet.token();
         // Only the first answer counts, and only one Retry.
+        // spec: rfc9000 17.2.5.2 one-retry, 17.2.5.2 late-retry-dropped
         let is_late = self.peer_id_is_fixed || self.beginning.retry_source.is_some();
         let is_acceptable = matches!(
             packet.header,
+            // spec: rfc9000 17.2.5.1 retry-same-id-dropped
             Header::Retry { scid, .. } if scid != *self.remote_ids.current()
         ) && self.side == Side::Client
             && !is_late
             && token.len() <= limits::RETRY_TOKEN
+            // spec: rfc9000 17.2.5.2 retry-tag-checked
             && is_intact(self.version, &self.original_destination, &packet.bytes);
         let (true, Some(source), Some(suite)) =
             (is_acceptable, packet.header.scid(), &self.beginning.initial_suite)
@@ -83,10 +86,13 @@ impl Connection {
             return self.drop_packet(now, Some(PacketType::Retry), Dropped::Invalid);
         };
         self.handshake.replace_initial_keys(suite.derive(self.version, &source, self.side));
+        // spec: rfc9000 8.1.3 retry-token-at-once, 8.1.3 retry-token-not-kept
         self.beginning.token = Bytes::copy_from_slice(token);
         self.beginning.retry_source = Some(source);
+        // spec: rfc9000 17.2.5.1 retry-id-used, 17.2.5.2 source-id-kept
         self.remote_ids.set_handshake_id(source);
         self.log.retry_received(now, packet.bytes.len());
+        // spec: rfc9000 17.2.5.3 numbers-go-on, 17.2.5.3 same-hello, 17.2.3 new-numbers-after-retry
         // Packet numbers go on (section 17.2.5.3); what they carried goes again, and congestion has not been shown.
         for space in [SpaceId::Initial, SpaceId::Data] {
             self.recovery.requeue_all(space, &mut self.path.control, &mut self.fate);
@@ -110,6 +116,7 @@ mod tests {
     /// RFC 9001 appendix A.4 and RFC 9369 appendix A.4.
     #[test]
     fn the_tags_are_those_of_the_examples() {
+        // spec: rfc9000 17.2.5.2 retry-tag-checked
         let original = ConnectionId::new(&bytes("8394c8f03e515708")).unwrap();
         let server = ConnectionId::new(&bytes("f067a5502a4262b5")).unwrap();
         for (number, example) in [

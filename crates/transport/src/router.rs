@@ -132,6 +132,7 @@ impl Endpoint {
         let initial = InitialKeys::from_provider(config.tls.crypto_provider()).ok_or_else(no_suite)?;
         let version = config.version.number();
         let local_id = self.fresh_id();
+        // spec: rfc9000 7.2 first-id-long-enough, 7.2 first-id-kept
         let remote_id = random_id(&mut self.rng);
         let streams = new_streams(Side::Client, &config.transport);
         let granted = streams.local_limits();
@@ -169,26 +170,38 @@ impl Endpoint {
     ///
     /// Never fails: what is wrong with a datagram is counted, or closes its connection.
     pub fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
-        let Ok(invariants) = Invariants::parse(&data, LOCAL_ID_LEN) else {
-            self.on_unreadable(info, &data);
-            return;
-        };
-        if let Some(index) = self.routes.get(&invariants.dcid).copied() {
+        let invariants = Invariants::parse(&data, LOCAL_ID_LEN).ok();
+        let named = invariants.and_then(|invariants| self.routes.get(&invariants.dcid).copied());
+        if let Some(index) = named.or_else(|| self.find_reset(info, &data)) {
             if let Some(connection) = self.slots.get_mut(index) {
                 connection.on_datagram(now, info, data);
                 self.touch(index);
             }
-        } else if invariants.is_long {
-            self.on_unknown_long(now, info, &invariants, data);
-        } else {
-            self.on_unknown_short(now, info, &invariants, data);
+            return;
         }
+        match invariants {
+            Some(invariants) if invariants.is_long => self.on_unknown_long(now, info, &invariants, data),
+            Some(invariants) => self.on_unknown_short(now, info, &invariants, data.len()),
+            None => self.on_unreadable(info, &data),
+        }
+    }
+
+    /// The connection whose peer resets it with this datagram, which names no ID of ours. Any header will do: another
+    /// version's peer may use a long one (RFC 9000 section 10.3).
+    fn find_reset(&self, info: &DatagramInfo, data: &[u8]) -> Option<u32> {
+        // spec: rfc9000 10.3 reset-of-any-form, 10.3.1 token-compared
+        let token: [u8; 16] = data.last_chunk().copied()?;
+        let is_reset = |index: &&u32| {
+            self.slots.get(**index).is_some_and(|connection| connection.remote_ids.is_reset_token(&token))
+        };
+        self.remotes.get(&info.remote)?.iter().find(is_reset).copied()
     }
 
     /// A datagram with no header of ours. IDs of another version may be longer than those of version 1: that is no
     /// reason to leave its sender without an answer (RFC 9000 section 17.2).
     fn on_unreadable(&mut self, info: &DatagramInfo, data: &[u8]) {
         match RawInvariants::parse(data) {
+            // spec: rfc9000 17.2.1 foreign-id-rules
             Some(raw) if raw.version != version::NEGOTIATION && !version::is_supported(raw.version) => {
                 self.on_other_version(info, &raw, data.len());
             }
@@ -200,6 +213,7 @@ impl Endpoint {
     /// answered.
     fn on_other_version(&mut self, info: &DatagramInfo, raw: &RawInvariants<'_>, len: usize) {
         let random = self.rng.next_u64() as u32;
+        // spec: rfc9000 5.2.2 small-unknown-dropped
         if len < MIN_INITIAL_DATAGRAM || self.server.is_none() {
             self.stats.unroutable += 1;
         } else if self.stateless.negotiate_version(info, raw, random) {
@@ -209,6 +223,7 @@ impl Endpoint {
 
     fn on_unknown_long(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
         let is_full = data.len() >= MIN_INITIAL_DATAGRAM;
+        // spec: rfc9000 6.1 negotiation-not-answered, 5.2.2 everything-else-dropped
         if invariants.version == version::NEGOTIATION || !is_full || self.server.is_none() {
             self.stats.unroutable += 1;
         } else if !version::is_supported(invariants.version) {
@@ -226,27 +241,12 @@ impl Endpoint {
         }
     }
 
-    /// A short header with an unknown ID: the peer's stateless reset, or a packet of a connection that is gone.
-    fn on_unknown_short(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
-        let token: Option<[u8; 16]> = data.last_chunk().copied();
-        let candidates = self.remotes.get(&info.remote);
-        let reset = candidates.and_then(|candidates| {
-            let is_reset = |index: &&u32| {
-                let ids = self.slots.get(**index).map(|connection| &connection.remote_ids);
-                ids.zip(token).is_some_and(|(ids, token)| ids.is_reset_token(&token))
-            };
-            candidates.iter().find(is_reset).copied()
-        });
-        if let Some(index) = reset {
-            if let Some(connection) = self.slots.get_mut(index) {
-                connection.on_datagram(now, info, data);
-                self.touch(index);
-            }
-            return;
-        }
+    /// A short header with an unknown ID: a packet of a connection that is gone.
+    fn on_unknown_short(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, len: usize) {
         self.stats.unroutable += 1;
+        // spec: rfc9000 11 no-reset-with-state, 21.11 none-while-active
         let token = self.reset_key.token(&invariants.dcid);
-        if self.stateless.reset(now, info, data.len(), token, &mut self.rng) {
+        if self.stateless.reset(now, info, len, token, &mut self.rng) {
             self.stats.resets_sent += 1;
         }
     }
@@ -478,6 +478,8 @@ impl Endpoint {
 
     /// An ID that names no connection yet.
     fn fresh_id(&mut self) -> ConnectionId {
+        // spec: rfc9000 5.1 ids-tell-nothing, 5.1 id-issued-once, 10.3.2 id-and-key-once
+        // spec: rfc9000 10.3.2 reset-id-not-reused
         loop {
             let id = random_id(&mut self.rng);
             if !self.routes.contains_key(&id) {

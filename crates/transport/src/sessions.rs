@@ -50,6 +50,7 @@ pub(crate) fn scoped(
     version: u32,
     granted: &LocalLimits,
 ) -> Arc<rustls::ServerConfig> {
+    // spec: rfc9000 7.4.1 accepted-not-violated, 7.4.1 accepted-not-smaller, 7.4.1 unsupported-rejected
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(&version.to_be_bytes());
     for limit in [

@@ -47,6 +47,7 @@ impl Stateless {
         let mut datagram = Vec::new();
         // A reserved version keeps clients from taking the list for complete (section 6.3).
         let versions = [version::V1, version::V2, version::reserved(random)];
+        // spec: rfc9000 17.2.1 source-echoed, 17.2.1 destination-echoed, 17.2.1 one-answer
         write_version_negotiation(&mut datagram, to.scid, to.dcid, &versions, random as u8);
         self.waiting.push_back((*info, datagram));
         true
@@ -77,10 +78,12 @@ impl Stateless {
             return false;
         }
         self.resets_paid_at = self.resets_paid_at.max(now) + RESET_INTERVAL;
+        // spec: rfc9000 10.3 reset-not-amplified, 10.3.3 reset-shrinks
         let len = (trigger_len - 1).min(MAX_RESET);
         let mut datagram = vec![0; len - token.0.len()];
         rng.fill(&mut datagram);
         if let Some(first) = datagram.first_mut() {
+            // spec: rfc9000 10.3 reset-looks-short
             *first = 0x40 | (*first & 0x3f); // A short header's form and fixed bits.
         }
         datagram.extend_from_slice(&token.0);

@@ -16,6 +16,7 @@ impl ResetKey {
 
     /// The token of a connection ID.
     pub(crate) fn token(&self, id: &ConnectionId) -> ResetToken {
+        // spec: rfc9000 10.3.2 reset-token-unguessable, 10.3.2 token-for-one-id
         let tag = hmac::sign(&self.0, id.as_slice());
         let mut token = [0; 16];
         for (to, from) in token.iter_mut().zip(tag.as_ref()) {

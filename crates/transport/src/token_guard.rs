@@ -19,6 +19,7 @@ pub(crate) struct TokenGuard {
 impl TokenGuard {
     /// Uses the token up; false if it was used before, or may have been.
     pub(crate) fn use_up(&mut self, made_at: Duration, id: TokenId) -> bool {
+        // spec: rfc9000 8.1.4 replay-limited
         if self.refused_until.is_some_and(|until| made_at <= until) || !self.used.insert((made_at, id)) {
             return false;
         }
@@ -43,6 +44,7 @@ mod tests {
 
     #[test]
     fn no_token_is_good_twice_however_many_are_used() {
+        // spec: rfc9000 8.1.4 replay-limited
         let mut guard = TokenGuard::default();
         let count = limits::USED_TOKENS as u64 * 2;
         for number in 0..count {

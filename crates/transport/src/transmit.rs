@@ -47,6 +47,12 @@ impl Connection {
     ) -> Option<Transmit> {
         let start = buffer.len();
         self.path.control.begin_batch();
+        // spec: rfc9000 12.3 last-number-ends
+        if self.lifecycle.is_open() && self.recovery.is_exhausted() {
+            let reason = CloseReason::Local { error_code: TransportErrorCode::INTERNAL_ERROR.0 };
+            self.log.closed(now, &reason, None);
+            self.vanish(reason);
+        }
         if self.lifecycle.is_open()
             && let Some(transmit) = self.transmit_alone(now, buffer)
         {
@@ -56,6 +62,7 @@ impl Connection {
         let segment_size = match &self.lifecycle {
             Lifecycle::Open => self.transmit_open(now, buffer, max_segments),
             Lifecycle::Closing(_) => self.transmit_close(now, buffer),
+            // spec: rfc9000 10.2.2 draining-is-silent, 10.2.2 silent-after-close
             Lifecycle::Draining | Lifecycle::Drained => None,
         };
         self.update_timers(now);
@@ -81,6 +88,8 @@ impl Connection {
         let mut first = None;
         for _ in 0..max_segments {
             let limit = first.unwrap_or(self.path.datagram_limit());
+            // spec: rfc9000 8 three-times-at-most, 8.1 server-three-times, 14.1 server-limited
+            // spec: rfc9000 9.3 unvalidated-is-limited, 8.1.4 changed-address-limited
             if self.path.amplification_budget() < limit
                 || buffer.len() - start + limit > limits::TRANSMIT_BYTES
             {
@@ -89,6 +98,7 @@ impl Connection {
             let permit = self.permit(now);
             let before = buffer.len();
             let Ok(is_bulk) = self.transmit_datagram(now, buffer, limit, permit) else {
+                // spec: rfc9001 6.6 no-update-no-connection
                 self.fail_locally(now, TransportErrorCode::AEAD_LIMIT_REACHED, "a key is used up");
                 break;
             };
@@ -115,6 +125,7 @@ impl Connection {
         if !wants && self.handshake.is_complete() {
             self.path.control.on_app_limited(now);
         }
+        // spec: rfc9002 7 within-window, 7.5 probes-unblocked
         if !bytes.is_zero() {
             return Permit::Everything;
         }
@@ -215,6 +226,7 @@ impl Connection {
         datagram: &mut DatagramBuilder<'_>,
         fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
     ) -> bool {
+        // spec: rfc9000 12.2 one-id-a-datagram
         let destination = *self.remote_ids.current();
         self.add_packet_to(space, &destination, datagram, fill)
     }
@@ -227,14 +239,17 @@ impl Connection {
         datagram: &mut DatagramBuilder<'_>,
         fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
     ) -> bool {
+        // spec: rfc9000 12.3 numbers-used-once
         let number = self.recovery.next_number(space);
         let source = self.local_ids.handshake_id();
+        // spec: rfc9000 8.1.2 retry-token-repeated, 8.1.3 kept-token-in-all, 17.2.2 server-token-empty
         let token =
             if space == SpaceId::Initial { self.beginning.token.clone() } else { bytes::Bytes::new() };
         let fixed_bit = space != SpaceId::Data || self.fixed_bit.next(&mut self.rng);
         let fields = HeaderFields {
             version: self.version,
             space,
+            // spec: rfc9000 17.2.3 no-early-data-late, rfc9001 5.6 server-never-early, 5.6 no-early-after-data-keys
             is_early: space == SpaceId::Data && self.handshake.sends_early(),
             number,
             truncated: number::encode(number, self.recovery.largest_acked(space)),
@@ -250,6 +265,8 @@ impl Connection {
     /// Writes all that the space has to say now.
     fn write_frames(&mut self, now: Time, space: SpaceId, permit: Permit, writer: &mut FrameWriter<'_>) {
         let is_probe = self.probes[space] > 0;
+        // spec: rfc9000 13.2.6 acked-in-its-space, 13.2.6 data-acked-by-data-keys, 13.2.6 early-acked-by-data-keys
+        // spec: rfc9000 17.2.3 data-acked-by-data
         if self.received[space].has_news() {
             if space == SpaceId::Data {
                 let context = self.credit_context(now);
@@ -266,10 +283,12 @@ impl Connection {
         }
         if permit == Permit::Everything || is_probe {
             self.handshake.write_frames(space, writer);
+            // spec: rfc9000 12.5 others-in-data
             if space == SpaceId::Data {
                 self.write_data_frames(writer);
             }
         }
+        // spec: rfc9002 6.2.4 one-probe-least, 6.2.4 probes-elicit
         let is_bare_ack = !writer.is_ack_eliciting();
         if is_bare_ack && (is_probe || self.should_elicit_ack(space)) {
             writer.push(&Frame::Ping, None);
@@ -280,6 +299,7 @@ impl Connection {
     /// not be repeated for ever (RFC 9000 section 13.2.4). Only gaps make that worth while, and the packets
     /// between keep two ends from acknowledging each other's acks.
     fn should_elicit_ack(&self, space: SpaceId) -> bool {
+        // spec: rfc9000 13.2.1 not-all-elicit
         self.bare_acks >= BARE_ACKS_BEFORE_PING && self.received[space].range_count() >= RANGES_BEFORE_PING
     }
 
@@ -330,11 +350,14 @@ impl Connection {
             self.recovery.plan_skip(&mut self.rng);
         }
         if space == SpaceId::Handshake && self.side == Side::Client {
+            // spec: rfc9001 4.9.1 client-drops-initial
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
             self.discard_space(now, SpaceId::Initial);
         }
+        let is_confirmed = self.handshake.is_confirmed();
         if let (SpaceId::Data, Some(keys)) = (space, self.handshake.one_rtt_mut()) {
-            if keys.wants_update() {
+            // spec: rfc9001 6.1 not-before-confirmed
+            if is_confirmed && keys.wants_update() {
                 keys.rotate();
             }
             self.ping_is_due |=
@@ -346,6 +369,7 @@ impl Connection {
     /// section 10.2.3).
     fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<usize> {
         let limit = self.path.datagram_limit();
+        // spec: rfc9000 10.2.1 close-to-new-address
         if self.path.amplification_budget() < limit {
             return None;
         }
@@ -353,6 +377,7 @@ impl Connection {
         let start = buffer.len();
         let mut datagram = DatagramBuilder::new(buffer, limit);
         for space in SpaceId::ALL {
+            // spec: rfc9000 10.2.3 confirmed-close-in-data
             let is_needed = space == SpaceId::Data || !self.handshake.is_confirmed();
             if is_needed && self.handshake.has_keys(space) {
                 let frame = readable_close(space, &close);
@@ -398,6 +423,7 @@ impl Connection {
 /// The close as the space may carry it: an application's code must not be shown before the handshake is
 /// complete (RFC 9000 section 10.2.3).
 fn readable_close(space: SpaceId, close: &CloseFrame) -> CloseFrame {
+    // spec: rfc9000 10.2.3 application-close-hidden, 10.2.3 reason-cleared, 12.5 application-close-in-data
     if space == SpaceId::Data || close.kind != CloseKind::Application {
         return close.clone();
     }

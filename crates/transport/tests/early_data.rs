@@ -156,6 +156,7 @@ fn a_server_answers_early_data_before_the_handshake_is_complete() {
 
 #[test]
 fn much_early_data_stay_within_window_and_remembered_limits_and_go_on_in_1_rtt() {
+    // spec: rfc9000 17.2.3 no-early-data-late, rfc9001 5.6 no-early-after-data-keys
     let mut stage = Stage::new(1);
     stage.pair.capture = Some(Vec::new());
     let (handle, id, mut writers) = stage.begin(1_000_000);
@@ -176,6 +177,7 @@ fn much_early_data_stay_within_window_and_remembered_limits_and_go_on_in_1_rtt()
 
 #[test]
 fn the_limits_of_last_time_hold_for_early_data() {
+    // spec: rfc9000 7.4.1 early-by-old-values, 7.4.1 rest-remembered
     let sessions = resuming::sessions();
     let few = TransportConfig { max_concurrent_bidi_streams: 2, ..TransportConfig::default() };
     let config = resuming::server_config(1, &sessions).with_transport(Arc::new(few));
@@ -204,6 +206,8 @@ fn a_restarted_server_that_kept_its_sessions_accepts_early_data() {
 
 #[test]
 fn rejected_early_data_are_sent_again_whole() {
+    // spec: rfc9000 7.4.1 accepted-not-smaller, 7.4.1 unsupported-rejected, rfc9001 4.6.2 rejected-not-processed
+    // spec: rfc9001 4.6.2 rejected-resets
     // A server that has lost its sessions; one that takes none; one whose limits are lower than last time.
     let strangers: [fn(&Stage) -> ServerConfig; 3] = [
         |_| resuming::server_config(2, &resuming::sessions()),
@@ -281,6 +285,7 @@ fn lower_limits_hold_after_a_rejection() {
 
 #[test]
 fn replayed_early_data_are_not_read() {
+    // spec: rfc9001 9.2 replay-protected
     let mut stage = Stage::new(1);
     stage.pair.capture = Some(Vec::new());
     let (handle, id, mut writers) = stage.begin(500);

@@ -102,6 +102,7 @@ impl Download {
 
 #[test]
 fn a_rebound_port_is_followed_and_keeps_its_speed() {
+    // spec: rfc9000 9.3 follows-the-peer
     let mut download = Download::new(3_000_000);
     download.run_to(1_500_000);
     let window = download.server_window();
@@ -117,6 +118,7 @@ fn a_rebound_port_is_followed_and_keeps_its_speed() {
 
 #[test]
 fn a_rebound_address_is_followed_and_its_speed_begins_anew() {
+    // spec: rfc9000 9.3 follows-the-peer, 9.4 new-path-starts-anew, 9.4 old-packets-do-not-count
     let mut download = Download::new(3_000_000);
     download.run_to(1_500_000);
     assert!(download.server_window() > 100_000);
@@ -160,6 +162,7 @@ fn destinations(pair: &mut Pair, of_client: bool) -> BTreeSet<Vec<u8>> {
 
 #[test]
 fn a_client_that_moves_is_followed_under_names_that_nobody_has_seen() {
+    // spec: rfc9000 9.5 id-for-one-local-address, 9.5 id-for-one-remote-address, 5.1 id-issued-once
     for of_client in [true, false] {
         let mut download = Download::new(8_000_000);
         download.pair.capture = Some(Vec::new());
@@ -228,6 +231,8 @@ fn uploads_go_on_after_a_move_too() {
 
 #[test]
 fn moves_that_are_not_permitted_are_refused() {
+    // spec: rfc9000 9 not-before-confirmed, 9 wish-to-stay-respected, 9 forbidden-move-tolerated
+    // spec: rfc9000 18.2 stays-if-asked
     let still = TransportConfig { active_migration: false, ..TransportConfig::default() };
     let mut download = Download::with_server(1_000_000, still);
     let now = download.pair.now;
@@ -291,6 +296,8 @@ impl Download {
 
 #[test]
 fn a_spoofed_address_gets_three_times_what_it_sent_and_is_given_up() {
+    // spec: rfc9000 8 three-times-at-most, 9.3 unvalidated-is-limited, 9.3 new-address-validated
+    // spec: rfc9000 9 changed-address-validated, 9.3.2 falls-back
     let mut download = Download::new(3_000_000);
     download.pair.capture = Some(Vec::new());
     download.run_to(1_000_000);
@@ -334,6 +341,7 @@ fn a_spoofed_address_is_left_as_soon_as_the_client_is_heard() {
 
 #[test]
 fn a_client_takes_nothing_from_another_address() {
+    // spec: rfc9000 9 unknown-server-dropped
     let mut pair = Pair::default();
     let (client, _) = pair.establish();
     pair.server.address = address(ELSEWHERE);

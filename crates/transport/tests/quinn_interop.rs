@@ -138,6 +138,7 @@ fn the_handshake_completes_with_a_post_quantum_client_hello_of_two_datagrams() {
 
 #[test]
 fn the_handshake_completes_over_bad_links() {
+    // spec: rfc9001 4 resent-under-same-keys, 4.9 crypto-at-its-level
     let worse = Link { loss: 0.2, reorder: 0.3, duplicate: 0.1, corrupt: 0.05, ..BAD };
     for client in BOTH {
         for seed in 0..30 {
@@ -150,6 +151,8 @@ fn the_handshake_completes_over_bad_links() {
 
 #[test]
 fn ten_megabytes_up_and_down() {
+    // spec: rfc9001 5.2 initial-by-hkdf-label, 8.2 parameters-sent, rfc9000 7.2 server-takes-first-id
+    // spec: rfc9000 7.2 client-renames-once
     for client in BOTH {
         let mut mixed = Mixed::new(2, client);
         transfer(&mut mixed, 1, 10_000_000, 10_000_000, |_| {});
@@ -223,6 +226,7 @@ fn keys_are_updated_by_quinn_and_by_us_while_data_flow() {
 
 #[test]
 fn marks_reach_the_sender_and_both_ends_validate_ecn() {
+    // spec: rfc9000 13.4.1 marks-reported
     for client in BOTH {
         let mut mixed = Mixed::new(10, client);
         (mixed.there.mark, mixed.back.mark) = (0.02, 0.02);
@@ -268,6 +272,7 @@ fn an_application_close_carries_its_code_and_reason_both_ways() {
 
 #[test]
 fn resets_and_stops_pass_both_ways() {
+    // spec: rfc9000 3.5 stop-answered-by-reset
     for client in BOTH {
         let mut mixed = Mixed::new(13, client);
         mixed.establish();

@@ -53,6 +53,7 @@ fn kinds(pair: &Pair) -> Vec<(bool, PacketType)> {
 
 #[test]
 fn a_retry_costs_one_round_trip_and_validates_the_address() {
+    // spec: rfc9000 8.1.2 retry-token-repeated, 17.2.5.1 retry-id-used, 17.2.5.1 one-retry-a-datagram
     for version in [Version::V1, Version::V2] {
         let mut pair = pair(RetryPolicy::Always);
         pair.capture = Some(Vec::new());
@@ -123,6 +124,7 @@ fn a_retry_is_asked_for_only_while_many_handshakes_are_in_progress() {
 
 #[test]
 fn a_token_of_an_earlier_connection_spares_the_retry() {
+    // spec: rfc9000 8.1.3 token-checked, 8.1.3 kept-token-in-all, 8.1.1 token-kinds-differ
     let tokens = Arc::new(Tokens::default());
     let mut pair = pair(RetryPolicy::Always);
     for visits in 0..3 {
@@ -172,6 +174,7 @@ fn a_token_outlives_the_server_that_gave_it_if_the_secret_does() {
 
 #[test]
 fn a_token_is_good_once_from_one_address_and_for_a_time() {
+    // spec: rfc9000 8.1.4 token-names-address, 8.1.4 token-sealed, 8.1.4 replay-limited
     let tokens = Arc::new(Tokens::default());
     let mut pair = pair(RetryPolicy::Always);
     let retries = |pair: &Pair| pair.server.endpoint.stats().retries_sent;
@@ -208,6 +211,7 @@ fn a_token_is_good_once_from_one_address_and_for_a_time() {
 
 #[test]
 fn a_payload_comes_back_with_the_token() {
+    // spec: rfc9000 19.7 client-sends-none
     let tokens = Arc::new(Tokens::default());
     let mut pair = Pair::with_server(1, ServerConfig { new_tokens: 0, ..server(RetryPolicy::Never) });
     let first = pair.connect_with(&client(&tokens));
@@ -241,6 +245,7 @@ fn lost_tokens_are_sent_again() {
 /// A Retry as somebody on the path may see it, and what the client does with it.
 #[test]
 fn a_client_takes_one_retry_that_answers_its_own_initial() {
+    // spec: rfc9000 17.2.5.2 one-retry, 17.2.5.2 late-retry-dropped, 17.2.5.2 retry-tag-checked
     let mut pair = pair(RetryPolicy::Always);
     pair.capture = Some(Vec::new());
     let handle = pair.connect();
@@ -304,6 +309,7 @@ fn a_client_whose_retry_token_does_not_hold_is_told_so() {
 
 #[test]
 fn the_handshake_with_retry_completes_over_bad_links() {
+    // spec: rfc9000 13.3 done-until-acked
     let bad = Link { loss: 0.2, reorder: 0.2, duplicate: 0.1, corrupt: 0.05, ..Link::CLEAN };
     for seed in 0..60 {
         let mut pair = Pair::with_server(seed, server(RetryPolicy::Always));
@@ -315,6 +321,7 @@ fn the_handshake_with_retry_completes_over_bad_links() {
 
 #[test]
 fn a_client_shows_a_servers_token_to_no_other_and_in_no_other_version() {
+    // spec: rfc9000 8.1.3 token-for-its-server
     let tokens = Arc::new(Tokens::default());
     let mut pair = pair(RetryPolicy::Never);
     visit(&mut pair, &client(&tokens));

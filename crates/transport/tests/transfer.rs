@@ -29,6 +29,7 @@ fn upload(pair: &mut Pair, len: u64) -> f64 {
 
 #[test]
 fn handshake_confirms_at_both_ends_in_two_round_trips() {
+    // spec: rfc9001 4.1.2 done-at-once
     let mut pair = Pair::default();
     let (client, server) = pair.establish();
     // One round trip for the handshake, half of one for HANDSHAKE_DONE: 30 ms and no timer on the way.
@@ -48,6 +49,7 @@ fn a_megabyte_arrives_whole_over_a_clean_link() {
 
 #[test]
 fn data_arrives_whole_over_links_that_lose_reorder_duplicate_and_corrupt() {
+    // spec: rfc9000 2.2 ordered-delivery, 2.2 bytes-never-change
     let bad = Link {
         loss: 0.05,
         reorder: 0.05,
@@ -170,6 +172,7 @@ fn keep_alive_outlives_the_idle_timeout() {
 
 #[test]
 fn a_slow_reader_holds_the_sender_at_its_window() {
+    // spec: rfc9000 4.1 sender-keeps-limits, 2.2 only-within-credit
     let mut pair = Pair::default();
     let (client, server) = pair.establish();
     let id = pair.client.connection(client).open(Direction::Unidirectional).expect("a stream");
@@ -190,6 +193,7 @@ fn a_slow_reader_holds_the_sender_at_its_window() {
 
 #[test]
 fn keys_are_updated_by_either_end_while_data_flows() {
+    // spec: rfc9001 6.4 keys-never-older
     let mut pair = Pair::default();
     (pair.up.loss, pair.down.loss) = (0.02, 0.02);
     pair.up.reorder = 0.05;
@@ -218,6 +222,7 @@ fn keys_are_updated_by_either_end_while_data_flows() {
 
 #[test]
 fn datagrams_from_elsewhere_do_not_raise_the_amplification_limit() {
+    // spec: rfc9000 8.1 all-bytes-count
     let mut pair = Pair::with_server(1, tls::server_config_with_names(1, 400));
     pair.capture = Some(Vec::new());
     pair.connect_with(&tls::client_config_for(1, 400, &[tls::ALPN]));

@@ -18,6 +18,7 @@ impl ConnectionId {
 
     /// A connection ID of these bytes, or `None` if there are more than 20.
     pub fn new(id: &[u8]) -> Option<Self> {
+        // spec: rfc9000 17.2 destination-id-length, 17.2 source-id-length
         let mut bytes = [0; MAX_CONNECTION_ID_LEN];
         bytes.get_mut(..id.len())?.copy_from_slice(id);
         Some(Self { len: id.len() as u8, bytes })

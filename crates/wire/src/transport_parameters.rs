@@ -123,6 +123,7 @@ impl TransportParameters {
     /// Appends the parameters as the TLS extension carries them. Those that have the value that their absence stands
     /// for are left out.
     pub fn write(&self, buffer: &mut Vec<u8>) {
+        // spec: rfc9000 7.4 sent-once
         write_id(buffer, id::ORIGINAL_DESTINATION_CONNECTION_ID, self.original_destination_connection_id);
         if let Some(token) = &self.stateless_reset_token {
             write_bytes(buffer, id::STATELESS_RESET_TOKEN, &token.0);
@@ -224,6 +225,7 @@ impl TransportParameters {
         if !reader.is_empty() {
             return Err(Invalid("integer parameter of another length than it says"));
         }
+        // spec: rfc9000 7.4 invalid-value-closes
         let excluded = |when: bool, reason| if when { Err(Invalid(reason)) } else { Ok(value) };
         match identifier {
             id::MAX_IDLE_TIMEOUT => self.max_idle_timeout = value,
@@ -238,6 +240,7 @@ impl TransportParameters {
             id::INITIAL_MAX_STREAM_DATA_UNI => self.initial_max_stream_data_uni = value,
             id::INITIAL_MAX_STREAMS_BIDI => {
                 self.initial_max_streams_bidi =
+                    // spec: rfc9000 4.6 impossible-count-closes
                     excluded(value > frame::flow::MAX_STREAMS, "initial_max_streams_bidi above 2^60")?;
             }
             id::INITIAL_MAX_STREAMS_UNI => {
@@ -253,6 +256,7 @@ impl TransportParameters {
             }
             _ => {
                 self.active_connection_id_limit =
+                    // spec: rfc9000 18.2 id-limit-checked
                     excluded(value < MIN_ACTIVE_CONNECTION_ID_LIMIT, "active_connection_id_limit below 2")?;
             }
         }
@@ -314,12 +318,15 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
             }
             was_seen
         };
+        // spec: rfc9000 7.4 duplicate-closes
         if is_duplicate {
             return Err(Invalid("duplicate transport parameter"));
         }
+        // spec: rfc9000 18.2 client-overreach-closes
         if from == Side::Client && is_server_only(identifier) {
             return Err(Invalid("transport parameter that only a server may send"));
         }
+        // spec: rfc9000 7.4.2 unknown-ignored
         if identifier < id::END || matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY) {
             parameters.set(identifier, value)?;
         }
@@ -328,6 +335,7 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
         return Err(Invalid("min_ack_delay above max_ack_delay"));
     }
     // Section 18.2: who has no ID to move the connection to must not ask for the move.
+    // spec: rfc9000 18.2 preferred-checked
     let has_preferred_address = seen & 1 << id::PREFERRED_ADDRESS != 0;
     if has_preferred_address && parameters.initial_source_connection_id.is_some_and(|id| id.is_empty()) {
         return Err(Invalid("preferred_address from a server with an empty connection ID"));

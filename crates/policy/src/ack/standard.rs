@@ -64,6 +64,7 @@ impl Standard {
 
 impl AckPolicy for Standard {
     fn on_packet(&mut self, packet: &ReceivedSample) {
+        // spec: rfc9000 13.2.1 no-ack-for-acks
         // Section 13.2.1: never an ack for a packet that asks for none, gap or not, or two peers would
         // acknowledge each other's acks for ever.
         if !packet.ack_eliciting {
@@ -71,6 +72,7 @@ impl AckPolicy for Standard {
         }
         self.unacknowledged = self.unacknowledged.saturating_add(1);
         let is_urgent = packet.out_of_order || packet.marked || self.unacknowledged >= self.packets;
+        // spec: rfc9000 13.2.1 acked-in-time
         let due = if is_urgent { packet.now } else { packet.now + self.max_ack_delay };
         self.deadline = Some(self.deadline.map_or(due, |deadline| deadline.min(due)));
     }

@@ -134,6 +134,7 @@ impl<A: Avoidance> LossBased<A> {
 
     /// Steps back once for everything sent until now (RFC 9002 section 7.3.2).
     fn reduce(&mut self, now: Time) {
+        // spec: rfc9002 7.3.1 slow-start-ends, 7.3.2 window-reduced, 7 other-controllers-conform
         self.recovery = Recovery::begun(now);
         let reduced = self.avoidance.reduce(self.window);
         self.set_window(reduced);
@@ -221,6 +222,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         // RFC 9002 section 7.6.2; the threshold stays where the loss has set it. Not covered by a recovery
         // period any more, so that the next loss counts anew (appendix B.8).
         self.recovery = Recovery::default();
+        // spec: rfc9002 7.6.2 window-collapses
         self.set_window(0.0);
         self.avoidance.forget();
         self.slow_start.restart(self.known_threshold());

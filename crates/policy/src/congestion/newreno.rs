@@ -37,11 +37,13 @@ pub struct AdditiveIncrease;
 
 impl Avoidance for AdditiveIncrease {
     fn on_ack(&mut self, growth: &Growth) -> f64 {
+        // spec: rfc9002 7.3.3 one-datagram-a-window
         // Section 7.3.3: a datagram for each window acknowledged.
         growth.window + growth.datagram * growth.acked / growth.window
     }
 
     fn reduce(&mut self, window: f64) -> f64 {
+        // spec: rfc9002 7.3.2 threshold-halved
         window * LOSS_REDUCTION_FACTOR
     }
 }

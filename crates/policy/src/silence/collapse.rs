@@ -34,6 +34,7 @@ pub struct Collapse;
 
 impl Silence for Collapse {
     fn probe_timeout(&self, base: Duration, count: u32) -> Duration {
+        // spec: rfc9002 6.2.1 back-off-doubles
         // A base above the bound is the path's own: it is never cut.
         (base * (1 << count.min(GREATEST_DOUBLINGS))).min(GREATEST_TIMEOUT.max(base))
     }
@@ -49,6 +50,7 @@ mod tests {
 
     #[test]
     fn probe_timeouts_double_up_to_a_minute() {
+        // spec: rfc9002 6.2.1 back-off-doubles
         let base = Duration::from_millis(300);
         let waits: Vec<u64> = [0, 1, 2, 3, 7, 8, 40, u32::MAX]
             .map(|count| Collapse.probe_timeout(base, count).as_millis())

@@ -99,6 +99,7 @@ impl OneRttKeys {
         header_len: usize,
         number: u64,
     ) -> Result<(), SealError> {
+        // spec: rfc9001 6.6 sealed-counted, 6.6 used-up-key-rests
         if self.sealed >= self.confidentiality_limit() {
             return Err(SealError);
         }
@@ -112,6 +113,7 @@ impl OneRttKeys {
         if phase == self.phase {
             return OpenWith::Current;
         }
+        // spec: rfc9001 5.5 later-packets-by-newer-keys, 6.4 old-after-new-closes
         let is_older = self.first_received.is_none_or(|first| number < first);
         if is_older && self.previous.is_some() { OpenWith::Previous } else { OpenWith::Next }
     }
@@ -143,6 +145,7 @@ impl OneRttKeys {
                     let reason = "keys updated again before the last update was acknowledged";
                     return Err(PeerError::new(TransportErrorCode::KEY_UPDATE_ERROR, reason));
                 }
+                // spec: rfc9001 6.2 send-keys-follow, 6.2 followed-before-ack
                 self.rotate();
             }
         }
@@ -156,6 +159,7 @@ impl OneRttKeys {
 
     /// A packet could not be opened. True once the AEAD's integrity limit is reached (section 6.6).
     pub(crate) fn on_forged(&mut self) -> bool {
+        // spec: rfc9001 6.6 forged-counted
         self.forged += 1;
         self.forged >= self.current.remote.integrity_limit().min(self.limits.forged)
     }
@@ -182,11 +186,13 @@ impl OneRttKeys {
 
     /// True if this end may begin an update: the last one is acknowledged and its old key gone (section 6.5).
     pub(crate) fn may_update(&self) -> bool {
+        // spec: rfc9001 6.1 not-before-acked
         self.is_acknowledged && self.previous.is_none()
     }
 
     /// True once the key should be replaced, with a margin to the confidentiality limit (section 6.6).
     pub(crate) fn wants_update(&self) -> bool {
+        // spec: rfc9001 5.3 update-before-aead-limit, 6.6 update-before-limit
         self.sealed >= self.confidentiality_limit() / 2 && self.may_update()
     }
 
@@ -202,6 +208,7 @@ impl OneRttKeys {
 
     /// Steps to the next phase.
     pub(crate) fn rotate(&mut self) {
+        // spec: rfc9001 6.1 old-keys-kept, 6.3 two-key-sets, 6.3 no-timing-signal, 6.4 keys-never-older
         let next = std::mem::replace(&mut self.next, self.secrets.next_packet_keys());
         let current = std::mem::replace(&mut self.current, next);
         self.previous = Some(PreviousKey { key: current.remote, expires: None });

@@ -45,6 +45,7 @@ pub(crate) fn remove_header_protection(
 ) -> Option<Unmasked> {
     let (head, tail) = bytes.split_at_mut_checked(number_at)?;
     let first = head.first_mut()?;
+    // spec: rfc9001 5.4.2 short-sample-dropped, rfc9000 10.3 too-small-dropped
     let (number, sample) = tail.split_at_mut_checked(SAMPLE_OFFSET)?;
     let sample = sample.get(..key.sample_len())?;
     key.decrypt_in_place(sample, first, number).ok()?;
@@ -81,6 +82,7 @@ pub(crate) fn seal(
     header_key: &dyn HeaderProtectionKey,
     packet_key: &dyn PacketKey,
 ) -> Result<(), SealError> {
+    // spec: rfc9001 9.5 sealing-without-side-channel
     let (header, body) = packet.split_at_mut_checked(header_len).ok_or(SealError)?;
     let payload_len = body.len().checked_sub(TAG_LEN).ok_or(SealError)?;
     let (payload, room) = body.split_at_mut_checked(payload_len).ok_or(SealError)?;

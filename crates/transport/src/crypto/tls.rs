@@ -34,6 +34,7 @@ impl InitialKeys {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
+        // spec: rfc9001 5.2 initial-by-hkdf-label
         self.0.keys(destination.as_slice(), side, labels(version))
     }
 }
@@ -53,6 +54,14 @@ pub(crate) fn client_session(
     server_name: ServerName<'static>,
     parameters: Vec<u8>,
 ) -> Result<Box<dyn CryptoSession>, rustls::Error> {
+    // What rustls sees to in a QUIC client: TLS 1.3 alone, the server authenticated, no compatibility mode, no
+    // EndOfEarlyData, no KeyUpdate, tickets checked and kept as they come.
+    // spec: rfc9000 7 authenticated-key-exchange, rfc9001 4.2 only-new-tls-offered, 4.2 old-tls-closes
+    // spec: rfc9001 4.4 server-authenticated
+    // spec: rfc9001 4.4 late-request-closes, 4.6.1 early-size-checked, 5.3 suite-has-header-protection
+    // spec: rfc9001 8.2 parameters-sent
+    // spec: rfc9001 8.2 parameters-only-in-quic, 8.3 no-end-of-early-data, 8.4 no-compatibility-mode
+    // spec: rfc9001 9.2 tickets-opaque
     let client = ClientConnection::new(config, labels(version), server_name, parameters)?;
     Ok(Box::new(TlsSession { tls: Connection::Client(client) }))
 }
@@ -63,6 +72,10 @@ pub(crate) fn server_session(
     version: u32,
     parameters: Vec<u8>,
 ) -> Result<Box<dyn CryptoSession>, rustls::Error> {
+    // And in a QUIC server: an early data size of nothing else than 0 or 2^32 - 1, no requests after the handshake.
+    // spec: rfc9001 4.4 no-late-authentication, 4.4 no-late-request, 4.6.1 early-size-sentinel
+    // spec: rfc9001 5.3 unknown-suite-tolerated, 8.2 parameters-sent
+    // spec: rfc9001 8.2 parameters-missing-closes
     let server = ServerConnection::new(config, labels(version), parameters)?;
     Ok(Box::new(TlsSession { tls: Connection::Server(server) }))
 }
@@ -73,6 +86,7 @@ struct TlsSession {
 
 impl CryptoSession for TlsSession {
     fn read_handshake(&mut self, data: &[u8]) -> Result<(), CryptoFailure> {
+        // spec: rfc9001 4.8 alerts-are-fatal, 6 tls-key-update-closes, 6 no-tls-key-update
         self.tls.read_hs(data).map_err(|error| {
             let alert = self.tls.alert().map_or(ALERT_INTERNAL_ERROR, u8::from);
             CryptoFailure { alert, reason: error.to_string() }
@@ -95,6 +109,7 @@ impl CryptoSession for TlsSession {
     }
 
     fn early_keys(&self) -> Option<DirectionalKeys> {
+        // spec: rfc9001 5.6 early-data-only-on-request
         self.tls.zero_rtt_keys()
     }
 

@@ -70,11 +70,13 @@ impl Connection {
     pub(crate) fn admit(&mut self, arrived: &Arrived) -> bool {
         let Arrived { info, len } = *arrived;
         if self.path.remote == info.remote {
+            // spec: rfc9000 8.1 all-bytes-count
             self.path.on_received(len);
             return true;
         }
         // Until its address is validated, a path must not let others raise what may be sent to that address. A
         // client takes nothing from elsewhere at all (RFC 9000 section 9).
+        // spec: rfc9000 9 unknown-server-dropped
         if self.side == Side::Client || !self.path.validation.is_valid() && !self.handshake.is_confirmed() {
             return false;
         }
@@ -118,6 +120,7 @@ impl Connection {
     /// The peer asks whether it can be reached: the answer goes out on the same path (section 8.2.2).
     pub(crate) fn on_path_challenge(&mut self, context: &PacketContext, data: [u8; 8]) {
         if let Some(path) = self.path_of(context) {
+            // spec: rfc9000 8.2.2 response-echoes, 8.2.2 response-on-same-path, 19.17 challenge-answered
             path.challenge_received(data);
         }
     }
@@ -125,6 +128,7 @@ impl Connection {
     /// The peer has answered a challenge. An answer to none is ignored (section 19.18 permits that).
     pub(crate) fn on_path_response(&mut self, now: Time, data: [u8; 8]) {
         let Some(answer) = self.path.validation.on_response(now, data) else {
+            // spec: rfc9000 8.2.2 any-path-validates
             for other in self.roaming.others.iter_mut() {
                 other.validation.on_response(now, data);
             }
@@ -166,6 +170,7 @@ impl Connection {
             self.roaming.others.add(path);
             return;
         }
+        // spec: rfc9000 9.3 follows-the-peer, 9 forbidden-move-tolerated
         self.follow(context.now, path);
     }
 
@@ -186,11 +191,13 @@ impl Connection {
         let before = self.probe_timeout();
         let mut old = self.switch(path);
         let probe_timeout = before.max(self.probe_timeout());
+        // spec: rfc9000 9 changed-address-validated, 9.3 new-address-validated
         if !self.path.validation.is_valid() {
             self.path.validation.begin(now, probe_timeout);
         }
         // Somebody may have only passed the peer's packet on from elsewhere: if the peer still is where it was, its
         // next packets come from there (section 9.3.3).
+        // spec: rfc9000 9.3.3 old-path-challenged
         old.validation.begin(now, probe_timeout);
         if old.validation.is_valid() {
             for other in self.roaming.others.iter_mut() {
@@ -213,6 +220,7 @@ impl Connection {
         let mut old = std::mem::replace(&mut self.path, path);
         old.id_sequence = lent;
         old.shares_id = lent.is_none();
+        // spec: rfc9000 9.4 new-path-starts-anew
         if is_same_host {
             self.keep_speed(&mut old);
         }
@@ -247,6 +255,7 @@ impl Connection {
             && !self.path.validation.is_valid()
             && let Some(fallback) = self.roaming.others.take_fallback()
         {
+            // spec: rfc9000 9.3.2 falls-back
             // Section 9.3.2: back to the last path that worked.
             let failed = self.switch(fallback);
             self.forget_path(&failed);
@@ -335,9 +344,11 @@ impl Connection {
         if self.is_closed() {
             return Err(LocalError::Closed);
         }
+        // spec: rfc9000 9 wish-to-stay-respected, 18.2 stays-if-asked
         if self.side == Side::Server || self.roaming.is_forbidden {
             return Err(LocalError::MigrationForbidden);
         }
+        // spec: rfc9000 9 not-before-confirmed
         if !self.handshake.is_confirmed() {
             return Err(LocalError::TooEarly);
         }

@@ -35,11 +35,13 @@ impl Path {
     /// Size of a datagram of challenges and answers: what every path must carry, if the anti-amplification limit
     /// permits (RFC 9000 section 8.2.1).
     fn probing_size(&self) -> usize {
+        // spec: rfc9000 8.2.1 challenge-padded, 8.2.2 response-padded, 8.2.2 response-within-limit
         MIN_INITIAL_DATAGRAM.min(self.amplification_budget())
     }
 
     fn probing_frames(&mut self, now: Time, responses: &mut RateCap, rng: &mut Rng) -> ProbingFrames {
         let mut frames = ProbingFrames::new();
+        // spec: rfc9000 8.2.2 one-response, 8.2.2 response-not-delayed
         while let Some(data) = self.responses.pop_front() {
             if responses.take(now) {
                 frames.push(Frame::PathResponse(data));

@@ -84,9 +84,11 @@ impl Validation {
     /// says that its datagram has the size that every path must carry.
     pub(crate) fn challenge(&mut self, now: Time, is_full: bool, rng: &mut Rng) -> Option<[u8; 8]> {
         let running = self.running.as_mut()?;
+        // spec: rfc9000 8.2.1 challenge-unpredictable
         let mut data = [0; 8];
         rng.fill(&mut data);
         running.challenges.push(Challenge { data, sent_at: now, is_full });
+        // spec: rfc9000 9.4 challenge-timer
         running.next_at = (running.challenges.len() < MAX_CHALLENGES).then_some(now + running.probe_timeout);
         Some(data)
     }
@@ -101,6 +103,7 @@ impl Validation {
         if challenge.is_full {
             self.running = None;
         } else {
+            // spec: rfc9000 8.2.1 mtu-validated-later, 8.2.3 small-success-repeated
             // The address is valid, but not yet that the path carries datagrams of use (section 8.2.1).
             let probe_timeout = running.probe_timeout;
             self.begin(now, probe_timeout);
@@ -137,6 +140,7 @@ mod tests {
 
     #[test]
     fn a_full_challenge_validates_and_a_small_one_only_the_address() {
+        // spec: rfc9000 8.2.1 mtu-validated-later, 8.2.3 small-success-repeated, 8.2.1 challenge-unpredictable
         let mut rng = Rng::from_test_seed(1);
         let mut validation = Validation::new(false);
         validation.begin(at(0), TIMEOUT);
@@ -155,6 +159,7 @@ mod tests {
 
     #[test]
     fn challenges_are_few_and_without_an_answer_it_fails() {
+        // spec: rfc9000 9.4 challenge-timer
         let mut rng = Rng::from_test_seed(1);
         let mut validation = Validation::new(false);
         validation.begin(at(0), TIMEOUT);

@@ -55,6 +55,7 @@ impl Thresholds {
 
     /// The time after which a packet older than an acknowledged one is lost.
     pub(super) fn loss_delay(&self, path: &PathControl) -> Duration {
+        // spec: rfc9002 6.1.2 loss-delay-floor
         path.rtt.loss_base().mul_ratio(self.time_eighths, 8).max(GRANULARITY)
     }
 
@@ -160,6 +161,7 @@ impl LossRun {
     fn extend(&mut self, packet: &SentPacket, first_sample_at: Option<Time>) -> Duration {
         self.last = Some(packet.number);
         let sent_at = packet.stamp.sent_at;
+        // spec: rfc9002 7.6.2 ends-elicit
         if !packet.ack_eliciting || first_sample_at.is_none_or(|sample| sent_at <= sample) {
             return Duration::ZERO;
         }
@@ -224,6 +226,7 @@ impl Recovery {
             space.run.interrupt();
             fate.persistent_congestion = true;
         }
+        // spec: rfc9000 13.3 loss-slows, rfc9002 7.4 later-losses-count
         path.on_lost(now, is_persistent);
     }
 

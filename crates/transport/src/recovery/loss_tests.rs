@@ -27,6 +27,7 @@ fn the_packet_threshold_is_three() {
 
 #[test]
 fn the_time_threshold_is_nine_eighths_of_the_larger_rtt() {
+    // spec: rfc9002 6.2.1 no-probe-beside-loss-timer
     let mut harness = measured();
     harness.send_data(2);
     harness.at(1100).ack_data(&[2..=2]);
@@ -41,6 +42,7 @@ fn the_time_threshold_is_nine_eighths_of_the_larger_rtt() {
 
 #[test]
 fn the_loss_delay_has_a_granularity_of_a_millisecond() {
+    // spec: rfc9002 6.1.2 loss-delay-floor
     let mut harness = Harness::new();
     harness.at(0).send_data(1);
     harness.now = Time::from_nanos(20_000);
@@ -194,6 +196,7 @@ fn section_7_6_3(max_ack_delay: Duration, acked_between: Option<u64>, ack_elicit
 
 #[test]
 fn persistent_congestion_as_in_section_7_6_3() {
+    // spec: rfc9002 7.6.2 ends-elicit
     // RTT samples of 200, 1200 and 200 ms: smoothed 200, 325, 309.375 ms and rttvar 100, 325, 275 ms, so the sum
     // without ack delay is 1409.375 ms at the last ack. Packets 2 to 8 span seven seconds.
     let sum = |millis: u64| Duration::from_micros(millis * 1000 - 1_409_375);

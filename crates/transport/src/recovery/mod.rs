@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use posthaste_units::{ByteCount, Duration, Rng, Time};
 use posthaste_wire::frame::AckFrame;
+use posthaste_wire::varint;
 
 use crate::control::{Acked, PathControl};
 use crate::error::{PeerError, TransportErrorCode};
@@ -174,6 +175,10 @@ const SKIP_AFTER: u64 = 16;
 /// How many more there may be: few enough that a short connection has a trap, many enough that gaps cost nothing.
 const SKIP_WITHIN: u64 = 512;
 
+/// No batch of datagrams begins with a packet number from here on: the last of all must not be used, nor must a close
+/// (RFC 9000 section 12.3).
+const LAST_NUMBER: u64 = varint::MAX - 1024;
+
 /// One packet number space.
 #[derive(Debug, Default)]
 struct Space {
@@ -200,12 +205,14 @@ impl Space {
             }
             self.skipped.push_back(skipped);
         }
+        // spec: rfc9000 12.3 numbers-rise
         self.next_number = self.next_number.max(number.saturating_add(1));
     }
 
     /// A peer that acknowledges what was never sent is lying or broken (RFC 9000 section 13.1).
     fn validate(&self, ack: &AckFrame) -> Result<(), PeerError> {
         let refuse = |reason| Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason));
+        // spec: rfc9000 13.1 unsent-ack-closes
         if ack.ranges.first().is_some_and(|range| *range.end() >= self.next_number) {
             return refuse("acknowledges a packet that was not sent yet");
         }
@@ -280,6 +287,11 @@ impl Recovery {
         if space == SpaceId::Data && next == self.skip_at { next + 1 } else { next }
     }
 
+    /// True once a space has used up its packet numbers: nothing may be sent any more.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        SpaceId::ALL.into_iter().any(|space| self.next_number(space) >= LAST_NUMBER)
+    }
+
     /// Chooses the next 1-RTT number that is not used, once the last one has been passed: a peer that acknowledges
     /// what it has not received will be caught by it (RFC 9000 section 21.4).
     pub(crate) fn plan_skip(&mut self, rng: &mut Rng) {
@@ -316,6 +328,7 @@ impl Recovery {
             space.ack_only.push(number, frames);
             return;
         }
+        // spec: rfc9002 7.5 probes-counted
         let stamp = path.on_sent(now, number, bytes);
         if ack_eliciting {
             space.last_ack_eliciting_at = now;
@@ -360,12 +373,14 @@ impl Recovery {
         fate.acked_bytes += newly.bytes;
         self.last_event_at = self.last_event_at.max(now);
         let rtt_sample = match newly.newest {
+            // spec: rfc9002 5.1 no-sample-from-bare-acks
             Some((number, stamp)) if number == largest && newly.any_ack_eliciting => {
                 let delay = self.ack_delay(id, ack, view);
                 Some(path.rtt.on_sample(now, now.since(stamp.sent_at), delay))
             }
             _ => None,
         };
+        // spec: rfc9000 13.4.2.1 old-acks-do-not-fail
         let newly_marked = if raises_largest { path.ecn.on_ack(id, newly.ecn_marked, ack.ecn) } else { 0 };
         fate.newly_marked += newly_marked;
         if let Some((_, newest)) = newly.newest {
@@ -401,6 +416,7 @@ impl Recovery {
             space.sent.take_range(first, last, |packet| {
                 newly.packets += 1;
                 newly.ecn_marked += u64::from(packet.ecn_marked);
+                // spec: rfc9000 9.4 old-packets-do-not-count
                 if packet.path == path.id {
                     // What was sent on another path says nothing of this one (RFC 9000 section 9.4).
                     newly.bytes += packet.bytes;
@@ -428,16 +444,19 @@ impl Recovery {
         };
         let factor = 1u64.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
         let delay = Duration::from_micros(ack.delay.saturating_mul(factor));
+        // spec: rfc9002 5.3 delay-bounded
         if view.is_confirmed { delay.min(self.peer_max_ack_delay) } else { delay }
     }
 
     /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4).
     pub(crate) fn discard_space(&mut self, id: SpaceId, path: &mut PathControl) {
         let space = &mut self.spaces[id];
+        // spec: rfc9002 6.4 state-dropped, 6.4 flight-reduced
         path.on_forgotten(space.sent.iter().map(|packet| packet.bytes).sum());
         path.ecn.on_space_discarded(id);
         let next_number = space.next_number;
         *space = Space { next_number, ..Space::default() };
+        // spec: rfc9002 6.2.2 keys-dropped-resets
         // Section 6.2.2 and Appendix A.11: the timers start anew from what is left.
         self.pto_count = 0;
     }

@@ -17,10 +17,12 @@ const ANTI_DEADLOCK_PACKETS: u8 = 1;
 impl Recovery {
     /// When to call [`Self::on_timeout`]: the loss time if there is one, else the probe timeout.
     pub(crate) fn timeout(&self, view: HandshakeView, path: &PathControl) -> Option<Time> {
+        // spec: rfc9002 6.2.1 no-probe-beside-loss-timer
         if let Some((at, _)) = self.loss_time() {
             return Some(at);
         }
         if view.amplification_blocked {
+            // spec: rfc9002 6.2.2.1 blocked-server-waits
             // A server that may not send arms no probe timeout (section 6.2.2.1).
             return None;
         }
@@ -50,6 +52,7 @@ impl Recovery {
         }
         match self.probe_time(view, path) {
             Some(Probe { at, space, packets }) if at <= now => {
+                // spec: rfc9002 6.2 probe-marks-nothing-lost, 6.2.1 back-off-doubles
                 self.pto_count = self.pto_count.saturating_add(1);
                 self.probed_at = now;
                 Expired::Probe { space, packets }
@@ -79,6 +82,7 @@ impl Recovery {
         let mut earliest: Option<Probe> = None;
         for id in SpaceId::ALL {
             let space = &self.spaces[id];
+            // spec: rfc9002 6.2.1 no-data-probe-early
             // No probe timeout for application data before the handshake is confirmed (section 6.2.1): the peer
             // may have no keys to read the probe, and the handshake spaces have timers of their own.
             if !space.sent.has_ack_eliciting() || (id == SpaceId::Data && !view.is_confirmed) {
@@ -86,11 +90,14 @@ impl Recovery {
             }
             let base = if id == SpaceId::Data { self.pto_interval(path) } else { path.rtt.probe_base() };
             let at = self.probe_from(space.last_ack_eliciting_at, base, path);
+            // spec: rfc9002 6.2.1 earlier-of-handshake
             if earliest.as_ref().is_none_or(|probe| at < probe.at) {
                 earliest = Some(Probe { at, space: id, packets: PROBE_PACKETS });
             }
         }
         if earliest.is_none() && view.is_client && !view.peer_address_validated {
+            // spec: rfc9002 6.2.2.1 client-stays-armed, 6.2.2.1 client-sends-handshake
+            // spec: rfc9002 6.2.2.1 client-sends-initial, rfc9000 8.1 client-probes, 8.1 probe-by-keys
             // The server may be out of anti-amplification credit: only the client can go on (section 6.2.2.1).
             let space = if view.has_handshake_keys { SpaceId::Handshake } else { SpaceId::Initial };
             let at = self.probe_from(self.last_event_at, path.rtt.probe_base(), path);
@@ -101,6 +108,7 @@ impl Recovery {
 
     /// A probe's time. A probe timeout that could not send anything counts as a start, too: the timer always moves.
     fn probe_from(&self, start: Time, base: Duration, path: &PathControl) -> Time {
+        // spec: rfc9002 6.2.1 probe-floor
         start.max(self.probed_at) + path.probe_timeout(base, self.pto_count).max(GRANULARITY)
     }
 }

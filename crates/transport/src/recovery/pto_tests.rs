@@ -29,6 +29,7 @@ fn an_unmeasured_path_probes_after_three_initial_rtt() {
 
 #[test]
 fn the_probe_timeout_doubles_and_an_ack_sets_it_back() {
+    // spec: rfc9002 6.2.1 back-off-doubles, 6.2 probe-marks-nothing-lost
     let mut harness = Harness::new();
     harness.send_data(1);
     harness.at(100).ack_data(&[0..=0]);
@@ -62,6 +63,7 @@ fn the_timer_restarts_with_each_ack_eliciting_packet() {
 
 #[test]
 fn each_space_has_its_own_timer_and_only_data_waits_for_the_ack_delay() {
+    // spec: rfc9002 6.2.1 earlier-of-handshake
     let mut harness = handshaking();
     harness.view.has_handshake_keys = true;
     harness.send(INITIAL);
@@ -81,6 +83,7 @@ fn each_space_has_its_own_timer_and_only_data_waits_for_the_ack_delay() {
 
 #[test]
 fn application_data_does_not_probe_before_the_handshake_is_confirmed() {
+    // spec: rfc9002 6.2.1 no-data-probe-early
     let mut harness = handshaking();
     harness.view.peer_address_validated = true;
     harness.send(DATA);
@@ -92,6 +95,8 @@ fn application_data_does_not_probe_before_the_handshake_is_confirmed() {
 
 #[test]
 fn a_client_with_nothing_in_flight_keeps_the_server_going() {
+    // spec: rfc9002 6.2.2.1 client-stays-armed, 6.2.2.1 client-sends-handshake, rfc9000 8.1 client-probes
+    // spec: rfc9000 8.1 probe-by-keys
     let mut harness = handshaking();
     harness.send(INITIAL);
     harness.at(100).ack(INITIAL, &[0..=0]);
@@ -121,6 +126,7 @@ fn early_data_does_not_silence_a_client_that_must_keep_the_server_going() {
 
 #[test]
 fn a_server_at_its_amplification_limit_has_no_probe_timer() {
+    // spec: rfc9002 6.2.2.1 blocked-server-waits
     let mut harness = handshaking();
     harness.view = HandshakeView {
         is_client: false,
@@ -184,6 +190,7 @@ fn probes_carry_what_is_oldest_and_each_packet_once() {
 
 #[test]
 fn probes_go_beyond_the_window() {
+    // spec: rfc9002 7.5 probes-unblocked, 7.5 probes-counted
     let mut harness = Harness::new();
     harness.log().window = 2400;
     harness.send_data(2);

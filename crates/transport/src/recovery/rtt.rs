@@ -41,6 +41,7 @@ impl RttEstimator {
     pub(crate) fn on_sample(&mut self, now: Time, sample: Duration, ack_delay: Duration) -> Duration {
         let sample = sample.max(LEAST_SAMPLE);
         self.latest = sample;
+        // spec: rfc9002 5.2 first-is-minimum, 5.2 minimum-falls
         let min = self.min.map_or(sample, |min| min.min(sample));
         self.min = Some(min);
         if self.first_sample_at.is_none() {
@@ -50,6 +51,7 @@ impl RttEstimator {
             self.variance = sample / 2;
             return sample;
         }
+        // spec: rfc9002 5.3 not-below-minimum
         // An ack delay that would push the sample below the minimum is not to be believed.
         self.adjusted = if sample >= min + ack_delay { sample.saturating_sub(ack_delay) } else { sample };
         // The deviation from the old mean, as Appendix A.7 and RFC 6298 have it.

@@ -19,6 +19,7 @@ fn before_the_first_sample_the_initial_rtt_stands() {
 
 #[test]
 fn the_first_sample_replaces_the_guess_and_ignores_the_ack_delay() {
+    // spec: rfc9002 5.2 first-is-minimum
     let mut rtt = RttEstimator::new(millis(333));
     assert_eq!(rtt.on_sample(Time::ZERO, millis(100), millis(20)), millis(100));
     let view = rtt.view();
@@ -28,6 +29,7 @@ fn the_first_sample_replaces_the_guess_and_ignores_the_ack_delay() {
 
 #[test]
 fn samples_follow_the_table() {
+    // spec: rfc9002 5.2 minimum-falls, 5.3 not-below-minimum
     // (sample, ack delay) -> (adjusted, smoothed, variance, min) in microseconds.
     let table = [
         // 7/8 x 100 + 1/8 x 120; deviation 20: 3/4 x 50 + 1/4 x 20
@@ -65,6 +67,7 @@ fn loss_is_judged_by_the_sample_as_measured() {
 
 #[test]
 fn the_probe_base_never_falls_below_the_granularity() {
+    // spec: rfc9002 6.2.1 probe-floor
     let mut rtt = RttEstimator::new(millis(333));
     for _ in 0..100 {
         rtt.on_sample(Time::ZERO, millis(10), Duration::ZERO);

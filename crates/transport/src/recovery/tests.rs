@@ -40,6 +40,7 @@ fn a_repeated_ack_tells_nobody_anything() {
 
 #[test]
 fn only_the_largest_newly_acknowledged_packet_gives_an_rtt_sample() {
+    // spec: rfc9002 5.1 no-sample-from-bare-acks
     // (ranges, packet numbers that are not ack-eliciting) -> sampled
     let mut harness = Harness::new();
     harness.send_data(3);
@@ -87,6 +88,7 @@ fn the_ack_delay_is_decoded_and_believed_as_section_5_3_says() {
 
 #[test]
 fn acknowledging_what_was_never_sent_is_a_violation() {
+    // spec: rfc9000 13.1 unsent-ack-closes
     let mut harness = Harness::new();
     harness.send_data(3);
     let max = posthaste_wire::varint::MAX;
@@ -102,11 +104,9 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
     assert_eq!(harness.recovery.largest_acked(DATA), None);
 }
 
-#[test]
-fn acknowledging_a_skipped_number_is_a_violation() {
-    let mut harness = Harness::new();
-    harness.send_data(2);
-    let outgoing = |number| Outgoing {
+/// A full 1-RTT packet of this number.
+fn outgoing(number: u64) -> Outgoing {
+    Outgoing {
         space: DATA,
         number,
         now: Time::ZERO,
@@ -115,7 +115,13 @@ fn acknowledging_a_skipped_number_is_a_violation() {
         in_flight: true,
         ecn_marked: false,
         frames: SentFrames::new(),
-    };
+    }
+}
+
+#[test]
+fn acknowledging_a_skipped_number_is_a_violation() {
+    let mut harness = Harness::new();
+    harness.send_data(2);
     harness.recovery.on_packet_sent(outgoing(3), &mut harness.path);
     assert!(harness.on_ack(DATA, &ack_frame(&[0..=3])).is_err());
     assert!(harness.on_ack(DATA, &ack_frame(&[2..=2])).is_err());
@@ -125,6 +131,16 @@ fn acknowledging_a_skipped_number_is_a_violation() {
     assert_eq!(harness.recovery.spaces[DATA].skipped.len(), SKIPPED_NUMBERS);
     assert!(harness.on_ack(DATA, &ack_frame(&[(1 << 40) - 1..=1 << 40])).is_err());
     assert!(harness.on_ack(DATA, &ack_frame(&[1 << 40..=1 << 40])).is_ok());
+}
+
+#[test]
+fn packet_numbers_come_to_an_end() {
+    // spec: rfc9000 12.3 last-number-ends
+    let mut harness = Harness::new();
+    harness.recovery.on_packet_sent(outgoing(varint::MAX - 1026), &mut harness.path);
+    assert!(!harness.recovery.is_exhausted());
+    harness.recovery.on_packet_sent(outgoing(varint::MAX - 1025), &mut harness.path);
+    assert!(harness.recovery.is_exhausted(), "a batch might use up the rest");
 }
 
 #[test]
@@ -147,6 +163,7 @@ fn packets_of_ack_alone_are_reported_and_bounded() {
 
 #[test]
 fn what_is_requeued_counts_as_never_sent() {
+    // spec: rfc9000 12.3 numbers-used-once, 17.2.5.3 numbers-go-on
     let mut harness = Harness::new();
     harness.send_data(3);
     let Harness { recovery, path, fate, .. } = &mut harness;
@@ -161,6 +178,7 @@ fn what_is_requeued_counts_as_never_sent() {
 
 #[test]
 fn a_discarded_space_is_forgotten_without_a_verdict() {
+    // spec: rfc9002 6.4 state-dropped, 6.4 flight-reduced
     let mut harness = Harness::new();
     harness.send(SpaceId::Initial);
     harness.send_data(1);

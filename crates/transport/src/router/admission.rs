@@ -142,6 +142,7 @@ impl Endpoint {
             initial_keys: initial.derive(version, &invariants.dcid, Side::Server),
             remote: info.remote,
             local_id,
+            // spec: rfc9000 7.2 server-takes-first-id
             remote_id: invariants.scid,
             original_destination,
             beginning,
@@ -158,6 +159,7 @@ impl Endpoint {
         bearer: &Bearer,
         data: &[u8],
     ) -> Standing {
+        // spec: rfc9000 8.1.3 token-checked
         let token = initial_token(invariants, data).unwrap_or_default();
         let verdict = match token {
             [] => Verdict::Void,
@@ -181,6 +183,7 @@ impl Endpoint {
 
     /// Asks the client to come again with a token, and keeps nothing of it.
     fn send_retry(&mut self, info: &DatagramInfo, invariants: &Invariants, bearer: &Bearer) {
+        // spec: rfc9000 17.2.5.1 retry-new-id, 17.2.5.1 one-retry-a-datagram
         let source = self.fresh_id();
         let token = self.tokens.for_retry(bearer, &invariants.dcid, &source, &mut self.rng);
         let random = self.rng.next_u64() as u8;

@@ -18,6 +18,7 @@ impl Streams {
     pub(crate) fn open(&mut self, direction: Direction) -> Result<StreamId, LocalError> {
         let is_limits_known = self.is_limits_known;
         let local = self.local_mut(direction);
+        // spec: rfc9000 4.6 opener-keeps-limit, 19.11 within-count
         let is_permitted = if is_limits_known {
             local.window.available() > 0
         } else {
@@ -32,6 +33,7 @@ impl Streams {
         }
         local.window.take(1);
         let table = self.map.table(self.side, direction);
+        // spec: rfc9000 2.1 id-names-one-stream
         let index = table.next();
         table.open_below(index + 1);
         Ok(StreamId::new(self.side, direction, index))
@@ -55,6 +57,7 @@ impl Streams {
         let send = self.send_half(id)?;
         match send.stopped {
             Some(error_code) => Err(WriteError::Stopped(error_code)),
+            // spec: rfc9000 4.5 nothing-beyond-the-end
             None if send.is_ended() => Err(LocalError::Finished(id).into()),
             None => Ok(send),
         }

@@ -92,8 +92,14 @@ impl Assembler {
         }
     }
 
+    /// True if any byte that has arrived was not read, gap or no gap before it.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.is_readable() || self.next_early(self.contiguous, u64::MAX) != u64::MAX
+    }
+
     /// Takes at most `max` bytes from the front; `None` if nothing is there.
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
+        // spec: rfc9000 2.2 ordered-delivery
         if max == 0 {
             return None;
         }

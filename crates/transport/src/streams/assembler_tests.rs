@@ -35,6 +35,7 @@ fn data_in_order_are_handed_on_without_a_copy() {
 
 #[test]
 fn a_gap_holds_data_back_until_it_is_filled() {
+    // spec: rfc9000 2.2 ordered-delivery
     let mut assembler = Assembler::default();
     assembler.insert(3000, slice_of(3000, 3000));
     assert!(!assembler.is_readable());

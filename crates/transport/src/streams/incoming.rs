@@ -30,20 +30,24 @@ impl Streams {
         let maker = &self.map.maker;
         let state_error = |reason| Err(PeerError::new(TransportErrorCode::STREAM_STATE_ERROR, reason));
         match half {
+            // spec: rfc9000 19.5 stop-of-receive-only, 19.10 credit-for-receive-only
             Half::Send if !maker.sends_on(id) => {
                 return state_error("frame for the sender of a stream that only the peer sends on");
             }
+            // spec: rfc9000 19.4 reset-of-send-only, 19.8 data-for-send-only, 19.13 blocked-for-send-only
             Half::Recv if !maker.receives_on(id) => {
                 return state_error("frame for the receiver of a stream that the peer does not send on");
             }
             _ => {}
         }
         if id.initiator() == self.side {
+            // spec: rfc9000 19.5 stop-of-unopened, 19.8 data-for-unopened, 19.10 credit-for-unopened
             let is_open = maker.is_permitted(id) && id.index() < self.map.table_of(id).next();
             return if is_open { Ok(()) } else { state_error("frame for a stream that was not opened") };
         }
         let direction = id.direction();
         let remote = self.remote_mut(direction);
+        // spec: rfc9000 4.6 excess-streams-close, 19.11 excess-count-closes
         if id.index() >= remote.advertised {
             return Err(PeerError::new(
                 TransportErrorCode::STREAM_LIMIT_ERROR,
@@ -52,6 +56,7 @@ impl Streams {
         }
         let table = self.map.table_of(id);
         if id.index() >= table.next() {
+            // spec: rfc9000 3.2 lower-streams-open-first
             table.open_below(id.index() + 1);
             let remote = self.remote_mut(direction);
             if !std::mem::replace(&mut remote.is_event_queued, true) {
@@ -126,6 +131,7 @@ impl Streams {
         if send.stopped.is_some() || send.is_reset() {
             return Ok(());
         }
+        // spec: rfc9000 3.5 stop-answered-by-reset, 11.2 reset-by-application
         send.stopped = Some(error_code);
         let freed = send.reset(error_code);
         self.events.push_back(StreamEvent::Stopped { id, error_code });
@@ -195,6 +201,7 @@ impl Streams {
 
 /// A number of streams is at most 2^60 (RFC 9000 sections 19.11 and 19.14).
 fn check_stream_count(count: u64) -> Result<(), PeerError> {
+    // spec: rfc9000 19.11 count-limit, 19.14 blocked-count-limit
     if count > MAX_STREAMS {
         return Err(PeerError::new(
             TransportErrorCode::FRAME_ENCODING_ERROR,

@@ -20,6 +20,7 @@ fn kind(table: &mut Table, index: u64) -> &'static str {
 
 #[test]
 fn a_stream_is_future_then_open_then_gone_for_ever() {
+    // spec: rfc9000 3.2 lower-streams-open-first
     let mut table = Table::default();
     assert_eq!(kind(&mut table, 2), "future");
     table.open_below(3);

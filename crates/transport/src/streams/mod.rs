@@ -179,6 +179,7 @@ impl RemoteStreams {
     /// Raises the limit if streams have ended: at once if `is_urgent`, else an eighth at a time, so that not
     /// every end of a stream costs a frame.
     fn advance(&mut self, is_urgent: bool) {
+        // spec: rfc9000 4.6 streams-without-being-asked
         let target = self.closed.saturating_add(self.concurrent).min(MAX_STREAMS);
         let step = if is_urgent { 1 } else { (self.concurrent / 8).max(1) };
         if target.saturating_sub(self.advertised) >= step {
@@ -429,6 +430,7 @@ impl Streams {
                     self.buffer_waiters.push_back(id);
                 }
             }
+            // spec: rfc9000 3.3 terminal-state-is-silent
             if send.is_done() {
                 if send.is_complete() {
                     self.events.push_back(StreamEvent::SendComplete(id));

@@ -92,6 +92,7 @@ impl Streams {
     /// Fills the rest of the packet with STREAM frames. Must come last: the last of them may have no length.
     pub(crate) fn write_data(&mut self, writer: &mut FrameWriter<'_>) {
         loop {
+            // spec: rfc9000 4.1 sender-keeps-limits, 19.9 sum-within-limit
             let credit = self.send_window.available();
             let Some(id) = self.schedule.next(credit > 0) else { break };
             let Found::Live(Stream { send: Some(send), .. }) = self.map.find(id) else { break };

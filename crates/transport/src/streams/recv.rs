@@ -68,6 +68,7 @@ impl RecvHalf {
         connection: &ReceiveWindow,
     ) -> Result<u64, PeerError> {
         let error = |code, reason| Err(PeerError::new(code, reason));
+        // spec: rfc9000 4.5 final-size-holds
         // RFC 9000 section 4.5.
         match self.final_size {
             Some(size) if end > size => {
@@ -81,6 +82,7 @@ impl RecvHalf {
             }
             _ => {}
         }
+        // spec: rfc9000 4.1 excess-closes, 19.9 connection-excess-closes, 19.10 stream-excess-closes
         // RFC 9000 section 4.1.
         let fresh = end.saturating_sub(self.window.received());
         if !self.window.permits(fresh) {
@@ -110,6 +112,7 @@ impl RecvHalf {
     pub(super) fn reset(&mut self, error_code: u64, final_size: u64, connection: &mut ReceiveWindow) {
         // With all data and the end here the reset may be ignored (section 3.2, "Data Recvd"): they are read as
         // usual. Without the end, data up to the final size are no whole stream.
+        // spec: rfc9000 4.5 final-size-is-counted, 4.4 other-direction-goes-on
         let is_complete = self.has_everything();
         self.count(final_size, connection);
         self.final_size = Some(final_size);

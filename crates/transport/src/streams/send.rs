@@ -122,6 +122,7 @@ impl SendHalf {
 
     /// What there is to send that the stream's own limit permits, and what that needs.
     pub(super) fn class(&self) -> Option<Class> {
+        // spec: rfc9000 3.3 no-data-after-reset
         if self.is_reset() {
             None
         } else if self.buffer.has_lost() {
@@ -148,6 +149,7 @@ impl SendHalf {
         self.class()?;
         let fresh_start = self.buffer.next();
         let (start, end) = self.buffer.first_lost().unwrap_or_else(|| {
+            // spec: rfc9000 2.2 only-within-credit, 4.1 sender-keeps-limits, 19.10 stream-within-limit
             let permitted = self.buffer.unsent().min(credit).min(self.window.available());
             (fresh_start, fresh_start + permitted)
         });
@@ -175,6 +177,7 @@ impl SendHalf {
         let end = start + sent;
         let fin = ends_stream(end);
         stream::write_header(writer.buffer(), id, start, length, fin);
+        // spec: rfc9000 2.2 bytes-never-change
         self.buffer.copy_to(writer.buffer(), start, end);
         writer.record(SentFrame::Stream { id, start, end, fin });
         self.buffer.sent(start, end);
@@ -242,6 +245,7 @@ impl SendHalf {
     /// Writes the control frames that are due. False if one does not fit.
     pub(super) fn write_control(&mut self, id: StreamId, writer: &mut FrameWriter<'_>) -> bool {
         if self.reset == Progress::Due {
+            // spec: rfc9000 13.3 reset-stays-the-same
             let final_size = self.buffer.next();
             let frame = Frame::ResetStream(ResetStream { id, error_code: self.reset_code, final_size });
             if !writer.push(&frame, Some(SentFrame::ResetStream(id))) {

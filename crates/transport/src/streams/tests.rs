@@ -158,6 +158,10 @@ fn ours(direction: Direction, index: u64) -> StreamId {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a flat table")]
 fn each_violation_closes_with_the_rfcs_error() {
+    // spec: rfc9000 19.4 reset-of-send-only, 19.5 stop-of-unopened, 19.5 stop-of-receive-only
+    // spec: rfc9000 19.8 data-for-unopened, 19.8 data-for-send-only, 19.10 credit-for-unopened
+    // spec: rfc9000 19.10 credit-for-receive-only, 19.13 blocked-for-send-only, 4.1 excess-closes
+    // spec: rfc9000 4.5 final-size-holds, 4.6 excess-streams-close
     use TransportErrorCode as Code;
     let id = theirs(BIDI, 0);
     let cases: Vec<(&str, Vec<Frame>, Code)> = vec![
@@ -330,6 +334,7 @@ fn a_stream_flows_both_ways_and_is_forgotten() {
 
 #[test]
 fn the_wrong_calls_are_told_apart() {
+    // spec: rfc9000 4.5 nothing-beyond-the-end
     let (mut client, mut server) = pair(10_000, 20_000, 3);
     let id = client.open(UNI).unwrap();
     let unopened = theirs(BIDI, 7);
@@ -347,6 +352,7 @@ fn the_wrong_calls_are_told_apart() {
 
 #[test]
 fn streams_opened_before_the_limits_are_known_wait_for_them() {
+    // spec: rfc9000 4.6 opener-keeps-limit, 19.11 within-count
     let mut client = streams(Side::Client, 10_000, 20_000, 3);
     let mut server = streams(Side::Server, 10_000, 20_000, 1);
     let ids = [client.open(BIDI).unwrap(), client.open(BIDI).unwrap()];
@@ -369,6 +375,7 @@ fn streams_opened_before_the_limits_are_known_wait_for_them() {
 
 #[test]
 fn a_reset_voids_what_is_unread_and_gives_its_credit_back() {
+    // spec: rfc9000 4.5 final-size-is-counted, 4.2 credit-without-being-asked, 4.6 streams-without-being-asked
     let (mut client, mut server) = pair(1000, 1000, 3);
     for _ in 0..10 {
         let id = client.open(UNI).unwrap();
@@ -384,6 +391,47 @@ fn a_reset_voids_what_is_unread_and_gives_its_credit_back() {
 }
 
 #[test]
+fn after_a_reset_nothing_of_the_stream_is_sent_and_the_other_direction_goes_on() {
+    // spec: rfc9000 3.3 no-data-after-reset, 4.4 other-direction-goes-on, 11.2 reset-by-application
+    let (mut client, mut server) = pair(1000, 5000, 3);
+    let id = client.open(BIDI).unwrap();
+    write_all(&mut client, id, &[1; 2000]);
+    let (payload, sent) = packet(&mut client, 600);
+    for frame in frames(&payload) {
+        receive(&mut server, frame).unwrap();
+    }
+    client.reset(id, 5).unwrap();
+    sent.iter().for_each(|record| client.on_lost(record));
+    let (payload, _) = packet(&mut client, 1200);
+    let frames = frames(&payload);
+    assert!(matches!(frames[..], [Frame::ResetStream(ResetStream { error_code: 5, .. })]), "{frames:?}");
+    receive(&mut server, frames[0].clone()).unwrap();
+    assert!(!client.has_control() && !client.has_data());
+    for _ in 0..3 {
+        write_all(&mut server, id, &[2; 1000]);
+        transfer(&mut server, &mut client);
+        assert_eq!(read_all(&mut client, id), (vec![2; 1000], false));
+        transfer(&mut client, &mut server);
+    }
+}
+
+#[test]
+fn no_stream_comes_twice_and_lower_counts_are_void() {
+    // spec: rfc9000 2.1 id-names-one-stream, 4.6 lower-count-is-void, 19.11 lower-count-ignored, 4.6 opener-keeps-limit
+    let (mut client, _) = pair(1000, 1000, 1);
+    assert_eq!(client.open(UNI), Ok(theirs(UNI, 0)));
+    for maximum in [3, 2, 0] {
+        client.on_max_streams(UNI, maximum).unwrap();
+    }
+    assert_eq!((client.open(UNI), client.open(UNI)), (Ok(theirs(UNI, 1)), Ok(theirs(UNI, 2))));
+    assert_eq!(client.open(UNI), Err(LocalError::StreamLimit));
+    client.reset(theirs(UNI, 0), 1).unwrap();
+    let (_, sent) = packet(&mut client, 1200);
+    sent.iter().for_each(|record| client.on_acked(record));
+    assert_eq!(client.open(UNI), Err(LocalError::StreamLimit), "a stream that is over counts, too");
+}
+
+#[test]
 fn a_reset_after_everything_has_arrived_takes_nothing_back() {
     let (_, mut server) = pair(1000, 1000, 3);
     let id = theirs(UNI, 0);
@@ -394,6 +442,7 @@ fn a_reset_after_everything_has_arrived_takes_nothing_back() {
 
 #[test]
 fn stopping_a_stream_resets_it_and_frees_its_credit() {
+    // spec: rfc9000 3.5 stop-answered-by-reset
     let (mut client, mut server) = pair(1000, 1000, 3);
     for _ in 0..10 {
         let id = client.open(UNI).unwrap();
@@ -412,6 +461,7 @@ fn stopping_a_stream_resets_it_and_frees_its_credit() {
 
 #[test]
 fn lost_resets_stops_and_stream_limits_are_sent_again_until_they_are_pointless() {
+    // spec: rfc9000 13.3 reset-stays-the-same, 3.3 terminal-state-is-silent
     let (mut client, mut server) = pair(1000, 1500, 1);
     let id = client.open(UNI).unwrap();
     write_all(&mut client, id, &[1; 10]);
@@ -443,6 +493,7 @@ fn lost_resets_stops_and_stream_limits_are_sent_again_until_they_are_pointless()
 
 #[test]
 fn a_blocked_sender_says_so_once_and_again_if_that_is_lost() {
+    // spec: rfc9000 4.1 sender-keeps-limits, 19.9 sum-within-limit, 19.10 stream-within-limit
     let (mut client, _) = pair(1000, 1500, 3);
     let ids = [client.open(UNI).unwrap(), client.open(UNI).unwrap()];
     for id in ids {

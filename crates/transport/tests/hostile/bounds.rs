@@ -17,6 +17,7 @@ fn seen(arena: &Arena, test: impl Fn(&Frame) -> bool) -> usize {
 
 #[test]
 fn a_flood_of_path_challenges_is_answered_in_part() {
+    // spec: rfc9000 8.2.2 response-echoes, 8.2.2 response-padded, 8.2.2 one-response, 19.17 challenge-answered
     let mut arena = Arena::server();
     let sent = arena.sent.len();
     let frames: Vec<Frame> = (0..100).map(|n| Frame::PathChallenge([n; 8])).collect();
@@ -111,6 +112,7 @@ fn storms_of_connection_ids_end_the_connection_however_well_they_are_acknowledge
 
 #[test]
 fn acknowledgements_report_a_bounded_number_of_ranges() {
+    // spec: rfc9000 12.3 duplicates-dropped, 13.2.3 range-kept
     let mut arena = Arena::server();
     arena.rogue.seen.clear();
     let base = arena.rogue.next_number(PacketType::Short) + 1;
@@ -153,6 +155,7 @@ fn packet_numbers_that_jump_ahead_are_taken_as_they_come() {
 
 #[test]
 fn connection_ids_are_issued_up_to_the_bound_only() {
+    // spec: rfc9000 5.1.1 within-peers-id-limit
     let shape = Box::new(|mut parameters: posthaste_wire::TransportParameters| {
         parameters.active_connection_id_limit = 1 << 30;
         crate::support::rogue::encode(&parameters)
@@ -260,6 +263,7 @@ fn an_unread_stream_is_granted_no_more_than_its_window() {
 
 #[test]
 fn pings_and_noise_get_few_answers() {
+    // spec: rfc9000 13.2.1 one-bare-ack
     let mut arena = Arena::server();
     let sent = arena.sent.len();
     for _ in 0..1000 {
@@ -279,6 +283,7 @@ fn pings_and_noise_get_few_answers() {
 
 #[test]
 fn now_and_then_a_packet_number_is_skipped_and_acknowledging_it_ends_the_connection() {
+    // spec: rfc9000 13.1 unsent-ack-closes, 12.3 numbers-rise
     let mut arena = Arena::server();
     // Each PING is acknowledged by packets of the victim's; enough of them to come past a trap.
     for _ in 0..1200 {
@@ -298,6 +303,7 @@ fn now_and_then_a_packet_number_is_skipped_and_acknowledging_it_ends_the_connect
 
 #[test]
 fn requests_for_acks_hold_within_what_was_announced() {
+    // spec: rfc9000 13.2.1 acked-in-time
     let request = |sequence, max_ack_delay| {
         let (ack_eliciting_threshold, reordering_threshold) = (varint::MAX, 0);
         Frame::AckFrequency(AckFrequency {

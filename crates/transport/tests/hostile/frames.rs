@@ -65,6 +65,9 @@ fn sides() -> [(bool, Side, Side); 2] {
 
 #[test]
 fn frames_for_the_wrong_half_or_an_unopened_stream_are_state_errors() {
+    // spec: rfc9000 19.4 reset-of-send-only, 19.5 stop-of-unopened, 19.5 stop-of-receive-only
+    // spec: rfc9000 19.8 data-for-unopened, 19.8 data-for-send-only, 19.10 credit-for-unopened
+    // spec: rfc9000 19.10 credit-for-receive-only, 19.13 blocked-for-send-only
     for (is_server, own, peer) in sides() {
         let own_uni = StreamId::new(own, UNI, 0);
         let own_bidi = StreamId::new(own, BIDI, 0);
@@ -90,6 +93,7 @@ fn frames_for_the_wrong_half_or_an_unopened_stream_are_state_errors() {
 
 #[test]
 fn streams_beyond_the_limit_are_limit_errors() {
+    // spec: rfc9000 4.6 excess-streams-close, 19.11 excess-count-closes
     for (is_server, _, peer) in sides() {
         let parameters = Arena::connected(is_server).rogue.victim_parameters();
         let bidi = StreamId::new(peer, BIDI, parameters.initial_max_streams_bidi);
@@ -114,6 +118,8 @@ fn streams_beyond_the_limit_are_limit_errors() {
 
 #[test]
 fn data_beyond_the_credit_is_a_flow_control_error() {
+    // spec: rfc9000 4.1 excess-closes, 19.9 connection-excess-closes, 19.10 stream-excess-closes
+    // spec: rfc9000 4.5 final-size-is-counted
     for (is_server, _, peer) in sides() {
         let parameters = Arena::connected(is_server).rogue.victim_parameters();
         let window = parameters.initial_max_stream_data_bidi_remote;
@@ -155,6 +161,7 @@ fn data_beyond_the_credit_is_a_flow_control_error() {
 
 #[test]
 fn contradictions_about_the_final_size_are_final_size_errors() {
+    // spec: rfc9000 4.5 final-size-holds
     for (is_server, _, peer) in sides() {
         let id = StreamId::new(peer, BIDI, 0);
         let fin = || vec![stream(id, 5, 5, true)];
@@ -197,6 +204,7 @@ fn the_same_final_size_again_is_no_error() {
 
 #[test]
 fn acknowledging_what_was_not_sent_is_a_violation() {
+    // spec: rfc9000 13.1 unsent-ack-closes
     for is_server in [true, false] {
         let code = code::PROTOCOL_VIOLATION;
         expect("far ahead", is_server, &[vec![ack(1_000_000, None)]], code, 2);
@@ -209,6 +217,7 @@ fn acknowledging_what_was_not_sent_is_a_violation() {
 
 #[test]
 fn connection_ids_beyond_the_limit_contradictory_or_stormy_end_the_connection() {
+    // spec: rfc9000 5.1.1 excess-ids-close
     for is_server in [true, false] {
         let (violation, limit) = (code::PROTOCOL_VIOLATION, code::CONNECTION_ID_LIMIT);
         let allowed = || vec![new_id(1, 0, 1, 1), new_id(2, 0, 2, 2), new_id(3, 0, 3, 3)];
@@ -232,6 +241,7 @@ fn connection_ids_beyond_the_limit_contradictory_or_stormy_end_the_connection() 
 
 #[test]
 fn new_connection_ids_within_the_limit_are_used_and_retired() {
+    // spec: rfc9000 5.1.2 retirement-obeyed, 5.1.2 none-forgotten
     let mut arena = Arena::server();
     for round in 1..200_u64 {
         let id = ConnectionId::new(&round.to_be_bytes()).expect("short enough");
@@ -248,6 +258,7 @@ fn new_connection_ids_within_the_limit_are_used_and_retired() {
 
 #[test]
 fn retiring_what_was_not_issued_or_is_in_use_is_a_violation() {
+    // spec: rfc9000 19.16 unissued-closes
     for is_server in [true, false] {
         let code = code::PROTOCOL_VIOLATION;
         expect("never issued", is_server, &[vec![Frame::RetireConnectionId(100)]], code, 0x19);
@@ -258,6 +269,7 @@ fn retiring_what_was_not_issued_or_is_in_use_is_a_violation() {
 
 #[test]
 fn what_only_a_server_sends_is_a_violation_from_a_client() {
+    // spec: rfc9000 19.7 from-client-closes, 19.20 done-from-client-closes
     let token = || Frame::NewToken(Bytes::from_static(b"token"));
     expect("HANDSHAKE_DONE", true, &[vec![Frame::HandshakeDone]], code::PROTOCOL_VIOLATION, 0x1e);
     expect("NEW_TOKEN", true, &[vec![token()]], code::PROTOCOL_VIOLATION, 0x07);
@@ -269,6 +281,10 @@ fn what_only_a_server_sends_is_a_violation_from_a_client() {
 /// Payloads that are not even frames.
 #[test]
 fn malformed_payloads_are_encoding_errors() {
+    // spec: rfc9000 12.4 empty-packet-closes, 12.4 unknown-frame-closes, 19.3.1 negative-number-closes
+    // spec: rfc9000 19.6 crypto-offset-limit, 19.7 empty-token-closes, 19.8 stream-offset-limit, 19.11 count-limit
+    // spec: rfc9000 19.14 blocked-count-limit, 19.15 id-length-checked, 19.15 retires-itself-closes
+    // spec: rfc9000 11.1 errors-are-told, 10.3 close-rather-than-reset
     let big = |value: u64| (value | 0xc000_0000_0000_0000).to_be_bytes();
     let with = |head: &[u8], value: u64| [head, &big(value)[..]].concat();
     let (encoding, violation) = (code::FRAME_ENCODING, code::PROTOCOL_VIOLATION);
@@ -356,6 +372,7 @@ pub(crate) fn samples() -> Vec<Frame> {
 
 #[test]
 fn reserved_bits_are_a_violation_once_the_packet_is_known_to_be_authentic() {
+    // spec: rfc9000 17.3.1 short-reserved-checked
     for is_server in [true, false] {
         for first in [0x08, 0x10, 0x18] {
             let mut arena = Arena::connected(is_server);
@@ -367,6 +384,7 @@ fn reserved_bits_are_a_violation_once_the_packet_is_known_to_be_authentic() {
 
 #[test]
 fn crypto_after_the_handshake() {
+    // spec: rfc9000 7.5 crypto-overflow-closes, rfc9001 4.8 alerts-are-fatal
     let crypto = |offset, len| Frame::Crypto(CryptoFrame { offset, data: Bytes::from(vec![0; len]) });
     let mut arena = Arena::server();
     arena.send(PacketType::Short, &[crypto(0, 1)]);
@@ -379,6 +397,7 @@ fn crypto_after_the_handshake() {
 
 #[test]
 fn a_close_of_the_peer_is_reported_as_it_was_sent_and_nothing_follows_it() {
+    // spec: rfc9000 10.2.2 draining-is-silent, 10.2.2 silent-after-close
     for is_server in [true, false] {
         let mut arena = Arena::connected(is_server);
         let sent = arena.sent.len();

@@ -2,7 +2,7 @@
 
 use posthaste_transport::{CloseReason, Direction, Event, Read, Side, StreamId, TransportConfig};
 use posthaste_units::Duration;
-use posthaste_wire::frame::{CryptoFrame, StreamFrame};
+use posthaste_wire::frame::{CloseKind, CryptoFrame, StreamFrame};
 use posthaste_wire::packet::{PacketType, header, version};
 use posthaste_wire::{ConnectionId, Frame, TransportParameters, varint};
 
@@ -33,6 +33,7 @@ fn halfway(is_server: bool) -> Arena {
 
 #[test]
 fn frames_of_later_packets_are_violations_in_the_handshakes_packets() {
+    // spec: rfc9000 12.4 misplaced-frame-closes, 17.2.4 handshake-frames-only
     for is_server in [true, false] {
         for kind in [PacketType::Initial, PacketType::Handshake] {
             for frame in samples() {
@@ -66,6 +67,7 @@ fn a_handshake_halfway_can_be_completed() {
 
 #[test]
 fn reserved_bits_and_empty_payloads_are_violations_in_the_handshakes_packets() {
+    // spec: rfc9000 17.2 long-reserved-checked, 12.4 empty-packet-closes
     for is_server in [true, false] {
         for kind in [PacketType::Initial, PacketType::Handshake] {
             for (payload, first) in [(vec![0; 1200], 0x04), (vec![0; 1200], 0x08), (Vec::new(), 0)] {
@@ -94,6 +96,7 @@ fn fresh(is_server: bool) -> Arena {
 
 #[test]
 fn crypto_data_far_ahead_exceeds_the_buffer_at_every_level() {
+    // spec: rfc9000 7.5 crypto-buffer-least, 7.5 crypto-overflow-closes, rfc9001 4.1.3 left-level-closes
     let ahead = |offset| Frame::Crypto(CryptoFrame { offset, data: vec![0; 100].into() });
     for is_server in [true, false] {
         for kind in [PacketType::Initial, PacketType::Handshake] {
@@ -107,6 +110,105 @@ fn crypto_data_far_ahead_exceeds_the_buffer_at_every_level() {
         let mut arena = halfway(is_server);
         arena.send(PacketType::Initial, &[ahead(2000)]);
         assert_eq!(arena.close_code(), Some((code::PROTOCOL_VIOLATION, 6)));
+    }
+}
+
+#[test]
+fn crypto_data_that_tls_leaves_behind_are_a_violation() {
+    // spec: rfc9001 4.1.3 unread-data-close
+    let ahead = Frame::Crypto(CryptoFrame { offset: 30_000, data: vec![0; 100].into() });
+    for is_server in [true, false] {
+        let mut arena = fresh(is_server);
+        arena.send(PacketType::Initial, std::slice::from_ref(&ahead));
+        assert_eq!(arena.close_code(), None, "TLS still reads Initial packets");
+        arena.exchange();
+        assert_eq!(arena.close_code(), Some((code::PROTOCOL_VIOLATION, 0)));
+        assert!(!arena.has(|event| *event == Event::Connected));
+    }
+}
+
+#[test]
+fn packets_of_another_source_id_are_dropped_in_the_handshake() {
+    // spec: rfc9000 7.2 renamed-server-dropped, 7.2 renamed-initial-dropped
+    for is_server in [true, false] {
+        let mut arena = halfway(is_server);
+        let before = arena.connection().stats();
+        arena.rogue.local_id = ConnectionId::new(b"somebody").expect("short enough");
+        for kind in [PacketType::Initial, PacketType::Handshake] {
+            arena.send(kind, &[Frame::Ping]);
+        }
+        let after = arena.connection().stats();
+        assert_eq!(after.packets_received, before.packets_received);
+        assert_eq!(after.packets_dropped, before.packets_dropped + 2);
+        assert!(arena.closed().is_none());
+    }
+}
+
+#[test]
+fn an_applications_close_is_hidden_until_only_1_rtt_packets_carry_it() {
+    // spec: rfc9000 10.2.3 application-close-hidden, 10.2.3 reason-cleared, 10.2.3 confirmed-close-in-data
+    // spec: rfc9000 12.5 application-close-in-data
+    let closes = |arena: &mut Arena| {
+        let now = arena.now;
+        arena.connection().close(now, 7, "secret".into());
+        arena.drain();
+        let seen = arena.rogue.seen.iter().filter_map(|(kind, frame)| match frame {
+            Frame::Close(close) => Some((*kind, close.error_code, close.kind, close.reason.clone())),
+            _ => None,
+        });
+        seen.collect::<Vec<_>>()
+    };
+    for is_server in [true, false] {
+        let mut early = closes(&mut halfway(is_server));
+        // A server's 1-RTT packets may show it: only who has finished the handshake can read them.
+        early.retain(|(kind, ..)| *kind != PacketType::Short);
+        assert_eq!(early.len(), 2, "one Initial and one Handshake packet");
+        for (_, code, by, reason) in early {
+            assert_eq!((code, by), (code::APPLICATION, CloseKind::Transport { frame_type: 0 }));
+            assert!(reason.is_empty());
+        }
+        let late = closes(&mut Arena::connected(is_server));
+        assert_eq!(late, [(PacketType::Short, 7, CloseKind::Application, "secret".into())]);
+    }
+}
+
+#[test]
+fn what_is_sent_is_permitted_where_it_is_sent() {
+    // spec: rfc9000 12.5 others-in-data, 12.4 some-frame-sent, 7.2 first-id-long-enough, 18.2 id-limit-least
+    // spec: rfc9000 18.2 token-from-server-only, 18.2 client-sends-its-own, 19.20 done-not-early
+    for is_server in [true, false] {
+        let mut arena = Arena::connected(is_server);
+        arena.run_for(Duration::from_secs(1));
+        for (kind, frame) in &arena.rogue.seen {
+            assert!(posthaste_wire::frame::is_allowed_in(frame, *kind), "{frame:?} in {kind:?}");
+        }
+        assert!(arena.rogue.original.len() >= 8);
+        // A client's that only servers may send would have been refused.
+        assert!(arena.rogue.victim_parameters().active_connection_id_limit >= 2);
+    }
+    let halfway = halfway(true);
+    assert!(!halfway.rogue.seen.iter().any(|(_, frame)| *frame == Frame::HandshakeDone));
+}
+
+#[test]
+fn a_packet_that_cannot_be_opened_leaves_the_rest_of_its_datagram() {
+    // spec: rfc9000 12.2 each-packet-itself, 12.2 rest-is-tried
+    for is_server in [true, false] {
+        let mut arena = Arena::connected(is_server);
+        let before = arena.connection().stats();
+        let (to, from) = (arena.rogue.remote_id, arena.rogue.local_id);
+        let number = posthaste_wire::packet::TruncatedNumber::new(0, 4);
+        let mut datagram = Vec::new();
+        let kind = PacketType::Handshake;
+        let layout = header::write_long(&mut datagram, kind, version::V1, &to, &from, &[], number);
+        datagram.resize(datagram.len() + 40, 0);
+        let length = datagram.len() - layout.number_at;
+        header::patch_length(&mut datagram, layout.length_at, length);
+        datagram.extend(arena.rogue.packet(PacketType::Short, &[Frame::Ping]));
+        arena.inject(&datagram);
+        let after = arena.connection().stats();
+        assert_eq!(after.packets_received, before.packets_received + 1);
+        assert_eq!(after.packets_dropped, before.packets_dropped + 1);
     }
 }
 
@@ -139,6 +241,9 @@ fn integer(value: u64) -> Vec<u8> {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a flat table of parameters")]
 fn bad_transport_parameters_fail_the_handshake() {
+    // spec: rfc9000 7.3 ids-match, 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
+    // spec: rfc9000 7.3 retry-id-uncalled-for, 7.4 invalid-value-closes, 7.4 duplicate-closes
+    // spec: rfc9000 18.2 id-limit-checked, 18.2 client-overreach-closes, 4.6 impossible-count-closes
     type Make = fn() -> Shape;
     let crypto = 6;
     let both: Vec<(&str, Make, u64)> = vec![
@@ -204,6 +309,7 @@ fn bad_transport_parameters_fail_the_handshake() {
 
 #[test]
 fn unknown_transport_parameters_are_ignored() {
+    // spec: rfc9000 7.4.2 unknown-ignored
     for identifier in [0x12, 0x1b, 0x40, varint::MAX] {
         let mut arena = Arena::server_with(tls::server_config(1), with(identifier, &[7; 30]));
         arena.exchange();
@@ -213,6 +319,7 @@ fn unknown_transport_parameters_are_ignored() {
 
 #[test]
 fn data_before_the_handshake_is_complete_is_kept_within_bounds_and_processed_after() {
+    // spec: rfc9001 5.7 no-early-opening, 5.7 server-waits
     let mut arena = halfway(true);
     let id = StreamId::new(Side::Client, Direction::Bidirectional, 0);
     for offset in 0..50 {
@@ -236,6 +343,7 @@ fn data_before_the_handshake_is_complete_is_kept_within_bounds_and_processed_aft
 
 #[test]
 fn initials_in_small_datagrams_are_dropped_by_a_server() {
+    // spec: rfc9000 14.1 small-initial-dropped, 14 size-closes-nothing
     let mut arena = Arena::server_with(tls::server_config(1), proper());
     let flight = arena.rogue.flight();
     for size in [30, 600, 1199] {
@@ -264,6 +372,7 @@ fn initials_in_small_datagrams_are_dropped_by_a_server() {
 
 #[test]
 fn an_initial_with_a_token_from_a_server_is_dropped() {
+    // spec: rfc9000 17.2.2 server-token-refused
     // RFC 9000 section 17.2.2.
     let mut arena = Arena::client_with(proper());
     arena.drain();
@@ -292,6 +401,8 @@ fn an_initial_with_a_token_from_a_server_is_dropped() {
 
 #[test]
 fn a_server_sends_at_most_three_times_what_it_received_from_a_client_that_falls_silent() {
+    // spec: rfc9000 8 three-times-at-most, 8.1 server-three-times, 14.1 server-limited
+    // spec: rfc9002 6.2.2.1 blocked-server-waits
     for names in [0, 400] {
         let mut arena = Arena::server_with(tls::server_config_with_names(1, names), proper());
         arena.is_listening = false;
@@ -310,6 +421,7 @@ fn a_server_sends_at_most_three_times_what_it_received_from_a_client_that_falls_
 
 #[test]
 fn what_a_silent_client_repeats_buys_three_times_as_much_and_no_more() {
+    // spec: rfc9000 8.1 server-three-times
     let mut arena = Arena::server_with(tls::server_config_with_names(1, 400), proper());
     arena.is_listening = false;
     let flight = arena.rogue.flight();
@@ -325,6 +437,7 @@ fn what_a_silent_client_repeats_buys_three_times_as_much_and_no_more() {
 
 #[test]
 fn a_close_respects_the_amplification_limit_too() {
+    // spec: rfc9000 8.1 server-three-times, 10.2.1 close-to-new-address
     let mut arena = Arena::server_with(tls::server_config_with_names(1, 400), proper());
     arena.is_listening = false;
     let flight = arena.rogue.flight();
@@ -340,6 +453,8 @@ fn a_close_respects_the_amplification_limit_too() {
 
 #[test]
 fn a_client_gives_up_on_a_silent_server() {
+    // spec: rfc9000 8.1 client-pads-initials, 14.1 client-expands, 8.1 client-probes, rfc9001 9.3 hello-padded
+    // spec: rfc9002 6.2.2.1 client-sends-initial
     let mut arena = Arena::client_with(proper());
     arena.is_listening = false;
     arena.run_for(Duration::from_secs(120));

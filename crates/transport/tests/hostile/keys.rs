@@ -15,6 +15,7 @@ fn in_phase(phase: usize) -> Oddity {
 
 #[test]
 fn a_peer_that_waits_for_acknowledgements_may_update_again_and_again() {
+    // spec: rfc9001 6.2 send-keys-follow
     for is_server in [true, false] {
         let mut arena = Arena::connected(is_server);
         for phase in 1..20 {
@@ -42,6 +43,7 @@ fn a_second_update_before_the_first_was_acknowledged_is_a_key_update_error() {
 
 #[test]
 fn a_new_packet_with_old_keys_and_a_phase_left_out_are_dropped() {
+    // spec: rfc9001 5.5 later-packets-by-newer-keys, 6.4 old-after-new-closes
     for is_server in [true, false] {
         let mut arena = Arena::connected(is_server);
         arena.send_raw(&[1], in_phase(2));
@@ -63,6 +65,7 @@ fn a_new_packet_with_old_keys_and_a_phase_left_out_are_dropped() {
 
 #[test]
 fn packets_sealed_with_the_old_keys_that_come_late_are_opened() {
+    // spec: rfc9001 6.1 old-keys-kept, 6.3 two-key-sets
     let mut arena = Arena::server();
     let late = arena.rogue.raw_packet(PacketType::Short, &[1], in_phase(0));
     arena.send_raw(&[1], in_phase(1));
@@ -91,6 +94,7 @@ fn an_update_of_both_at_once_is_one_update() {
 
 #[test]
 fn forged_packets_of_the_other_phase_change_nothing() {
+    // spec: rfc9001 5.5 false-update-dropped
     let mut arena = Arena::server();
     for salt in 0..200_u8 {
         let mut packet = arena.rogue.raw_packet(PacketType::Short, &[1; 40], in_phase(1));
@@ -110,6 +114,7 @@ fn limited(key_limits: KeyLimits) -> Arena {
 
 #[test]
 fn too_many_forged_packets_end_the_connection() {
+    // spec: rfc9001 6.6 forged-counted, 6.6 forged-limit-closes
     // RFC 9001 section 6.6: counted over all keys.
     let mut arena = limited(KeyLimits { forged: 50, ..KeyLimits::default() });
     for count in 1..=50 {
@@ -130,6 +135,7 @@ fn too_many_forged_packets_end_the_connection() {
 
 #[test]
 fn keys_are_updated_before_their_limit_is_reached() {
+    // spec: rfc9001 5.3 update-before-aead-limit, 6.6 update-before-limit, 6.6 sealed-counted
     let mut arena = limited(KeyLimits { sealed: 40, ..KeyLimits::default() });
     for _ in 0..500 {
         assert_eq!(arena.closed(), None);
@@ -145,6 +151,7 @@ fn keys_are_updated_before_their_limit_is_reached() {
 
 #[test]
 fn a_key_that_cannot_be_updated_is_not_used_beyond_its_limit() {
+    // spec: rfc9001 6.1 not-before-acked, 6.6 used-up-key-rests, 6.6 no-update-no-connection
     let mut arena = limited(KeyLimits { sealed: 40, ..KeyLimits::default() });
     // Without acknowledgements no update may begin (section 6.1).
     arena.rogue.is_acking = false;

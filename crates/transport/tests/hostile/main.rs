@@ -24,6 +24,7 @@ mod code {
     pub(crate) const TRANSPORT_PARAMETER: u64 = 0x08;
     pub(crate) const CONNECTION_ID_LIMIT: u64 = 0x09;
     pub(crate) const PROTOCOL_VIOLATION: u64 = 0x0a;
+    pub(crate) const APPLICATION: u64 = 0x0c;
     pub(crate) const CRYPTO_BUFFER_EXCEEDED: u64 = 0x0d;
     pub(crate) const KEY_UPDATE: u64 = 0x0e;
     pub(crate) const AEAD_LIMIT_REACHED: u64 = 0x0f;

@@ -38,6 +38,7 @@ fn transfer_with(seed: u64, len: u64, mut meddle: impl FnMut(&[u8], &mut dyn FnM
 
 #[test]
 fn a_connection_survives_each_of_its_datagrams_cut_at_every_byte() {
+    // spec: rfc9000 10.3 too-small-dropped, rfc9001 5.4.2 short-sample-dropped
     transfer_with(1, 20_000, |datagram, deliver| {
         for len in 0..datagram.len() {
             deliver(&datagram[..len]);
@@ -80,6 +81,7 @@ fn a_connection_survives_bits_of_the_first_bytes_and_trailing_noise() {
 
 #[test]
 fn a_connection_survives_every_datagram_three_times_and_old_ones_again() {
+    // spec: rfc9000 12.3 duplicates-dropped
     let mut rng = Rng::from_test_seed(3);
     let mut old: Vec<Vec<u8>> = Vec::new();
     transfer_with(3, 100_000, |datagram, deliver| {

@@ -45,6 +45,8 @@ fn long(version: u32, dcid: &[u8], scid: &[u8], size: usize) -> Vec<u8> {
 
 #[test]
 fn a_server_names_its_versions_to_clients_of_others() {
+    // spec: rfc9000 5.2.2 small-unknown-dropped, 6.1 negotiation-not-answered, 17.2.1 version-zero
+    // spec: rfc9000 17.2.1 source-echoed, 17.2.1 destination-echoed, 17.2.1 foreign-id-rules, 17.2.1 one-answer
     let mut server = Endpoint::new([1; 32], Some(tls::server_config(1)));
     // IDs longer than version 1 permits are another version's business (RFC 9000 section 17.2).
     for (dcid, scid) in [(&b"12345678"[..], &b"abcdefgh"[..]), (&[], &[]), (&[7; 255], &[9; 200])] {
@@ -78,6 +80,7 @@ fn negotiation(arena: &Arena, versions: &[u32]) -> Vec<u8> {
 
 #[test]
 fn a_client_believes_a_version_negotiation_only_if_it_is_the_first_answer_and_makes_sense() {
+    // spec: rfc9000 6.2 attempt-abandoned, 6.2 late-negotiation-dropped, 6.2 own-version-in-list
     let begin = || {
         let mut arena = Arena::client_with(proper());
         arena.drain();
@@ -114,6 +117,7 @@ fn a_client_believes_a_version_negotiation_only_if_it_is_the_first_answer_and_ma
 
 #[test]
 fn a_reset_is_shorter_than_what_it_answers_and_looks_like_a_packet() {
+    // spec: rfc9000 10.3 reset-not-amplified, 10.3.3 reset-shrinks, 10.3 reset-looks-short
     let mut endpoint = Endpoint::new([1; 32], Some(tls::server_config(1)));
     for size in 0..2000_usize {
         let mut datagram = vec![0x55; size];
@@ -151,6 +155,7 @@ fn resets_are_sent_at_a_bounded_rate() {
 
 #[test]
 fn two_endpoints_that_know_nothing_do_not_reset_each_other_for_ever() {
+    // spec: rfc9000 10.3.3 reset-shrinks
     let mut one = Endpoint::new([1; 32], Some(tls::server_config(1)));
     let mut other = Endpoint::new([2; 32], None);
     let mut datagram = vec![0x41; 1200];
@@ -174,7 +179,8 @@ fn reset_with(token: [u8; 16], size: usize) -> Vec<u8> {
 
 #[test]
 fn a_reset_with_the_servers_token_ends_a_client_at_once() {
-    for size in [21, 22, 42, 1200] {
+    // spec: rfc9000 10.3 reset-of-any-form, 10.3.1 token-compared, 10.3.1 reset-drains
+    for size in [21, 22, 42, 100, 1200] {
         let token = [0xaa; 16];
         let shape = Box::new(move |mut parameters: posthaste_wire::TransportParameters| {
             parameters.stateless_reset_token = Some(ResetToken(token));
@@ -193,6 +199,12 @@ fn a_reset_with_the_servers_token_ends_a_client_at_once() {
         if size == 42 {
             reset[1..9].copy_from_slice(arena.rogue.remote_id.as_slice());
         }
+        // A long header of version 1 to nobody, or of another version with an absurd ID, does as well.
+        if size == 1200 {
+            reset[..6].copy_from_slice(&[0xc4, 0, 0, 0, 1, 8]);
+        } else if size == 100 {
+            reset[..6].copy_from_slice(&[0xc4, 0x1a, 0x2a, 0x3a, 0x4a, 255]);
+        }
         arena.inject(&reset);
         arena.drain();
         assert_eq!(arena.closed(), Some(&CloseReason::StatelessReset), "{size} bytes");
@@ -204,6 +216,7 @@ fn a_reset_with_the_servers_token_ends_a_client_at_once() {
 
 #[test]
 fn tokens_of_ids_that_are_not_in_use_reset_nothing() {
+    // spec: rfc9000 10.3.1 only-tokens-in-use
     // RFC 9000 section 10.3.1: neither those not used yet nor those retired.
     let new = |sequence: u64, retire_prior_to, token| {
         let id = ConnectionId::new(&sequence.to_be_bytes()).expect("short enough");
@@ -230,6 +243,7 @@ fn tokens_of_ids_that_are_not_in_use_reset_nothing() {
 
 #[test]
 fn a_lost_server_resets_its_clients() {
+    // spec: rfc9000 10.3.2 id-length-known
     let mut arena = Arena::server();
     // The endpoint starts anew with the same seed, hence the same reset key, and knows no connection.
     let token = arena.rogue.victim_parameters().stateless_reset_token.expect("servers send one");
@@ -242,6 +256,7 @@ fn a_lost_server_resets_its_clients() {
 
 #[test]
 fn noise_neither_grows_state_nor_gets_more_answers_than_the_bound() {
+    // spec: rfc9000 5.2.2 everything-else-dropped
     let mut endpoint = Endpoint::new([1; 32], Some(tls::server_config(1)));
     let mut rng = Rng::from_test_seed(3);
     let mut buffer = Vec::new();

@@ -158,6 +158,7 @@ pub(super) fn decode(reader: &mut Reader<'_>, has_ecn: bool) -> Result<AckFrame,
     for _ in 0..count {
         let gap = reader.varint()?;
         let span = reader.varint()?;
+        // spec: rfc9000 19.3.1 negative-number-closes
         largest = smallest.checked_sub(gap + 2).ok_or(BELOW_ZERO)?;
         smallest = largest.checked_sub(span).ok_or(BELOW_ZERO)?;
         ranges.push(smallest..=largest);

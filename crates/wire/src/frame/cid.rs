@@ -43,10 +43,12 @@ impl NewConnectionId {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let sequence = reader.varint()?;
         let retire_prior_to = reader.varint()?;
+        // spec: rfc9000 19.15 retires-itself-closes
         if retire_prior_to > sequence {
             return Err(Fault::encoding("NEW_CONNECTION_ID retires itself"));
         }
         let length = usize::from(reader.byte()?);
+        // spec: rfc9000 19.15 id-length-checked
         if length == 0 {
             return Err(Fault::encoding("NEW_CONNECTION_ID with an empty ID"));
         }

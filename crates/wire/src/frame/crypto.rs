@@ -46,6 +46,7 @@ pub const fn header_len(offset: u64, length: usize) -> usize {
 pub(super) fn decode(reader: &mut Reader<'_>) -> Result<(u64, usize), Fault> {
     let offset = reader.varint()?;
     let length = super::data_length(reader)?;
+    // spec: rfc9000 19.6 crypto-offset-limit
     if offset + length as u64 > varint::MAX {
         return Err(Fault::encoding("CRYPTO data beyond 2^62 - 1"));
     }

@@ -24,6 +24,7 @@ pub const MAX_STREAMS: u64 = 1 << 60;
 /// Decodes a stream count. More than 2^60 is an encoding error (sections 19.11 and 19.14).
 pub(super) fn decode_stream_count(reader: &mut Reader<'_>) -> Result<u64, Fault> {
     let count = reader.varint()?;
+    // spec: rfc9000 4.6 impossible-count-closes, 19.11 count-limit, 19.14 blocked-count-limit
     if count > MAX_STREAMS {
         return Err(Fault::encoding("more than 2^60 streams"));
     }

@@ -82,6 +82,7 @@ impl Iterator for Iter {
         let mut reader = Reader::new(self.payload.get(self.position..)?);
         let is_fresh = std::mem::take(&mut self.is_fresh);
         if reader.is_empty() {
+            // spec: rfc9000 12.4 empty-packet-closes
             return is_fresh.then(|| Err(Fault::violation("packet without frames").in_frame(0)));
         }
         match decode(&mut reader) {
@@ -115,6 +116,7 @@ fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Faul
         stream::TYPE..=stream::TYPE_LAST => {
             return stream::decode(reader, frame_type).map(Decoded::Stream);
         }
+        // spec: rfc9000 19.3 both-ack-types
         ack::TYPE | ack::TYPE_ECN => Frame::Ack(ack::decode(reader, frame_type == ack::TYPE_ECN)?),
         frame::TYPE_PADDING => {
             let rest = reader.rest();
@@ -142,6 +144,7 @@ fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Faul
             return Ok(Decoded::Close { error_code, kind, length });
         }
         frame::TYPE_HANDSHAKE_DONE => Frame::HandshakeDone,
+        // spec: rfc9000 12.4 unknown-frame-closes
         _ => return Err(Fault::encoding("unknown frame type")),
     };
     Ok(Decoded::Whole(frame))

@@ -135,6 +135,7 @@ impl Frame {
     /// True if a packet with this frame must be acknowledged: all but PADDING, ACK and `CONNECTION_CLOSE`
     /// (RFC 9002 section 2).
     pub const fn is_ack_eliciting(&self) -> bool {
+        // spec: rfc9000 19.21 extension-controlled, 19.21 extension-acked
         !matches!(self, Self::Padding | Self::Ack(_) | Self::Close(_))
     }
 
@@ -161,10 +162,12 @@ impl Frame {
             Self::AckFrequency(request) => return request.write(buffer),
             _ => {}
         }
+        // spec: rfc9000 12.4 shortest-type
         // Every type below 0x40 is one byte, and all of these are.
         buffer.push(self.frame_type() as u8);
         match self {
             Self::NewToken(token) => {
+                // spec: rfc9000 19.7 token-not-empty
                 debug_assert!(!token.is_empty(), "NEW_TOKEN with an empty token");
                 varint::write(buffer, token.len() as u64);
                 buffer.extend_from_slice(token);

@@ -15,6 +15,7 @@ pub const TYPE_RESPONSE: u64 = 0x1b;
 /// Decodes the length of a token, of which all bytes are there. An empty one is an encoding error.
 pub(super) fn decode_token_length(reader: &mut Reader<'_>) -> Result<usize, Fault> {
     match super::data_length(reader)? {
+        // spec: rfc9000 19.7 empty-token-closes
         0 => Err(Fault::encoding("NEW_TOKEN with an empty token")),
         length => Ok(length),
     }

@@ -150,6 +150,7 @@ pub(super) fn decode(reader: &mut Reader<'_>, frame_type: u64) -> Result<StreamH
     let id = StreamId::from_wire(reader.varint()?);
     let offset = if frame_type & OFF == 0 { 0 } else { reader.varint()? };
     let length = if frame_type & LEN == 0 { reader.remaining() } else { super::data_length(reader)? };
+    // spec: rfc9000 19.8 stream-offset-limit
     // Section 19.8: no stream is longer than 2^62 - 1 bytes.
     if offset + length as u64 > varint::MAX {
         return Err(Fault::encoding("STREAM data beyond 2^62 - 1"));

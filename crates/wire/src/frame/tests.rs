@@ -178,6 +178,7 @@ fn one_of_each() -> Vec<Frame> {
 
 #[test]
 fn wire_types_are_those_of_table_3() {
+    // spec: rfc9000 12.4 shortest-type
     let types: Vec<u64> = one_of_each().iter().map(Frame::frame_type).collect();
     let expected = [
         0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b,
@@ -224,6 +225,7 @@ fn where_frames_may_come() {
 
 #[test]
 fn ack_eliciting_and_probing() {
+    // spec: rfc9000 19.21 extension-acked
     for frame in one_of_each() {
         let frame_type = frame.frame_type();
         assert_eq!(frame.is_ack_eliciting(), ![0, 2, 3, 0x1c, 0x1d].contains(&frame_type), "{frame:?}");
@@ -238,6 +240,7 @@ fn runs_of_padding_are_one_frame() {
 
 #[test]
 fn an_empty_payload_is_a_protocol_violation() {
+    // spec: rfc9000 12.4 empty-packet-closes
     assert_eq!(error_code(&[]), DecodeError::PROTOCOL_VIOLATION);
 }
 
@@ -249,6 +252,7 @@ fn a_frame_type_longer_than_needed_is_a_protocol_violation() {
 
 #[test]
 fn unknown_types_are_encoding_errors_and_end_the_packet() {
+    // spec: rfc9000 12.4 unknown-frame-closes
     for bytes in [&[0x20, 1][..], &[0x30, 1], &[0x31, 1], &[0x40, 0xae, 1], &[0xc0, 0, 0, 1, 0, 0, 0, 0]] {
         let results = decode(bytes);
         assert_eq!(results.len(), 1);
@@ -259,6 +263,7 @@ fn unknown_types_are_encoding_errors_and_end_the_packet() {
 
 #[test]
 fn stream_counts_stop_at_two_to_the_60() {
+    // spec: rfc9000 4.6 impossible-count-closes, 19.11 count-limit, 19.14 blocked-count-limit
     for frame_type in [0x12, 0x13, 0x16, 0x17] {
         let mut bytes = vec![frame_type];
         varint::write(&mut bytes, 1 << 60);
@@ -271,6 +276,7 @@ fn stream_counts_stop_at_two_to_the_60() {
 
 #[test]
 fn offsets_stop_at_two_to_the_62() {
+    // spec: rfc9000 19.6 crypto-offset-limit, 19.8 stream-offset-limit
     let mut crypto = Vec::new();
     crypto::write_header(&mut crypto, varint::MAX - 1, 1);
     let mut stream = Vec::new();
@@ -291,6 +297,7 @@ fn offsets_stop_at_two_to_the_62() {
 
 #[test]
 fn new_connection_id_bounds() {
+    // spec: rfc9000 19.15 id-length-checked, 19.15 retires-itself-closes
     let frame = |retire: u8, length: u8| {
         let mut bytes = vec![0x18, 5, retire, length];
         bytes.extend(std::iter::repeat_n(1, usize::from(length) + 16));
@@ -304,6 +311,7 @@ fn new_connection_id_bounds() {
 
 #[test]
 fn an_empty_token_is_an_encoding_error() {
+    // spec: rfc9000 19.7 empty-token-closes
     assert_eq!(error_code(&[0x07, 0]), DecodeError::FRAME_ENCODING_ERROR);
 }
 
@@ -339,6 +347,7 @@ fn data_are_slices_of_the_payload() {
 
 #[test]
 fn ack_ranges_below_zero_are_encoding_errors() {
+    // spec: rfc9000 19.3.1 negative-number-closes
     // Largest 5, first range 6 packets below it.
     assert_eq!(error_code(&[0x02, 5, 0, 0, 6]), DecodeError::FRAME_ENCODING_ERROR);
     // 5..=5, then a gap that leads to -1 and one that leads to 0.
@@ -401,6 +410,7 @@ fn an_ack_of_very_many_ranges_has_a_longer_count() {
 proptest! {
     #[test]
     fn round_trip(frame in any_frame()) {
+        // spec: rfc9000 19.3 both-ack-types
         let bytes = encode(&frame);
         prop_assert_eq!(bytes.len(), frame.encoded_len());
         prop_assert_eq!(decode_one(&bytes), Ok(frame));

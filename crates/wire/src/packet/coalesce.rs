@@ -103,6 +103,7 @@ impl Iterator for Split {
         if self.rest.is_empty() {
             return None;
         }
+        // spec: rfc9000 12.2 coalesced-taken
         let parsed = match parse(&self.rest, self.local_cid_len, self.takes_any_fixed_bit) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -139,6 +140,7 @@ fn parse(bytes: &[u8], local_cid_len: usize, takes_any_fixed_bit: bool) -> Resul
     let invariants = Invariants::read(&mut reader, local_cid_len)?;
     let has_fixed_bit = takes_any_fixed_bit || first & FIXED != 0;
     if !invariants.is_long {
+        // spec: rfc9000 17.3.1 short-fixed-bit
         if !has_fixed_bit {
             return Err(HeaderError::FixedBitClear);
         }
@@ -152,6 +154,7 @@ fn parse(bytes: &[u8], local_cid_len: usize, takes_any_fixed_bit: bool) -> Resul
     if !version::is_supported(invariants.version) {
         return Err(HeaderError::UnknownVersion(invariants));
     }
+    // spec: rfc9000 17.2 long-fixed-bit
     if !has_fixed_bit {
         return Err(HeaderError::FixedBitClear);
     }
@@ -176,6 +179,7 @@ fn parse(bytes: &[u8], local_cid_len: usize, takes_any_fixed_bit: bool) -> Resul
 }
 
 fn parse_version_negotiation(invariants: &Invariants, list: &[u8]) -> Result<Header, HeaderError> {
+    // spec: rfc9000 17.2.1 unused-bits-ignored
     let (versions, odd) = list.as_chunks::<4>();
     if versions.is_empty() || !odd.is_empty() {
         return Err(HeaderError::MalformedVersionList);
@@ -185,7 +189,9 @@ fn parse_version_negotiation(invariants: &Invariants, list: &[u8]) -> Result<Hea
 }
 
 fn parse_retry(invariants: &Invariants, reader: &Reader<'_>) -> Result<Header, HeaderError> {
+    // spec: rfc9000 17.2.5 retry-unused-ignored
     let (token, tag) = reader.rest().split_last_chunk::<RETRY_TAG_LEN>().ok_or(Truncated)?;
+    // spec: rfc9000 17.2.5.2 empty-token-dropped
     if token.is_empty() {
         return Err(HeaderError::EmptyRetryToken);
     }

@@ -172,6 +172,7 @@ pub fn write_long(
     debug_assert!(matches!(kind, PacketType::Initial | PacketType::ZeroRtt | PacketType::Handshake));
     debug_assert!(token.is_empty() || kind == PacketType::Initial, "only Initial packets have a token");
     let type_bits = version::long_type_bits(version, kind);
+    // spec: rfc9000 17.2 long-reserved-zero
     write_invariants(buffer, FORM | FIXED | type_bits | number.length_bits(), version, dcid, scid);
     if kind == PacketType::Initial {
         varint::write(buffer, token.len() as u64);
@@ -218,6 +219,7 @@ pub fn write_short(
     dcid: &ConnectionId,
     number: TruncatedNumber,
 ) -> usize {
+    // spec: rfc9000 17.3.1 short-reserved-zero
     let mut first = FIXED | number.length_bits();
     if spin {
         first |= SPIN;
@@ -255,6 +257,7 @@ pub fn write_version_negotiation(
     versions: &[u32],
     random: u8,
 ) {
+    // spec: rfc9000 17.2.1 version-zero
     // Section 17.2.1: the fixed bit should be set here too, for those who tell protocols apart by it.
     write_invariants(buffer, random | FORM | FIXED, version::NEGOTIATION, dcid, scid);
     buffer.extend(versions.iter().flat_map(|version| version.to_be_bytes()));

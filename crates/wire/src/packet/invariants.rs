@@ -34,6 +34,7 @@ impl Invariants {
         if first & header::FORM != 0 {
             let raw = RawInvariants::read(reader)?;
             let too_long = HeaderError::ConnectionIdTooLong { version: raw.version };
+            // spec: rfc9000 17.2 long-destination-dropped, 17.2 long-source-dropped
             let dcid = ConnectionId::new(raw.dcid).ok_or(too_long)?;
             let scid = ConnectionId::new(raw.scid).ok_or(too_long)?;
             return Ok(Self { is_long: true, version: raw.version, dcid, scid });

@@ -49,6 +49,7 @@ const fn mask(len: u8) -> u64 {
 ///
 /// A distance of 2^31 or more cannot be told; it gets all four bytes.
 pub fn encode(number: u64, largest_acked: Option<u64>) -> TruncatedNumber {
+    // spec: rfc9000 17.1 full-number-first, 17.1 number-long-enough
     let unacknowledged = match largest_acked {
         Some(acked) => number.saturating_sub(acked),
         None => number.saturating_add(1),

@@ -49,6 +49,7 @@ fn rfc_9000_appendix_a3_sample() {
 
 #[test]
 fn first_packet_numbers() {
+    // spec: rfc9000 17.1 full-number-first
     assert_eq!(number::encode(0, None), TruncatedNumber { value: 0, len: 1 });
     assert_eq!(number::decode(None, 0, 1), 0);
     assert_eq!(number::decode(None, 0xff, 1), 0xff);
@@ -56,6 +57,7 @@ fn first_packet_numbers() {
 
 #[test]
 fn packet_number_length_is_more_than_twice_the_distance() {
+    // spec: rfc9000 17.1 number-long-enough
     for (distance, len) in
         [(1, 1), (127, 1), (128, 2), (32_767, 2), (32_768, 3), (8_388_607, 3), (8_388_608, 4)]
     {
@@ -73,6 +75,7 @@ fn packet_numbers_stay_below_two_to_the_62() {
 
 #[test]
 fn first_bytes_of_a_short_header() {
+    // spec: rfc9000 17.3.1 short-reserved-zero
     let mut buffer = vec![9];
     let number = TruncatedNumber::new(0x01_0203, 3);
     let dcid = id(&[1, 2, 3, 4]);
@@ -84,6 +87,7 @@ fn first_bytes_of_a_short_header() {
 
 #[test]
 fn rfc_9001_appendix_a2_client_initial_header() {
+    // spec: rfc9000 17.2 long-reserved-zero
     let dcid = id(&[0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08]);
     let mut buffer = Vec::new();
     let number = TruncatedNumber::new(2, 4);
@@ -123,6 +127,7 @@ fn rfc_9001_appendix_a4_retry() {
 
 #[test]
 fn a_retry_without_token_is_refused() {
+    // spec: rfc9000 17.2.5.2 empty-token-dropped
     let mut bytes = Vec::new();
     write_retry(&mut bytes, version::V1, &ConnectionId::EMPTY, &ConnectionId::EMPTY, b"x", 0);
     bytes.pop();
@@ -134,6 +139,7 @@ fn a_retry_without_token_is_refused() {
 
 #[test]
 fn coalesced_packets_come_apart() {
+    // spec: rfc9000 12.2 coalesced-taken
     let (dcid, scid) = (id(&[1; 8]), id(&[2; 5]));
     let mut datagram = Vec::new();
     let kinds = [PacketType::Initial, PacketType::ZeroRtt, PacketType::Handshake];
@@ -197,6 +203,7 @@ fn packets_behind_one_for_another_destination_still_count() {
 
 #[test]
 fn a_clear_fixed_bit_is_refused() {
+    // spec: rfc9000 17.2 long-fixed-bit
     let mut datagram = Vec::new();
     long_packet(&mut datagram, PacketType::Initial, (&id(&[1; 8]), &id(&[2; 8])), b"");
     datagram[0] &= !header::FIXED;
@@ -217,6 +224,7 @@ fn an_unknown_version_tells_the_invariants() {
 
 #[test]
 fn long_connection_ids_of_other_versions_can_be_answered() {
+    // spec: rfc9000 17.2.1 foreign-id-rules, 17.2.1 version-zero, 17.2 long-destination-dropped
     let mut datagram = vec![0xc0, 1, 2, 3, 4, 21];
     datagram.extend_from_slice(&[7; 21]);
     datagram.push(255);
@@ -264,6 +272,7 @@ fn packets_cut_at_every_byte_are_truncated() {
 proptest! {
     #[test]
     fn packet_numbers_round_trip(acked in proptest::option::of(0..1_u64 << 61), ahead in 1..1_u64 << 31, shift in 0_u32..31, seen: u64) {
+        // spec: rfc9000 17.1 number-long-enough
         let ahead = (ahead >> shift).max(1);
         let number = acked.map_or(ahead - 1, |acked| acked + ahead);
         let truncated = number::encode(number, acked);

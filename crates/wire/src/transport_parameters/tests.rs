@@ -67,6 +67,7 @@ fn bytes_of_a_known_set() {
 
 #[test]
 fn value_bounds() {
+    // spec: rfc9000 7.4 invalid-value-closes, 18.2 id-limit-checked
     let limit = |id, value| TransportParameters::parse(&integer_parameter(id, value), Side::Client).is_ok();
     for (identifier, good, bad) in [
         (0x03, 1200, 1199),
@@ -107,6 +108,7 @@ fn lengths_of_the_others() {
 
 #[test]
 fn duplicates_are_refused() {
+    // spec: rfc9000 7.4 duplicate-closes
     let once = integer_parameter(0x04, 7);
     assert_eq!(refused(&[&once[..], &once].concat(), Side::Client), "duplicate transport parameter");
     let unknown = bytes_parameter(0x3fff, b"x");
@@ -120,6 +122,7 @@ fn duplicates_are_refused() {
 
 #[test]
 fn unknown_parameters_are_skipped() {
+    // spec: rfc9000 7.4.2 unknown-ignored
     let mut bytes = Vec::new();
     for identifier in 0x20..0x20 + 10 * MAX_UNKNOWN_REMEMBERED as u64 {
         bytes.extend(bytes_parameter(identifier, b"whatever"));
@@ -131,6 +134,7 @@ fn unknown_parameters_are_skipped() {
 
 #[test]
 fn server_only_parameters_from_a_client_are_refused() {
+    // spec: rfc9000 18.2 client-overreach-closes
     for (identifier, value) in
         [(0x00, vec![1; 8]), (0x02, vec![1; 16]), (0x0d, preferred_address(8)), (0x10, vec![1; 8])]
     {
@@ -142,6 +146,7 @@ fn server_only_parameters_from_a_client_are_refused() {
 
 #[test]
 fn preferred_addresses_are_checked() {
+    // spec: rfc9000 18.2 preferred-checked
     let parse = |value: &[u8]| TransportParameters::parse(&bytes_parameter(0x0d, value), Side::Server);
     assert_eq!(parse(&preferred_address(20)), Ok(TransportParameters::default()));
     for wrong in [preferred_address(0), preferred_address(21), [&preferred_address(8)[..], &[1]].concat()] {
@@ -231,6 +236,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
 proptest! {
     #[test]
     fn round_trip(parameters in parameters(), grease in of((0_u64..1000, vec(any::<u8>(), 0..30)))) {
+        // spec: rfc9000 7.4 sent-once
         let grease = grease.map(|(n, value)| (31 * n + 27, value));
         let bytes = encode(&TransportParameters { grease, ..parameters.clone() });
         prop_assert_eq!(TransportParameters::parse(&bytes, Side::Server), Ok(parameters));

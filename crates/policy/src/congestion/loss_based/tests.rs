@@ -22,6 +22,8 @@ fn all(initial: u64) -> Vec<Box<dyn Congestion>> {
 
 #[test]
 fn new_reno_doubles_halves_and_adds_a_datagram_a_round_trip() {
+    // spec: rfc9002 7.3.1 slow-start-ends, 7.3.2 threshold-halved, 7.3.2 window-reduced
+    // spec: rfc9002 7.3.3 one-datagram-a-window
     let (mut reno, mut path) = (reno(10), Path::new(RTT));
     let mut windows = vec![reno.window().get()];
     let mut phases = vec![reno.state().phase.name()];
@@ -202,6 +204,7 @@ fn one_ack_across_the_threshold_doubles_only_up_to_it() {
 
 #[test]
 fn persistent_congestion_ends_the_recovery_period() {
+    // spec: rfc9002 7.6.2 window-collapses
     let (mut reno, mut path) = (reno(64), Path::new(RTT));
     let flight = path.send(&mut reno, 10);
     path.lose(&mut reno, 1);
