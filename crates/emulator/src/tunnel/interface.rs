@@ -137,7 +137,7 @@ impl AsFd for Interface {
     }
 }
 
-/// Finds the line of an interface in `/proc/net/dev` (proc_pid_net(5)): eight figures of what was received (bytes,
+/// Finds the line of an interface in `/proc/net/dev`: eight figures of what was received (bytes,
 /// packets, errors, drops, ...), then the same of what was sent.
 fn losses_of(text: &str, name: &str) -> Option<Losses> {
     let (_, figures) =

@@ -21,7 +21,7 @@ pub fn isolate() -> Result<(), TunnelError> {
     let (user, group) = (getuid(), getgid());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)
         .map_err(|error| TunnelError::Namespace(error.into()))?;
-    // A group map is only taken from who gave up setgroups (user_namespaces(7)).
+    // A group map is only taken from who gave up `setgroups`: a rule of user namespaces.
     std::fs::write("/proc/self/setgroups", "deny")
         .and_then(|()| std::fs::write("/proc/self/uid_map", format!("0 {user} 1")))
         .and_then(|()| std::fs::write("/proc/self/gid_map", format!("0 {group} 1")))
