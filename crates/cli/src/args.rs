@@ -79,7 +79,7 @@ left the emulated path is measured and shown: a busy machine makes a race worthl
 With --json stdout is one JSON object: times in seconds, a `null` where nothing was measured.
 Exit code: 0 if every run finished, 1 if some did not, 2 if it is used wrongly, 130 after Ctrl-C.")]
 pub(crate) struct Race {
-    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi]
+    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
     #[arg(long, value_name = "NAME|FILE", default_value = "average")]
     pub(crate) path: String,
 

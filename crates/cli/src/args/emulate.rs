@@ -28,7 +28,7 @@ Ctrl-C is COMMAND's affair. When COMMAND ends, everything that it started is end
 Exit code: COMMAND's; 128 and the signal if one ended it; 125 if the run is void; 126 or 127 if COMMAND cannot be run;
 1 if there can be no path; 2 if it is used wrongly.")]
 pub(crate) struct Emulate {
-    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi]
+    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
     /// [default: average; a perfect wire if a direction is described]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) path: Option<String>,
