@@ -38,7 +38,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Race(args) => runtime()?.block_on(command::race::run(args)),
         // It goes into namespaces, which a process with several threads cannot.
         Command::Emulate(args) => command::emulate::run(&args),
-        Command::EmulateInside(args) => command::emulate::run_inside(&args),
+        Command::EmulateInside(args) => Ok(command::emulate::run_inside(&args)),
         Command::Serve(args) => runtime()?.block_on(command::serve::run(args)),
         Command::Get(args) => {
             let runtime = runtime()?;

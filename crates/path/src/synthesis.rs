@@ -37,13 +37,10 @@ pub(crate) fn cellular(mut rng: Rng) -> OpportunityTrace {
     let mut stamps = Vec::new();
     for step in 0..STEPS {
         let begin = (step * STEP_MILLIS) as f64;
-        let mut at = 0.0;
-        while rate > 0.0 {
-            at -= libm::log(1.0 - rng.unit_f64()) / rate;
-            if at >= STEP {
-                break;
-            }
+        let mut at = gap(&mut rng, rate);
+        while at < STEP {
             stamps.push((begin + at * 1e3) as u32);
+            at += gap(&mut rng, rate);
         }
         let is_out = rate <= 0.0 && !rng.chance(1.0 - libm::exp(-ESCAPES * STEP));
         if !is_out {
@@ -55,6 +52,12 @@ pub(crate) fn cellular(mut rng: Rng) -> OpportunityTrace {
     // The last stamp is the trace's length.
     stamps.push((SECONDS * 1000) as u32);
     OpportunityTrace::from_stamps(stamps)
+}
+
+/// Seconds until the next event of a Poisson process; infinite where its rate is zero.
+fn gap(rng: &mut Rng, rate: f64) -> f64 {
+    let draw = -libm::log(1.0 - rng.unit_f64());
+    if rate > 0.0 { draw / rate } else { f64::INFINITY }
 }
 
 /// Rates of an 802.11n link to somebody who walks about in an office.

@@ -79,7 +79,7 @@ fn serve(end: &End) -> Result<()> {
     client.write_all(&[0; SERVER_FLIGHT])?;
     take(&mut client, CLIENT_FINISHED as u64)?;
     let mut left = bytes_on_tcp(end.object);
-    let zeros = [0; 1 << 16];
+    let zeros = vec![0; 1 << 16];
     while left > 0 {
         let now = left.min(zeros.len() as u64);
         client.write_all(&zeros[..now as usize])?;

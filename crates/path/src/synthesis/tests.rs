@@ -1,4 +1,4 @@
-use posthaste_units::Rate;
+use posthaste_units::{Duration, Rate};
 
 use super::*;
 use crate::trace::Trace;
@@ -20,7 +20,7 @@ fn a_cellular_link_wanders_as_was_measured() {
     let (mut changes, mut outages, mut most) = (Vec::new(), 0, 0.0_f64);
     for seed in 0..40 {
         let trace = cellular(Rng::from_test_seed(seed));
-        assert_eq!(trace.duration().as_millis_f64(), 120_000.0);
+        assert_eq!(trace.duration(), Duration::from_secs(SECONDS));
         assert!(Trace::parse(&trace.to_text()) == Ok(Trace::Opportunities(trace.clone())));
         let counts = by_second(&trace);
         // Away from both ends, where the motion is free.
@@ -48,16 +48,16 @@ fn a_wifi_link_has_the_mean_that_was_asked_for_and_the_shadows_correlation() {
             (mean.as_bits_per_second() as f64 / wanted.as_bits_per_second() as f64 - 1.0).abs() < 1e-3,
             "{mean}"
         );
-        assert_eq!(trace.duration().as_millis_f64(), 120_000.0);
+        assert_eq!(trace.duration(), Duration::from_secs(SECONDS));
         let Ok(Trace::Steps(again)) = Trace::parse(&trace.to_text()) else { panic!("its text is a trace") };
         assert_eq!(again, trace);
-        let rates: Vec<f64> = trace
+        let rates: Vec<u64> = trace
             .to_text()
             .lines()
             .skip(1)
             .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
             .collect();
-        let outages = rates.iter().filter(|&&rate| rate == 0.0).count();
+        let outages = rates.iter().filter(|&&rate| rate == 0).count();
         assert!(outages > 0 && outages < rates.len() / 10, "{outages} of {}", rates.len());
         let steady = rates.windows(2).filter(|pair| pair[0] == pair[1]).count();
         assert!(steady > rates.len() / 2, "the rate mostly stays for a step: {steady}");

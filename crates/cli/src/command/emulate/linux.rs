@@ -82,12 +82,12 @@ pub(crate) fn run(args: &Emulate) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(VOID))
 }
 
-pub(crate) fn run_inside(args: &EmulateInside) -> Result<ExitCode, Failure> {
+pub(crate) fn run_inside(args: &EmulateInside) -> ExitCode {
     let error = processes::become_command(args.parent, &args.command);
     let name = args.command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     printer::error(format_args!("cannot run {}: {error}", printer::printable(&name)));
     let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-    Ok(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_EXECUTABLE }))
+    ExitCode::from(if is_missing { NOT_FOUND } else { NOT_EXECUTABLE })
 }
 
 fn cannot(what: &str, error: &std::io::Error) -> Failure {

@@ -29,7 +29,7 @@ pub(super) fn become_command(parent: u32, words: &[impl AsRef<OsStr>]) -> std::i
         return error.into();
     }
     // It may have ended before it was asked for.
-    if getppid().as_raw() != parent as i32 {
+    if getppid().as_raw() != parent.cast_signed() {
         return std::io::Error::other("`posthaste emulate` has ended");
     }
     Command::new(program).args(arguments).exec()
@@ -37,7 +37,7 @@ pub(super) fn become_command(parent: u32, words: &[impl AsRef<OsStr>]) -> std::i
 
 /// Sends a signal; that the process has ended already is fine.
 pub(super) fn signal(process: u32, signal: Signal) {
-    let _ = kill(Pid::from_raw(process as i32), signal);
+    let _ = kill(Pid::from_raw(process.cast_signed()), signal);
 }
 
 /// Ends all children of this process, those too that came to it because their parents ended.
