@@ -77,7 +77,7 @@ impl Interface {
             let route = RouteMessageBuilder::<std::net::Ipv4Addr>::new().gateway(block.far()).build();
             netlink.route().add(route).execute().await.map_err(TunnelError::interface("the way out"))?;
             // For tunnels that are started inside: their way out leads through here.
-            set("net/ipv4/ip_forward", "1")?;
+            prefer("net/ipv4/ip_forward", "1");
             Ok(this)
         })
     }
@@ -94,7 +94,7 @@ impl Interface {
         block: Block,
     ) -> Result<(), TunnelError> {
         // Before it is up, or the kernel asks for routers.
-        set(&format!("net/ipv6/conf/{}/disable_ipv6", self.name), "1")?;
+        prefer(&format!("net/ipv6/conf/{}/disable_ipv6", self.name), "1");
         let index = self.device.if_index().map_err(TunnelError::Device)?;
         let link = LinkUnspec::new_with_index(index).txqueuelen(QUEUE_PACKETS).up().build();
         netlink.link().set(link).execute().await.map_err(TunnelError::interface("an interface"))?;
@@ -151,12 +151,11 @@ fn open(name: &str) -> io::Result<SyncDevice> {
     DeviceBuilder::new().name(name).enable(false).build_sync()
 }
 
-/// Where the kernel has no IPv6 there is nothing to switch off.
-fn set(key: &str, value: &str) -> Result<(), TunnelError> {
-    match std::fs::write(format!("/proc/sys/{key}"), value) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(TunnelError::Interface { what: "a network setting", why: error.to_string() }),
-        Ok(()) => Ok(()),
+/// Asks for a setting that a tunnel can do without: containers often show /proc/sys read-only, and where the kernel
+/// has no IPv6 there is nothing to switch off.
+fn prefer(key: &str, value: &str) {
+    if let Err(error) = std::fs::write(format!("/proc/sys/{key}"), value) {
+        tracing::debug!(%error, key, "not set");
     }
 }
 

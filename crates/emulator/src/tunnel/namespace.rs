@@ -4,6 +4,7 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getgid, getuid};
 
@@ -19,13 +20,27 @@ pub fn isolate() -> Result<(), TunnelError> {
         return Ok(());
     }
     let (user, group) = (getuid(), getgid());
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)
-        .map_err(|error| TunnelError::Namespace(error.into()))?;
+    into_user_namespace().map_err(|error| TunnelError::Namespace(error.into()))?;
     // A group map is only taken from who gave up `setgroups`: a rule of user namespaces.
     std::fs::write("/proc/self/setgroups", "deny")
         .and_then(|()| std::fs::write("/proc/self/uid_map", format!("0 {user} 1")))
         .and_then(|()| std::fs::write("/proc/self/gid_map", format!("0 {group} 1")))
         .map_err(TunnelError::Namespace)
+}
+
+/// A thread that was waited for may be on its way out for some microseconds, in which the process counts as one with
+/// several threads: no error before so many tries is one.
+fn into_user_namespace() -> nix::Result<()> {
+    const TRIES: u32 = 10_000;
+
+    let enter = || unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET);
+    for _ in 1..TRIES {
+        match enter() {
+            Err(Errno::EINVAL) => std::thread::yield_now(),
+            result => return result,
+        }
+    }
+    enter()
 }
 
 /// True if the calling process may make tunnels in the network namespace that it is in.
