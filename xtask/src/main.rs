@@ -4,6 +4,8 @@ mod adverse;
 mod bench;
 mod check;
 mod compliance;
+#[cfg(target_os = "linux")]
+mod emulator_truth;
 mod fuzz;
 mod h3spec;
 mod identity;
@@ -48,6 +50,12 @@ enum Command {
     Bench(bench::Command),
     /// Set the lab's virtual time beside real sockets over the same paths, cell by cell
     VirtualReal(virtual_real::Arguments),
+    /// Set the emulator beside its model, and the lab's TCP beside the kernel's, over a grid of paths
+    #[cfg(target_os = "linux")]
+    EmulatorTruth(emulator_truth::Arguments),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    EmulatorEnd(emulator_truth::End),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +68,10 @@ fn main() -> ExitCode {
         Command::Adverse(arguments) => adverse::run(&arguments),
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Bench(command) => bench::run(&command),
+        #[cfg(target_os = "linux")]
+        Command::EmulatorTruth(arguments) => emulator_truth::run(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::EmulatorEnd(end) => emulator_truth::play(&end),
         Command::VirtualReal(arguments) => virtual_real::run(&arguments),
     };
     match outcome {

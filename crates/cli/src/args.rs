@@ -8,8 +8,10 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 use posthaste_units::{ByteCount, ParseQuantityError};
 
+mod emulate;
 mod lab;
 
+pub(crate) use emulate::{Emulate, EmulateInside, Meter};
 pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
 
 /// Fast HTTP/3 over poor paths, on a QUIC transport whose decisions about speed are replaceable.
@@ -25,6 +27,7 @@ Examples:
   posthaste get https://host/file -o file  fetch one file, with progress
   posthaste profiles                       what decides about speed, and which to choose
   posthaste lab run smoke                  measure stacks over emulated paths in virtual time
+  posthaste emulate --path lte -- bash     a shell behind an emulated path
 
 Environment:
   RUST_LOG       what is logged on stderr, for example RUST_LOG=posthaste_transport=debug
@@ -44,6 +47,9 @@ pub(crate) enum Command {
     Get(Get),
     Profiles(Profiles),
     Lab(Lab),
+    Emulate(Emulate),
+    #[command(hide = true)]
+    EmulateInside(EmulateInside),
 }
 
 /// Race profiles against each other: real downloads over an emulated mobile path.
@@ -73,7 +79,7 @@ left the emulated path is measured and shown: a busy machine makes a race worthl
 With --json stdout is one JSON object: times in seconds, a `null` where nothing was measured.
 Exit code: 0 if every run finished, 1 if some did not, 2 if it is used wrongly, 130 after Ctrl-C.")]
 pub(crate) struct Race {
-    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi]
+    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
     #[arg(long, value_name = "NAME|FILE", default_value = "average")]
     pub(crate) path: String,
 

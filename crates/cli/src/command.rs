@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+pub(crate) mod emulate;
 pub(crate) mod get;
 pub(crate) mod lab;
 pub(crate) mod profiles;

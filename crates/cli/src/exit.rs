@@ -12,6 +12,19 @@ pub(crate) const USAGE: u8 = 2;
 /// Ctrl-C ended the command, which has shown or kept what there was; shells use the same (128 + SIGINT).
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// An emulated run whose figures are worthless. Programs that run others use the same for faults of their own
+/// (`env`, `timeout`).
+#[cfg(target_os = "linux")]
+pub(crate) const VOID: u8 = 125;
+
+/// The program to be run is none, or may not be run; shells report the same.
+#[cfg(target_os = "linux")]
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+
+/// There is no such program; shells report the same.
+#[cfg(target_os = "linux")]
+pub(crate) const NOT_FOUND: u8 = 127;
+
 /// Why the command cannot do what it was asked to.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -8,6 +8,7 @@ mod identity;
 mod interrupt;
 mod kept;
 mod output_file;
+mod path_choice;
 mod printer;
 mod profile;
 
@@ -35,6 +36,9 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         // Nothing of it waits for a network.
         Command::Profiles(args) => command::profiles::run(&args),
         Command::Race(args) => runtime()?.block_on(command::race::run(args)),
+        // It goes into namespaces, which a process with several threads cannot.
+        Command::Emulate(args) => command::emulate::run(&args),
+        Command::EmulateInside(args) => Ok(command::emulate::run_inside(&args)),
         Command::Serve(args) => runtime()?.block_on(command::serve::run(args)),
         Command::Get(args) => {
             let runtime = runtime()?;

@@ -61,7 +61,7 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["profiles", "cubik"], "there is no profile `cubik`"),
         (
             &["race", "--path", "avarage"],
-            "there is no path `avarage`; there are: good, average, bad, lte, wifi",
+            "there is no path `avarage`; there are: good, average, bad, lte, wifi, lte-trace, wifi-trace",
         ),
         (&["race", "--path", "/missing.toml"], "cannot read /missing.toml"),
         (&["race", "--profiles", "cubic,cubik"], "there is no profile `cubik`; there are: cubic,"),

@@ -43,6 +43,7 @@ mod queue;
 mod rate;
 mod spec;
 mod stats;
+mod synthesis;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]

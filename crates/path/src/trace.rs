@@ -125,6 +125,12 @@ impl OpportunityTrace {
         }
     }
 
+    /// A trace of these stamps, which are in order, the last one above zero.
+    pub(crate) fn from_stamps(stamps: Vec<u32>) -> Self {
+        debug_assert!(stamps.is_sorted() && stamps.last().is_some_and(|&last| last > 0));
+        Self { stamps }
+    }
+
     /// How many stamps a cycle has.
     pub fn count(&self) -> usize {
         self.stamps.len()
@@ -197,6 +203,16 @@ impl RateTrace {
         } else {
             Ok(Self { times, rates, work })
         }
+    }
+
+    /// A trace of rates in bits a second, each for so many milliseconds; one is above zero.
+    pub(crate) fn from_steps(millis: u64, rates: impl Iterator<Item = u64>) -> Self {
+        let rates: Vec<Rate> = rates.map(Rate::from_bits_per_second).collect();
+        let times: Vec<Duration> =
+            (0..=rates.len() as u64).map(|step| Duration::from_millis(step * millis)).collect();
+        let work = work(&times, &rates);
+        debug_assert!(work > 0);
+        Self { times, rates, work }
     }
 
     /// How long a cycle is.

@@ -1,13 +1,16 @@
 //! The paths that come with Posthaste.
 
-use posthaste_units::{Duration, Rate};
+use std::sync::Arc;
+
+use posthaste_units::{Duration, Rate, Rng};
 
 use crate::jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
 use crate::rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
-use crate::spec::PathSpec;
+use crate::spec::{PathSpec, QueueSize};
+use crate::synthesis;
 
 /// All names, in the order in which they are shown.
-pub(crate) const NAMES: [&str; 5] = ["good", "average", "bad", "lte", "wifi"];
+pub(crate) const NAMES: [&str; 7] = ["good", "average", "bad", "lte", "wifi", "lte-trace", "wifi-trace"];
 
 /// A path with a name.
 pub(crate) struct Named {
@@ -18,6 +21,14 @@ pub(crate) struct Named {
     /// Share lost in each of the path's parts.
     loss: [f64; 2],
     jitter: Option<(Distribution, u64)>,
+    trace: Option<Synthetic>,
+}
+
+/// Which synthetic trace takes the place of the rates.
+#[derive(Debug, Clone, Copy)]
+enum Synthetic {
+    Cellular,
+    Wifi,
 }
 
 /// The path with this name.
@@ -30,6 +41,8 @@ pub(crate) fn find(name: &str) -> Option<Named> {
         "bad" => simple(188, 0.08, "100 Mbit/s, 188 ms, 8 % loss each way: the bad path of that paper"),
         "lte" => LTE,
         "wifi" => WIFI,
+        "lte-trace" => LTE_TRACE,
+        "wifi-trace" => WIFI_TRACE,
         _ => return None,
     })
 }
@@ -42,6 +55,7 @@ const fn simple(rtt: u64, loss: f64, description: &'static str) -> Named {
         up_rate: None,
         loss: [loss, 0.0],
         jitter: None,
+        trace: None,
     }
 }
 
@@ -55,6 +69,7 @@ const LTE: Named = Named {
     up_rate: Some(10_000_000),
     loss: [0.000_9, 0.000_5],
     jitter: Some((Distribution::Normal, 3_460)),
+    trace: None,
 };
 
 /// One channel serves both directions, so the uplink is as fast. Contention makes a long tail: a normal delay of
@@ -67,6 +82,24 @@ const WIFI: Named = Named {
     up_rate: None,
     loss: [0.001_3, 0.000_5],
     jitter: Some((Distribution::Pareto, 6_100)),
+    trace: None,
+};
+
+/// The recordings behind the model are of links that are slower than [`LTE`], in motion, with deep queues.
+const LTE_TRACE: Named = Named {
+    description: "a cellular link in motion: a synthetic trace of up to 12 Mbit/s with outages, each way, as Sprout \
+                  (NSDI 2013) models LTE and 3G; RTT 46.2 ms and losses of `lte`; a queue of 500 ms (our choice)",
+    jitter: None,
+    trace: Some(Synthetic::Cellular),
+    ..LTE
+};
+
+const WIFI_TRACE: Named = Named {
+    description: "802.11n in motion: a synthetic trace of 190.2 Mbit/s on average, each way, with shadowing as 3GPP \
+                  TR 38.901 has it and gaps while roaming; RTT 35.5 ms and losses of `wifi`",
+    jitter: None,
+    trace: Some(Synthetic::Wifi),
+    ..WIFI
 };
 
 impl Named {
@@ -90,15 +123,36 @@ impl Named {
             may_reorder: false,
         });
         let [first, second] = self.loss;
+        let (rate, up_rate) = match self.trace {
+            None => (rate(self.rate), up_rate),
+            Some(Synthetic::Cellular) => (cellular(1), Some(cellular(2))),
+            // One channel serves both directions.
+            Some(Synthetic::Wifi) => (wifi(3, self.rate.0), None),
+        };
+        let queue = match self.trace {
+            Some(Synthetic::Cellular) => QueueSize::Time(Duration::from_millis(500)),
+            _ => PathSpec::default().queue,
+        };
         PathSpec {
+            queue,
             rtt: Duration::from_micros(self.rtt_micros),
-            rate: Some(rate(self.rate)),
+            rate: Some(rate),
             up_rate,
             loss: if second > 0.0 { 1.0 - (1.0 - first) * (1.0 - second) } else { first },
             jitter,
             ..PathSpec::default()
         }
     }
+}
+
+/// The trace of this number. All runs see the same one: seeds are for what differs from run to run.
+fn cellular(number: u64) -> RateModel {
+    RateModel::Opportunities(Arc::new(synthesis::cellular(Rng::from_test_seed(number))))
+}
+
+/// The trace of this number, with this mean in bits a second.
+fn wifi(number: u64, mean: u64) -> RateModel {
+    RateModel::Steps(Arc::new(synthesis::wifi(Rng::from_test_seed(number), mean as f64)))
 }
 
 /// What each direction needs for the round trip to have this deviation: the variances of independent parts add up.

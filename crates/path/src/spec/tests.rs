@@ -28,7 +28,10 @@ fn every_named_path_is_valid_and_says_what_it_is() {
         assert_eq!(read(&format!("base = \"{name}\"")), spec);
     }
     let error = "moon".parse::<PathSpec>().expect_err("no such path").to_string();
-    assert_eq!(error, "there is no path `moon`; there are good, average, bad, lte, wifi");
+    assert_eq!(
+        error,
+        "there is no path `moon`; there are good, average, bad, lte, wifi, lte-trace, wifi-trace"
+    );
     assert_eq!(PathSpec::describe("moon"), None);
 }
 

@@ -1,18 +1,17 @@
 //! What is raced: resolved and checked before anything starts.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_endpoint::TransportConfig;
 use posthaste_lab::experiment_result::Limit;
 use posthaste_lab::limit::cold_fetch;
-use posthaste_path::{PathSpec, SpecError, inline_traces};
+use posthaste_path::PathSpec;
 use posthaste_units::ByteCount;
 
 use crate::args::Race;
 use crate::exit::Failure;
-use crate::{printer, profile};
+use crate::{path_choice, printer, profile};
 
 /// Profiles at most: a table and bars for people.
 const MAX_RACERS: usize = 16;
@@ -72,7 +71,7 @@ pub(super) struct Start {
 
 impl Plan {
     pub(super) fn new(args: &Race) -> Result<Self, Failure> {
-        let path = find_path(&args.path)?;
+        let path = path_choice::find(&args.path)?;
         let racers = racers(args)?;
         let baseline = baseline(args.baseline.as_deref(), &racers)?;
         let datagram = racers.first().map_or(0, |racer| racer.transport.max_datagram_size as u16);
@@ -142,43 +141,6 @@ fn trimmed(text: &str) -> String {
             format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
         }
         _ => text.to_owned(),
-    }
-}
-
-fn find_path(name: &str) -> Result<PathSpec, Failure> {
-    if let Some(path) = PathSpec::named(name) {
-        return Ok(path);
-    }
-    if !profile::is_file(name) {
-        return Err(Failure::usage(format!(
-            "there is no path `{name}`; there are: {}",
-            PathSpec::names().join(", ")
-        ))
-        .hint("a file of your own must end in .toml, or have a slash: --path ./mine.toml"));
-    }
-    let read = |file: &str| {
-        std::fs::read_to_string(file).map_err(|error| {
-            Failure::usage(format!("cannot read {file}, which --path {name} needs: {error}"))
-        })
-    };
-    let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("the path {name}: {error}"));
-    let text = read(name)?;
-    // Traces are named beside the path, and read from there.
-    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-    let text = match text.parse::<toml::Table>() {
-        Ok(table) if table.contains_key("trace-file") || table.contains_key("up-trace-file") => {
-            let mut value = toml::Value::Table(table);
-            inline_traces(&mut value, &mut |file| read(&folder.join(file).to_string_lossy()))?;
-            value.to_string()
-        }
-        _ => text,
-    };
-    PathSpec::from_toml(&text).map_err(|error| wrong(&error))
-}
-
-impl From<SpecError> for Failure {
-    fn from(error: SpecError) -> Self {
-        Self::usage(format!("the path: {error}"))
     }
 }
 

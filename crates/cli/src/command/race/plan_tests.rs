@@ -42,7 +42,10 @@ fn the_baseline_is_standard_unless_told_otherwise() {
 
 #[test]
 fn what_cannot_be_raced_is_refused_with_the_choices() {
-    assert!(refusal(&["--path", "avarage"]).contains("there are: good, average, bad, lte, wifi"));
+    assert!(
+        refusal(&["--path", "avarage"])
+            .contains("there are: good, average, bad, lte, wifi, lte-trace, wifi-trace")
+    );
     assert!(refusal(&["--path", "/missing.toml"]).contains("/missing.toml"));
     assert!(refusal(&["--profiles", "cubic,cubik"]).contains("there is no profile `cubik`"));
     assert!(refusal(&["--profiles", "cubic,standard,cubic"]).contains("twice"));

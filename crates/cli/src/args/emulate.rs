@@ -1,0 +1,100 @@
+//! `posthaste emulate`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run a command behind an emulated path.
+///
+/// COMMAND runs in a network namespace of its own. Its only way out leads through the path, in real time, to the
+/// machine that it was started on, whose address it finds in $POSTHASTE_FAR. Any program will do: browsers, servers,
+/// kernel TCP, or a shell in which more are started. IPv4 only.
+///
+/// How late packets left the path, and how many an interface dropped without being asked to, is counted and printed.
+/// A run that shows the machine instead of the path is void: it says so, and its exit code is 125.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste emulate --path lte -- bash                          look around: ping $POSTHASTE_FAR
+  posthaste emulate --path bad --far 'posthaste serve . --listen 0.0.0.0:4433' -- \\
+      sh -c 'posthaste get --insecure https://$POSTHASTE_FAR:4433/file -o file'
+  posthaste emulate --down rate=20mbit,delay=25ms,queue=100ms --up rate=5mbit,delay=25ms -- ./client
+  posthaste emulate --path average -- posthaste emulate --down delay=50ms -- bash     one path after the other
+
+A direction's keys are those of a path file: rate, trace-file, loss, burst, queue, discipline (drop-tail, codel), ecn,
+codel-target, codel-interval, mark-above, duplicate, corrupt, header, rate-std, rate-interval; and delay, one way.
+As root the path leads into the network namespace that it is started in, so servers must listen on 0.0.0.0 or on
+$POSTHASTE_FAR. Without root (user namespaces must be permitted) it leads into an empty one: start servers with --far.
+Ctrl-C is COMMAND's affair. When COMMAND ends, everything that it started is ended, and all interfaces are gone.
+Exit code: COMMAND's; 128 and the signal if one ended it; 125 if the run is void; 126 or 127 if COMMAND cannot be run;
+1 if there can be no path; 2 if it is used wrongly.")]
+pub(crate) struct Emulate {
+    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
+    /// [default: average; a perfect wire if a direction is described]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) path: Option<String>,
+
+    /// What is different towards COMMAND, such as rate=20mbit,delay=25ms,loss=1%,queue=1bdp
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
+    pub(crate) down: Vec<String>,
+
+    /// What is different away from COMMAND
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
+    pub(crate) up: Vec<String>,
+
+    /// Seed of losses, jitter and whatever else is drawn
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// A shell command for the far end, ended with the run; can be given several times
+    #[arg(long, value_name = "SHELL COMMAND")]
+    pub(crate) far: Vec<String>,
+
+    /// Lead into an empty network namespace even where the machine's own could be reached
+    #[arg(long)]
+    pub(crate) isolate: bool,
+
+    /// Write a line for each packet's arrival and fate, in CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+
+    /// Write what was counted, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Where rate, queue and drops are shown while it runs; in the title if COMMAND writes to the terminal, too
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = Meter::Auto)]
+    pub(crate) meter: Meter,
+
+    /// Say nothing on stderr unless something is wrong
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Where the meter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Meter {
+    /// On a line of a terminal, in its title, or nowhere
+    Auto,
+    /// On a line of stderr
+    Line,
+    /// In the terminal's title
+    Title,
+    /// Nowhere
+    None,
+}
+
+/// What `emulate` starts COMMAND by.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EmulateInside {
+    /// The process that must live
+    #[arg(long)]
+    pub(crate) parent: u32,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}

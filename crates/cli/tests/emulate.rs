@@ -1,0 +1,424 @@
+//! `posthaste emulate` as a process, in network namespaces of its own. Where the system permits none, the tests that
+//! need them say so and pass. Nothing here asks how fast it is: upper bounds hold only for runs that were valid.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{PATIENCE, posthaste, run, sample, send_signal, wait};
+
+/// Chooses what this test program does as a process inside an emulated path.
+const ROLE: &str = "POSTHASTE_TEST_ROLE";
+
+/// The far end's UDP port.
+const PORT: u16 = 7_000;
+
+/// A run in a folder of its own.
+struct Ground {
+    guard: tempfile::TempDir,
+}
+
+/// What a run has left behind.
+struct Outcome {
+    stdout: String,
+    stderr: String,
+    report: serde_json::Value,
+}
+
+impl Ground {
+    /// `None`, and a remark on stderr, where there can be no network namespaces.
+    fn new() -> Option<Self> {
+        let (code, _, stderr) =
+            run(posthaste().args(["emulate", "-q", "--isolate", "--down", "delay=0ms", "--", "true"]));
+        if code == 1 {
+            eprintln!("SKIPPED, nothing was tested: {stderr}");
+            return None;
+        }
+        assert!([0, 125].contains(&code), "{code}: {stderr}");
+        Some(Self { guard: tempfile::tempdir().unwrap() })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.guard.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = posthaste();
+        command.args(["emulate", "-q", "--isolate", "--json", "report.json"]).args(arguments);
+        command
+            .env("TESTS", std::env::current_exe().unwrap())
+            .env("POSTHASTE", env!("CARGO_BIN_EXE_posthaste"));
+        command.current_dir(&self.guard);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        let (code, stdout, stderr) = run(&mut self.command(arguments));
+        let report = std::fs::read(self.path("report.json")).unwrap_or_else(|_| panic!("{code}: {stderr}"));
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        // A busy machine makes figures worthless, and no test fails by that; but it has to be said.
+        assert_eq!(report["valid"] == false, code == 125, "{report}");
+        assert_eq!(stderr.contains("this run is void"), code == 125, "{stderr}");
+        Outcome { stdout: String::from_utf8(stdout).unwrap(), stderr, report }
+    }
+}
+
+impl Outcome {
+    /// COMMAND's own.
+    fn exit_code(&self) -> u64 {
+        self.report["exit_code"].as_u64().unwrap()
+    }
+
+    fn is_valid(&self) -> bool {
+        self.report["valid"] == true
+    }
+
+    fn count(&self, direction: &str, what: &str) -> u64 {
+        self.report[direction][what].as_u64().unwrap_or_else(|| panic!("{what} in {}", self.report))
+    }
+}
+
+/// This program in another role, as a shell command.
+fn role(role: &str) -> String {
+    format!("{ROLE}={role} exec \"$TESTS\" --exact a_role_is_played --nocapture")
+}
+
+/// No test of its own: what other tests start at the ends of a path.
+#[test]
+fn a_role_is_played() {
+    match std::env::var(ROLE).ok().as_deref() {
+        None => {}
+        Some("echo") => echo(),
+        Some("sink") => sink(),
+        Some("ping") => ping(),
+        Some("flood") => flood(),
+        Some(other) => panic!("{other}"),
+    }
+}
+
+fn far_socket() -> UdpSocket {
+    UdpSocket::bind(("0.0.0.0", PORT)).unwrap()
+}
+
+/// Sends back what comes; it is killed with the run.
+fn echo() {
+    let socket = far_socket();
+    let mut buffer = [0; 2_000];
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).unwrap();
+        socket.send_to(&buffer[..length], from).unwrap();
+    }
+}
+
+/// Counts what comes; one byte asks for the count.
+fn sink() {
+    let socket = far_socket();
+    let mut buffer = [0; 2_000];
+    let mut received = 0_u64;
+    loop {
+        match socket.recv_from(&mut buffer).unwrap() {
+            (1, from) => drop(socket.send_to(&received.to_be_bytes(), from).unwrap()),
+            _ => received += 1,
+        }
+    }
+}
+
+/// A socket to the far end, once somebody answers there.
+fn near_socket() -> UdpSocket {
+    let far: std::net::IpAddr = std::env::var("TARGET")
+        .or_else(|_| std::env::var("POSTHASTE_FAR"))
+        .expect("the far end's address is in the environment")
+        .parse()
+        .unwrap();
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect(SocketAddr::new(far, PORT)).unwrap();
+    ask(&socket);
+    socket
+}
+
+/// Sends one byte until there is an answer, and then waits for the answers to the other ones.
+fn ask(socket: &UdpSocket) -> Vec<u8> {
+    let began = Instant::now();
+    let mut buffer = [0; 2_000];
+    let mut answer = None;
+    loop {
+        assert!(began.elapsed() < PATIENCE, "the far end does not answer");
+        if answer.is_none() {
+            let _ = socket.send(&[0]);
+        }
+        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        match (socket.recv(&mut buffer), answer.take()) {
+            (Ok(length), _) => answer = Some(buffer[..length].to_vec()),
+            (Err(_), Some(answer)) => return answer,
+            (Err(_), None) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// Prints round-trip times in microseconds.
+fn ping() {
+    let socket = near_socket();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    for index in 0..20_u8 {
+        let began = Instant::now();
+        socket.send(&[index, 0]).unwrap();
+        let mut answer = [0; 2];
+        assert_eq!((socket.recv(&mut answer).unwrap(), answer[0]), (2, index));
+        println!("rtt {}", began.elapsed().as_micros());
+    }
+}
+
+/// Sends so many datagrams of 1,000 bytes at once, and prints how many have arrived when no more do.
+fn flood() {
+    let count: u64 = std::env::var("COUNT").unwrap().parse().unwrap();
+    let socket = near_socket();
+    for _ in 0..count {
+        socket.send(&[7; 1_000]).unwrap();
+    }
+    let mut last = ask(&socket);
+    loop {
+        let now = ask(&socket);
+        if now == last {
+            break println!("arrived {}", u64::from_be_bytes(now.try_into().unwrap()));
+        }
+        last = now;
+    }
+}
+
+fn figures(text: &str, name: &str) -> Vec<u64> {
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix(name)?.strip_prefix(' '));
+    lines.map(|figure| figure.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_round_trip_takes_both_delays() {
+    let Some(ground) = Ground::new() else { return };
+    let run = ground.run(&[
+        "--down",
+        "delay=20ms",
+        "--up",
+        "delay=10ms",
+        "--far",
+        &role("echo"),
+        "--",
+        "sh",
+        "-c",
+        &role("ping"),
+    ]);
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    let times = figures(&run.stdout, "rtt");
+    assert_eq!(times.len(), 20, "{}", run.stdout);
+    let least = *times.iter().min().unwrap();
+    assert!(least >= 30_000, "nothing is early: {times:?}");
+    assert!(!run.is_valid() || least < 35_000, "{times:?}");
+    assert!(run.count("up", "delivered") >= 20 && run.count("down", "delivered") >= 20, "{}", run.report);
+}
+
+#[test]
+fn paths_are_joined_by_nesting() {
+    let Some(ground) = Ground::new() else { return };
+    let inner = format!(
+        "TARGET=$POSTHASTE_FAR exec \"$POSTHASTE\" emulate -q --up delay=15ms --down delay=0ms -- sh -c '{}'",
+        role("ping")
+    );
+    let run = ground.run(&[
+        "--down",
+        "delay=20ms",
+        "--up",
+        "delay=10ms",
+        "--far",
+        &role("echo"),
+        "--",
+        "sh",
+        "-c",
+        &inner,
+    ]);
+    let times = figures(&run.stdout, "rtt");
+    assert_eq!(times.len(), 20, "{}{}", run.stdout, run.stderr);
+    assert!(times.iter().all(|&time| time >= 45_000), "{times:?}");
+}
+
+/// The times at which packets were really handed over, from the log.
+fn departures(log: &str, direction: &str) -> Vec<f64> {
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some("microseconds,direction,event,bytes,queue_bytes,late_microseconds"));
+    let fields = lines.map(|line| line.split(',').collect::<Vec<_>>());
+    let full = fields.filter(|fields| fields[1] == direction && fields[2] == "out" && fields[3] == "1028");
+    full.map(|fields| fields[0].parse::<f64>().unwrap() + fields[5].parse::<f64>().unwrap()).collect()
+}
+
+#[test]
+fn the_rate_is_kept_to_a_hundredth() {
+    let Some(ground) = Ground::new() else { return };
+    let run = ground.run(&[
+        "--up",
+        "rate=20mbit,queue=10MB",
+        "--log",
+        "log.csv",
+        "--far",
+        &role("sink"),
+        "--",
+        "sh",
+        "-c",
+        &format!("COUNT=4000 {}", role("flood")),
+    ]);
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    let times = departures(&std::fs::read_to_string(ground.path("log.csv")).unwrap(), "up");
+    assert_eq!(times.len(), 4_000, "nothing is lost: {}", run.report);
+    let expected = 3_999.0 * 1_028.0 * 8.0 / 20.0;
+    let taken = times[times.len() - 1] - times[0];
+    assert!(!run.is_valid() || (taken / expected - 1.0).abs() < 0.01, "{taken} us instead of {expected}");
+    assert!(run.count("up", "peak_queue_bytes") > 3_000_000, "{}", run.report);
+}
+
+#[test]
+fn losses_are_those_of_the_model() {
+    let Some(ground) = Ground::new() else { return };
+    let flood = format!("COUNT=600 {}", role("flood"));
+    let arguments =
+        ["--up", "rate=5mbit,queue=10MB,loss=20%", "--far", &role("sink"), "--", "sh", "-c", &flood];
+    let run = ground.run(&arguments);
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    let [lost, delivered, offered] = ["lost", "delivered", "offered"].map(|what| run.count("up", what));
+    assert_eq!((lost + delivered, run.count("up", "overflowed")), (offered, 0), "{}", run.report);
+    // Five standard deviations of 600 draws at 20 %; the questions about the count are lost as well.
+    assert!((71..180).contains(&lost), "{}", run.report);
+    let arrived = figures(&run.stdout, "arrived")[0];
+    assert!((600 - lost..=delivered).contains(&arrived), "{arrived} arrived: {}", run.report);
+}
+
+#[test]
+fn a_file_is_fetched_through_it() {
+    let Some(ground) = Ground::new() else { return };
+    std::fs::create_dir(ground.path("www")).unwrap();
+    let content = sample(300_000);
+    std::fs::write(ground.path("www/file"), &content).unwrap();
+    let run = ground.run(&[
+        "--path",
+        "good",
+        "--far",
+        "exec \"$POSTHASTE\" serve www --listen 0.0.0.0:4433 --state state >/dev/null",
+        "--",
+        "sh",
+        "-c",
+        "exec \"$POSTHASTE\" get --insecure https://$POSTHASTE_FAR:4433/file -o out",
+    ]);
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    assert!(common::read(&ground.path("out")) == content, "the file is what was served");
+    assert!(run.count("down", "delivered_bytes") > 300_000, "{}", run.report);
+}
+
+#[test]
+fn the_commands_end_is_the_runs() {
+    let Some(ground) = Ground::new() else { return };
+    for (script, expected) in [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
+        assert_eq!(ground.run(&["--", "sh", "-c", script]).exit_code(), expected, "{script}");
+    }
+    let run = ground.run(&["--", "./nosuch"]);
+    assert_eq!(run.exit_code(), 127);
+    assert!(run.stderr.contains("cannot run ./nosuch"), "{}", run.stderr);
+    std::fs::write(ground.path("text"), "no program").unwrap();
+    assert_eq!(ground.run(&["--", "./text"]).exit_code(), 126);
+}
+
+/// Waits until a process is no more.
+fn is_gone(process: u32) -> bool {
+    let began = Instant::now();
+    let is_there = || {
+        // A zombie is gone, too: whoever adopted it has yet to look.
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok();
+        stat.is_some_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+    };
+    while is_there() {
+        if began.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// Starts a run whose command has a child of its own, and sends the run's process a signal.
+fn interrupted(signal: &str) -> Option<(std::process::ExitStatus, bool)> {
+    let ground = Ground::new()?;
+    let script = "sleep 1000 & echo $!; echo $$; wait";
+    let mut child = ground
+        .command(&["--far", "exec sleep 1001", "--", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut process = || lines.next().unwrap().unwrap().parse().unwrap();
+    let processes: [u32; 2] = [process(), process()];
+    send_signal(child.id(), signal);
+    let status = wait(&mut child);
+    // Those that nothing but the run's own death ends are its command and the far end; the kernel sees to these.
+    let must_go = if signal == "KILL" { &processes[1..] } else { &processes[..] };
+    let all_gone = must_go.iter().all(|&process| is_gone(process));
+    if signal == "KILL" {
+        send_signal(processes[0], "KILL");
+    }
+    Some((status, all_gone))
+}
+
+#[test]
+fn ctrl_c_ends_all_of_it() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let Some((status, all_gone)) = interrupted(signal) else { return };
+        assert!([Some(code), Some(125)].contains(&status.code()), "{signal}: {status}");
+        assert!(all_gone, "{signal}: something still runs");
+    }
+}
+
+#[test]
+fn a_killed_run_takes_its_command_along() {
+    let Some((_, all_gone)) = interrupted("KILL") else { return };
+    assert!(all_gone, "the command still runs");
+}
+
+/// Counts interfaces from inside a namespace in which other runs come and go.
+#[test]
+fn no_interface_stays() {
+    let Some(ground) = Ground::new() else { return };
+    let script = "
+        count() { grep -c 'posthaste[0-9]:' /proc/net/dev; }
+        await() { n=0; while [ \"$(count)\" != $1 ]; do n=$((n+1)); [ $n -lt 600 ] || exit 9; sleep 0.1; done; }
+        for signal in TERM KILL; do
+            await 0
+            \"$POSTHASTE\" emulate -q --down delay=1ms -- sleep 1000 & first=$!
+            \"$POSTHASTE\" emulate -q --down delay=1ms -- sleep 1000 & second=$!
+            await 2
+            kill -$signal $first; wait $first; await 1
+            kill -$signal $second; wait $second; await 0
+        done
+        \"$POSTHASTE\" emulate -q --down delay=1ms -- sh -c 'kill -KILL $$'; echo crash $?
+        echo left $(count)";
+    let run = ground.run(&["--", "sh", "-c", script]);
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(figures(&run.stdout, "left"), [0], "{}{}", run.stdout, run.stderr);
+    assert!([137, 125].contains(&figures(&run.stdout, "crash")[0]), "{}", run.stdout);
+}
+
+#[test]
+fn wrong_use_is_explained() {
+    for (arguments, expected) in [
+        (&["--path", "nosuch", "--", "true"][..], "there is no path `nosuch`; there are: good"),
+        (&["--down", "speed=1mbit", "--", "true"], "--down: there is no key `speed`"),
+        (&["--up", "loss=2", "--", "true"], "--up: "),
+        (&["--json", "/nosuch/report.json", "--", "true"], "/nosuch/report.json"),
+        (&["--log", "/nosuch/log.csv", "--", "true"], "cannot write the log"),
+        (&["--path", "good"], "COMMAND"),
+        (&["--meter", "loud", "--", "true"], "loud"),
+    ] {
+        let (code, _, stderr) = run(posthaste().arg("emulate").args(arguments));
+        assert_eq!(code, 2, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+}

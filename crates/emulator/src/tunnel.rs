@@ -1,0 +1,225 @@
+//! A tunnel between two network namespaces, whose packets meet an emulated path.
+
+mod address;
+mod carrier;
+mod error;
+mod interface;
+mod ip_packet;
+mod log;
+mod namespace;
+mod precision;
+mod shared;
+mod validity;
+
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use posthaste_path::{Path, PathConfig, PathStats};
+use posthaste_units::{ByteCount, Rng};
+
+use carrier::Carrier;
+use interface::Interface;
+use ip_packet::IpPacket;
+use log::{Direction, LogWriter, PacketLog};
+use namespace::NamespaceThread;
+use shared::Shared;
+
+use crate::clock::Clock;
+use crate::lateness::Lateness;
+
+pub use error::TunnelError;
+pub use namespace::{is_permitted, isolate};
+pub use validity::{LATENESS_BOUND, Validity};
+
+/// What the tunnel does to packets.
+#[derive(Debug, Clone)]
+pub struct TunnelConfig {
+    /// Towards the namespace that the tunnel makes. Lengths are those of IP packets.
+    pub down: PathConfig,
+    /// Out of it.
+    pub up: PathConfig,
+    /// The lab's first link with this seed meets the same fates, packet by packet.
+    pub seed: u64,
+}
+
+/// One direction's counts.
+#[derive(Debug, Clone, Default)]
+pub struct DirectionReport {
+    /// What the path has done.
+    pub path: PathStats,
+    /// Bytes waiting at the bottleneck now.
+    pub queue: ByteCount,
+    /// How late packets left compared with the model, the time that they waited to be read included.
+    pub lateness: Lateness,
+    /// Packets that interfaces dropped, which the model did not ask for.
+    pub unaccounted: u64,
+    /// True if the system granted real-time scheduling.
+    pub is_real_time: bool,
+    /// Why the direction broke off, if it did.
+    pub failure: Option<String>,
+}
+
+/// A tunnel's counts.
+#[derive(Debug, Clone, Default)]
+pub struct TunnelReport {
+    /// Towards the tunnel's namespace.
+    pub down: DirectionReport,
+    /// Out of it.
+    pub up: DirectionReport,
+    /// Lines that the log lacks because the disk did not keep up.
+    pub missing_lines: u64,
+}
+
+/// A network namespace whose only way out is an emulated path, which leads into the calling thread's namespace.
+///
+/// Nothing of it outlives this, or the process: interfaces and routes are bound to open files, the namespace to a
+/// thread and to the processes that run in it.
+#[derive(Debug)]
+pub struct Tunnel {
+    far: Arc<Interface>,
+    near: Arc<Interface>,
+    addresses: (Ipv4Addr, Ipv4Addr),
+    shared: Arc<Shared>,
+    is_stopped: Arc<AtomicBool>,
+    carriers: Vec<JoinHandle<()>>,
+    log: Option<LogWriter>,
+    namespace: NamespaceThread,
+}
+
+impl Tunnel {
+    /// Makes namespace, interfaces and routes, and carries packets from then on. `log` gets a line for each packet's
+    /// arrival and fate, in CSV.
+    ///
+    /// It takes the right to make network namespaces: [`is_permitted`], or [`isolate`] before.
+    ///
+    /// # Errors
+    /// A direction is out of its range, or the system permits something not.
+    pub fn start(config: TunnelConfig, log: Option<Box<dyn Write + Send>>) -> Result<Self, TunnelError> {
+        let mut rng = Rng::from_test_seed(config.seed);
+        // The lab's runs give their first fork away (to TLS), the next two to the first link up and down. Taken in
+        // the same order, the same seed draws the same fates there and here.
+        let _ = rng.fork();
+        let up = Path::<IpPacket>::new(config.up, rng.fork())?;
+        let down = Path::<IpPacket>::new(config.down, rng.fork())?;
+        let (far, block) = Interface::far()?;
+        let namespace = NamespaceThread::start()?;
+        let near = namespace.run(move || Interface::near(block))??;
+        let (writer, log) = log.map(LogWriter::start).transpose()?.unzip();
+        let mut this = Self {
+            far: Arc::new(far),
+            near: Arc::new(near),
+            addresses: (block.far(), block.near()),
+            shared: Arc::default(),
+            is_stopped: Arc::default(),
+            carriers: Vec::new(),
+            log: writer,
+            namespace,
+        };
+        let clock = Clock::start();
+        this.carry(Direction::Up, up, clock, log.clone())?;
+        this.carry(Direction::Down, down, clock, log)?;
+        Ok(this)
+    }
+
+    fn carry(
+        &mut self,
+        direction: Direction,
+        path: Path<IpPacket>,
+        clock: Clock,
+        log: Option<PacketLog>,
+    ) -> io::Result<()> {
+        let (from, to, name) = match direction {
+            Direction::Down => (&self.far, &self.near, "path down"),
+            Direction::Up => (&self.near, &self.far, "path up"),
+        };
+        let carrier = Carrier {
+            direction,
+            path,
+            from: Arc::clone(from),
+            to: Arc::clone(to),
+            clock,
+            shared: Arc::clone(&self.shared),
+            log,
+            is_stopped: Arc::clone(&self.is_stopped),
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || carrier.run())?;
+        self.carriers.push(thread);
+        Ok(())
+    }
+
+    /// The address of the namespace that the tunnel leads to.
+    pub fn far_address(&self) -> Ipv4Addr {
+        self.addresses.0
+    }
+
+    /// The address of the tunnel's own namespace.
+    pub fn near_address(&self) -> Ipv4Addr {
+        self.addresses.1
+    }
+
+    /// Starts a process in the tunnel's namespace. One that asks to be told of its parent's end (`PR_SET_PDEATHSIG`)
+    /// is told when the tunnel ends.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`].
+    pub fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        self.namespace.run(move || command.spawn())?
+    }
+
+    /// Counts since the start.
+    ///
+    /// # Errors
+    /// The system does not tell how many packets its interfaces dropped.
+    pub fn report(&self) -> io::Result<TunnelReport> {
+        let (far, near) = (self.far.losses()?, self.near.losses()?);
+        let direction = |direction, dropped: u64| {
+            let counts = self.shared.counts(direction);
+            DirectionReport {
+                path: counts.stats,
+                queue: counts.queue,
+                lateness: counts.lateness.summary(),
+                // What an interface refuses it also counts, but not for every reason.
+                unaccounted: dropped.max(counts.refused),
+                is_real_time: counts.is_real_time,
+                failure: counts.failure.clone(),
+            }
+        };
+        Ok(TunnelReport {
+            down: direction(Direction::Down, far.sent + near.received),
+            up: direction(Direction::Up, near.sent + far.received),
+            missing_lines: 0,
+        })
+    }
+
+    /// Ends it and returns the final counts. Packets under way are dropped.
+    ///
+    /// # Errors
+    /// As [`Self::report`], or the log could not be written.
+    pub fn finish(mut self) -> io::Result<TunnelReport> {
+        self.stop();
+        let mut report = self.report()?;
+        if let Some(log) = self.log.take() {
+            report.missing_lines = log.finish()?;
+        }
+        Ok(report)
+    }
+
+    fn stop(&mut self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        for carrier in self.carriers.drain(..) {
+            if carrier.join().is_err() {
+                tracing::error!("a direction's thread has panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

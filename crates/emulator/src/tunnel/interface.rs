@@ -1,0 +1,214 @@
+//! A TUN device with its addresses, and what the kernel counts for it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use futures::TryStreamExt;
+use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
+use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use super::address::{Block, candidates};
+use super::error::TunnelError;
+
+/// Packets that may wait in an interface until they are read: 20 ms of small packets at the most that a TUN device
+/// can do. The usual 500 are less than what one window of a fast sender brings at once.
+const QUEUE_PACKETS: u32 = 8_192;
+
+/// The interface's name inside; those that lead to other tunnels have a number.
+const NEAR_NAME: &str = "posthaste";
+
+/// An end of a tunnel: a TUN device. It is gone when this is.
+pub(super) struct Interface {
+    device: SyncDevice,
+    name: String,
+    /// `/proc/thread-self/net/dev` of its namespace.
+    counters: File,
+}
+
+impl std::fmt::Debug for Interface {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interface").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Packets that an interface did not pass on, whatever the path said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// On the way from the namespace into the tunnel: its queue was full.
+    pub(super) sent: u64,
+    /// On the way out of the tunnel into the namespace.
+    pub(super) received: u64,
+}
+
+impl Interface {
+    /// A tunnel's far end, in the namespace of the calling thread, and the block that it took.
+    pub(super) fn far() -> Result<(Self, Block), TunnelError> {
+        with_netlink(async |netlink| {
+            let around = surrounding(&netlink).await?;
+            loopback_up(&netlink).await?;
+            let blocks = candidates(around);
+            for (index, &block) in blocks.iter().enumerate() {
+                let name = format!("{NEAR_NAME}{index}");
+                match open(&name) {
+                    Ok(device) => {
+                        let this = Self::with_device(device, name)?;
+                        this.set_up(&netlink, block.far(), block).await?;
+                        return Ok((this, block));
+                    }
+                    // Somebody else's.
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+                    Err(error) => return Err(TunnelError::Device(error)),
+                }
+            }
+            Err(TunnelError::Full { taken: blocks.len() })
+        })
+    }
+
+    /// The near end of the tunnel with this block, and the way out of the calling thread's namespace.
+    pub(super) fn near(block: Block) -> Result<Self, TunnelError> {
+        with_netlink(async |netlink| {
+            loopback_up(&netlink).await?;
+            let device = open(NEAR_NAME).map_err(TunnelError::Device)?;
+            let this = Self::with_device(device, NEAR_NAME.to_owned())?;
+            this.set_up(&netlink, block.near(), block).await?;
+            let route = RouteMessageBuilder::<std::net::Ipv4Addr>::new().gateway(block.far()).build();
+            netlink.route().add(route).execute().await.map_err(TunnelError::interface("the way out"))?;
+            // For tunnels that are started inside: their way out leads through here.
+            prefer("net/ipv4/ip_forward", "1");
+            Ok(this)
+        })
+    }
+
+    fn with_device(device: SyncDevice, name: String) -> Result<Self, TunnelError> {
+        device.set_nonblocking(true)?;
+        Ok(Self { device, name, counters: File::open("/proc/thread-self/net/dev")? })
+    }
+
+    async fn set_up(
+        &self,
+        netlink: &Handle,
+        address: std::net::Ipv4Addr,
+        block: Block,
+    ) -> Result<(), TunnelError> {
+        // Before it is up, or the kernel asks for routers.
+        prefer(&format!("net/ipv6/conf/{}/disable_ipv6", self.name), "1");
+        let index = self.device.if_index().map_err(TunnelError::Device)?;
+        let link = LinkUnspec::new_with_index(index).txqueuelen(QUEUE_PACKETS).up().build();
+        netlink.link().set(link).execute().await.map_err(TunnelError::interface("an interface"))?;
+        netlink
+            .address()
+            .add(index, address.into(), block.prefix())
+            .execute()
+            .await
+            .map_err(TunnelError::interface("an address"))
+    }
+
+    /// The next packet that the namespace has sent, or `None` if there is none now.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.device.recv(buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands a packet to the namespace.
+    pub(super) fn send(&self, packet: &[u8]) -> io::Result<()> {
+        self.device.send(packet).map(drop)
+    }
+
+    /// What it did not pass on since it was made.
+    pub(super) fn losses(&self) -> io::Result<Losses> {
+        let mut text = vec![0; 64 << 10];
+        let length = self.counters.read_at(&mut text, 0)?;
+        let text = String::from_utf8_lossy(&text[..length]);
+        losses_of(&text, &self.name).ok_or_else(|| io::Error::other("the system does not count packets"))
+    }
+}
+
+impl AsFd for Interface {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+/// Finds the line of an interface in `/proc/net/dev`: eight figures of what was received (bytes,
+/// packets, errors, drops, ...), then the same of what was sent.
+fn losses_of(text: &str, name: &str) -> Option<Losses> {
+    let (_, figures) =
+        text.lines().filter_map(|line| line.split_once(':')).find(|(found, _)| found.trim() == name)?;
+    let figures: Vec<u64> = figures.split_whitespace().map_while(|figure| figure.parse().ok()).collect();
+    let lost = |first: usize| Some(figures.get(first + 2)? + figures.get(first + 3)?);
+    Some(Losses { received: lost(0)?, sent: lost(8)? })
+}
+
+fn open(name: &str) -> io::Result<SyncDevice> {
+    DeviceBuilder::new().name(name).enable(false).build_sync()
+}
+
+/// Asks for a setting that a tunnel can do without: containers often show /proc/sys read-only, and where the kernel
+/// has no IPv6 there is nothing to switch off.
+fn prefer(key: &str, value: &str) {
+    if let Err(error) = std::fs::write(format!("/proc/sys/{key}"), value) {
+        tracing::debug!(%error, key, "not set");
+    }
+}
+
+/// Runs `work` with netlink in the calling thread's namespace.
+fn with_netlink<T>(work: impl AsyncFnOnce(Handle) -> Result<T, TunnelError>) -> Result<T, TunnelError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let (connection, netlink, _) = rtnetlink::new_connection()?;
+        tokio::spawn(connection);
+        work(netlink).await
+    })
+}
+
+async fn loopback_up(netlink: &Handle) -> Result<(), TunnelError> {
+    // Loopback is the first interface of every namespace.
+    let link = LinkUnspec::new_with_index(1).up().build();
+    netlink.link().set(link).execute().await.map_err(TunnelError::interface("loopback"))
+}
+
+/// The block whose near end is in this namespace.
+async fn surrounding(netlink: &Handle) -> Result<Option<Block>, TunnelError> {
+    let mut addresses = netlink.address().get().execute();
+    while let Some(message) = addresses.try_next().await.map_err(TunnelError::interface("addresses"))? {
+        if let Some(block) = block_of(&message) {
+            return Ok(Some(block));
+        }
+    }
+    Ok(None)
+}
+
+fn block_of(message: &AddressMessage) -> Option<Block> {
+    message.attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Local(std::net::IpAddr::V4(address)) => {
+            Block::of_near_end(*address, message.header.prefix_len)
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_table_is_read() {
+        let text = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:     100       1    0    0    0     0          0         0      100       1    0    0    0     0       0          0
+posthaste0: 5000      50    1    2    0     0          0         0     7000      70    3    4    0     0       0          0
+";
+        assert_eq!(losses_of(text, "posthaste0"), Some(Losses { received: 3, sent: 7 }));
+        assert_eq!(losses_of(text, "lo"), Some(Losses::default()));
+        assert_eq!(losses_of(text, "posthaste"), None);
+    }
+}

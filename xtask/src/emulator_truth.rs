@@ -1,0 +1,154 @@
+//! `cargo xtask emulator-truth`: the emulator against its own model, and the lab's TCP against the kernel's.
+//!
+//! Each cell is a path and an object. The kernel's TCP carries the object through `posthaste emulate`, with flights
+//! as long as those of TLS and HTTP in front of it; the lab's model of TCP carries it over the same path in virtual
+//! time. Before that, UDP datagrams in lockstep measure the emulator's round trip.
+
+mod cells;
+mod ends;
+mod kernel;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use posthaste_lab::peers::Stack;
+use posthaste_lab::run::run as run_in_lab;
+use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
+use posthaste_units::Duration;
+
+use crate::Result;
+use crate::bench::median;
+use crate::workspace::build_posthaste;
+use cells::{CELLS, Cell};
+use kernel::{Emulator, Measured};
+
+pub(crate) use ends::{End, play};
+
+/// What the kernel may be away from the lab.
+const TOLERANCE: f64 = 0.1;
+
+/// Virtual runs for each real one where runs differ.
+const VIRTUAL_RUNS_PER_REAL: u64 = 5;
+
+/// A UDP payload with which the lab's IP packets have 1500 bytes.
+const DATAGRAM: u16 = 1472;
+
+/// After so long a run in the lab has failed.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Of `cargo xtask emulator-truth`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Prints a table in Markdown. A cell passes if the kernel's median completion time with CUBIC is within 10 %
+of the lab's. BBR, which the lab's TCP has not, is shown beside it. Void runs, those in which the emulator was late or
+interfaces dropped packets, are made again with another seed.
+Exit code: 0 if every cell passes, 1 if one does not or could not be measured."
+)]
+pub(crate) struct Arguments {
+    /// Cells to measure, all unless given (repeatable)
+    #[arg(long = "cell", value_name = "NAME")]
+    cells: Vec<String>,
+    /// The two quickest cells, printed and not judged: a busy machine is nobody's mistake
+    #[arg(long, conflicts_with = "cells")]
+    short: bool,
+    /// The `posthaste` to use, instead of a release build of this one
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// Measures cell by cell and prints the table.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let cells = chosen(arguments)?;
+    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?;
+    let emulator = Emulator::new(program)?;
+    if let Some(reason) = emulator.obstacle()? {
+        println!("skipped: {reason}");
+        return Ok(arguments.short);
+    }
+    println!(
+        "| cell | round trip, median - model | lab, median s (runs) | kernel CUBIC, median s (runs) | kernel / lab - 1 \
+         | within 10 % | kernel BBR, median s (runs) | void runs | lateness, p99 of the worst run |\n\
+         |---|---|---|---|---|---|---|---|---|"
+    );
+    let mut all_agree = true;
+    for cell in cells {
+        eprintln!("{}", cell.name);
+        let cubic = emulator.measure(cell, "cubic")?;
+        let bbr = emulator.measure(cell, "bbr")?;
+        let lab = virtual_times(cell)?;
+        let (row, agrees) = row(cell, &lab, &cubic, &bbr)?;
+        println!("{row}");
+        all_agree &= agrees;
+    }
+    Ok(all_agree || arguments.short)
+}
+
+fn chosen(arguments: &Arguments) -> Result<Vec<&'static Cell>> {
+    if let Some(unknown) = arguments.cells.iter().find(|name| CELLS.iter().all(|cell| cell.name != **name)) {
+        let names: Vec<&str> = CELLS.iter().map(|cell| cell.name).collect();
+        return Err(format!("no cell {unknown:?}; there are: {}", names.join(", ")).into());
+    }
+    let is_wanted = |index: usize, cell: &Cell| {
+        let is_named = arguments.cells.iter().any(|name| name == cell.name);
+        if arguments.short { index < 2 } else { arguments.cells.is_empty() || is_named }
+    };
+    Ok(CELLS
+        .iter()
+        .enumerate()
+        .filter(|&(index, cell)| is_wanted(index, cell))
+        .map(|(_, cell)| cell)
+        .collect())
+}
+
+fn row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<(String, bool)> {
+    let median_of = |times: &[f64]| median(times.iter().copied());
+    let error = median_of(&cubic.seconds) / median_of(lab) - 1.0;
+    let is_measured = cubic.seconds.len() as u64 >= cell.runs;
+    let agrees = is_measured && error.abs() <= TOLERANCE;
+    let verdict = match (is_measured, agrees) {
+        (false, _) => "not measured: the machine is too busy",
+        (true, true) => "yes",
+        (true, false) => "**no**",
+    };
+    let round_trip = cell.path()?.rtt.as_secs_f64();
+    let text = format!(
+        "| {} | {:+.3} ms | {:.4} ({}) | {:.4} ({}) | {:+.1} % | {verdict} | {:.4} ({}) | {} | {:.2} ms |",
+        cell.name,
+        (median_of(&cubic.round_trips) - round_trip) * 1e3,
+        median_of(lab),
+        lab.len(),
+        median_of(&cubic.seconds),
+        cubic.seconds.len(),
+        error * 100.0,
+        median_of(&bbr.seconds),
+        bbr.seconds.len(),
+        cubic.void + bbr.void,
+        cubic.lateness.max(bbr.lateness) * 1e3,
+    );
+    Ok((text, agrees))
+}
+
+/// Completion times in the lab, in seconds; infinite where a run did not complete.
+fn virtual_times(cell: &Cell) -> Result<Vec<f64>> {
+    let stack: Stack = "tcp:cubic/h1".parse()?;
+    let spec = RunSpec {
+        network: NetworkSpec::Simple { path: cell.path()? },
+        flows: vec![FlowSpec {
+            name: cell.name.to_owned(),
+            stack,
+            workload: WorkloadSpec::Bulk { object: cell.object()?, read_rate: None },
+            start: Duration::ZERO,
+            background: false,
+            count: 1,
+        }],
+        deadline: DEADLINE,
+        datagram: DATAGRAM,
+        series: None,
+    };
+    (1..=cell.runs * VIRTUAL_RUNS_PER_REAL)
+        .map(|seed| {
+            let result = run_in_lab(&spec, seed, None)?;
+            Ok(result.flows.first().and_then(|flow| flow.completion).unwrap_or(f64::INFINITY))
+        })
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! The two ends of a measurement, as processes: kernel TCP with TLS's and HTTP's flights, but without their contents.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use posthaste_units::ByteCount;
+
+use crate::Result;
+
+/// TCP and UDP port of the server.
+const PORT: u16 = 7_100;
+
+/// The flights of the lab's model of TLS (`lab/peers/tcp/handshake.rs`), in bytes.
+const CLIENT_HELLO: usize = 240;
+const SERVER_FLIGHT: usize = 592;
+/// The client's `Finished`, and a record with a request.
+const CLIENT_FINISHED: usize = 80 + 22 + 100;
+/// Most content of a record, and what the record adds.
+const RECORD: u64 = 16_384;
+const RECORD_OVERHEAD: u64 = 22;
+
+/// Datagrams in lockstep.
+const PINGS: usize = 20;
+
+/// Nothing takes this long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Of `cargo xtask emulator-end`, which `emulator-truth` starts.
+#[derive(Debug, Args)]
+pub(crate) struct End {
+    role: Role,
+    /// Bytes that the server sends
+    #[arg(long)]
+    object: ByteCount,
+    /// The server's congestion control
+    #[arg(long)]
+    controller: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Role {
+    Server,
+    Client,
+}
+
+/// Plays the role.
+pub(crate) fn play(end: &End) -> Result<bool> {
+    match end.role {
+        Role::Server => serve(end)?,
+        Role::Client => fetch(end)?,
+    }
+    Ok(true)
+}
+
+/// What the object takes on TCP, in records.
+fn bytes_on_tcp(object: ByteCount) -> u64 {
+    object.get() + object.get().div_ceil(RECORD) * RECORD_OVERHEAD
+}
+
+fn serve(end: &End) -> Result<()> {
+    // A run may not begin with what the one before has learned.
+    let _ = std::fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1");
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
+    let controller = std::ffi::OsString::from(&end.controller);
+    nix::sys::socket::setsockopt(&listener, nix::sys::socket::sockopt::TcpCongestion, &controller)
+        .map_err(|error| format!("the kernel has no {}: {error}", end.controller))?;
+    let echo = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64];
+        while let Ok((length, from)) = echo.recv_from(&mut buffer) {
+            let _ = echo.send_to(&buffer[..length], from);
+        }
+    });
+    let (mut client, _) = listener.accept()?;
+    client.set_nodelay(true)?;
+    take(&mut client, CLIENT_HELLO as u64)?;
+    client.write_all(&[0; SERVER_FLIGHT])?;
+    take(&mut client, CLIENT_FINISHED as u64)?;
+    let mut left = bytes_on_tcp(end.object);
+    let zeros = vec![0; 1 << 16];
+    while left > 0 {
+        let now = left.min(zeros.len() as u64);
+        client.write_all(&zeros[..now as usize])?;
+        left -= now;
+    }
+    // The client closes first, and the run ends this process.
+    let _ = client.read(&mut [0]);
+    std::thread::sleep(PATIENCE);
+    Ok(())
+}
+
+fn fetch(end: &End) -> Result<()> {
+    let far: Ipv4Addr = std::env::var("POSTHASTE_FAR")?.parse()?;
+    let far = SocketAddr::from((far, PORT));
+    ping(far)?;
+    let began = Instant::now();
+    let mut server = TcpStream::connect(far)?;
+    server.set_nodelay(true)?;
+    server.write_all(&[0; CLIENT_HELLO])?;
+    take(&mut server, SERVER_FLIGHT as u64)?;
+    server.write_all(&[0; CLIENT_FINISHED])?;
+    take(&mut server, bytes_on_tcp(end.object))?;
+    println!("seconds {}", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn take(from: &mut TcpStream, count: u64) -> Result<()> {
+    from.set_read_timeout(Some(PATIENCE))?;
+    let taken = std::io::copy(&mut from.take(count), &mut std::io::sink())?;
+    if taken == count { Ok(()) } else { Err("the connection ended too early".into()) }
+}
+
+/// Waits until the server is there, and prints the round trips of some datagrams.
+fn ping(far: SocketAddr) -> Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect(far)?;
+    socket.set_read_timeout(Some(Duration::from_millis(500)))?;
+    let first = Instant::now();
+    let mut done = 0;
+    while done < PINGS {
+        if first.elapsed() > PATIENCE {
+            return Err("the server does not answer".into());
+        }
+        // Lost, or not there yet.
+        let mut answer = [0; 64];
+        let began = Instant::now();
+        let number = [done as u8; 36];
+        match socket.send(&number).and_then(|_| socket.recv(&mut answer)) {
+            Ok(length) if answer[..length] == number => {
+                println!("rtt {}", began.elapsed().as_secs_f64());
+                done += 1;
+            }
+            Ok(_) => {}
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    Ok(())
+}

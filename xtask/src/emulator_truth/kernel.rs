@@ -1,0 +1,174 @@
+//! The kernel's side: both ends as processes around `posthaste emulate`.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::cells::Cell;
+use crate::Result;
+
+/// Runs are made for so many times the number that is wanted, at most.
+const MAX_ATTEMPTS: u64 = 3;
+
+/// Exit code of a void run.
+const VOID: i32 = 125;
+
+/// How to run it.
+pub(super) struct Emulator {
+    program: PathBuf,
+    /// This program, which plays both ends.
+    ends: PathBuf,
+    /// What runs it before all programs of ordinary priority, where that is permitted: how late they are woken is no
+    /// part of what is measured. The emulator's own threads come first all the same.
+    priority: &'static str,
+}
+
+/// What the runs of a cell have shown.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    /// Seconds of the runs that count.
+    pub(super) seconds: Vec<f64>,
+    /// Seconds of all datagrams' round trips in these runs.
+    pub(super) round_trips: Vec<f64>,
+    /// Runs that do not count.
+    pub(super) void: u64,
+    /// Greatest 99th percentile of lateness among the runs that count, in seconds.
+    pub(super) lateness: f64,
+}
+
+/// What of the emulator's report is needed.
+#[derive(Debug, Deserialize)]
+struct Report {
+    valid: bool,
+    exit_code: u8,
+    down: Direction,
+    up: Direction,
+}
+
+#[derive(Debug, Deserialize)]
+struct Direction {
+    lateness_p99: f64,
+}
+
+impl Emulator {
+    pub(super) fn new(program: PathBuf) -> Result<Self> {
+        let is_permitted =
+            Command::new("chrt").args(["--rr", "1", "true"]).status().is_ok_and(|status| status.success());
+        let priority = if is_permitted { "chrt --rr 1 " } else { "" };
+        Ok(Self { program, ends: std::env::current_exe()?, priority })
+    }
+
+    /// Why nothing can be measured here.
+    pub(super) fn obstacle(&self) -> Result<Option<String>> {
+        let mut command = Command::new(&self.program);
+        command.args(["emulate", "-q", "--isolate", "--down", "delay=0ms", "--", "true"]);
+        let output = command.stdin(Stdio::null()).output()?;
+        let is_possible = matches!(output.status.code(), Some(0 | VOID));
+        Ok((!is_possible).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+
+    /// Runs the cell until enough runs count, or too many were void.
+    pub(super) fn measure(&self, cell: &Cell, controller: &str) -> Result<Measured> {
+        let mut measured = Measured::default();
+        let mut attempts = 0;
+        while let missing @ 1.. = cell.runs.saturating_sub(measured.seconds.len() as u64)
+            && attempts < MAX_ATTEMPTS * cell.runs
+        {
+            let lanes = missing.min(cell.parallel);
+            let outcomes = std::thread::scope(|scope| {
+                let lanes: Vec<_> = (1..=lanes)
+                    .map(|lane| {
+                        scope.spawn(move || {
+                            self.run(cell, controller, attempts + lane).map_err(|error| error.to_string())
+                        })
+                    })
+                    .collect();
+                lanes
+                    .into_iter()
+                    .map(|lane| lane.join().map_err(|_| "a run has panicked".to_owned())?)
+                    .collect::<Vec<_>>()
+            });
+            for outcome in outcomes {
+                let (report, output) = outcome?;
+                measured.add(&report, &output)?;
+            }
+            attempts += lanes;
+        }
+        Ok(measured)
+    }
+
+    /// One run: the emulator's report and what the client printed.
+    fn run(&self, cell: &Cell, controller: &str, seed: u64) -> Result<(Report, String)> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("path.toml"), cell.path)?;
+        let end = |role: &str| {
+            let object = cell.object()?.get();
+            Ok::<_, Box<dyn std::error::Error>>(format!(
+                "exec {}'{}' emulator-end {role} --object {object}B --controller {controller}",
+                self.priority,
+                self.ends.display()
+            ))
+        };
+        let mut command = Command::new(&self.program);
+        command.args(["emulate", "-q", "--isolate", "--json", "report.json", "--path", "path.toml"]);
+        command.args([
+            "--seed",
+            &seed.to_string(),
+            "--far",
+            &end("server")?,
+            "--",
+            "sh",
+            "-c",
+            &end("client")?,
+        ]);
+        command.current_dir(&folder).stdin(Stdio::null());
+        let output = command.output()?;
+        let report = std::fs::read(folder.path().join("report.json"))
+            .map_err(|error| format!("no report ({error}): {}", String::from_utf8_lossy(&output.stderr)))?;
+        let report: Report = serde_json::from_slice(&report)?;
+        if report.exit_code != 0 {
+            return Err(format!("a run has failed: {}", String::from_utf8_lossy(&output.stderr)).into());
+        }
+        Ok((report, String::from_utf8(output.stdout)?))
+    }
+}
+
+impl Measured {
+    fn add(&mut self, report: &Report, output: &str) -> Result<()> {
+        if !report.valid {
+            self.void += 1;
+            return Ok(());
+        }
+        for line in output.lines() {
+            match line.split_once(' ') {
+                Some(("seconds", figure)) => self.seconds.push(figure.parse()?),
+                Some(("rtt", figure)) => self.round_trips.push(figure.parse()?),
+                _ => return Err(format!("an end has printed {line:?}").into()),
+            }
+        }
+        self.lateness = self.lateness.max(report.down.lateness_p99).max(report.up.lateness_p99);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn void_runs_do_not_count() {
+        let report = |valid| Report {
+            valid,
+            exit_code: 0,
+            down: Direction { lateness_p99: 2e-4 },
+            up: Direction { lateness_p99: 3e-4 },
+        };
+        let mut measured = Measured::default();
+        measured.add(&report(false), "seconds 9").unwrap();
+        measured.add(&report(true), "rtt 0.02\nrtt 0.03\nseconds 1.5").unwrap();
+        assert!(measured.add(&report(true), "no figure").is_err());
+        assert_eq!((measured.void, measured.seconds.as_slice()), (1, &[1.5][..]));
+        assert_eq!((measured.round_trips.len(), measured.lateness), (2, 3e-4));
+    }
+}
