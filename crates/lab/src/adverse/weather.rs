@@ -147,7 +147,7 @@ impl Peer for Exposed {
         self.inner.snapshot()
     }
 
-    fn counters(&self) -> Counters {
-        self.inner.counters()
+    fn counters(&self, now: Time) -> Counters {
+        self.inner.counters(now)
     }
 }
