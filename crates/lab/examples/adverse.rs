@@ -106,13 +106,16 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Which cases a row counts.
+type Filter = Box<dyn Fn(&Case) -> bool>;
+
 /// A row for each theme, stack met and role of ours.
 fn print_table(results: &BTreeMap<u64, (Case, Outcome)>) {
     println!(
         "{:<24}{:>6}{:>10}{:>11}{:>8}{:>14}",
         "case", "runs", "complete", "timed out", "failed", "most packets"
     );
-    let mut rows: Vec<(String, Box<dyn Fn(&Case) -> bool>)> = Vec::new();
+    let mut rows: Vec<(String, Filter)> = Vec::new();
     for theme in Theme::ALL {
         rows.push((theme.to_string(), Box::new(move |case| case.theme == theme)));
     }

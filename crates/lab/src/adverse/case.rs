@@ -189,7 +189,7 @@ impl Case {
 }
 
 fn our_stack(rng: &mut Rng) -> Stack {
-    let names: Vec<_> = Profile::names().into_iter().collect();
+    let names = Profile::names();
     let name = names[rng.below(names.len() as u64) as usize];
     Stack::Posthaste(Profile::named(name).expect("a name of the list"))
 }

@@ -87,8 +87,19 @@ struct Half {
     written: u64,
     is_finished: bool,
     read: u64,
-    is_read_out: bool,
-    is_napping: bool,
+    reading: Reading,
+}
+
+/// How far an application is with reading.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Reading {
+    /// It reads what there is.
+    #[default]
+    Awake,
+    /// It waits before it reads on.
+    Napping,
+    /// It has read to the end.
+    Over,
 }
 
 /// Where the content of a direction begins.
@@ -147,17 +158,17 @@ impl Traffic {
     fn pump(&mut self, now: Time, host: usize, stream: StreamKey, hosts: &mut dyn Hosts) {
         let Some(half) = self.halves.get_mut(&(host, stream)) else { return };
         let peer = hosts.peer(host);
-        let was_read_out = half.is_read_out;
+        let was_over = half.reading == Reading::Over;
         half.write(now, stream, peer, &self.plan);
         if let Err(reason) = half.read(now, stream, peer, &self.plan) {
             return self.fail(host, false, format!("stream {}: {reason}", stream.0));
         }
         half.write(now, stream, peer, &self.plan);
-        if let (true, Some((_, pause))) = (half.is_napping, self.plan.lazy) {
+        if let (Reading::Napping, Some((_, pause))) = (half.reading, self.plan.lazy) {
             self.naps.insert((now + pause, host, stream));
         }
         let is_opener = half.is_opener;
-        if half.is_read_out && !was_read_out {
+        if half.reading == Reading::Over && !was_over {
             self.read_out += 1;
             if is_opener {
                 let end = self.end_of(host);
@@ -175,7 +186,7 @@ impl Half {
         if self.is_opener {
             return Some(NUMBER + transfer.forth);
         }
-        (!plan.is_polite || self.is_read_out).then_some(transfer.back)
+        (!plan.is_polite || self.reading == Reading::Over).then_some(transfer.back)
     }
 
     fn write(&mut self, now: Time, stream: StreamKey, peer: &mut dyn Peer, plan: &Plan) {
@@ -203,7 +214,7 @@ impl Half {
 
     fn read(&mut self, now: Time, stream: StreamKey, peer: &mut dyn Peer, plan: &Plan) -> Result<(), String> {
         let mut left = plan.lazy.map_or(u64::MAX, |(bytes, _)| bytes);
-        while !self.is_read_out && !self.is_napping {
+        while self.reading == Reading::Awake {
             let mut max = left;
             if !self.is_opener && self.read < NUMBER {
                 max = max.min(NUMBER - self.read);
@@ -212,7 +223,9 @@ impl Half {
                 Read::Data(data) => {
                     left = left.saturating_sub(data.len() as u64);
                     self.take(&data, plan)?;
-                    self.is_napping = left == 0;
+                    if left == 0 {
+                        self.reading = Reading::Napping;
+                    }
                 }
                 Read::Blocked => break,
                 Read::Finished => self.finish(plan)?,
@@ -250,7 +263,7 @@ impl Half {
         if self.read != wanted {
             return Err(format!("{} bytes instead of {wanted}", self.read));
         }
-        self.is_read_out = true;
+        self.reading = Reading::Over;
         Ok(())
     }
 }
@@ -284,7 +297,7 @@ impl App for Traffic {
         while self.naps.first().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, host, stream)) = self.naps.pop_first() else { return };
             if let Some(half) = self.halves.get_mut(&(host, stream)) {
-                half.is_napping = false;
+                half.reading = Reading::Awake;
             }
             self.pump(now, host, stream, hosts);
         }
@@ -309,6 +322,6 @@ impl App for Traffic {
             format!("{}: {}", if failure.is_at_client { "client" } else { "server" }, failure.reason)
         });
         let bytes = self.halves.values().map(|half| half.read).sum();
-        AppReport { failure, bytes, ..AppReport::default() }
+        AppReport { bytes, failure, ..AppReport::default() }
     }
 }
