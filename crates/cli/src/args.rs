@@ -93,6 +93,10 @@ pub(crate) struct Race {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
+    /// Plain QUIC streams with the lab's request and response instead of HTTP/3: what virtual time is checked with
+    #[arg(long, hide = true)]
+    pub(crate) bare: bool,
+
     /// The profile that savings are counted against
     /// [default: standard if it takes part, else the first]
     #[arg(long, value_name = "NAME")]

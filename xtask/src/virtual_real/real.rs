@@ -87,7 +87,9 @@ impl Race {
         if self.has_priority {
             command.args(["--rr", "1"]).arg(&self.program);
         }
-        command.args(["race", "--json", "--no-html", "--profiles", &self.profile, "--path"]).arg(&path);
+        command
+            .args(["race", "--bare", "--json", "--no-html", "--profiles", &self.profile, "--path"])
+            .arg(&path);
         command.args(["--object", &format!("{}B", cell.object()?.get())]);
         command.args(["--runs", &runs.to_string(), "--seed", &seed.to_string()]);
         command.args(["--parallel", &cell.parallel.to_string()]);

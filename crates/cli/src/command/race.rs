@@ -11,6 +11,7 @@ use crate::interrupt::Interrupts;
 use crate::printer;
 
 mod arena;
+mod bare;
 mod page;
 mod plan;
 mod progress;

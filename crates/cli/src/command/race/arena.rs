@@ -13,6 +13,7 @@ use posthaste_units::Rng;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
+use super::bare;
 use super::plan::{Plan, Start};
 use super::progress::Progress;
 use super::tls::Keys;
@@ -97,10 +98,15 @@ impl Arena {
             let fail = |error| Failure::runtime(format!("cannot start a server on 127.0.0.1: {error}"));
             let endpoint = Endpoint::server((Ipv4Addr::LOCALHOST, 0).into(), config).map_err(fail)?;
             let address = endpoint.local_addr().map_err(fail)?;
-            let handler = Arc::new(ObjectHandler(object.clone()));
-            let task = tokio::spawn(async move {
-                serve(endpoint, handler, ServerOptions::default(), std::future::pending()).await;
-            });
+            let object = object.clone();
+            let task = if plan.is_bare {
+                tokio::spawn(bare::serve(endpoint, object))
+            } else {
+                let handler = Arc::new(ObjectHandler(object));
+                tokio::spawn(async move {
+                    serve(endpoint, handler, ServerOptions::default(), std::future::pending()).await;
+                })
+            };
             Ok(Server { address, task })
         };
         let servers = plan.racers.iter().map(start).collect::<Result<_, Failure>>()?;
@@ -125,16 +131,19 @@ impl Arena {
     }
 
     /// A new client, with a socket, a session store and a transport of its own.
-    fn client(&self, racer: usize) -> Result<Client, Failure> {
+    fn client(&self, racer: usize) -> Result<Fetcher, Failure> {
         let transport = Arc::clone(&self.plan.racers[racer].transport);
         let quic = ClientConfig::new(self.keys.client()?).with_transport(transport);
+        if self.plan.is_bare {
+            return Ok(Fetcher::Bare(bare::Client::new(quic)?));
+        }
         let mut options = ClientOptions::new(quic);
         options.max_redirects = 0;
         // The whole download has a deadline; no part of it has one of its own.
         options.connect_timeout = self.plan.timeout;
         options.first_byte_timeout = self.plan.timeout;
         options.idle_timeout = self.plan.timeout;
-        Ok(Client::new(options))
+        Ok(Fetcher::Http(Client::new(options)))
     }
 
     /// Makes one run. Dropping the future ends it at once.
@@ -173,32 +182,76 @@ impl Arena {
     /// Downloads the object and compares it; tells of every piece that is right.
     async fn fetch(
         &self,
-        client: &Client,
+        client: &Fetcher,
         server: SocketAddr,
-        mut advance: impl FnMut(u64),
+        advance: impl FnMut(u64),
     ) -> Result<Times, String> {
-        let uri: Uri = format!("https://{server}{OBJECT}").parse().map_err(|error| format!("{error}"))?;
-        let started = Instant::now();
-        let mut response = client.get(&uri).await.map_err(|error| error.to_string())?;
-        let first_byte = started.elapsed();
-        if !response.status().is_success() {
-            return Err(format!("the server answers {}", response.status()));
+        let mut arriving = Arriving { object: &self.object, length: 0, advance };
+        let times = match client {
+            Fetcher::Http(client) => fetch_http(client, server, &mut arriving).await,
+            Fetcher::Bare(client) => client.fetch(server, &mut arriving).await,
+        }?;
+        match self.object.len() - arriving.length {
+            0 => Ok(times),
+            missing => Err(format!("{missing} bytes are missing at the end")),
         }
-        let mut rest = self.object.clone();
-        while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
-            let offset = self.object.len() - rest.len();
-            if chunk.len() > rest.len() || rest.split_to(chunk.len()) != chunk {
-                return Err(format!("what arrived after byte {offset} is not what was sent"));
-            }
-            advance(chunk.len() as u64);
-        }
-        let total = started.elapsed();
-        if !rest.is_empty() {
-            return Err(format!("{} bytes are missing at the end", rest.len()));
-        }
-        let connect = response.connection().handshake.unwrap_or(first_byte);
-        Ok(Times { connect, first_byte, total })
     }
+}
+
+/// One of the ways to download.
+enum Fetcher {
+    Http(Client),
+    Bare(bare::Client),
+}
+
+impl Fetcher {
+    async fn close(&self) {
+        match self {
+            Self::Http(client) => client.close().await,
+            Self::Bare(client) => client.close().await,
+        }
+    }
+}
+
+/// A body that is compared while it arrives.
+pub(super) struct Arriving<'a, F> {
+    object: &'a [u8],
+    /// Bytes that were right.
+    length: usize,
+    /// Told of every piece that is right.
+    advance: F,
+}
+
+impl<F: FnMut(u64)> Arriving<'_, F> {
+    /// The next piece of the body.
+    pub(super) fn add(&mut self, chunk: &[u8]) -> Result<(), String> {
+        if !self.object[self.length..].starts_with(chunk) {
+            return Err(format!("what arrived after byte {} is not what was sent", self.length));
+        }
+        self.length += chunk.len();
+        (self.advance)(chunk.len() as u64);
+        Ok(())
+    }
+}
+
+async fn fetch_http(
+    client: &Client,
+    server: SocketAddr,
+    arriving: &mut Arriving<'_, impl FnMut(u64)>,
+) -> Result<Times, String> {
+    let uri: Uri = format!("https://{server}{OBJECT}").parse().map_err(|error| format!("{error}"))?;
+    let started = Instant::now();
+    let mut response = client.get(&uri).await.map_err(|error| error.to_string())?;
+    let first_byte = started.elapsed();
+    if !response.status().is_success() {
+        return Err(format!("the server answers {}", response.status()));
+    }
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+        arriving.add(&chunk)?;
+    }
+    let total = started.elapsed();
+    let connect = response.connection().handshake.unwrap_or(first_byte);
+    Ok(Times { connect, first_byte, total })
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 use super::*;
 
 /// An arena whose clients expect `change(object)` instead of what its servers send.
-fn arena(change: impl FnOnce(&mut Vec<u8>)) -> Arena {
+fn arena(more: &[&str], change: impl FnOnce(&mut Vec<u8>)) -> Arena {
     let arguments = ["posthaste", "race", "--object", "50kB", "--profiles", "cubic"];
-    let args = <crate::args::Args as clap::Parser>::try_parse_from(arguments).expect("valid arguments");
+    let args = <crate::args::Args as clap::Parser>::try_parse_from(arguments.iter().chain(more))
+        .expect("valid arguments");
     let crate::args::Command::Race(race) = args.command else { unreachable!("the command is race") };
     let mut arena = Arena::start(&Arc::new(Plan::new(&race).expect("a plan"))).expect("an arena");
     let mut expected = arena.object.to_vec();
@@ -20,19 +21,28 @@ async fn fetch(arena: &Arena) -> (Result<Times, String>, u64) {
     (outcome, right)
 }
 
-#[tokio::test]
-async fn what_arrives_is_compared_byte_by_byte() {
-    let (outcome, right) = fetch(&arena(|_| {})).await;
+async fn compares_byte_by_byte(more: &[&str]) {
+    let (outcome, right) = fetch(&arena(more, |_| {})).await;
     assert!(outcome.is_ok(), "{outcome:?}");
     assert_eq!(right, 50_000);
 
-    let (outcome, right) = fetch(&arena(|expected| expected[40_000] ^= 1)).await;
+    let (outcome, right) = fetch(&arena(more, |expected| expected[40_000] ^= 1)).await;
     assert!(outcome.is_err_and(|reason| reason.contains("is not what was sent")));
     assert!(right <= 40_000, "{right}");
 
-    let (outcome, _) = fetch(&arena(|expected| expected.push(0))).await;
+    let (outcome, _) = fetch(&arena(more, |expected| expected.push(0))).await;
     assert!(outcome.is_err_and(|reason| reason.contains("1 bytes are missing")));
 
-    let (outcome, _) = fetch(&arena(|expected| expected.truncate(49_999))).await;
+    let (outcome, _) = fetch(&arena(more, |expected| expected.truncate(49_999))).await;
     assert!(outcome.is_err_and(|reason| reason.contains("is not what was sent")), "one byte too many");
+}
+
+#[tokio::test]
+async fn what_arrives_over_http_is_compared() {
+    compares_byte_by_byte(&[]).await;
+}
+
+#[tokio::test]
+async fn what_arrives_on_plain_streams_is_compared() {
+    compares_byte_by_byte(&["--bare"]).await;
 }

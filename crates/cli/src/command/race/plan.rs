@@ -44,6 +44,8 @@ pub(super) struct Plan {
     /// Of the first round's path.
     pub(super) seed: u64,
     pub(super) parallel: usize,
+    /// Plain streams instead of HTTP/3.
+    pub(super) is_bare: bool,
     pub(super) timeout: Duration,
     pub(super) limit: Limit,
     /// What one run will take, roughly.
@@ -86,6 +88,7 @@ impl Plan {
             racers,
             baseline,
             runs: args.runs,
+            is_bare: args.bare,
             seed: args.seed,
             timeout,
             limit,
