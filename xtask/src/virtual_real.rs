@@ -1,8 +1,8 @@
 //! `cargo xtask virtual-real`: how far the lab's virtual time is from real time.
 //!
-//! Each cell is run twice: in the lab, and as HTTP/3 downloads with real sockets and threads over the relay
-//! (`posthaste race`). Both take the same path description and the same transport, so what differs is what the lab
-//! leaves out: scheduling, system calls, timers that fire late, HTTP/3's framing.
+//! Each cell is run twice: in the lab, and with real sockets and threads over the relay (`posthaste race --bare`). Both
+//! take the same path description, the same transport, and the same requests and responses on plain streams, so what
+//! differs is what the lab leaves out: scheduling, system calls, timers that fire late.
 
 mod cells;
 mod compare;

@@ -151,7 +151,9 @@ fn racers(args: &Race) -> Result<Vec<Racer>, Failure> {
         if racers.iter().any(|racer| racer.name == name) {
             return Err(Failure::usage(format!("the profile `{name}` is named twice")));
         }
-        let transport = profile::transport(name, args.qlog.as_deref(), None)?;
+        let mut transport = profile::transport(name, args.qlog.as_deref(), None)?;
+        // In the lab all stacks keep to one size of datagrams.
+        transport.mtu_discovery &= !args.bare;
         racers.push(Racer { name: name.to_owned(), transport: Arc::new(transport) });
     }
     if racers.len() > MAX_RACERS {
