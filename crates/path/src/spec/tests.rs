@@ -61,6 +61,20 @@ fn named_paths_have_the_published_figures() {
 }
 
 #[test]
+fn synthetic_traces_are_usual_ones() {
+    let lte = PathSpec::named("lte-trace").expect("a name");
+    for rate in [lte.down_rate(), lte.up_rate()] {
+        let rate = rate.expect("a rate").as_bits_per_second();
+        assert!((4_000_000..=8_000_000).contains(&rate), "{rate}");
+    }
+    assert_ne!(lte.rate, lte.up_rate, "both directions have a trace of their own");
+    let wifi = PathSpec::named("wifi-trace").expect("a name");
+    let rate = wifi.down_rate().expect("a rate").as_bits_per_second();
+    assert!((190_000_000..190_400_000).contains(&rate), "{rate}");
+    assert_eq!(wifi.up_rate(), wifi.down_rate());
+}
+
+#[test]
 fn every_key_reaches_its_place() {
     let spec = read(
         r#"
