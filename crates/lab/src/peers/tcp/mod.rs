@@ -12,8 +12,8 @@
 //! that closes sends one reset), HTTP/2's window updates, and the 9 bytes that part a HEADERS frame from the DATA
 //! behind it.
 //!
-//! Files by owned state: [`host`] streams and connections of a host pair, [`channel`] TLS on a connection and its
-//! [`tape`]s, [`stream`] buffers, [`connection`] the TCP handshake and segments, [`sender`], [`receiver`].
+//! Files by owned state: `host` streams and connections of a host pair, `channel` TLS on a connection and its
+//! `tape`s, `stream` buffers, `connection` the TCP handshake and segments, `sender`, `receiver`.
 
 mod channel;
 mod connection;

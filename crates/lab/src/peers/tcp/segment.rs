@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 /// A TCP segment. Sequence numbers are byte offsets of 64 bits from the first byte of data: the model never wraps,
-/// and SYN takes none. Content travels beside (see [`super::tape`]).
+/// and SYN takes none. Content travels beside (see `tape.rs`).
 #[derive(Debug, Clone, Default)]
 pub struct Segment {
     /// Which of the host pair's connections: stands for the ports.

@@ -1,7 +1,7 @@
 //! Results as one page: no network, no script needed, light, dark and on paper.
 //!
 //! The series axis (stacks) gives colours, every other combination of values a panel. All drawing is text
-//! ([`svg`]) on scales ([`axis`]); the same results give the same bytes on every machine.
+//! (`svg`) on scales (`axis`); the same results give the same bytes on every machine.
 
 mod axis;
 mod bars;
