@@ -136,6 +136,7 @@ func server(arguments []string) error {
 	cert := flags.String("cert", "", "certificate chain, PEM")
 	key := flags.String("key", "", "private key, PEM")
 	root := flags.String("root", "", "directory to serve")
+	retry := flags.Bool("retry", false, "send a Retry to every new client")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -151,10 +152,18 @@ func server(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("READY", socket.LocalAddr())
 	http3Server := &http3.Server{
 		Handler:   http.FileServer(http.Dir(*root)),
 		TLSConfig: http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{identity}}),
 	}
-	return http3Server.Serve(socket)
+	transport := &quic.Transport{
+		Conn:                socket,
+		VerifySourceAddress: func(net.Addr) bool { return *retry },
+	}
+	listener, err := transport.ListenEarly(http3Server.TLSConfig, &quic.Config{Allow0RTT: true})
+	if err != nil {
+		return err
+	}
+	fmt.Println("READY", socket.LocalAddr())
+	return http3Server.ServeListener(listener)
 }

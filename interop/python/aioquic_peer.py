@@ -128,7 +128,17 @@ async def run_server(args):
     configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN)
     configuration.load_cert_chain(args.cert, args.key)
     host, port = args.listen.rsplit(":", 1)
-    server = await serve(host, int(port), configuration=configuration, create_protocol=Server)
+    tickets = {}
+    server = await serve(
+        host.strip("[]"),
+        int(port),
+        configuration=configuration,
+        create_protocol=Server,
+        retry=args.retry,
+        # Each ticket serves once, as early data require.
+        session_ticket_fetcher=lambda label: tickets.pop(label, None),
+        session_ticket_handler=lambda ticket: tickets.update({ticket.ticket: ticket}),
+    )
     # aioquic keeps its socket to itself; there is no public way to ask for the port that 0 became.
     address = server._transport.get_extra_info("sockname")
     print(f"READY {address[0]}:{address[1]}", flush=True)

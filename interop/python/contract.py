@@ -24,6 +24,7 @@ def parse(description, serves=False, browser=False):
         server.add_argument("--cert", required=True, help="certificate chain, PEM")
         server.add_argument("--key", required=True, help="private key, PEM")
         server.add_argument("--root", type=pathlib.Path, required=True, help="directory to serve")
+        server.add_argument("--retry", action="store_true", help="send a Retry to every new client")
     return parser.parse_args()
 
 

@@ -26,6 +26,22 @@ pub(crate) struct Identity {
 impl Identity {
     /// Makes all in `directory`.
     pub(crate) fn create(directory: &Path) -> Result<Self> {
+        Self::create_with(directory, Vec::new())
+    }
+
+    /// One whose certificate does not fit into the three datagrams that a server may answer one with.
+    pub(crate) fn create_large(directory: &Path) -> Result<Self> {
+        // Digests, which no compression of certificates shortens.
+        let name = |index: u32| -> String {
+            let digest = Sha256::digest(index.to_be_bytes());
+            digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect::<String>() + ".localhost"
+        };
+        std::fs::create_dir_all(directory)?;
+        Self::create_with(directory, (0..200).map(name).collect())
+    }
+
+    /// With more names for the server's certificate.
+    fn create_with(directory: &Path, more_names: Vec<String>) -> Result<Self> {
         let mut authority = CertificateParams::new(Vec::<String>::new())?;
         authority.distinguished_name.push(DnType::CommonName, "Posthaste interop, valid for this run only");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -34,7 +50,8 @@ impl Identity {
         let authority_certificate = authority.self_signed(&authority_key)?;
         let issuer = Issuer::new(authority, authority_key);
 
-        let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+        names.extend(more_names);
         let mut server = CertificateParams::new(names)?;
         server.distinguished_name.push(DnType::CommonName, "localhost");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

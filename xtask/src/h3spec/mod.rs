@@ -13,6 +13,7 @@ use clap::Args;
 
 use crate::Result;
 use crate::identity::Identity;
+use crate::interop::case::PLAIN;
 use crate::interop::cell::{START_TIMEOUT, free_port};
 use crate::interop::side::Side;
 use crate::peers;
@@ -88,8 +89,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let content = folder.path().join("root");
     fs::create_dir(&content)?;
     fs::write(content.join("index.html"), "<!doctype html><title>h3spec</title>\n")?;
-    let listen = free_port()?;
-    let mut command = server.server(&content, listen, &identity, &folder.path().join("state"));
+    let listen = free_port(std::net::Ipv4Addr::LOCALHOST.into())?;
+    let mut command = server.server(&PLAIN, &content, listen, &identity, folder.path());
     let mut serving = Running::spawn(&mut command, "server", &logs)?;
     serving.wait_for(START_TIMEOUT, |line| server.is_ready_line(line).then_some(()))?;
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use posthaste_path::{PathConfig, Reordering};
+use posthaste_path::{Bottleneck, PathConfig, Reordering};
+use posthaste_units::{ByteCount, Rate};
 
+use super::content::Files;
+use super::tap::{Harm, Plan, Rebinding, Share};
 use crate::Result;
 
 /// A case.
@@ -11,29 +14,228 @@ use crate::Result;
 pub(crate) struct Case {
     /// On the command line and in tables.
     pub(crate) name: &'static str,
-    /// The file that is fetched; `None` fetches the small files.
-    pub(crate) file: Option<&'static str>,
+    /// What happens, for people.
+    pub(crate) about: &'static str,
+    /// What is fetched.
+    pub(crate) files: Files,
     /// Requests in flight at once.
     pub(crate) parallel: usize,
-    /// Through the impairing relay.
-    pub(crate) lossy: bool,
+    /// Each direction of the relay between client and server, if there is one.
+    pub(crate) path: Option<fn() -> PathConfig>,
+    /// What the tap beside the server does, if there is one.
+    pub(crate) tap: Option<Plan>,
     /// Bound for the client.
     pub(crate) timeout: Duration,
+    /// Over `::1`.
+    pub(crate) ipv6: bool,
+    /// The server's certificate is longer than three datagrams.
+    pub(crate) large_certificate: bool,
+    /// Our side writes a qlog trace for the proof.
+    pub(crate) qlog: bool,
+    /// Part of `--quick`.
+    pub(crate) quick: bool,
+    /// What must have happened for the cell to pass.
+    pub(crate) proof: Proof,
 }
+
+/// What shows that what the case names has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The files are whole, which is checked for every case.
+    Files,
+    /// The relay lost and reordered.
+    LossAndReordering,
+    /// It took two round trips at least.
+    RoundTrips(Duration),
+    /// The tap lost of the handshake.
+    HandshakeLoss,
+    /// The tap lost of the transfer.
+    TransferLoss,
+    /// The tap corrupted of both.
+    Corruption,
+    /// The tap was silent in the midst of it.
+    Silence,
+    /// The client's side changed, and the transfer went on over the new one; our server has validated it.
+    Rebinding,
+    /// The server sent a Retry, the client came back with its token.
+    Retry,
+    /// The server had more to send than it was allowed to, and kept to it.
+    Amplification,
+    /// Our side has found that the path carries ECN marks and the peer reports them.
+    Ecn,
+    /// The second connection went on from the first one's session.
+    Resumption,
+    /// The request of the second connection came with its first packets and was taken.
+    ZeroRtt,
+    /// Our side's keys were updated at the peer's wish.
+    KeyUpdate,
+}
+
+/// Nothing out of the ordinary.
+pub(crate) const PLAIN: Case = Case {
+    name: "",
+    about: "",
+    files: Files::One("small.bin"),
+    parallel: 1,
+    path: None,
+    tap: None,
+    timeout: Duration::from_secs(60),
+    ipv6: false,
+    large_certificate: false,
+    qlog: false,
+    quick: true,
+    proof: Proof::Files,
+};
+
+const TEN_MEGABYTES: Files = Files::One("ten-megabytes.bin");
+const ONE_MEGABYTE: Files = Files::One("one-megabyte.bin");
+const THIRTY_PERCENT: Share = Share(3, 10);
+const TWO_PERCENT: Share = Share(1, 50);
+const NONE: Share = Share(0, 0);
+const NO_HARM: Harm = Harm { loss: NONE, corruption: NONE };
+const WATCH: Plan =
+    Plan { handshake: NO_HARM, transfer: NO_HARM, silence: None, rebinding: None, mute_client: None };
 
 /// All of them.
-pub(crate) const CASES: [Case; 4] = [
-    Case::direct("handshake", Some("small.bin"), 1, 20),
-    Case::direct("transfer", Some("ten-megabytes.bin"), 1, 60),
-    Case::direct("parallel", None, 100, 40),
-    Case { lossy: true, ..Case::direct("lossy", Some("one-megabyte.bin"), 1, 90) },
+pub(crate) const CASES: [Case; 19] = [
+    Case { name: "handshake", about: "one file of 1 kB", timeout: Duration::from_secs(20), ..PLAIN },
+    Case { name: "transfer", about: "one file of 10 MB", files: TEN_MEGABYTES, ..PLAIN },
+    Case {
+        name: "parallel",
+        about: "100 small files at once over one connection",
+        files: Files::Hundred,
+        parallel: 100,
+        ..PLAIN
+    },
+    Case {
+        name: "lossy",
+        about: "1 MB, 20 ms round trip, 5 % lost and 5 % reordered both ways",
+        files: ONE_MEGABYTE,
+        path: Some(lossy_path),
+        timeout: Duration::from_secs(90),
+        proof: Proof::LossAndReordering,
+        ..PLAIN
+    },
+    Case {
+        name: "multiplexing",
+        about: "2,000 small files over one connection, 100 at once",
+        files: Files::TwoThousand,
+        parallel: 100,
+        timeout: Duration::from_secs(90),
+        quick: false,
+        ..PLAIN
+    },
+    Case {
+        name: "retry",
+        about: "the server asks for proof of the address first",
+        tap: Some(WATCH),
+        proof: Proof::Retry,
+        ..PLAIN
+    },
+    Case { name: "ipv6", about: "1 kB over ::1", ipv6: true, ..PLAIN },
+    Case {
+        name: "longrtt",
+        about: "a round trip of 750 ms",
+        path: Some(long_path),
+        proof: Proof::RoundTrips(Duration::from_millis(750)),
+        ..PLAIN
+    },
+    Case {
+        name: "handshakeloss",
+        about: "30 % of the handshake's datagrams are lost both ways",
+        tap: Some(Plan { handshake: Harm { loss: THIRTY_PERCENT, corruption: NONE }, ..WATCH }),
+        proof: Proof::HandshakeLoss,
+        ..PLAIN
+    },
+    Case {
+        name: "transferloss",
+        about: "1 MB, 30 ms round trip, 2 % lost both ways",
+        files: ONE_MEGABYTE,
+        path: Some(short_path),
+        tap: Some(Plan { transfer: Harm { loss: TWO_PERCENT, corruption: NONE }, ..WATCH }),
+        proof: Proof::TransferLoss,
+        ..PLAIN
+    },
+    Case {
+        name: "corruption",
+        about: "1 MB; one bit is flipped in 30 % of the handshake's and 2 % of the transfer's datagrams",
+        files: ONE_MEGABYTE,
+        tap: Some(Plan {
+            handshake: Harm { loss: NONE, corruption: THIRTY_PERCENT },
+            transfer: Harm { loss: NONE, corruption: TWO_PERCENT },
+            ..WATCH
+        }),
+        proof: Proof::Corruption,
+        ..PLAIN
+    },
+    Case {
+        name: "blackhole",
+        about: "10 MB at 10 Mbit/s; nothing passes for 2 s after each 5 s",
+        files: TEN_MEGABYTES,
+        path: Some(slow_path),
+        tap: Some(Plan { silence: Some((Duration::from_secs(5), Duration::from_secs(2))), ..WATCH }),
+        quick: false,
+        proof: Proof::Silence,
+        ..PLAIN
+    },
+    Case {
+        name: "rebind-port",
+        about: "10 MB; the client's port changes in the midst of it",
+        files: TEN_MEGABYTES,
+        path: Some(fast_path),
+        tap: Some(Plan { rebinding: Some(Rebinding::Port), ..WATCH }),
+        qlog: true,
+        proof: Proof::Rebinding,
+        ..PLAIN
+    },
+    Case {
+        name: "rebind-address",
+        about: "10 MB; the client's address changes in the midst of it",
+        files: TEN_MEGABYTES,
+        path: Some(fast_path),
+        tap: Some(Plan { rebinding: Some(Rebinding::Address), ..WATCH }),
+        qlog: true,
+        proof: Proof::Rebinding,
+        ..PLAIN
+    },
+    Case {
+        name: "amplification",
+        about: "a long certificate for a client that is not heard for 1 s after its first datagram",
+        tap: Some(Plan { mute_client: Some(Duration::from_secs(1)), ..WATCH }),
+        large_certificate: true,
+        proof: Proof::Amplification,
+        ..PLAIN
+    },
+    Case {
+        name: "ecn",
+        about: "1 MB with ECN marks",
+        files: ONE_MEGABYTE,
+        qlog: true,
+        proof: Proof::Ecn,
+        ..PLAIN
+    },
+    Case {
+        name: "keyupdate",
+        about: "10 MB, the peer updates its keys meanwhile",
+        files: TEN_MEGABYTES,
+        qlog: true,
+        proof: Proof::KeyUpdate,
+        ..PLAIN
+    },
+    Case {
+        name: "resumption",
+        about: "1 kB twice, the second time with a ticket",
+        proof: Proof::Resumption,
+        ..PLAIN
+    },
+    Case {
+        name: "zerortt",
+        about: "1 kB twice, the second time asked for with the first packets",
+        tap: Some(WATCH),
+        proof: Proof::ZeroRtt,
+        ..PLAIN
+    },
 ];
-
-impl Case {
-    const fn direct(name: &'static str, file: Option<&'static str>, parallel: usize, seconds: u64) -> Self {
-        Self { name, file, parallel, lossy: false, timeout: Duration::from_secs(seconds) }
-    }
-}
 
 /// The case called `name`.
 pub(crate) fn find(name: &str) -> Result<&'static Case> {
@@ -43,16 +245,42 @@ pub(crate) fn find(name: &str) -> Result<&'static Case> {
     })
 }
 
-/// Each direction of the lossy case: 20 ms there and back, 5 % loss, 5 % overtaken.
-pub(crate) fn lossy_path() -> PathConfig {
+/// 20 ms there and back, 5 % loss, 5 % overtaken.
+fn lossy_path() -> PathConfig {
     PathConfig {
-        delay: posthaste_units::Duration::from_millis(10),
         loss: 0.05,
         reordering: Reordering {
             probability: 0.05,
             extra_delay: posthaste_units::Duration::from_millis(5),
             ..Reordering::default()
         },
-        ..PathConfig::default()
+        ..delay(10)
     }
+}
+
+fn long_path() -> PathConfig {
+    delay(375)
+}
+
+fn short_path() -> PathConfig {
+    delay(15)
+}
+
+/// 10 Mbit/s and 30 ms there and back: 10 MB take 8 s.
+fn slow_path() -> PathConfig {
+    limited(10)
+}
+
+/// 50 Mbit/s: a transfer that is long enough for something to happen meanwhile.
+fn fast_path() -> PathConfig {
+    limited(50)
+}
+
+fn limited(megabits: u64) -> PathConfig {
+    let rate = Rate::from_bits_per_second(megabits * 1_000_000);
+    PathConfig { bottleneck: Some(Bottleneck::new(rate, ByteCount::new(256_000))), ..delay(15) }
+}
+
+fn delay(milliseconds: u64) -> PathConfig {
+    PathConfig { delay: posthaste_units::Duration::from_millis(milliseconds), ..PathConfig::default() }
 }

@@ -1,14 +1,17 @@
 //! One cell: a client, a server, a case.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use posthaste_emulator::{RelayConfig, RelayStats, UdpRelay};
+use posthaste_emulator::{RelayConfig, UdpRelay};
+use posthaste_path::PathConfig;
 
-use super::case::{Case, lossy_path};
+use super::case::Case;
 use super::content::Content;
+use super::proof::{self, Evidence};
 use super::side::Side;
+use super::tap::{Plan, Tap};
 use crate::Result;
 use crate::identity::Identity;
 use crate::process::Running;
@@ -17,11 +20,15 @@ use crate::process::Running;
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The relay's clients: one connection, and room for a client that migrates or probes.
 const RELAY_CLIENTS: usize = 8;
+/// Of relay and tap.
+const SEED: u64 = 1;
 
 /// What all cells share.
 pub(crate) struct Bench {
     pub(crate) content: Content,
     pub(crate) identity: Identity,
+    /// With a long certificate.
+    pub(crate) large_identity: Identity,
     /// Logs of failing cells.
     pub(crate) artifacts: PathBuf,
     /// Drives the relay.
@@ -50,57 +57,67 @@ impl Bench {
         server: &Side,
         case: &Case,
     ) -> Result<String> {
-        let listen = free_port()?;
-        let mut command = server.server(&self.content.root, listen, &self.identity, &logs.join("state"));
+        let identity = if case.large_certificate { &self.large_identity } else { &self.identity };
+        let qlog = logs.join("qlog");
+        std::fs::create_dir_all(&qlog)?;
+        let ip: IpAddr = if case.ipv6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+        let mut listen = free_port(ip)?;
+        let mut command = server.server(case, &self.content.root, listen, identity, logs);
         let mut serving = Running::spawn(&mut command, "server", logs)?;
         serving.wait_for(START_TIMEOUT, |line| server.is_ready_line(line).then_some(()))?;
 
-        let relay = case.lossy.then(|| self.start_relay(listen)).transpose()?;
-        let port = relay.as_ref().map_or(listen, UdpRelay::local_addr).port();
-        let files = Content::files(case);
-        let urls: Vec<String> = files.iter().map(|file| format!("https://localhost:{port}/{file}")).collect();
-        let mut command = client.client(case, &urls, output, &self.identity);
+        let tap = case.tap.map(|plan| self.start_tap(listen, plan)).transpose()?;
+        listen = tap.as_ref().map_or(listen, Tap::local_addr);
+        let relay = case.path.map(|path| self.start_relay(listen, &path())).transpose()?;
+        listen = relay.as_ref().map_or(listen, UdpRelay::local_addr);
+        let files = case.files.names();
+        let host = if case.ipv6 { "[::1]" } else { "localhost" };
+        let urls: Vec<String> =
+            files.iter().map(|file| format!("https://{host}:{}/{file}", listen.port())).collect();
+        let mut command = client.client(case, &urls, output, identity, &qlog);
+        let started = Instant::now();
         let mut fetching = Running::spawn(&mut command, "client", logs)?;
         let status = fetching.wait(case.timeout);
-        let impairment = relay.map(|relay| self.runtime.block_on(relay.shutdown()));
-        if let Some(stats) = &impairment {
-            std::fs::write(logs.join("relay"), format!("{stats:#?}\n"))?;
+        let elapsed = started.elapsed();
+        // What is written at a connection's end is written by then.
+        if server.is_ours() {
+            serving.end();
         }
+        let relay = relay.map(|relay| self.runtime.block_on(relay.shutdown()));
+        let tap = tap.map(|tap| tap.seen());
+        std::fs::write(logs.join("relay"), format!("{relay:#?}\n{tap:#?}\n"))?;
         let status = status?;
         if !status.success() {
             return Err(format!("the client ended with {status}").into());
         }
         let bytes = self.content.verify(output, &files)?;
-        client.check_report(&fetching.output()?, urls.len())?;
-        let impairment = impairment.map_or_else(|| Ok(String::new()), |stats| impaired(&stats))?;
-        Ok(format!("{} files, {bytes} bytes{impairment}", files.len()))
+        let report = fetching.output()?;
+        client.check_report(case, &report, urls.len())?;
+        let our_report = client.is_ours().then_some(report);
+        let evidence =
+            Evidence { relay, tap, elapsed, qlog: &qlog, our_report, our_server: server.is_ours() };
+        let proved = proof::check(case.proof, &evidence)?;
+        Ok(format!("{} files, {bytes} bytes{proved}", files.len()))
     }
 
-    fn start_relay(&self, upstream: SocketAddr) -> Result<UdpRelay> {
+    fn start_relay(&self, upstream: SocketAddr, path: &PathConfig) -> Result<UdpRelay> {
         let config = RelayConfig {
-            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            listen: (upstream.ip(), 0).into(),
             upstream,
-            down: lossy_path(),
-            up: lossy_path(),
-            seed: 1,
+            down: path.clone(),
+            up: path.clone(),
+            seed: SEED,
             max_clients: RELAY_CLIENTS,
         };
         Ok(self.runtime.block_on(UdpRelay::start(config))?)
     }
-}
 
-/// Says what the relay did; a relay that harmed nothing has proved nothing.
-fn impaired(stats: &RelayStats) -> Result<String> {
-    if stats.down.lost == 0 || stats.down.reordered == 0 {
-        return Err(format!("the relay lost or reordered nothing: {stats:?}").into());
+    fn start_tap(&self, upstream: SocketAddr, plan: Plan) -> Result<Tap> {
+        Ok(self.runtime.block_on(Tap::start(upstream.ip(), upstream, plan, SEED))?)
     }
-    Ok(format!(
-        ", lost {} of {} packets down and {} of {} up",
-        stats.down.lost, stats.down.offered, stats.up.lost, stats.up.offered
-    ))
 }
 
-/// A UDP port that nobody had a moment ago.
-pub(crate) fn free_port() -> Result<SocketAddr> {
-    Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+/// A UDP port of `ip` that nobody had a moment ago.
+pub(crate) fn free_port(ip: IpAddr) -> Result<SocketAddr> {
+    Ok(UdpSocket::bind((ip, 0))?.local_addr()?)
 }

@@ -6,11 +6,34 @@ use std::path::{Path, PathBuf};
 use posthaste_units::Rng;
 use sha2::{Digest as _, Sha256};
 
-use super::case::Case;
 use crate::Result;
 
 /// Files of the parallel case.
 const SMALL_FILES: usize = 100;
+/// Files of the multiplexing case.
+const TINY_FILES: usize = 2_000;
+
+/// What a case fetches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// This one.
+    One(&'static str),
+    /// A hundred small ones.
+    Hundred,
+    /// Two thousand tiny ones.
+    TwoThousand,
+}
+
+impl Files {
+    /// Their names.
+    pub(crate) fn names(self) -> Vec<String> {
+        match self {
+            Self::One(file) => vec![file.to_owned()],
+            Self::Hundred => (0..SMALL_FILES).map(small_file).collect(),
+            Self::TwoThousand => (0..TINY_FILES).map(tiny_file).collect(),
+        }
+    }
+}
 
 /// A directory of files and their digests.
 #[derive(Debug)]
@@ -32,6 +55,9 @@ impl Content {
         for index in 0..SMALL_FILES {
             content.random(&small_file(index), 500 + 37 * index, &mut rng)?;
         }
+        for index in 0..TINY_FILES {
+            content.random(&tiny_file(index), 32 + index % 100, &mut rng)?;
+        }
         // Browsers fetch from a page of the same origin.
         std::fs::write(root.join("page.html"), "<!doctype html><title>Posthaste interop</title>\n")?;
         Ok(content)
@@ -43,11 +69,6 @@ impl Content {
         std::fs::write(self.root.join(name), &bytes)?;
         self.digests.insert(name.to_owned(), Sha256::digest(&bytes).into());
         Ok(())
-    }
-
-    /// The files that `case` fetches.
-    pub(crate) fn files(case: &Case) -> Vec<String> {
-        case.file.map_or_else(|| (0..SMALL_FILES).map(small_file).collect(), |file| vec![file.to_owned()])
     }
 
     /// Checks that `directory` holds exactly `files` with their content; returns the number of bytes.
@@ -70,6 +91,10 @@ impl Content {
 
 fn small_file(index: usize) -> String {
     format!("part-{index:03}.bin")
+}
+
+fn tiny_file(index: usize) -> String {
+    format!("tiny-{index:04}.bin")
 }
 
 #[cfg(test)]

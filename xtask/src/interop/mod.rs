@@ -1,9 +1,14 @@
 //! `cargo xtask interop`: third-party clients and servers against ours, a cell for each peer and case.
 
-mod case;
+pub(crate) mod case;
 pub(crate) mod cell;
 mod content;
+mod deck;
+mod proof;
 pub(crate) mod side;
+mod support;
+mod table;
+mod tap;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -14,7 +19,7 @@ use serde::Serialize;
 use crate::Result;
 use crate::identity::Identity;
 use crate::peers::{self, PEERS, Peer};
-use crate::workspace::{build_posthaste, root};
+use crate::workspace::{build_posthaste, root, target};
 use case::{CASES, Case};
 use content::Content;
 use side::Side;
@@ -36,13 +41,11 @@ enum Role {
   cargo xtask interop --peer curl --case lossy           one peer, one case
   cargo xtask interop --role server --json report.json   our client against third-party servers
   cargo xtask interop --against quic-go                  the harness itself: quic-go plays our part
+  cargo xtask interop --quick                            what CI runs: without the cases that take long
+  cargo xtask interop --markdown docs/interop.md         all of it, as a table for people
+  cargo xtask interop --list                             the cases
 
-Cases:
-  handshake   one file of 1 kB
-  transfer    one file of 10 MB, checked by SHA-256
-  parallel    100 small files at once over one connection
-  lossy       1 MB through a relay that loses 5 % and reorders 5 % both ways
-
+Every file is checked by SHA-256, and every case proves that what it names has happened.
 Needs python3 with venv, go, cmake and a C++ compiler, and chromium. The first run builds the peers (minutes).
 The logs of failing cells stay in artifacts/interop.")]
 pub(crate) struct Arguments {
@@ -58,9 +61,33 @@ pub(crate) struct Arguments {
     /// Also write the results here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Also write the results here, as a table for people
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Without the cases that take long
+    #[arg(long, conflicts_with = "cases")]
+    quick: bool,
+    /// Use what was built before: target/release/posthaste and the peers
+    #[arg(long)]
+    no_build: bool,
+    /// Say what the cases are, and end
+    #[arg(long)]
+    list: bool,
     /// Let this peer play our part, to prove the harness
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
+}
+
+/// What came of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    /// All files whole, and what the case names has happened.
+    Passed,
+    /// Not so.
+    Failed,
+    /// The third party cannot do it; the detail says why.
+    Unsupported,
 }
 
 /// The result of one cell.
@@ -69,9 +96,9 @@ struct Outcome {
     peer: &'static str,
     role: Role,
     case: &'static str,
-    passed: bool,
+    verdict: Verdict,
     seconds: f64,
-    /// What was seen, or why it failed.
+    /// What was seen, or why it failed or was not tried.
     detail: String,
     /// The folder with both sides' output, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,24 +108,33 @@ struct Outcome {
 /// Runs the matrix; true if every cell passes.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let peers = chosen_peers(&arguments.peers)?;
-    let cases = chosen_cases(&arguments.cases)?;
+    let cases = chosen_cases(&arguments.cases, arguments.quick)?;
+    if arguments.list {
+        cases.iter().for_each(|case| println!("{:<16}{}", case.name, case.about));
+        return Ok(true);
+    }
     let rows = rows(&peers, arguments.role);
     if rows.is_empty() {
         return Err("no peer can play that role".into());
     }
     let against = arguments.against.as_deref().map(peers::find).transpose()?;
-    eprintln!("building the peers");
-    peers::build(peers.iter().copied().chain(against))?;
-    let ours = if let Some(peer) = against {
-        Side::Peer(peer)
-    } else {
-        eprintln!("building posthaste");
-        Side::Posthaste(build_posthaste()?)
+    if !arguments.no_build {
+        eprintln!("building the peers");
+        peers::build(peers.iter().copied().chain(against))?;
+    }
+    let ours = match against {
+        Some(peer) => Side::Peer(peer),
+        None if arguments.no_build => Side::Posthaste(target().join("release/posthaste")),
+        None => {
+            eprintln!("building posthaste");
+            Side::Posthaste(build_posthaste()?)
+        }
     };
     let folder = tempfile::tempdir()?;
     let bench = cell::Bench {
         content: Content::create(&folder.path().join("root"))?,
         identity: Identity::create(folder.path())?,
+        large_identity: Identity::create_large(&folder.path().join("large"))?,
         artifacts: root().join("artifacts/interop"),
         runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
     };
@@ -106,16 +142,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     for &(peer, role) in &rows {
         for case in &cases {
             let outcome = run_cell(&bench, &ours, peer, role, case);
-            let mark = if outcome.passed { "ok" } else { "FAILED" };
+            let mark = match outcome.verdict {
+                Verdict::Passed => "ok",
+                Verdict::Failed => "FAILED",
+                Verdict::Unsupported => "-",
+            };
             eprintln!("{:<6} {} as {}: {}: {}", mark, peer.name, label(role), case.name, outcome.detail);
             outcomes.push(outcome);
         }
     }
-    print_table(&ours, &rows, &cases, &outcomes);
+    table::print(&ours, &rows, &cases, &outcomes);
     if let Some(path) = &arguments.json {
         std::fs::write(path, serde_json::to_string_pretty(&outcomes)?)?;
     }
-    Ok(outcomes.iter().all(|outcome| outcome.passed))
+    if let Some(path) = &arguments.markdown {
+        std::fs::write(path, table::markdown(&ours, &rows, &cases, &outcomes)?)?;
+    }
+    Ok(outcomes.iter().all(|outcome| outcome.verdict != Verdict::Failed))
 }
 
 fn run_cell(
@@ -126,19 +169,23 @@ fn run_cell(
     case: &'static Case,
 ) -> Outcome {
     let name = format!("{}-{}-{}", peer.name, label(role), case.name);
+    if let Some(reason) = support::missing(peer.name, role, case) {
+        let (verdict, detail) = (Verdict::Unsupported, reason.to_owned());
+        return Outcome { peer: peer.name, role, case: case.name, verdict, seconds: 0.0, detail, logs: None };
+    }
     let started = Instant::now();
     let theirs = Side::Peer(peer);
     let (client, server) = if role == Role::Client { (&theirs, ours) } else { (ours, &theirs) };
     let result = bench.run(&name, client, server, case);
     let seconds = started.elapsed().as_secs_f64();
-    let (passed, detail, logs) = match result {
-        Ok(detail) => (true, detail, None),
+    let (verdict, detail, logs) = match result {
+        Ok(detail) => (Verdict::Passed, detail, None),
         Err(error) => {
             let logs = format!("artifacts/interop/{name}");
-            (false, format!("{error}; see {logs}"), Some(logs))
+            (Verdict::Failed, format!("{error}; see {logs}"), Some(logs))
         }
     };
-    Outcome { peer: peer.name, role, case: case.name, passed, seconds, detail, logs }
+    Outcome { peer: peer.name, role, case: case.name, verdict, seconds, detail, logs }
 }
 
 fn chosen_peers(names: &[String]) -> Result<Vec<&'static Peer>> {
@@ -148,9 +195,9 @@ fn chosen_peers(names: &[String]) -> Result<Vec<&'static Peer>> {
     names.iter().map(|name| peers::find(name)).collect()
 }
 
-fn chosen_cases(names: &[String]) -> Result<Vec<&'static Case>> {
+fn chosen_cases(names: &[String], quick: bool) -> Result<Vec<&'static Case>> {
     if names.is_empty() {
-        return Ok(CASES.iter().collect());
+        return Ok(CASES.iter().filter(|case| case.quick || !quick).collect());
     }
     names.iter().map(|name| case::find(name)).collect()
 }
@@ -168,27 +215,5 @@ fn label(role: Role) -> &'static str {
     match role {
         Role::Client => "client",
         Role::Server => "server",
-    }
-}
-
-fn print_table(ours: &Side, rows: &[(&Peer, Role)], cases: &[&Case], outcomes: &[Outcome]) {
-    print!("\n{:<22}", format!("against {}", ours.name()));
-    for case in cases {
-        print!("{:>14}", case.name);
-    }
-    println!();
-    for (row, &(peer, role)) in rows.iter().enumerate() {
-        print!("{:<22}", format!("{} as {}", peer.name, label(role)));
-        for outcome in &outcomes[row * cases.len()..(row + 1) * cases.len()] {
-            let cell =
-                if outcome.passed { format!("ok {:.2} s", outcome.seconds) } else { "FAILED".to_owned() };
-            print!("{cell:>14}");
-        }
-        println!();
-    }
-    let passed = outcomes.iter().filter(|outcome| outcome.passed).count();
-    println!("{passed} of {} cells pass", outcomes.len());
-    for outcome in outcomes.iter().filter(|outcome| !outcome.passed) {
-        println!("FAILED {} as {}, {}: {}", outcome.peer, label(outcome.role), outcome.case, outcome.detail);
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::case::Case;
+use super::case::{Case, Proof};
 use crate::Result;
 use crate::identity::Identity;
 use crate::peers::Peer;
@@ -27,6 +27,12 @@ struct Line {
     connection: String,
 }
 
+/// The part of our client's report that the harness checks.
+#[derive(Debug, Deserialize)]
+struct Report {
+    connections: Vec<serde::de::IgnoredAny>,
+}
+
 impl Side {
     /// For tables.
     pub(crate) fn name(&self) -> &str {
@@ -36,23 +42,39 @@ impl Side {
         }
     }
 
-    /// The command that serves `root` on `listen`. `state` is a folder for what the program keeps.
+    /// True for our program.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::Posthaste(_))
+    }
+
+    /// The command that serves `root` on `listen`. What our program keeps comes into `folder`, its traces into
+    /// `qlog` there.
     pub(crate) fn server(
         &self,
+        case: &Case,
         root: &Path,
         listen: SocketAddr,
         identity: &Identity,
-        state: &Path,
+        folder: &Path,
     ) -> Command {
         let mut command = match self {
             Self::Posthaste(program) => {
                 let mut command = Command::new(program);
-                command.arg("serve").arg(root).arg("--state").arg(state);
+                command.arg("serve").arg(root).arg("--state").arg(folder.join("state"));
+                if case.proof == Proof::Retry {
+                    command.args(["--retry", "always"]);
+                }
+                if case.qlog {
+                    command.arg("--qlog").arg(folder.join("qlog"));
+                }
                 command
             }
             Self::Peer(peer) => {
                 let mut command = peer.command();
                 command.arg("server").arg("--root").arg(root);
+                if case.proof == Proof::Retry {
+                    command.arg("--retry");
+                }
                 command
             }
         };
@@ -70,11 +92,25 @@ impl Side {
     }
 
     /// The command that fetches `urls` into `output`.
-    pub(crate) fn client(&self, case: &Case, urls: &[String], output: &Path, identity: &Identity) -> Command {
+    /// Our program's traces come into `qlog`.
+    pub(crate) fn client(
+        &self,
+        case: &Case,
+        urls: &[String],
+        output: &Path,
+        identity: &Identity,
+        qlog: &Path,
+    ) -> Command {
         let mut command = match self {
             Self::Posthaste(program) => {
                 let mut command = Command::new(program);
                 command.arg("get").arg("-O").arg(output).arg("--json");
+                if matches!(case.proof, Proof::Resumption | Proof::ZeroRtt) {
+                    command.args(["--repeat", "2"]);
+                }
+                if case.qlog {
+                    command.arg("--qlog").arg(qlog);
+                }
                 command
             }
             Self::Peer(peer) => {
@@ -92,10 +128,13 @@ impl Side {
     }
 
     /// Checks what a third-party client says about its transfers: HTTP/3, all over one connection.
-    pub(crate) fn check_report(&self, output: &str, urls: usize) -> Result<()> {
-        if matches!(self, Self::Posthaste(_)) {
+    pub(crate) fn check_report(&self, case: &Case, output: &str, urls: usize) -> Result<()> {
+        if self.is_ours() {
             // Ours speaks HTTP/3 only; its report has a form of its own, checked by its own tests.
-            return Ok(());
+            let report: Report = serde_json::from_str(output)?;
+            let wanted = if matches!(case.proof, Proof::Resumption | Proof::ZeroRtt) { 2 } else { 1 };
+            let count = report.connections.len();
+            return if count == wanted { Ok(()) } else { Err(format!("{count} connections").into()) };
         }
         let lines =
             output.lines().map(serde_json::from_str::<Line>).collect::<std::result::Result<Vec<_>, _>>()?;

@@ -1,0 +1,183 @@
+//! Proves that what a case names has happened; a transfer that merely worked proves nothing of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use posthaste_emulator::RelayStats;
+use posthaste_wire::packet::PacketType;
+use serde::Deserialize;
+
+use super::case::Proof;
+use super::tap::{Flow, Seen};
+use crate::Result;
+
+/// What a cell leaves behind.
+pub(crate) struct Evidence<'a> {
+    pub(crate) relay: Option<RelayStats>,
+    pub(crate) tap: Option<Seen>,
+    /// From the client's start to its end.
+    pub(crate) elapsed: Duration,
+    /// The folder with our side's traces.
+    pub(crate) qlog: &'a Path,
+    /// What our client printed, if it was ours.
+    pub(crate) our_report: Option<String>,
+    /// The server was ours.
+    pub(crate) our_server: bool,
+}
+
+/// The part of our client's report that proves something.
+#[derive(Debug, Deserialize)]
+struct Report {
+    connections: Vec<Connection>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Connection {
+    resumed: bool,
+    early_data: Option<String>,
+}
+
+/// Says in a few words what was seen, or fails with what was not.
+pub(crate) fn check(proof: Proof, evidence: &Evidence<'_>) -> Result<String> {
+    match proof {
+        Proof::Files => Ok(String::new()),
+        Proof::LossAndReordering => loss_and_reordering(evidence),
+        Proof::RoundTrips(rtt) => round_trips(evidence, rtt),
+        Proof::HandshakeLoss => harmed(evidence, "handshake datagrams lost", |flow| flow.handshake_lost),
+        Proof::TransferLoss => harmed(evidence, "datagrams lost", |flow| flow.transfer_lost),
+        Proof::Corruption => {
+            let handshake =
+                harmed(evidence, "handshake datagrams corrupted", |flow| flow.handshake_corrupted)?;
+            let transfer = harmed(evidence, "later ones", |flow| flow.transfer_corrupted)?;
+            Ok(format!("{handshake}{transfer}"))
+        }
+        Proof::Silence => harmed(evidence, "datagrams swallowed in silence", |flow| flow.silenced),
+        Proof::Rebinding => rebinding(evidence),
+        Proof::Retry => retry(tap(evidence)?),
+        Proof::Amplification => amplification(tap(evidence)?, evidence.our_server),
+        Proof::Ecn => trace_with(evidence, r#""new":"capable""#, "ECN validated"),
+        Proof::Resumption => second_connection(evidence, |connection| connection.resumed, "resumed"),
+        Proof::ZeroRtt => zero_rtt(evidence),
+        Proof::KeyUpdate => trace_with(evidence, r#""trigger":"remote_update""#, "keys updated by the peer"),
+    }
+}
+
+fn tap<'a>(evidence: &'a Evidence<'_>) -> Result<&'a Seen> {
+    evidence.tap.as_ref().ok_or_else(|| "the case has no tap".into())
+}
+
+/// A relay that harmed nothing has proved nothing.
+fn loss_and_reordering(evidence: &Evidence<'_>) -> Result<String> {
+    let stats = evidence.relay.as_ref().ok_or("the case has no relay")?;
+    if stats.down.lost == 0 || stats.down.reordered == 0 {
+        return Err(format!("the relay lost or reordered nothing: {stats:?}").into());
+    }
+    Ok(format!(
+        ", lost {} of {} packets down and {} of {} up",
+        stats.down.lost, stats.down.offered, stats.up.lost, stats.up.offered
+    ))
+}
+
+/// One for the handshake, one for the request: nobody has a ticket.
+fn round_trips(evidence: &Evidence<'_>, rtt: Duration) -> Result<String> {
+    if evidence.elapsed < rtt * 2 {
+        return Err(format!("{:?} are less than two round trips", evidence.elapsed).into());
+    }
+    Ok(format!(", {:.1} round trips", evidence.elapsed.as_secs_f64() / rtt.as_secs_f64()))
+}
+
+fn harmed(evidence: &Evidence<'_>, what: &str, count: impl Fn(&Flow) -> u64) -> Result<String> {
+    let seen = tap(evidence)?;
+    let (down, up) = (count(&seen.down), count(&seen.up));
+    if down + up == 0 {
+        return Err(format!("no {what}: {seen:?}").into());
+    }
+    Ok(format!(", {what}: {down} down, {up} up"))
+}
+
+fn rebinding(evidence: &Evidence<'_>) -> Result<String> {
+    let seen = tap(evidence)?;
+    if seen.rebindings != 1 {
+        return Err(format!("the client's side did not change: {seen:?}").into());
+    }
+    // The change comes early: most of the transfer has to follow it, and the server must have moved, too.
+    if seen.down.after_rebinding * 2 < seen.down.datagrams {
+        return Err(format!("the transfer did not go on over the new side: {seen:?}").into());
+    }
+    let after =
+        format!(", {} of {} datagrams down after the change", seen.down.after_rebinding, seen.down.datagrams);
+    if !evidence.our_server {
+        return Ok(after);
+    }
+    let traces = traces(evidence.qlog)?;
+    let has =
+        |event: &str, frame: &str| traces.lines().any(|line| line.contains(event) && line.contains(frame));
+    if !has("quic:packet_sent", "path_challenge") || !has("quic:packet_received", "path_response") {
+        return Err("our server did not validate the new path".into());
+    }
+    Ok(format!("{after}, validated"))
+}
+
+fn retry(seen: &Seen) -> Result<String> {
+    if seen.from_server(PacketType::Retry) == 0 || seen.tokens == 0 {
+        return Err(format!("no Retry, or no token after it: {seen:?}").into());
+    }
+    Ok(", a Retry and its token".to_owned())
+}
+
+/// To keep to the limit is the server's part; a client's is to go on although the server waits (RFC 9000 section 8.1,
+/// RFC 9002 section 6.2.2.1).
+fn amplification(seen: &Seen, our_server: bool) -> Result<String> {
+    if our_server && seen.amplification > 3.0 {
+        return Err(format!("the server sent {:.2} times what it had received", seen.amplification).into());
+    }
+    if seen.up.silenced == 0 || seen.amplification < 1.5 {
+        return Err(format!("the limit was not tried: {seen:?}").into());
+    }
+    let judgement = if seen.amplification > 3.0 { ", more than that server may send" } else { "" };
+    Ok(format!(", at most {:.2} times what was received{judgement}", seen.amplification))
+}
+
+fn zero_rtt(evidence: &Evidence<'_>) -> Result<String> {
+    let packets = tap(evidence)?.from_client(PacketType::ZeroRtt);
+    if packets == 0 {
+        return Err("the client sent no 0-RTT packets".into());
+    }
+    let is_accepted = |connection: &Connection| connection.early_data.as_deref() == Some("accepted");
+    let accepted = second_connection(evidence, is_accepted, "early data accepted")?;
+    Ok(format!("{accepted}, 0-RTT packets: {packets}"))
+}
+
+fn second_connection(
+    evidence: &Evidence<'_>,
+    is_proved: impl Fn(&Connection) -> bool,
+    what: &str,
+) -> Result<String> {
+    let report = evidence.our_report.as_deref().ok_or("only our client's report says so")?;
+    let report: Report = serde_json::from_str(report)?;
+    match report.connections.get(1) {
+        Some(connection) if is_proved(connection) => Ok(format!(", {what}")),
+        _ => Err(format!("not {what}: {:?}", report.connections).into()),
+    }
+}
+
+fn trace_with(evidence: &Evidence<'_>, text: &str, what: &str) -> Result<String> {
+    if traces(evidence.qlog)?.contains(text) {
+        Ok(format!(", {what}"))
+    } else {
+        Err(format!("not {what}: no {text} in our trace").into())
+    }
+}
+
+/// All traces of our side.
+fn traces(folder: &Path) -> Result<String> {
+    let mut all = String::new();
+    for file in std::fs::read_dir(folder)? {
+        all.push_str(&String::from_utf8_lossy(&std::fs::read(file?.path())?));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+#[path = "proof_tests.rs"]
+mod tests;
