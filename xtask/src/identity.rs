@@ -1,5 +1,6 @@
 //! A certificate authority and a certificate for localhost, fresh at each run.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
@@ -34,7 +35,12 @@ impl Identity {
         // Digests, which no compression of certificates shortens.
         let name = |index: u32| -> String {
             let digest = Sha256::digest(index.to_be_bytes());
-            digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect::<String>() + ".localhost"
+            let mut name = String::new();
+            for byte in digest.iter().take(20) {
+                // Writing to a text cannot fail.
+                let _ = write!(name, "{byte:02x}");
+            }
+            name + ".localhost"
         };
         std::fs::create_dir_all(directory)?;
         Self::create_with(directory, (0..200).map(name).collect())

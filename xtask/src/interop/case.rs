@@ -11,6 +11,7 @@ use crate::Result;
 
 /// A case.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "a table of independent marks, written once for each case")]
 pub(crate) struct Case {
     /// On the command line and in tables.
     pub(crate) name: &'static str,

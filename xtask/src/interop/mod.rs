@@ -110,7 +110,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let peers = chosen_peers(&arguments.peers)?;
     let cases = chosen_cases(&arguments.cases, arguments.quick)?;
     if arguments.list {
-        cases.iter().for_each(|case| println!("{:<16}{}", case.name, case.about));
+        for case in &cases {
+            println!("{:<16}{}", case.name, case.about);
+        }
         return Ok(true);
     }
     let rows = rows(&peers, arguments.role);

@@ -119,7 +119,7 @@ fn rebinding(evidence: &Evidence<'_>) -> Result<String> {
 }
 
 fn retry(seen: &Seen) -> Result<String> {
-    if seen.from_server(PacketType::Retry) == 0 || seen.tokens == 0 {
+    if seen.of_server(PacketType::Retry) == 0 || seen.tokens == 0 {
         return Err(format!("no Retry, or no token after it: {seen:?}").into());
     }
     Ok(", a Retry and its token".to_owned())
@@ -139,7 +139,7 @@ fn amplification(seen: &Seen, our_server: bool) -> Result<String> {
 }
 
 fn zero_rtt(evidence: &Evidence<'_>) -> Result<String> {
-    let packets = tap(evidence)?.from_client(PacketType::ZeroRtt);
+    let packets = tap(evidence)?.of_client(PacketType::ZeroRtt);
     if packets == 0 {
         return Err("the client sent no 0-RTT packets".into());
     }

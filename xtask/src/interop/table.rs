@@ -19,7 +19,9 @@ pub(crate) fn print(ours: &Side, rows: &[(&Peer, Role)], cases: &[&Case], outcom
         debug_assert!(role == Role::Client || peer.server);
     }
     print!("\n{:<22}", "as");
-    rows.iter().for_each(|&(_, role)| print!("{:>12}", label(role)));
+    for &(_, role) in rows {
+        print!("{:>12}", label(role));
+    }
     println!();
     for (column, case) in cases.iter().enumerate() {
         print!("{:<22}", case.name);

@@ -94,12 +94,12 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// Packets of a kind from the client, of any version.
-    pub(crate) fn from_client(&self, kind: PacketType) -> u64 {
+    pub(crate) fn of_client(&self, kind: PacketType) -> u64 {
         count(&self.sent_by_client, kind)
     }
 
     /// Packets of a kind from the server, of any version.
-    pub(crate) fn from_server(&self, kind: PacketType) -> u64 {
+    pub(crate) fn of_server(&self, kind: PacketType) -> u64 {
         count(&self.sent_by_server, kind)
     }
 }
@@ -172,9 +172,9 @@ impl State {
             return false;
         }
         let is_handshake = first & 0x80 != 0;
-        let [loss, corruption] = if is_handshake { &mut draws.handshake } else { &mut draws.transfer };
-        let (lost, corrupted) = (loss.draw(), corruption.draw());
-        if lost {
+        let [losses, corruptions] = if is_handshake { &mut draws.handshake } else { &mut draws.transfer };
+        let (is_lost, is_corrupted) = (losses.draw(), corruptions.draw());
+        if is_lost {
             *(if is_handshake { &mut flow.handshake_lost } else { &mut flow.transfer_lost }) += 1;
             return false;
         }
@@ -184,7 +184,7 @@ impl State {
             self.note(way, datagram);
         }
         self.note_amplification(way);
-        if corrupted {
+        if is_corrupted {
             let (flow, draws) = match way {
                 Way::Up => (&mut self.seen.up, &mut self.up),
                 Way::Down => (&mut self.seen.down, &mut self.down),
@@ -215,7 +215,7 @@ impl State {
 
     /// Until a server has a Handshake packet it does not know that the client receives (RFC 9000 section 8.1).
     fn note_amplification(&mut self, way: Way) {
-        let is_validated = self.seen.from_client(PacketType::Handshake) > 0 || self.seen.tokens > 0;
+        let is_validated = self.seen.of_client(PacketType::Handshake) > 0 || self.seen.tokens > 0;
         if way == Way::Down && !is_validated && self.seen.up.bytes > 0 {
             let ratio = self.seen.down.bytes as f64 / self.seen.up.bytes as f64;
             self.seen.amplification = self.seen.amplification.max(ratio);

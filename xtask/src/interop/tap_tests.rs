@@ -52,7 +52,7 @@ fn packets_and_amplification_are_counted() {
     let now = Instant::now();
     assert!(state.judge(&plan, Way::Up, &mut [0x40; 10], now));
     assert!(state.judge(&plan, Way::Down, &mut retry(), now));
-    assert_eq!(state.seen.from_server(PacketType::Retry), 1);
-    assert_eq!(state.seen.from_client(PacketType::Retry), 0);
+    assert_eq!(state.seen.of_server(PacketType::Retry), 1);
+    assert_eq!(state.seen.of_client(PacketType::Retry), 0);
     assert!((state.seen.amplification - 4.7).abs() < 1e-9);
 }
