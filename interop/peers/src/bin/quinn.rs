@@ -58,23 +58,31 @@ fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<
     Ok(quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, runtime)?)
 }
 
+/// Of itself it updates its keys after 10 to 1,000 packets sent, which the acks of one download may not make.
+const KEY_UPDATE_AFTER: usize = 2_000_000;
+
 async fn client(args: ClientArgs) -> Result<()> {
     let target = Target::parse(&args.urls[0])?;
     let endpoint = client_endpoint(&args.ca, b"h3", quinn::TransportConfig::default())?;
     let connection = endpoint.connect(target.address()?, &target.host)?.await?;
-    let (mut driver, requests) = h3::client::new(h3_quinn::Connection::new(connection)).await?;
+    let (mut driver, requests) = h3::client::new(h3_quinn::Connection::new(connection.clone())).await?;
     let drive = tokio::spawn(async move { std::future::poll_fn(|cx| driver.poll_close(cx)).await });
     let directory = &args.output_dir;
     let mut fetches = futures::stream::iter(&args.urls)
         .map(move |url| {
             let mut requests = requests.clone();
+            let connection = connection.clone();
             async move {
                 let mut stream = requests.send_request(http::Request::get(url.as_str()).body(())?).await?;
                 stream.finish().await?;
                 let status = stream.recv_response().await?.status().as_u16();
                 let mut body = BytesMut::new();
                 while let Some(mut chunk) = stream.recv_data().await? {
+                    let before = body.len();
                     body.extend_from_slice(&chunk.copy_to_bytes(chunk.remaining()));
+                    if before < KEY_UPDATE_AFTER && body.len() >= KEY_UPDATE_AFTER {
+                        connection.force_key_update();
+                    }
                 }
                 Fetched::store(directory, url, status, "1", &body)
             }
