@@ -296,7 +296,10 @@ impl App for Traffic {
     fn on_timeout(&mut self, now: Time, hosts: &mut dyn Hosts) {
         while self.naps.first().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, host, stream)) = self.naps.pop_first() else { return };
-            if let Some(half) = self.halves.get_mut(&(host, stream)) {
+            // One may nap several times at once, and what is over stays over.
+            if let Some(half) = self.halves.get_mut(&(host, stream))
+                && half.reading == Reading::Napping
+            {
                 half.reading = Reading::Awake;
             }
             self.pump(now, host, stream, hosts);
