@@ -158,17 +158,21 @@ impl Traffic {
     fn pump(&mut self, now: Time, host: usize, stream: StreamKey, hosts: &mut dyn Hosts) {
         let Some(half) = self.halves.get_mut(&(host, stream)) else { return };
         let peer = hosts.peer(host);
-        let was_over = half.reading == Reading::Over;
+        let before = half.reading;
         half.write(now, stream, peer, &self.plan);
         if let Err(reason) = half.read(now, stream, peer, &self.plan) {
             return self.fail(host, false, format!("stream {}: {reason}", stream.0));
         }
         half.write(now, stream, peer, &self.plan);
+        if half.reading == before {
+            return;
+        }
+        // One nap at a time: what comes meanwhile does not begin another.
         if let (Reading::Napping, Some((_, pause))) = (half.reading, self.plan.lazy) {
             self.naps.insert((now + pause, host, stream));
         }
         let is_opener = half.is_opener;
-        if half.reading == Reading::Over && !was_over {
+        if half.reading == Reading::Over {
             self.read_out += 1;
             if is_opener {
                 let end = self.end_of(host);
@@ -296,10 +300,7 @@ impl App for Traffic {
     fn on_timeout(&mut self, now: Time, hosts: &mut dyn Hosts) {
         while self.naps.first().is_some_and(|(at, ..)| *at <= now) {
             let Some((_, host, stream)) = self.naps.pop_first() else { return };
-            // One may nap several times at once, and what is over stays over.
-            if let Some(half) = self.halves.get_mut(&(host, stream))
-                && half.reading == Reading::Napping
-            {
+            if let Some(half) = self.halves.get_mut(&(host, stream)) {
                 half.reading = Reading::Awake;
             }
             self.pump(now, host, stream, hosts);
