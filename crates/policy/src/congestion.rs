@@ -13,3 +13,6 @@ pub use loss_based::{Avoidance, Growth, LossBased, PathLimits};
 
 #[cfg(test)]
 mod properties;
+
+#[cfg(test)]
+mod share_tests;

@@ -22,6 +22,8 @@ pub enum Seam {
     ConnectionCredit,
     /// When to acknowledge ([`crate::AckPolicy`]).
     Ack,
+    /// What several connections of one client have in common ([`crate::Group`]).
+    Group,
 }
 
 impl Seam {
@@ -35,6 +37,7 @@ impl Seam {
             Self::StreamCredit => "credit.stream",
             Self::ConnectionCredit => "credit.connection",
             Self::Ack => "ack",
+            Self::Group => "group",
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod ack;
 pub mod congestion;
 pub mod credit;
 mod describe;
+pub mod group;
 pub mod profile;
 pub mod sample;
 pub mod silence;
@@ -29,6 +30,7 @@ use sample::{
 };
 
 pub use describe::{Constant, PolicyReport, PolicyText, ProfileReport, Seam};
+pub use group::Group;
 pub use profile::{Profile, ProfileError};
 
 /// What a new path may send first, and what is worth remembering of it.
@@ -107,6 +109,21 @@ pub trait Congestion: Debug + Send {
     /// Puts the controller into a state that a start or a group policy decided.
     fn adjust(&mut self, adjustment: &Adjustment);
 
+    /// Makes the controller one of several that count as one flow. One that goes on as it was, but for its part of the
+    /// whole, does better than this default, which begins its course anew.
+    fn take_share(&mut self, share: &FlowShare) {
+        self.adjust(&Adjustment {
+            window: Some(share.window),
+            slow_start_threshold: share.slow_start_threshold,
+            ..Adjustment::default()
+        });
+    }
+
+    /// The bottleneck's rate, of controllers that have a model of it.
+    fn model_rate(&self) -> Option<Rate> {
+        None
+    }
+
     /// Most bytes that may be in flight.
     fn window(&self) -> ByteCount;
 
@@ -132,6 +149,19 @@ pub struct Adjustment {
     /// The new window.
     pub window: Option<ByteCount>,
     /// The new slow-start threshold; `ByteCount::MAX` puts the controller back into slow start.
+    pub slow_start_threshold: Option<ByteCount>,
+    /// The bottleneck's rate, for controllers that have a model of it; others pass over it.
+    pub rate: Option<Rate>,
+}
+
+/// The part of a flow that a [`Congestion`] controller is from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowShare {
+    /// How many controllers are the flow, at least 1: together they grow as one does.
+    pub controllers: u32,
+    /// The window of this one.
+    pub window: ByteCount,
+    /// Its slow-start threshold; `ByteCount::MAX` for one that has not been found yet, `None` leaves it as it is.
     pub slow_start_threshold: Option<ByteCount>,
 }
 

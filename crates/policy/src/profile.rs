@@ -18,6 +18,7 @@
 //! maximum = "24 MiB"
 //! [ack.standard]
 //! max_ack_delay = "25 ms"
+//! [group.plain]
 //! ```
 //!
 //! A seam that is left out has the policy of the default profile.
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use posthaste_units::{ByteCount, Duration};
 
 use crate::congestion::PathLimits;
-use crate::{AckPolicy, Congestion, Credit, ProfileReport, Silence, Start};
+use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Silence, Start};
 use bundle::Bundle;
 
 /// The default profile.
@@ -188,6 +189,11 @@ impl Profile {
     /// The credit of the connection.
     pub fn connection_credit(&self) -> Box<dyn Credit> {
         self.bundle.credit.connection.build()
+    }
+
+    /// What several connections of one client have in common; `None` if nothing.
+    pub fn group(&self) -> Option<Box<dyn Group>> {
+        self.bundle.group.build()
     }
 
     /// When to acknowledge, given the `max_ack_delay` that was promised to the peer.

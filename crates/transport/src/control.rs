@@ -107,7 +107,7 @@ impl PathControl {
     ) -> Self {
         congestion.on_max_datagram_size(max_datagram_size);
         let window = Some(start.initial_window(max_datagram_size));
-        congestion.adjust(&Adjustment { window, slow_start_threshold: None });
+        congestion.adjust(&Adjustment { window, ..Adjustment::default() });
         Self {
             id: 0,
             start,

@@ -115,7 +115,7 @@ impl CubicIncrease {
         Stage {
             elapsed: Duration::ZERO,
             kept_until: growth.now,
-            k: libm::cbrt(segments / self.parameters.c),
+            k: libm::cbrt(segments / (self.parameters.c * growth.share)),
             peak,
             reno: growth.window,
         }
@@ -138,9 +138,11 @@ impl Avoidance for CubicIncrease {
 
         // Section 4.3: once Reno has made up for the reduction, it grows as Reno does.
         let alpha = if stage.reno >= self.prior { 1.0 } else { self.parameters.alpha() };
-        stage.reno += alpha * growth.datagram * growth.acked / growth.window;
+        stage.reno += alpha * growth.share * growth.datagram * growth.acked / growth.window;
 
-        let curve = |time| stage.curve(time, self.parameters.c, growth.datagram);
+        // A part of a flow has that part of the curve: lower, but as long.
+        let c = self.parameters.c * growth.share;
+        let curve = |time| stage.curve(time, c, growth.datagram);
         let window = if curve(stage.elapsed) < stage.reno {
             stage.reno
         } else {
@@ -172,6 +174,15 @@ impl Avoidance for CubicIncrease {
     fn forget(&mut self) {
         self.peak = None;
         self.stage = None;
+    }
+
+    fn rescale(&mut self, factor: f64) {
+        self.peak = self.peak.map(|peak| peak * factor);
+        self.prior *= factor;
+        if let Some(stage) = &mut self.stage {
+            stage.peak *= factor;
+            stage.reno *= factor;
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use posthaste_units::{ByteCount, Duration, Time};
 use super::pacing;
 use super::recovery::{Episode, Recovery};
 use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
-use crate::{Adjustment, Congestion, CongestionState, Constant, Pacing, Phase, SlowStart};
+use crate::{Adjustment, Congestion, CongestionState, Constant, FlowShare, Pacing, Phase, SlowStart};
 
 /// The least window in datagrams (RFC 9002 section 7.2).
 const MINIMUM_WINDOW_DATAGRAMS: u64 = 2;
@@ -36,6 +36,8 @@ pub struct Growth {
     pub smoothed_rtt: Duration,
     /// The size of a datagram in bytes, above zero: the "segment" of the papers.
     pub datagram: f64,
+    /// The part of a flow that this controller is, above 0 and at most 1: it adds so much of what a flow adds.
+    pub share: f64,
 }
 
 /// How a controller grows past slow start and how far it steps back. Windows are in bytes, as reals.
@@ -52,6 +54,10 @@ pub trait Avoidance: Debug + Send + Clone {
     /// The window has been set by something other than this policy (persistent congestion, another policy): the
     /// next stage of avoidance starts without a memory of the last.
     fn forget(&mut self) {}
+
+    /// The window has become another part of the same flow's: every window that is remembered is to be multiplied by
+    /// `factor`, above zero.
+    fn rescale(&mut self, _factor: f64) {}
 }
 
 /// What an undo restores.
@@ -71,6 +77,8 @@ pub struct LossBased<A> {
     window: f64,
     /// Infinite until the first congestion event or slow start's own exit.
     threshold: f64,
+    /// The part of a flow that this controller is.
+    share: f64,
     recovery: Recovery,
     episode: Option<Episode<Saved<A>>>,
 }
@@ -92,6 +100,7 @@ impl<A: Avoidance> LossBased<A> {
             limits,
             window: 0.0,
             threshold: f64::INFINITY,
+            share: 1.0,
             recovery: Recovery::default(),
             episode: None,
         };
@@ -185,6 +194,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
                 window: self.window,
                 smoothed_rtt: ack.rtt.smoothed,
                 datagram: self.limits.max_datagram_size.as_f64().max(1.0),
+                share: self.share,
             };
             let window = self.avoidance.on_ack(&growth);
             self.set_window(window);
@@ -250,6 +260,20 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         // What was saved belongs to a state that somebody has replaced on purpose.
         self.episode = None;
         self.avoidance.forget();
+    }
+
+    fn take_share(&mut self, share: &FlowShare) {
+        let before = self.window;
+        self.set_window(share.window.as_f64());
+        self.avoidance.rescale(self.window / before);
+        self.share = 1.0 / f64::from(share.controllers.max(1));
+        if let Some(threshold) = share.slow_start_threshold {
+            let is_unknown = threshold == ByteCount::MAX;
+            self.threshold =
+                if is_unknown { f64::INFINITY } else { threshold.as_f64().max(self.minimum_window()) };
+        }
+        // What was saved belongs to another part of the flow.
+        self.episode = None;
     }
 
     fn window(&self) -> ByteCount {

@@ -39,7 +39,7 @@ impl Avoidance for AdditiveIncrease {
     fn on_ack(&mut self, growth: &Growth) -> f64 {
         // spec: rfc9002 7.3.3 one-datagram-a-window
         // Section 7.3.3: a datagram for each window acknowledged.
-        growth.window + growth.datagram * growth.acked / growth.window
+        growth.window + growth.share * growth.datagram * growth.acked / growth.window
     }
 
     fn reduce(&mut self, window: f64) -> f64 {

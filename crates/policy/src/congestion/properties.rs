@@ -87,6 +87,7 @@ impl World {
             Event::Adjusted(window, threshold) => controller.adjust(&Adjustment {
                 window: window.map(ByteCount::new),
                 slow_start_threshold: threshold.map(ByteCount::new),
+                ..Adjustment::default()
             }),
         }
     }

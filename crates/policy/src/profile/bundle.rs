@@ -9,11 +9,13 @@ use crate::congestion::cubic::CubicIncrease;
 use crate::congestion::newreno::AdditiveIncrease;
 use crate::congestion::{LossBased, PathLimits, cubic, newreno};
 use crate::credit::{autotune, fixed};
+use crate::group::{coordinated, ensemble};
 use crate::silence::collapse;
 use crate::slow_start::{classic, hybrid, hystart_pp};
 use crate::start::initial;
 use crate::{
-    AckPolicy, Congestion, Constant, Credit, PolicyReport, PolicyText, Seam, Silence, SlowStart, Start, ack,
+    AckPolicy, Congestion, Constant, Credit, Group, PolicyReport, PolicyText, Seam, Silence, SlowStart,
+    Start, ack, group,
 };
 
 /// Parameters of a policy that has none.
@@ -32,6 +34,7 @@ pub(super) struct Bundle {
     pub(super) silence: SilenceChoice,
     pub(super) credit: CreditPair,
     pub(super) ack: AckChoice,
+    pub(super) group: GroupChoice,
 }
 
 impl Default for Bundle {
@@ -46,6 +49,7 @@ impl Default for Bundle {
             silence: SilenceChoice::Collapse(NoParameters {}),
             credit: CreditPair::default(),
             ack: AckChoice::Standard(ack::standard::Parameters::default()),
+            group: GroupChoice::Plain(NoParameters {}),
         }
     }
 }
@@ -80,6 +84,7 @@ impl Bundle {
             report(Seam::StreamCredit, self.credit.stream.report()),
             report(Seam::ConnectionCredit, self.credit.connection.report()),
             report(Seam::Ack, self.ack.report()),
+            report(Seam::Group, self.group.report()),
         ]
     }
 }
@@ -263,6 +268,33 @@ impl AckChoice {
         match self {
             Self::Standard(parameters) => (ack::standard::TEXT, parameters.constants()),
             Self::Frequency(parameters) => (ack::frequency::TEXT, parameters.constants()),
+        }
+    }
+}
+
+/// Policies of the seam `group`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum GroupChoice {
+    Plain(NoParameters),
+    Coordinated(coordinated::Parameters),
+    Ensemble(ensemble::Parameters),
+}
+
+impl GroupChoice {
+    pub(super) fn build(&self) -> Option<Box<dyn Group>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Coordinated(parameters) => Some(Box::new(coordinated::Coordinated::new(*parameters))),
+            Self::Ensemble(_) => Some(Box::new(ensemble::Ensemble::new())),
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::Plain(_) => (group::PLAIN, Vec::new()),
+            Self::Coordinated(parameters) => (coordinated::TEXT, parameters.constants()),
+            Self::Ensemble(_) => (ensemble::TEXT, ensemble::Parameters::constants()),
         }
     }
 }

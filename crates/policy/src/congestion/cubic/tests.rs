@@ -22,7 +22,7 @@ fn with(parameters: Parameters, initial: u64) -> Cubic {
 /// Puts the controller into avoidance where it stands, as an exit of slow start without a loss does.
 fn leave_slow_start(controller: &mut Cubic) {
     let threshold = Some(controller.window());
-    controller.adjust(&Adjustment { window: None, slow_start_threshold: threshold });
+    controller.adjust(&Adjustment { slow_start_threshold: threshold, ..Adjustment::default() });
 }
 
 /// RFC 9438 figure 1, with K from its figure 2.
@@ -62,6 +62,7 @@ fn one_ack_moves_the_window_by_the_rfcs_step_exactly() {
         acked: 2.0,
         window,
         smoothed_rtt: milliseconds(50),
+        share: 1.0,
         datagram: 1.0,
     };
     // t = 0: the curve has not left the window yet, so Reno's estimate is ahead of it and counts.

@@ -242,8 +242,11 @@ fn another_policy_may_set_window_and_threshold() {
     for mut controller in all(10) {
         let mut path = Path::new(RTT);
         path.lose(&mut *controller, 1);
-        let adjustment =
-            Adjustment { window: Some(DATAGRAM * 40), slow_start_threshold: Some(ByteCount::MAX) };
+        let adjustment = Adjustment {
+            window: Some(DATAGRAM * 40),
+            slow_start_threshold: Some(ByteCount::MAX),
+            ..Adjustment::default()
+        };
         controller.adjust(&adjustment);
         let state = controller.state();
         assert_eq!((state.window, state.slow_start_threshold), (DATAGRAM * 40, None));

@@ -1,0 +1,191 @@
+//! Group `ensemble`: parallel connections that are one flow to everybody else.
+//!
+//! - Claims: N connections of a client take the share of one, a late one starts with what the others know, and one
+//!   that pauses or ends leaves its part to those that go on.
+//! - Source: our own, after the Congestion Manager (RFC 3124) and coupled control (RFC 6356, RFC 8699); the safe form of
+//!   `coordinated`.
+//! - Use when: clients open several connections to one server and others share their path.
+//! - Breaks when: the connections take different paths (then one's loss holds the others back for nothing).
+//! - Experiments: `cg-share`, `cg-late`.
+//!
+//! How: a flow that meets congestion steps back once a round trip, and adds so much a round trip. So a member's
+//! congestion is all members', once a round trip, since each has a recovery period that begins with it; and each of n busy
+//! members adds a n-th. Slow start ends for all at once. The whole window is divided equally among the busy members.
+
+use posthaste_units::{ByteCount, Time};
+use serde::Deserialize;
+
+use super::{Action, Fluctuation, Group, MemberEvent, MemberEventKind, MemberId, MemberView, Order};
+use crate::{Adjustment, Constant, FlowShare, PolicyText};
+
+/// What the policy says of itself.
+pub const TEXT: PolicyText = PolicyText {
+    name: "ensemble",
+    claims: "parallel connections take the share of one flow, and a late one starts with what the others know",
+    source: "after RFC 3124, RFC 6356 and RFC 8699; the safe form of `coordinated`",
+    use_when: "clients open several connections to one server and others share their path",
+    breaks_when: "the connections take different paths; model-based controllers cannot be members",
+};
+
+/// Parameters of [`Ensemble`]: none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {}
+
+impl Parameters {
+    /// The constants, for people.
+    pub fn constants() -> Vec<Constant> {
+        vec![Constant::new("busy", "something in flight within the last round trip")]
+    }
+}
+
+/// A member as it stood before its last step back.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    member: MemberId,
+    window: ByteCount,
+    slow_start_threshold: ByteCount,
+}
+
+/// One flow of several connections; see the module.
+#[derive(Debug, Clone, Default)]
+pub struct Ensemble {
+    /// The members that share the window, by number.
+    busy: Vec<MemberId>,
+    /// The member whose congestion made the others step back last, and they before that.
+    stepped_back: Option<(MemberId, Vec<Before>)>,
+}
+
+impl Ensemble {
+    /// A group without members.
+    pub const fn new() -> Self {
+        Self { busy: Vec::new(), stepped_back: None }
+    }
+
+    /// Divides the window anew if others than before are busy. `left` is the window of a member that is gone.
+    fn divide(
+        &mut self,
+        event: &MemberEvent,
+        left: ByteCount,
+        members: &[MemberView],
+        orders: &mut Vec<Order>,
+    ) {
+        let joins = |view: &MemberView| event.kind == MemberEventKind::Joined && view.id == event.member;
+        let is_busy = |view: &&MemberView| is_busy(view, event.now) || joins(view);
+        let busy: Vec<MemberId> = members.iter().filter(is_busy).map(|view| view.id).collect();
+        if busy == self.busy || busy.is_empty() {
+            return;
+        }
+        let had_part = self.busy.contains(&event.member);
+        let holders =
+            || members.iter().filter(|view| self.busy.contains(&view.id) || busy.contains(&view.id));
+        let total: ByteCount = holders().map(|view| view.congestion.window).sum();
+        let total = if had_part { total + left } else { total };
+        let share = total / busy.len() as u64;
+        let threshold = self.threshold(share, busy.len(), members);
+        for view in members {
+            let (window, slow_start_threshold) = if busy.contains(&view.id) {
+                (share.max(view.least_window), threshold)
+            } else if self.busy.contains(&view.id) {
+                // What it held is the others' until it has something to send again.
+                (view.least_window, Some(view.least_window))
+            } else {
+                continue;
+            };
+            let share = FlowShare { controllers: busy.len() as u32, window, slow_start_threshold };
+            orders.push(Order { member: view.id, action: Action::Share(share) });
+        }
+        self.busy = busy;
+        // Windows of another division are nothing to go back to.
+        self.stepped_back = None;
+    }
+
+    /// The threshold of each of `count` busy members with the window `share`: where those stand that were busy before.
+    fn threshold(&self, share: ByteCount, count: usize, members: &[MemberView]) -> Option<ByteCount> {
+        let before = || members.iter().filter(|view| self.busy.contains(&view.id));
+        before().next()?;
+        let Some(thresholds) =
+            before().map(|view| view.congestion.slow_start_threshold).collect::<Option<Vec<ByteCount>>>()
+        else {
+            // The capacity is unknown yet, for a member that has left slow start in an earlier division, too.
+            return Some(ByteCount::MAX);
+        };
+        let is_avoiding = before().all(|view| {
+            view.congestion.slow_start_threshold.is_some_and(|threshold| view.congestion.window >= threshold)
+        });
+        let total: ByteCount = thresholds.into_iter().sum();
+        Some(if is_avoiding { share } else { share.max(total / count as u64) })
+    }
+
+    /// Whatever one has met, all have.
+    fn on_fluctuation(
+        &mut self,
+        affected: MemberId,
+        cause: Fluctuation,
+        sent_at: Time,
+        members: &[MemberView],
+        orders: &mut Vec<Order>,
+    ) {
+        let others = || members.iter().filter(|view| view.id != affected);
+        match cause {
+            Fluctuation::Congestion => {
+                let before = others().map(|view| Before {
+                    member: view.id,
+                    window: view.congestion.window,
+                    slow_start_threshold: view.congestion.slow_start_threshold.unwrap_or(ByteCount::MAX),
+                });
+                self.stepped_back = Some((affected, before.collect()));
+                let action = Action::Congestion { sent_at };
+                orders.extend(others().map(|view| Order { member: view.id, action }));
+            }
+            Fluctuation::SlowStartExit => {
+                let starting = others().filter(|view| view.congestion.slow_start_threshold.is_none());
+                orders.extend(starting.map(|view| {
+                    let slow_start_threshold = Some(view.congestion.window);
+                    let adjustment = Adjustment { slow_start_threshold, ..Adjustment::default() };
+                    Order { member: view.id, action: Action::Adjust(adjustment) }
+                }));
+            }
+        }
+    }
+
+    /// The congestion was none: the others go back, too.
+    fn on_undone(&mut self, member: MemberId, members: &[MemberView], orders: &mut Vec<Order>) {
+        let Some((_, befores)) = self.stepped_back.take_if(|(culprit, _)| *culprit == member) else { return };
+        for before in befores {
+            let is_smaller =
+                |view: &&MemberView| view.id == before.member && view.congestion.window < before.window;
+            if members.iter().any(|view| is_smaller(&view)) {
+                let adjustment = Adjustment {
+                    window: Some(before.window),
+                    slow_start_threshold: Some(before.slow_start_threshold),
+                    ..Adjustment::default()
+                };
+                orders.push(Order { member: before.member, action: Action::Adjust(adjustment) });
+            }
+        }
+    }
+}
+
+/// True if the member has had something in flight within the last round trip.
+fn is_busy(view: &MemberView, now: Time) -> bool {
+    view.idle_since.is_none_or(|since| now.since(since) < view.rtt.smoothed)
+}
+
+impl Group for Ensemble {
+    fn on_event(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>) {
+        match event.kind {
+            MemberEventKind::Fluctuation { cause, sent_at, .. } => {
+                self.on_fluctuation(event.member, cause, sent_at, members, orders);
+            }
+            MemberEventKind::Undone => self.on_undone(event.member, members, orders),
+            MemberEventKind::Left { window } => self.divide(event, window, members, orders),
+            MemberEventKind::Joined | MemberEventKind::Resumed | MemberEventKind::Round => {
+                self.divide(event, ByteCount::ZERO, members, orders);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use posthaste_units::Duration;
+
+use super::*;
+use crate::Phase;
+use crate::group::testing::{member, obey, orders};
+use crate::testing::{DATAGRAM, datagrams};
+
+const NOW: Time = Time::from_nanos(1_000_000_000);
+
+/// A group whose members have joined with these windows.
+fn joined(windows: &[u64], phase: Phase) -> (Ensemble, Vec<MemberView>) {
+    let mut group = Ensemble::new();
+    let mut members = Vec::new();
+    for (id, window) in windows.iter().enumerate() {
+        members.push(member(id as u64, *window, phase));
+        let orders = orders(&mut group, NOW, id as u64, MemberEventKind::Joined, &members);
+        obey(&mut members, &orders);
+    }
+    (group, members)
+}
+
+fn windows(members: &[MemberView]) -> Vec<f64> {
+    members.iter().map(|view| datagrams(view.congestion.window)).collect()
+}
+
+#[test]
+fn a_late_member_gets_its_part_of_what_the_others_know() {
+    let (mut group, mut members) = joined(&[120], Phase::CongestionAvoidance);
+    members.push(member(1, 10, Phase::SlowStart));
+    let division = orders(&mut group, NOW, 1, MemberEventKind::Joined, &members);
+    assert!(
+        division.iter().all(|order| matches!(order.action, Action::Share(share) if share.controllers == 2))
+    );
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [65.0, 65.0], "what it brought is counted in");
+    assert!(members.iter().all(|view| view.congestion.phase == Phase::CongestionAvoidance));
+}
+
+#[test]
+fn members_that_join_in_slow_start_stay_in_it() {
+    let (_, members) = joined(&[4, 4, 4], Phase::SlowStart);
+    assert_eq!(windows(&members), [4.0; 3]);
+    assert!(members.iter().all(|view| view.congestion.phase == Phase::SlowStart));
+}
+
+#[test]
+fn a_member_that_ends_leaves_its_part_to_the_others() {
+    let (mut group, mut members) = joined(&[30, 30, 30], Phase::CongestionAvoidance);
+    members.remove(1);
+    let left = MemberEventKind::Left { window: DATAGRAM * 30 };
+    let division = orders(&mut group, NOW, 1, left, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [45.0, 45.0]);
+    members.remove(0);
+    let left = MemberEventKind::Left { window: DATAGRAM * 45 };
+    let division = orders(&mut group, NOW, 0, left, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [90.0], "the last has all of it");
+    members.clear();
+    let left = MemberEventKind::Left { window: DATAGRAM * 90 };
+    assert_eq!(orders(&mut group, NOW, 2, left, &members), []);
+}
+
+#[test]
+fn a_member_that_pauses_leaves_its_part_after_a_round_trip_and_gets_it_back_at_once() {
+    let (mut group, mut members) = joined(&[40, 40], Phase::CongestionAvoidance);
+    members[0].idle_since = Some(NOW);
+    let soon = NOW + Duration::from_millis(49);
+    assert_eq!(orders(&mut group, soon, 1, MemberEventKind::Round, &members), [], "not within a round trip");
+    let later = NOW + Duration::from_millis(50);
+    let division = orders(&mut group, later, 1, MemberEventKind::Round, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0, 80.0]);
+    members[0].idle_since = None;
+    let division = orders(&mut group, later, 0, MemberEventKind::Resumed, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [41.0, 41.0]);
+}
+
+#[test]
+fn congestion_of_one_is_that_of_all() {
+    let (mut group, mut members) = joined(&[40, 40, 40], Phase::CongestionAvoidance);
+    let sent_at = NOW - Duration::from_millis(30);
+    let event =
+        MemberEventKind::Fluctuation { cause: Fluctuation::Congestion, prior_window: DATAGRAM * 40, sent_at };
+    let steps = orders(&mut group, NOW, 1, event, &members);
+    let action = Action::Congestion { sent_at };
+    assert_eq!(
+        steps,
+        [0, 2].map(|id| Order { member: MemberId(id), action }),
+        "the affected one has reacted"
+    );
+    obey(&mut members, &steps);
+    assert_eq!(
+        orders(&mut group, NOW, 0, MemberEventKind::Undone, &members),
+        [],
+        "another's undo undoes its own"
+    );
+    let undone = orders(&mut group, NOW, 1, MemberEventKind::Undone, &members);
+    obey(&mut members, &undone);
+    assert_eq!(windows(&members), [40.0; 3]);
+    assert_eq!(orders(&mut group, NOW, 1, MemberEventKind::Undone, &members), [], "once");
+}
+
+#[test]
+fn slow_start_ends_for_all_at_once() {
+    let (mut group, mut members) = joined(&[40, 40], Phase::SlowStart);
+    let event = MemberEventKind::Fluctuation {
+        cause: Fluctuation::SlowStartExit,
+        prior_window: DATAGRAM * 40,
+        sent_at: NOW,
+    };
+    let exits = orders(&mut group, NOW, 0, event, &members);
+    assert_eq!(exits.len(), 1);
+    obey(&mut members, &exits);
+    assert_eq!(members[1].congestion.slow_start_threshold, Some(DATAGRAM * 40));
+    assert_eq!(windows(&members), [40.0, 40.0]);
+}
+
+#[test]
+fn a_part_is_never_below_what_a_controller_works_with() {
+    let (_, members) = joined(&[2, 2, 2, 2, 2, 2, 2, 2], Phase::CongestionAvoidance);
+    assert_eq!(windows(&members), [2.0; 8]);
+}
