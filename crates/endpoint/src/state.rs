@@ -283,7 +283,7 @@ impl State {
                 Event::EarlyDataAccepted => self.on_early(now, handle, true, wakes),
                 Event::EarlyDataRejected => self.on_early(now, handle, false, wakes),
                 Event::Connected => self.on_connected(now, handle, wakes),
-                Event::Confirmed => {}
+                Event::Confirmed | Event::Grouped => {}
                 Event::Stream(event) => {
                     if let Some(connection) = self.connections.get_mut(&handle) {
                         connection.on_stream_event(event, wakes);

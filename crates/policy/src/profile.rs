@@ -38,13 +38,21 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 7] = [
+const BUILT_IN: [(&str, &str); 15] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
     ("cubic-classic", include_str!("../../../profiles/cubic-classic.toml")),
     ("cubic-few-acks", include_str!("../../../profiles/cubic-few-acks.toml")),
     ("cubic-fixed", include_str!("../../../profiles/cubic-fixed.toml")),
     ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
+    ("mquic-cubic", include_str!("../../../profiles/mquic-cubic.toml")),
+    ("mquic-cubic-paper", include_str!("../../../profiles/mquic-cubic-paper.toml")),
+    ("mquic-cubic-plain", include_str!("../../../profiles/mquic-cubic-plain.toml")),
+    ("mquic-cubic-windows", include_str!("../../../profiles/mquic-cubic-windows.toml")),
+    ("mquic-newreno", include_str!("../../../profiles/mquic-newreno.toml")),
+    ("mquic-newreno-paper", include_str!("../../../profiles/mquic-newreno-paper.toml")),
+    ("mquic-newreno-plain", include_str!("../../../profiles/mquic-newreno-plain.toml")),
+    ("mquic-newreno-windows", include_str!("../../../profiles/mquic-newreno-windows.toml")),
     ("standard", include_str!("../../../profiles/standard.toml")),
 ];
 

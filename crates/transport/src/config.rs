@@ -214,12 +214,15 @@ pub struct ClientConfig {
     pub tls: Arc<rustls::ClientConfig>,
     /// Where address tokens are kept for later connections; `None`, the default, keeps none.
     pub tokens: Option<Arc<dyn TokenStore>>,
+    /// Connections that the client means to open to the server at once, each included, for the server to coordinate
+    /// if it can ([`Connection::join_group`](crate::Connection::join_group)). Default 1: nothing is asked for.
+    pub group_size: usize,
 }
 
 impl ClientConfig {
     /// A client with default transport settings.
     pub fn new(tls: Arc<rustls::ClientConfig>) -> Self {
-        Self { version: Version::default(), transport: Arc::default(), tls, tokens: None }
+        Self { version: Version::default(), transport: Arc::default(), tls, tokens: None, group_size: 1 }
     }
 
     /// The same with this version.
@@ -231,6 +234,12 @@ impl ClientConfig {
     /// The same with these transport settings.
     pub fn with_transport(mut self, transport: Arc<TransportConfig>) -> Self {
         self.transport = transport;
+        self
+    }
+
+    /// The same for one of so many connections.
+    pub fn with_group_size(mut self, group_size: usize) -> Self {
+        self.group_size = group_size;
         self
     }
 

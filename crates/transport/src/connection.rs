@@ -22,6 +22,7 @@ use crate::early::EarlyData;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
 use crate::grease::FixedBit;
+use crate::grouping::Grouping;
 use crate::handshake::{Handshake, Progress};
 use crate::lifecycle::Lifecycle;
 use crate::limits;
@@ -79,6 +80,7 @@ pub struct Connection {
     pub(crate) log: Log,
     pub(crate) fixed_bit: FixedBit,
     pub(crate) ack_requests: AckRequests,
+    pub(crate) grouping: Grouping,
     /// For what a peer must not foresee.
     pub(crate) rng: Rng,
     events: VecDeque<Event>,
@@ -113,6 +115,8 @@ pub(crate) struct Birth {
     pub(crate) streams: Streams,
     /// The connection's own generator.
     pub(crate) rng: Rng,
+    /// `group_size` has been sent.
+    pub(crate) offers_group: bool,
 }
 
 impl Connection {
@@ -157,6 +161,7 @@ impl Connection {
             log,
             fixed_bit: FixedBit::default(),
             ack_requests: AckRequests::default(),
+            grouping: Grouping::new(birth.offers_group),
             rng: birth.rng,
             events: VecDeque::new(),
             is_end_told: false,
@@ -232,6 +237,7 @@ impl Connection {
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
         self.ack_requests.set_peer_least_delay(parameters.min_ack_delay);
+        self.on_group_size(parameters);
         self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
         let peer_timeout = Duration::from_millis(parameters.max_idle_timeout);
         if !peer_timeout.is_zero() {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView};
 use posthaste_policy::sample::{
     AckSample, LossSample, PacketSample, PathSummary, RttView, SentSample, SpuriousSample,
 };
@@ -10,6 +11,7 @@ use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Silence,
 use posthaste_units::{ByteCount, Duration, Time};
 
 use crate::ecn::{EcnCodepoint, EcnValidation};
+use crate::membership::Membership;
 use crate::pacing::Pacer;
 use crate::recovery::rate_sample::{RateSampler, Stamp};
 use crate::recovery::rtt::RttEstimator;
@@ -90,6 +92,8 @@ pub(crate) struct PathControl {
     round_started: bool,
     in_flight: ByteCount,
     max_datagram_size: ByteCount,
+    /// While the connection is in a group: what the group has not heard yet.
+    membership: Option<Membership>,
     /// Filled by recovery while it walks an ACK frame, then shown to the policies; kept for its capacity.
     pub(crate) acked: Vec<PacketSample>,
     /// The same for packets declared lost.
@@ -122,6 +126,7 @@ impl PathControl {
             round_started: false,
             in_flight: ByteCount::ZERO,
             max_datagram_size,
+            membership: None,
             acked: Vec::new(),
             lost: Vec::new(),
         }
@@ -186,6 +191,9 @@ impl PathControl {
         self.pacer.on_sent(bytes);
         let app_limited = stamp.app_limited;
         self.congestion.on_sent(&SentSample { now, number, bytes, prior_in_flight, app_limited });
+        if let Some(membership) = &mut self.membership {
+            membership.on_sent();
+        }
         if self.is_window_full() {
             self.bounds.window_full = Some(now);
         }
@@ -222,9 +230,24 @@ impl PathControl {
         if let Some(adjustment) = self.start.on_ack(&sample, &self.congestion.state()) {
             self.congestion.adjust(&adjustment);
         }
+        let before = self.congestion.state();
         self.congestion.on_ack(&sample);
         if acked.newly_marked > 0 {
             self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at);
+        }
+        if round_started && let Some(membership) = &mut self.membership {
+            membership.on_round();
+        }
+        self.note_reaction(acked.now, before, acked.newest.sent_at);
+    }
+
+    /// The group is to hear of what the controller has made of an ack or a loss.
+    fn note_reaction(&mut self, now: Time, before: CongestionState, sent_at: Time) {
+        if let Some(membership) = &mut self.membership {
+            membership.on_reaction(before, self.congestion.state(), sent_at);
+            if self.in_flight.is_zero() {
+                membership.on_idle(now);
+            }
         }
     }
 
@@ -250,7 +273,10 @@ impl PathControl {
         if let Some(adjustment) = self.start.on_loss(&sample, &self.congestion.state()) {
             self.congestion.adjust(&adjustment);
         }
+        let before = self.congestion.state();
         self.congestion.on_loss(&sample);
+        let sent_at = self.lost.last().map_or(now, |packet| packet.sent_at);
+        self.note_reaction(now, before, sent_at);
         if is_persistent {
             self.rtt.forget_minimum();
             if self.silence.collapses() {
@@ -263,7 +289,11 @@ impl PathControl {
     /// Packets declared lost have been acknowledged after all: `bytes` of them.
     pub(crate) fn on_spurious_loss(&mut self, spurious: &SpuriousSample, bytes: ByteCount) {
         self.sampler.on_late_delivery(spurious.now, bytes);
+        let before = self.congestion.state();
         self.congestion.on_spurious_loss(spurious);
+        if let Some(membership) = &mut self.membership {
+            membership.on_refutation(before, self.congestion.state());
+        }
     }
 
     /// Packets leave the flight without a verdict: their keys are gone, or they count as never sent.
@@ -274,6 +304,47 @@ impl PathControl {
     /// The path begins anew under another identity: what was in flight is no longer its own.
     pub(crate) fn forget_flight(&mut self) {
         self.in_flight = ByteCount::ZERO;
+    }
+
+    /// Begins with this window instead of the start policy's. For use before anything has been sent.
+    pub(crate) fn begin_with(&mut self, window: ByteCount) {
+        self.congestion.adjust(&Adjustment { window: Some(window), ..Adjustment::default() });
+    }
+
+    /// From now on what happens here is kept for a group policy, too.
+    pub(crate) fn join_group(&mut self, now: Time) {
+        self.membership = Some(Membership::new(self.in_flight.is_zero().then_some(now)));
+    }
+
+    /// Ends that.
+    pub(crate) fn leave_group(&mut self) {
+        self.membership = None;
+    }
+
+    /// What the group is to hear next.
+    pub(crate) fn next_member_event(&mut self) -> Option<MemberEventKind> {
+        self.membership.as_mut()?.next_event()
+    }
+
+    /// The path as a member of a group.
+    pub(crate) fn member_view(&self, id: MemberId) -> MemberView {
+        MemberView {
+            id,
+            congestion: self.congestion.state(),
+            model_rate: self.congestion.model_rate(),
+            least_window: self.max_datagram_size * 2,
+            rtt: self.rtt.view(),
+            idle_since: self.membership.as_ref().and_then(Membership::idle_since),
+        }
+    }
+
+    /// Carries out what a group policy has ordered.
+    pub(crate) fn obey(&mut self, now: Time, action: &Action) {
+        match action {
+            Action::Adjust(adjustment) => self.congestion.adjust(adjustment),
+            Action::Share(share) => self.congestion.take_share(share),
+            Action::Congestion { sent_at } => self.congestion.on_congestion_experienced(now, *sent_at),
+        }
     }
 
     /// The path carries datagrams of another size now.

@@ -58,6 +58,7 @@ impl Connection {
                     self.received[SpaceId::Data].on_request(&request);
                 }
             }
+            Frame::GroupToken(token) => self.on_group_token(token)?,
             Frame::ImmediateAck => self.received[SpaceId::Data].on_immediate(context.now),
             Frame::Close(close) => self.on_close(context.now, close),
         }
@@ -165,7 +166,7 @@ impl Connection {
             }
             SentFrame::NewToken(number) => self.new_tokens.on_acked(*number),
             SentFrame::MtuProbe { path, size } => self.on_mtu_probe_acked(now, *path, *size),
-            SentFrame::NewConnectionId(_) | SentFrame::HandshakeDone => {}
+            SentFrame::NewConnectionId(_) | SentFrame::HandshakeDone | SentFrame::GroupToken => {}
             stream_frame => self.streams.on_acked(stream_frame),
         }
     }
@@ -179,6 +180,7 @@ impl Connection {
             SentFrame::NewConnectionId(sequence) => self.local_ids.on_lost(*sequence),
             SentFrame::HandshakeDone => self.handshake.on_done_lost(),
             SentFrame::NewToken(number) => self.new_tokens.on_lost(*number),
+            SentFrame::GroupToken => self.grouping.on_lost(),
             SentFrame::AckFrequency(sequence) => self.ack_requests.on_lost(*sequence),
             stream_frame => self.streams.on_lost(stream_frame),
         }

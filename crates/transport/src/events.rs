@@ -22,6 +22,9 @@ pub enum Event {
     Connected,
     /// The handshake is confirmed (RFC 9001 section 4.1.2).
     Confirmed,
+    /// On a client: the server has put the connection into a group, or another one
+    /// ([`Connection::group_token`](crate::Connection::group_token)).
+    Grouped,
     /// Something about streams.
     Stream(StreamEvent),
     /// The connection is over. No other event of it follows but [`Event::Drained`].

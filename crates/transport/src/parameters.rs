@@ -29,6 +29,7 @@ pub(crate) fn encode(
     local_id: ConnectionId,
     version: u32,
     server: Option<&ServerPart>,
+    group_size: Option<u64>,
     rng: &mut Rng,
 ) -> Vec<u8> {
     let grease = config.grease.then(|| {
@@ -44,6 +45,7 @@ pub(crate) fn encode(
         version_information: Some(version_information(version, server.is_some())),
         grease_quic_bit: config.grease,
         min_ack_delay: min_ack_delay(config),
+        group_size,
         grease,
         ..common(config, limits_granted, local_id)
     };

@@ -2,6 +2,7 @@
 //! (RFC 9000 sections 5.2 and 10.3, RFC 8999). Who is let in is decided in `router/admission.rs`.
 
 mod admission;
+mod groups;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use crate::stats::EndpointStats;
 use crate::streams::{LocalLimits, Streams, StreamsConfig};
 use crate::token::ResetKey;
 use crate::token_guard::TokenGuard;
+use groups::Groups;
 
 /// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
 const MIN_INITIAL_ID_LEN: usize = 8;
@@ -72,6 +74,7 @@ pub struct Endpoint {
     scoped_tls: Vec<(u32, LocalLimits, Arc<rustls::ServerConfig>)>,
     tokens: TokenSealer,
     used_tokens: TokenGuard,
+    groups: Groups,
     /// The time since the Unix epoch at [`Time::ZERO`].
     clock_offset: Duration,
     rng: Rng,
@@ -107,6 +110,7 @@ impl Endpoint {
             scoped_tls: Vec::new(),
             tokens: TokenSealer::new(&secret, times),
             used_tokens: TokenGuard::default(),
+            groups: Groups::new(&mut rng),
             clock_offset,
             rng,
             pending_handshakes: 0,
@@ -136,7 +140,16 @@ impl Endpoint {
         let remote_id = random_id(&mut self.rng);
         let streams = new_streams(Side::Client, &config.transport);
         let granted = streams.local_limits();
-        let encoded = parameters::encode(&config.transport, &granted, local_id, version, None, &mut self.rng);
+        let group_size = (config.group_size > 1).then_some(config.group_size as u64);
+        let encoded = parameters::encode(
+            &config.transport,
+            &granted,
+            local_id,
+            version,
+            None,
+            group_size,
+            &mut self.rng,
+        );
         let session = client_session(Arc::clone(&config.tls), version, name, encoded)
             .map_err(|error| ConnectError::Tls(error.to_string()))?;
         let owner = TokenOwner { server_name, port: remote.port(), version };
@@ -160,6 +173,7 @@ impl Endpoint {
             beginning: Beginning::of_client(remote_id, initial, token, keeper),
             streams,
             rng: self.rng.fork(),
+            offers_group: group_size.is_some(),
         };
         let handle = self.insert(Connection::new(now, birth), &[local_id]);
         Ok(handle)
@@ -175,7 +189,7 @@ impl Endpoint {
         if let Some(index) = named.or_else(|| self.find_reset(info, &data)) {
             if let Some(connection) = self.slots.get_mut(index) {
                 connection.on_datagram(now, info, data);
-                self.touch(index);
+                self.after_call(now, index);
             }
             return;
         }
@@ -262,7 +276,7 @@ impl Endpoint {
             if let Some(connection) = self.slots.get_mut(index) {
                 connection.on_timeout(now);
             }
-            self.touch(index);
+            self.after_call(now, index);
         }
     }
 
@@ -326,6 +340,11 @@ impl Endpoint {
         self.slots.get_mut(index)
     }
 
+    /// On a server: connections that are coordinated with this one, itself included; 1 outside groups.
+    pub fn group_members(&self, handle: ConnectionHandle) -> usize {
+        self.slots.index(handle).map_or(1, |index| self.groups.members(index))
+    }
+
     /// Whether new connections are accepted; a server starts accepting.
     pub fn set_accepting(&mut self, accepting: bool) {
         self.is_accepting = accepting && self.server.is_some();
@@ -354,6 +373,20 @@ impl Endpoint {
         handle
     }
 
+    /// A connection has been called: its group hears of it, and all that have changed are to be polled.
+    fn after_call(&mut self, now: Time, index: u32) {
+        self.coordinate(now, index);
+        self.touch(index);
+    }
+
+    fn coordinate(&mut self, now: Time, index: u32) {
+        let Self { groups, slots, rng, .. } = self;
+        groups.coordinate(now, index, slots, rng);
+        for changed in self.groups.take_changed() {
+            self.touch(changed);
+        }
+    }
+
     /// The connection has changed: it is to be polled for datagrams and events.
     fn touch(&mut self, index: u32) {
         if self.slots.set_dirty(index, true) == Some(false) {
@@ -369,6 +402,7 @@ impl Endpoint {
         let Some(connection) = self.slots.get_mut(index) else { return };
         let changes = connection.take_route_changes();
         let is_drained = connection.lifecycle.is_drained();
+        let is_closed = connection.is_closed();
         let deadline = connection.next_timeout();
         let is_handshaking = connection.is_handshaking();
         let wants_ids = !is_drained && connection.wants_connection_id();
@@ -376,6 +410,7 @@ impl Endpoint {
         if let Some((from, to)) = moved {
             self.forget_remote(from, index);
             self.remotes.entry(to).or_default().push(index);
+            self.groups.on_moved(now, index, &mut self.slots);
         }
         for change in changes {
             match change {
@@ -387,10 +422,14 @@ impl Endpoint {
             self.pending_handshakes -= 1;
             self.offer_tokens(index);
         }
+        if is_closed {
+            self.groups.leave(now, index, &mut self.slots);
+        }
         if is_drained {
             self.forget(index);
             return;
         }
+        self.coordinate(now, index);
         self.set_timer(index, deadline);
         if wants_ids {
             self.issue_ids(index);

@@ -41,6 +41,8 @@ pub(crate) enum SentFrame {
     NewToken(u64),
     /// `ACK_FREQUENCY` with this sequence number.
     AckFrequency(u64),
+    /// `GROUP_TOKEN`: on loss the newest goes again.
+    GroupToken,
     /// No frame: the packet is of this size to see whether the path `path` carries that (RFC 9000 section 14.4).
     MtuProbe {
         path: u32,

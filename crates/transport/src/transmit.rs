@@ -151,6 +151,7 @@ impl Connection {
                 || self.ack_requests.next_unsent().is_some()
                 || self.local_ids.next_unsent().is_some()
                 || self.new_tokens.has_unsent()
+                || self.grouping.has_unsent()
                 || self.remote_ids.next_retirement().is_some())
     }
 
@@ -324,6 +325,7 @@ impl Connection {
                 self.ack_requests.on_sent();
             }
         }
+        self.grouping.write(writer);
         self.new_tokens.write(writer);
         if self.ping_is_due {
             self.ping_is_due = !writer.push(&Frame::Ping, None);

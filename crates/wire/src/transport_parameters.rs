@@ -31,6 +31,8 @@ mod id {
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     /// draft-ietf-quic-ack-frequency section 3.
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+    /// Our own, drawn at random: see [`crate::frame::group`].
+    pub(super) const GROUP_SIZE: u64 = 0x2d5c_1a7a;
 }
 
 /// How many unknown parameters are remembered to find duplicates among them; those beyond are only skipped, for their
@@ -88,6 +90,10 @@ pub struct TransportParameters {
     /// Microseconds: the least ack delay that the sender can be asked for, not above `max_ack_delay`; `None` if it
     /// knows no `ACK_FREQUENCY` frames (draft-ietf-quic-ack-frequency section 3).
     pub min_ack_delay: Option<u64>,
+    /// From a client: how many connections it means to open to the server, itself included, and asks to have
+    /// coordinated. From a server: the most that it coordinates. At least 1; `None` if the sender knows no
+    /// `GROUP_TOKEN` frames.
+    pub group_size: Option<u64>,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
     pub grease: Option<(u64, Vec<u8>)>,
 }
@@ -114,6 +120,7 @@ impl Default for TransportParameters {
             version_information: None,
             grease_quic_bit: false,
             min_ack_delay: None,
+            group_size: None,
             grease: None,
         }
     }
@@ -149,10 +156,13 @@ impl TransportParameters {
         if self.grease_quic_bit {
             write_bytes(buffer, id::GREASE_QUIC_BIT, &[]);
         }
-        if let Some(delay) = self.min_ack_delay {
-            varint::write(buffer, id::MIN_ACK_DELAY);
-            varint::write(buffer, varint::len(delay) as u64);
-            varint::write(buffer, delay);
+        let extensions = [(id::MIN_ACK_DELAY, self.min_ack_delay), (id::GROUP_SIZE, self.group_size)];
+        for (identifier, value) in extensions {
+            if let Some(value) = value {
+                varint::write(buffer, identifier);
+                varint::write(buffer, varint::len(value) as u64);
+                varint::write(buffer, value);
+            }
         }
         if let Some((identifier, value)) = &self.grease {
             write_bytes(buffer, *identifier, value);
@@ -230,6 +240,7 @@ impl TransportParameters {
         match identifier {
             id::MAX_IDLE_TIMEOUT => self.max_idle_timeout = value,
             id::MIN_ACK_DELAY => self.min_ack_delay = Some(value),
+            id::GROUP_SIZE => self.group_size = Some(excluded(value == 0, "group_size of 0")?),
             id::MAX_UDP_PAYLOAD_SIZE => {
                 self.max_udp_payload_size =
                     excluded(value < MIN_UDP_PAYLOAD_SIZE, "max_udp_payload_size below 1200")?;
@@ -327,7 +338,8 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
             return Err(Invalid("transport parameter that only a server may send"));
         }
         // spec: rfc9000 7.4.2 unknown-ignored
-        if identifier < id::END || matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY) {
+        let is_extension = matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY | id::GROUP_SIZE);
+        if identifier < id::END || is_extension {
             parameters.set(identifier, value)?;
         }
     }

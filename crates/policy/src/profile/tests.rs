@@ -63,7 +63,8 @@ fn an_unknown_name_is_refused_with_the_names_that_there_are() {
     assert_eq!(
         error.to_string(),
         "there is no profile `cubik`; there are: cubic, cubic-classic, cubic-few-acks, cubic-fixed, cubic-hybrid, cubic-iw32, \
-         standard"
+         mquic-cubic, mquic-cubic-paper, mquic-cubic-plain, mquic-cubic-windows, mquic-newreno, mquic-newreno-paper, \
+         mquic-newreno-plain, mquic-newreno-windows, standard"
     );
 }
 

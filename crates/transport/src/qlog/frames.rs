@@ -101,7 +101,7 @@ fn convert(frame: Frame, len: usize, ack_delay_exponent: u8) -> QuicFrame {
         Frame::Close(close) => convert_close(&close),
         Frame::HandshakeDone => QuicFrame::HandshakeDone { raw },
         // The event types know no frames of extensions.
-        frame @ (Frame::AckFrequency(_) | Frame::ImmediateAck) => {
+        frame @ (Frame::AckFrequency(_) | Frame::ImmediateAck | Frame::GroupToken(_)) => {
             QuicFrame::Unknown { frame_type_bytes: Some(frame.frame_type()), raw: data_len(len) }
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_units::Time;
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::packet::{Invariants, number, split};
@@ -87,6 +88,7 @@ impl Endpoint {
         // delivers late must not begin another.
         let handle = self.insert(connection, &[local_id, invariants.dcid]);
         if let Some(index) = self.slots.index(handle) {
+            self.coordinate(now, index);
             self.slots.set_pending(index, true);
             self.pending_handshakes += 1;
         }
@@ -130,8 +132,16 @@ impl Endpoint {
         let streams = new_streams(Side::Server, &server.transport);
         let limits = streams.local_limits();
         let version = invariants.version;
-        let encoded =
-            parameters::encode(&server.transport, &limits, local_id, version, Some(&part), &mut self.rng);
+        let group_size = server.transport.profile.group().map(|_| MAX_MEMBERS as u64);
+        let encoded = parameters::encode(
+            &server.transport,
+            &limits,
+            local_id,
+            version,
+            Some(&part),
+            group_size,
+            &mut self.rng,
+        );
         let initial = InitialKeys::from_provider(server.tls.crypto_provider())?;
         let tls = self.scoped_tls(&server, version, &limits);
         Some(Birth {
@@ -148,6 +158,7 @@ impl Endpoint {
             beginning,
             streams,
             rng: self.rng.fork(),
+            offers_group: group_size.is_some(),
         })
     }
 

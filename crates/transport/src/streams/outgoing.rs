@@ -164,6 +164,7 @@ impl Streams {
             | SentFrame::RetireConnectionId(_)
             | SentFrame::AckFrequency(_)
             | SentFrame::NewToken(_)
+            | SentFrame::GroupToken
             | SentFrame::MtuProbe { .. }
             | SentFrame::HandshakeDone => {}
         }

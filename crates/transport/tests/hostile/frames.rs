@@ -437,3 +437,11 @@ fn a_closed_end_answers_ever_more_rarely() {
     let answers = arena.sent.len() - sent;
     assert!((1..=10).contains(&answers), "{answers} closes for 1000 datagrams (RFC 9000 section 10.2.1)");
 }
+
+#[test]
+fn a_group_token_is_unknown_to_who_has_not_asked_for_groups() {
+    for (is_server, ..) in sides() {
+        let frames = vec![Frame::GroupToken([7; 16])];
+        expect("GROUP_TOKEN unasked", is_server, &[frames], code::FRAME_ENCODING, 0x2d5c_1a79);
+    }
+}

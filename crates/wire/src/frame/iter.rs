@@ -5,7 +5,7 @@ use bytes::{Buf, Bytes};
 use super::{
     AckFrequency, CloseFrame, CryptoFrame, Frame, NewConnectionId, ResetStream, StopSending, StreamFrame,
 };
-use super::{ack, ack_frequency, cid, close, crypto, flow, path, stream};
+use super::{ack, ack_frequency, cid, close, crypto, flow, group, path, stream};
 use crate::error::{DecodeError, Fault};
 use crate::varint::{self, Reader};
 use crate::{StreamId, frame};
@@ -135,6 +135,7 @@ fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Faul
         flow::TYPE_MAX_DATA..=FLOW_LAST => decode_flow(reader, frame_type)?,
         ack_frequency::TYPE => Frame::AckFrequency(AckFrequency::decode(reader)?),
         ack_frequency::TYPE_IMMEDIATE => Frame::ImmediateAck,
+        group::TYPE => Frame::GroupToken(reader.array()?),
         cid::TYPE_NEW => Frame::NewConnectionId(NewConnectionId::decode(reader)?),
         cid::TYPE_RETIRE => Frame::RetireConnectionId(reader.varint()?),
         path::TYPE_CHALLENGE => Frame::PathChallenge(reader.array()?),

@@ -13,6 +13,7 @@ pub mod cid;
 pub mod close;
 pub mod crypto;
 pub mod flow;
+pub mod group;
 mod iter;
 pub mod path;
 pub mod stream;
@@ -99,6 +100,8 @@ pub enum Frame {
     AckFrequency(AckFrequency),
     /// `IMMEDIATE_ACK` (draft-ietf-quic-ack-frequency section 5).
     ImmediateAck,
+    /// `GROUP_TOKEN`: the name of the group that the connection is in, or is to join.
+    GroupToken([u8; group::TOKEN_LEN]),
 }
 
 impl Frame {
@@ -129,6 +132,7 @@ impl Frame {
             Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
             Self::AckFrequency(_) => ack_frequency::TYPE,
             Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
+            Self::GroupToken(_) => group::TYPE,
         }
     }
 
@@ -160,6 +164,11 @@ impl Frame {
             Self::NewConnectionId(new) => return new.write(buffer),
             Self::Close(close) => return close.write(buffer),
             Self::AckFrequency(request) => return request.write(buffer),
+            Self::GroupToken(token) => {
+                varint::write(buffer, group::TYPE);
+                buffer.extend_from_slice(token);
+                return;
+            }
             _ => {}
         }
         // spec: rfc9000 12.4 shortest-type
@@ -188,6 +197,7 @@ impl Frame {
             Self::NewConnectionId(new) => new.encoded_len(),
             Self::Close(close) => close.encoded_len(),
             Self::AckFrequency(request) => request.encoded_len(),
+            Self::GroupToken(token) => varint::len(group::TYPE) + token.len(),
             Self::NewToken(token) => 1 + varint::len(token.len() as u64) + token.len(),
             Self::PathChallenge(data) | Self::PathResponse(data) => 1 + data.len(),
             _ => 1 + self.integers().into_iter().flatten().map(varint::len).sum::<usize>(),
@@ -218,7 +228,9 @@ pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
         Frame::Ack(_) | Frame::Crypto(_) => (true, false, true),
         // An application's reason could give away what only 1-RTT keys protect.
         Frame::Close(close) => (matches!(close.kind, CloseKind::Transport { .. }), true, true),
-        Frame::NewToken(_) | Frame::PathResponse(_) | Frame::HandshakeDone => (false, false, true),
+        Frame::NewToken(_) | Frame::PathResponse(_) | Frame::HandshakeDone | Frame::GroupToken(_) => {
+            (false, false, true)
+        }
         Frame::ResetStream(_)
         | Frame::StopSending(_)
         | Frame::Stream(_)

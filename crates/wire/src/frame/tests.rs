@@ -123,6 +123,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         integer().prop_map(Frame::RetireConnectionId),
         any::<[u8; 8]>().prop_map(Frame::PathChallenge),
         any::<[u8; 8]>().prop_map(Frame::PathResponse),
+        any::<[u8; 16]>().prop_map(Frame::GroupToken),
         close().prop_map(Frame::Close),
     ]
 }
@@ -173,6 +174,7 @@ fn one_of_each() -> Vec<Frame> {
             max_ack_delay: 25_000,
             reordering_threshold: 3,
         }),
+        Frame::GroupToken([3; 16]),
     ]
 }
 
@@ -181,8 +183,34 @@ fn wire_types_are_those_of_table_3() {
     // spec: rfc9000 12.4 shortest-type
     let types: Vec<u64> = one_of_each().iter().map(Frame::frame_type).collect();
     let expected = [
-        0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b,
-        0x1c, 0x1d, 0x1e, 0x1f, 0xaf,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        8,
+        0x10,
+        0x11,
+        0x12,
+        0x13,
+        0x14,
+        0x15,
+        0x16,
+        0x17,
+        0x18,
+        0x19,
+        0x1a,
+        0x1b,
+        0x1c,
+        0x1d,
+        0x1e,
+        0x1f,
+        0xaf,
+        0x2d5c_1a79,
     ];
     assert_eq!(types, expected);
     for frame in one_of_each() {

@@ -183,6 +183,7 @@ fn extensions_are_checked() {
     assert_eq!(parsed.min_ack_delay, Some(1000));
     // Against the default of max_ack_delay.
     refused(&integer_parameter(0xff04_de1b, 25_001), Side::Client);
+    assert_eq!(refused(&integer_parameter(0x2d5c_1a7a, 0), Side::Client), "group_size of 0");
     let twice = [bytes_parameter(0x2ab2, &[]), bytes_parameter(0x2ab2, &[])].concat();
     assert_eq!(refused(&twice, Side::Client), "duplicate transport parameter");
 }
@@ -207,7 +208,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
     let acks = (0..=20_u64, 0..1_u64 << 14, any::<bool>());
     let rest = (1200..70_000_u64, 2..=varint::MAX, of(any::<[u8; 16]>()));
     let versions = of((1..=u32::MAX, vec(1..=u32::MAX, 0..4)));
-    let extensions = (versions, any::<bool>(), of(0..=1000_u64));
+    let extensions = (versions, any::<bool>(), of(0..=1000_u64), of(1..=varint::MAX));
     let strategy = (limits, streams, acks, rest, [id(), id(), id()], extensions);
     strategy.prop_map(|(limits, streams, acks, rest, ids, extensions)| TransportParameters {
         original_destination_connection_id: ids[0],
@@ -229,6 +230,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
         version_information: extensions.0.map(|(chosen, available)| VersionInformation { chosen, available }),
         grease_quic_bit: extensions.1,
         min_ack_delay: extensions.2.map(|permille| permille * acks.1),
+        group_size: extensions.3,
         grease: None,
     })
 }

@@ -1,0 +1,140 @@
+//! A connection's side of groups: `GROUP_TOKEN` frames and the parameter `group_size` (`docs/groups.md`). What the
+//! members of a group have in common is the router's (`router/groups.rs`).
+
+use posthaste_units::Time;
+use posthaste_wire::frame::group::TOKEN_LEN;
+use posthaste_wire::{Frame, Side, TransportParameters};
+
+use crate::connection::Connection;
+use crate::error::{LocalError, PeerError, TransportErrorCode};
+use crate::events::Event;
+use crate::frame_writer::FrameWriter;
+use crate::sent_frame::SentFrame;
+
+/// The name of a group: whoever knows it, and comes from the address of its members, may join.
+pub type GroupToken = [u8; TOKEN_LEN];
+
+/// What a connection knows of its group.
+#[derive(Debug, Default)]
+pub(crate) struct Grouping {
+    /// This end has sent `group_size`, so that the peer may send the frame.
+    is_offered: bool,
+    /// The peer has sent `group_size`.
+    is_understood: bool,
+    /// On a server: the client has asked to be in a group, and the router has not seen to it yet.
+    is_wanted: bool,
+    /// On a server: the token that the client has shown last, until the router has looked at it.
+    shown: Option<GroupToken>,
+    /// On a client: the name of the group that the connection is in.
+    name: Option<GroupToken>,
+    /// The token that this end has sent, or is to send.
+    outgoing: Option<GroupToken>,
+    /// The same while it is to be sent.
+    unsent: Option<GroupToken>,
+}
+
+impl Grouping {
+    pub(crate) fn new(is_offered: bool) -> Self {
+        Self { is_offered, ..Self::default() }
+    }
+
+    /// True if the router has something to do.
+    pub(crate) fn has_request(&self) -> bool {
+        self.is_wanted || self.shown.is_some()
+    }
+
+    /// True, once, if the connection is to be put into a group of its own.
+    pub(crate) fn take_wanted(&mut self) -> bool {
+        std::mem::take(&mut self.is_wanted)
+    }
+
+    /// The token of the group that the connection asks to join.
+    pub(crate) fn take_shown(&mut self) -> Option<GroupToken> {
+        self.shown.take()
+    }
+
+    /// Sends the token to the peer.
+    pub(crate) fn send(&mut self, token: GroupToken) {
+        self.outgoing = Some(token);
+        self.unsent = Some(token);
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent.is_some()
+    }
+
+    pub(crate) fn write(&mut self, writer: &mut FrameWriter<'_>) {
+        let record = Some(SentFrame::GroupToken);
+        self.unsent.take_if(|token| writer.push(&Frame::GroupToken(*token), record));
+    }
+
+    /// The frame was lost: the newest token goes again.
+    pub(crate) fn on_lost(&mut self) {
+        self.unsent = self.outgoing;
+    }
+}
+
+impl Connection {
+    /// On a client: the name of the group that the server has put the connection into, once it has
+    /// ([`Event::Grouped`] tells when). Other connections to the server join the group with it.
+    pub fn group_token(&self) -> Option<GroupToken> {
+        self.grouping.name
+    }
+
+    /// On a client: has the server put this connection into the group of another one, whose
+    /// [`Self::group_token`] this is. Servers pass over tokens that are not good.
+    ///
+    /// # Errors
+    /// [`LocalError::NotNow`] on a server, or if the server forms no groups; [`LocalError::TooEarly`] before the
+    /// handshake is complete; [`LocalError::Closed`] on a closed connection.
+    pub fn join_group(&mut self, token: GroupToken) -> Result<(), LocalError> {
+        if self.is_closed() {
+            return Err(LocalError::Closed);
+        }
+        if self.is_handshaking() {
+            return Err(LocalError::TooEarly);
+        }
+        if self.side == Side::Server || !self.grouping.is_understood {
+            return Err(LocalError::NotNow);
+        }
+        self.grouping.send(token);
+        Ok(())
+    }
+
+    /// The peer's parameters are known: a client that means to open several connections begins each with a part of
+    /// the window.
+    pub(crate) fn on_group_size(&mut self, parameters: &TransportParameters) {
+        let Some(size) = parameters.group_size else { return };
+        self.grouping.is_understood = true;
+        if self.side == Side::Server
+            && let Some(group) = self.config.profile.group()
+        {
+            self.grouping.is_wanted = true;
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            let window = group.initial_window(self.path.control.state().window, size);
+            self.path.control.begin_with(window);
+        }
+    }
+
+    /// The peer sends `GROUP_TOKEN`.
+    pub(crate) fn on_group_token(&mut self, token: GroupToken) -> Result<(), PeerError> {
+        if !self.grouping.is_offered {
+            let reason = "GROUP_TOKEN without group_size";
+            return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, reason));
+        }
+        match self.side {
+            Side::Server => self.grouping.shown = Some(token),
+            Side::Client => {
+                if self.grouping.name.replace(token) != Some(token) {
+                    self.emit(Event::Grouped);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection has become a member of a group.
+    pub(crate) fn enter_group(&mut self, now: Time) {
+        self.path.control.join_group(now);
+    }
+}
