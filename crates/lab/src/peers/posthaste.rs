@@ -115,6 +115,7 @@ impl Posthaste {
             | Event::EarlyDataAccepted
             | Event::EarlyDataRejected
             | Event::Confirmed
+            | Event::Grouped
             | Event::Drained
             | Event::Stream(StreamEvent::Stopped { .. } | StreamEvent::SendComplete(_)) => return,
         };
