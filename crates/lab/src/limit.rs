@@ -14,9 +14,6 @@ use crate::spec::{NetworkSpec, RunSpec};
 /// number (1), AEAD tag (16), STREAM frame type (1), stream ID (1) and offset (4).
 const QUIC_OVERHEAD: u64 = 1 + 8 + 1 + 16 + 1 + 1 + 4;
 
-/// Round trips of a cold connection before the request leaves: the TLS handshake in QUIC.
-const HANDSHAKE_ROUNDS: u64 = 1;
-
 /// The limit of a run's first flow; `None` if it has none (it never ends, or every link is infinitely fast).
 pub fn limit(run: &RunSpec) -> Option<Limit> {
     let flow = run.flows.first()?;
@@ -25,10 +22,12 @@ pub fn limit(run: &RunSpec) -> Option<Limit> {
     let rtt = links.iter().fold(Duration::ZERO, |sum, link| sum + link.rtt);
     let arrives: f64 = links.iter().map(|link| 1.0 - link.down_loss()).product();
     let workload = &flow.workload;
-    let requests = Requests { count: workload.exchanges()?, rounds: workload.rounds_without_data() };
+    let handshakes = workload.handshake_rounds();
+    let rounds = handshakes + workload.rounds_without_data();
+    let requests = Requests { count: workload.exchanges()?, rounds };
     let slowest = run.network.down_rate();
     let mut limit = of(rtt, slowest, 1.0 - arrives, bytes, requests, run.datagram);
-    let own = rtt * HANDSHAKE_ROUNDS + workload.least_time(rtt);
+    let own = rtt * handshakes + workload.least_time(rtt);
     if own.as_secs_f64() > limit.seconds {
         let seconds = own.as_secs_f64();
         let terms = format!("{own}: what the application itself takes (the network alone: {})", limit.terms);
@@ -43,7 +42,7 @@ pub fn limit(run: &RunSpec) -> Option<Limit> {
 
 /// The limit of fetching `bytes` over a new connection on `path`, with UDP payloads of `datagram` bytes.
 pub fn cold_fetch(path: &PathSpec, bytes: u64, datagram: u16) -> Limit {
-    of(path.rtt, path.down_rate(), path.down_loss(), bytes, Requests { count: 1, rounds: 1 }, datagram)
+    of(path.rtt, path.down_rate(), path.down_loss(), bytes, Requests { count: 1, rounds: 2 }, datagram)
 }
 
 /// What a workload asks for.
@@ -51,12 +50,12 @@ pub fn cold_fetch(path: &PathSpec, bytes: u64, datagram: u16) -> Limit {
 struct Requests {
     /// All of them.
     count: u64,
-    /// Those that follow each other and in whose round trips nothing else can be on its way.
+    /// Round trips in which nothing else can be on its way: of the handshake, and of requests that follow each other.
     rounds: u64,
 }
 
 fn of(rtt: Duration, rate: Option<Rate>, loss: f64, body: u64, requests: Requests, datagram: u16) -> Limit {
-    let rounds = HANDSHAKE_ROUNDS + requests.rounds;
+    let rounds = requests.rounds;
     let bytes = body + RESPONSE_HEADER_LENGTH as u64 * requests.count;
     let on_wire = u64::from(datagram) + u64::from(UDP_HEADERS);
     let overhead = on_wire as f64 / (u64::from(datagram) - QUIC_OVERHEAD) as f64 - 1.0;

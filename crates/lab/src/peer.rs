@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::packet::Packet;
 
-/// A bidirectional stream. Both ends of a connection know it by the same number.
+/// A bidirectional stream. Both ends of a connection know it by the same number; of several connections, each end
+/// counts for itself which is which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamKey(pub u64);
 
@@ -66,6 +67,16 @@ pub trait Peer {
 
     /// Opens a bidirectional stream, unless the peer permits none now.
     fn open(&mut self, now: Time) -> Option<StreamKey>;
+
+    /// Connections between the two ends that streams can be opened on; those of a stack that has one are all on it.
+    fn legs(&self) -> usize {
+        1
+    }
+
+    /// Opens a bidirectional stream on one of them, counted from 0.
+    fn open_on(&mut self, now: Time, leg: usize) -> Option<StreamKey> {
+        if leg == 0 { self.open(now) } else { None }
+    }
 
     /// Takes bytes from the front of `data`; what is left had no room, and [`PeerEvent::Writable`] follows.
     fn write(&mut self, now: Time, stream: StreamKey, data: &mut Bytes);

@@ -102,6 +102,12 @@ pub enum WorkloadSpec {
         #[serde(default)]
         read_rate: Option<Rate>,
     },
+    /// One object in byte ranges over all connections of the stack (`profile@3` has three), from connections that
+    /// are there already: the clock starts with the request.
+    Split {
+        /// Its size.
+        object: ByteCount,
+    },
     /// One object without end: its flow counts what has been read when the run ends.
     Endless {
         /// How fast the application reads; as fast as it can unless given.

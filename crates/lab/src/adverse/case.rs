@@ -191,7 +191,7 @@ impl Case {
 fn our_stack(rng: &mut Rng) -> Stack {
     let names = Profile::names();
     let name = names[rng.below(names.len() as u64) as usize];
-    Stack::Posthaste(Profile::named(name).expect("a name of the list"))
+    Stack::Posthaste(Profile::named(name).expect("a name of the list"), 1)
 }
 
 /// One of the rival's controllers whose runs repeat.

@@ -43,11 +43,34 @@ impl Download {
         peer: &mut dyn Peer,
     ) -> Option<Self> {
         let stream = peer.open(now)?;
+        Some(Self::on(now, requested, stream, object, bytes, peer))
+    }
+
+    /// The same on one of the peer's connections, wanted now.
+    pub(crate) fn begin_on(
+        now: Time,
+        leg: usize,
+        object: usize,
+        bytes: u64,
+        peer: &mut dyn Peer,
+    ) -> Option<Self> {
+        let stream = peer.open_on(now, leg)?;
+        Some(Self::on(now, now, stream, object, bytes, peer))
+    }
+
+    fn on(
+        now: Time,
+        requested: Time,
+        stream: StreamKey,
+        object: usize,
+        bytes: u64,
+        peer: &mut dyn Peer,
+    ) -> Self {
         let request = Some(Request { body: bytes }.encode());
         let length = RESPONSE_HEADER_LENGTH as u64 + bytes;
         let mut download = Self { object, stream, requested, first_byte: None, request, length, read: 0 };
         download.write_request(now, peer);
-        Some(download)
+        download
     }
 
     /// The stream that it came on.

@@ -14,6 +14,7 @@ mod read_budget;
 mod request_response;
 mod responder;
 mod sequence;
+mod split;
 #[cfg(test)]
 mod tests;
 mod video;
@@ -29,6 +30,7 @@ pub use read_budget::READ_STEP;
 pub use request_response::{RequestResponse, RequestResponsePlan};
 pub use responder::Responder;
 pub use sequence::{MAX_EXCHANGES, Next, Plan, Sequence};
+pub use split::Split;
 pub use video::{Video, VideoPlan, VideoSpec};
 pub use workload::{WorkloadError, client};
 

@@ -6,7 +6,7 @@ use super::on_off::OnOff;
 use super::page::{Page, PageError, PageLoad};
 use super::sequence::{MAX_EXCHANGES, Sequence};
 use super::video::{VideoPlan, VideoSpec};
-use super::{App, Bulk, RequestResponse};
+use super::{App, Bulk, RequestResponse, Split};
 use crate::peers::Stack;
 use crate::spec::WorkloadSpec;
 
@@ -70,6 +70,7 @@ pub fn client(
         WorkloadSpec::Bulk { object, read_rate } => {
             Box::new(Bulk::new(host, object.get(), start_at).with_read_rate(read_rate))
         }
+        WorkloadSpec::Split { object } => Box::new(Split::new(host, object.get(), start_at)),
         WorkloadSpec::Endless { read_rate } => {
             Box::new(Bulk::endless(host, start_at).with_read_rate(read_rate))
         }
@@ -90,6 +91,7 @@ impl WorkloadSpec {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Bulk { .. } => "bulk",
+            Self::Split { .. } => "split",
             Self::Endless { .. } => "endless",
             Self::Page { .. } => "page",
             Self::Video { .. } => "video",
@@ -112,6 +114,9 @@ impl WorkloadSpec {
             Self::Bulk { object, read_rate } => {
                 check(object.get() <= MAX_OBJECT, "object", "less than 2^62 bytes, as streams are")?;
                 check(*read_rate != Some(Rate::ZERO), "read-rate", "greater than zero")
+            }
+            Self::Split { object } => {
+                check((1..=MAX_OBJECT).contains(&object.get()), "object", "1 to 2^62 - 1 bytes")
             }
             Self::Endless { read_rate } => {
                 check(*read_rate != Some(Rate::ZERO), "read-rate", "greater than zero")
@@ -139,10 +144,16 @@ impl WorkloadSpec {
         }
     }
 
+    /// Round trips before the first request leaves: the TLS handshake in QUIC, unless the connections are there when
+    /// the clock starts.
+    pub fn handshake_rounds(&self) -> u64 {
+        u64::from(!matches!(self, Self::Split { .. }))
+    }
+
     /// Body bytes in all; `None` if it never ends.
     pub fn body_bytes(&self) -> Option<u64> {
         match self {
-            Self::Bulk { object, .. } => Some(object.get()),
+            Self::Bulk { object, .. } | Self::Split { object } => Some(object.get()),
             Self::Endless { .. } | Self::OnOff { .. } => None,
             Self::Page { page, .. } => Page::named(page).ok().map(|page| page.body_bytes()),
             Self::Video { rate, chunk, chunks, .. } => {
@@ -157,7 +168,7 @@ impl WorkloadSpec {
     /// Exchanges that must follow each other, each a round trip at the least: a page's depth of dependencies.
     pub fn request_rounds(&self) -> u64 {
         match self {
-            Self::Bulk { .. } | Self::Endless { .. } | Self::OnOff { .. } => 1,
+            Self::Bulk { .. } | Self::Split { .. } | Self::Endless { .. } | Self::OnOff { .. } => 1,
             Self::Page { page, .. } => Page::named(page).map_or(1, |page| u64::from(page.depth())),
             Self::Video { chunks, .. } => u64::from(*chunks),
             Self::RequestResponse { count, .. } => u64::from(*count),
@@ -173,7 +184,8 @@ impl WorkloadSpec {
     /// Requests in all, each answered with a header; `None` if it never ends.
     pub fn exchanges(&self) -> Option<u64> {
         match self {
-            Self::Bulk { .. } => Some(1),
+            // Of a split object, as few as can be.
+            Self::Bulk { .. } | Self::Split { .. } => Some(1),
             Self::Endless { .. } | Self::OnOff { .. } => None,
             Self::Page { page, .. } => Page::named(page).ok().map(|page| page.objects.len() as u64),
             Self::Video { chunks: count, .. } | Self::RequestResponse { count, .. } => {
@@ -188,7 +200,7 @@ impl WorkloadSpec {
         let rounds = round_trip * self.request_rounds();
         match self {
             Self::Bulk { object, read_rate: Some(rate) } => round_trip + rate.time_for(*object),
-            Self::Bulk { .. } | Self::Endless { .. } | Self::OnOff { .. } => rounds,
+            Self::Bulk { .. } | Self::Split { .. } | Self::Endless { .. } | Self::OnOff { .. } => rounds,
             Self::Page { page, .. } => Page::named(page).map_or(rounds, |page| page.least_time(round_trip)),
             // The last chunk is asked for once all but the buffer's worth has been played.
             Self::Video { chunk, chunks, buffer, .. } => {

@@ -1,13 +1,19 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 14] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 20] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
     ("hs-dumbbell", include_str!("../../../../experiments/hs-dumbbell.toml")),
     ("hs-flows", include_str!("../../../../experiments/hs-flows.toml")),
     ("cg-baseline", include_str!("../../../../experiments/cg-baseline.toml")),
+    ("cg-gain", include_str!("../../../../experiments/cg-gain.toml")),
+    ("cg-gain-plain", include_str!("../../../../experiments/cg-gain-plain.toml")),
+    ("cg-radio", include_str!("../../../../experiments/cg-radio.toml")),
+    ("cg-sync", include_str!("../../../../experiments/cg-sync.toml")),
+    ("cg-count", include_str!("../../../../experiments/cg-count.toml")),
+    ("cg-share", include_str!("../../../../experiments/cg-share.toml")),
     ("gr-page", include_str!("../../../../experiments/gr-page.toml")),
     ("wa-packets", include_str!("../../../../experiments/wa-packets.toml")),
     ("wa-loss", include_str!("../../../../experiments/wa-loss.toml")),

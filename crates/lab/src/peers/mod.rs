@@ -10,6 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use posthaste_policy::Profile;
+use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_units::{ByteCount, Duration, Rng};
 
 use crate::peer::Peer;
@@ -19,6 +20,7 @@ use crate::peer::Peer;
 /// | name | stack |
 /// |---|---|
 /// | `cubic`, `standard`, ... (any profile) | Posthaste |
+/// | `mquic-cubic@3`, ... | the same with three connections of a client to a server (2 to 8), in one group if the profile forms groups |
 /// | `noq:newreno`, `noq:cubic`, `noq:bbr3` | noq-proto |
 /// | `quinn:newreno`, `quinn:cubic`, `quinn:bbr` | quinn-proto |
 /// | `tcp:newreno`, `tcp:cubic` | the TCP model: TLS 1.3, HTTP/2 semantics |
@@ -27,8 +29,8 @@ use crate::peer::Peer;
 /// `noq:bbr3` does not repeat bit for bit, see [`Self::is_repeatable`].
 #[derive(Debug, Clone)]
 pub enum Stack {
-    /// Our transport with a profile.
-    Posthaste(Profile),
+    /// Our transport with a profile, and connections of a client to a server.
+    Posthaste(Profile, usize),
     /// noq-proto.
     Noq(RivalController),
     /// quinn-proto.
@@ -68,7 +70,7 @@ pub enum HttpVersion {
 
 /// No stack has the name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no stack `{name}`; there are {}, and the profiles {}", RIVAL_NAMES.join(", "), Profile::names().join(", "))]
+#[error("there is no stack `{name}`; there are {}, and the profiles {}, each also with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), Profile::names().join(", "))]
 pub struct UnknownStack {
     name: String,
 }
@@ -103,11 +105,20 @@ impl FromStr for Stack {
             "tcp:cubic" => Self::Tcp(TcpController::Cubic, Http2),
             "tcp:newreno/h1" => Self::Tcp(TcpController::NewReno, Http11),
             "tcp:cubic/h1" => Self::Tcp(TcpController::Cubic, Http11),
-            profile => Profile::named(profile)
-                .map(Self::Posthaste)
-                .map_err(|_| UnknownStack { name: name.to_owned() })?,
+            ours => parse_ours(ours).ok_or_else(|| UnknownStack { name: name.to_owned() })?,
         })
     }
+}
+
+/// A profile's name, or that with `@` and a number of connections.
+fn parse_ours(name: &str) -> Option<Stack> {
+    let (profile, connections) = match name.split_once('@') {
+        Some((profile, count)) => {
+            (profile, count.parse().ok().filter(|count| (2..=MAX_MEMBERS).contains(count))?)
+        }
+        None => (name, 1),
+    };
+    Some(Stack::Posthaste(Profile::named(profile).ok()?, connections))
 }
 
 impl<'de> serde::Deserialize<'de> for Stack {
@@ -125,7 +136,8 @@ impl fmt::Display for Stack {
             RivalController::Bbr => bbr,
         };
         match self {
-            Self::Posthaste(profile) => f.write_str(profile.name()),
+            Self::Posthaste(profile, 1) => f.write_str(profile.name()),
+            Self::Posthaste(profile, connections) => write!(f, "{}@{connections}", profile.name()),
             Self::Noq(controller) => write!(f, "noq:{}", rival(controller, "bbr3")),
             Self::Quinn(controller) => write!(f, "quinn:{}", rival(controller, "bbr")),
             Self::Tcp(controller, version) => {
@@ -180,9 +192,9 @@ impl Stack {
     /// Both ends of a connection; everything random in them comes from `rng`.
     pub fn pair(&self, settings: &Settings, rng: &mut Rng) -> Pair {
         match self {
-            Self::Posthaste(profile) => Pair {
-                client: posthaste::client(profile, settings, rng),
-                server: posthaste::server(profile, settings, rng),
+            Self::Posthaste(profile, connections) => Pair {
+                client: posthaste::client(profile, *connections, settings, rng),
+                server: posthaste::server(profile, *connections, settings, rng),
             },
             Self::Noq(controller) => Pair {
                 client: noq::client(*controller, settings, rng),

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use posthaste_policy::Profile;
+use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
     ClientConfig, CloseReason, Connection, ConnectionHandle, ConnectionStats, DatagramInfo, Direction,
     Endpoint, Event, ServerConfig, StreamEvent, StreamId, TransportConfig,
 };
-use posthaste_units::{ByteCount, Duration, Rng, Time};
+use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::Settings;
 use crate::packet::{Body, Packet};
@@ -23,32 +24,61 @@ const MAX_SEGMENTS: usize = 64;
 /// Streams that a client may open at once: pages of 100 objects must not wait for it.
 const MAX_STREAMS: u64 = 256;
 
-/// A client or server endpoint with one connection.
+/// Bits of a [`StreamKey`] that are the stream's; above them stands the connection.
+const STREAM_BITS: u32 = 56;
+
+/// A client or server endpoint with one connection, or several between the same two ends.
 pub(super) struct Posthaste {
     endpoint: Endpoint,
     /// Who the datagrams come from; only ever one.
     remote: SocketAddr,
     /// Set on a client until it connects.
     client: Option<ClientConfig>,
-    handle: Option<ConnectionHandle>,
+    /// The connections that a client makes, or the most that a server follows.
+    wanted: usize,
+    legs: Vec<Leg>,
     batch: Vec<u8>,
     leaving: VecDeque<Packet>,
     events: VecDeque<PeerEvent>,
+}
+
+/// One of the connections.
+struct Leg {
+    handle: ConnectionHandle,
+    is_connected: bool,
     watch: Watch,
     /// The counters at the end, once the connection is gone.
     last_counters: Counters,
 }
 
+impl Leg {
+    fn new(handle: ConnectionHandle) -> Self {
+        Self { handle, is_connected: false, watch: Watch::default(), last_counters: Counters::default() }
+    }
+}
+
 /// The end that begins the handshake.
-pub(super) fn client(profile: &Profile, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
-    let config = ClientConfig::new(tls::client()).with_transport(transport(profile, settings));
-    Box::new(Posthaste::new(None, Some(config), rng))
+pub(super) fn client(
+    profile: &Profile,
+    connections: usize,
+    settings: &Settings,
+    rng: &mut Rng,
+) -> Box<dyn Peer> {
+    let config = ClientConfig::new(tls::client())
+        .with_transport(transport(profile, settings))
+        .with_group_size(connections);
+    Box::new(Posthaste::new(None, Some(config), connections, rng))
 }
 
 /// The end that answers it.
-pub(super) fn server(profile: &Profile, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
+pub(super) fn server(
+    profile: &Profile,
+    connections: usize,
+    settings: &Settings,
+    rng: &mut Rng,
+) -> Box<dyn Peer> {
     let config = ServerConfig::new(tls::server()).with_transport(transport(profile, settings));
-    Box::new(Posthaste::new(Some(config), None, rng))
+    Box::new(Posthaste::new(Some(config), None, connections, rng))
 }
 
 fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
@@ -65,44 +95,83 @@ fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
 }
 
 impl Posthaste {
-    fn new(server: Option<ServerConfig>, client: Option<ClientConfig>, rng: &mut Rng) -> Self {
+    fn new(
+        server: Option<ServerConfig>,
+        client: Option<ClientConfig>,
+        connections: usize,
+        rng: &mut Rng,
+    ) -> Self {
         let mut seed = [0; 32];
         rng.fill(&mut seed);
         Self {
             endpoint: Endpoint::new(seed, server),
             remote: SocketAddr::from(([10, 0, 0, if client.is_some() { 1 } else { 2 }], 443)),
             client,
-            handle: None,
+            wanted: connections.clamp(1, MAX_MEMBERS),
+            legs: Vec::new(),
             batch: Vec::new(),
             leaving: VecDeque::new(),
             events: VecDeque::new(),
-            watch: Watch::default(),
-            last_counters: Counters::default(),
         }
     }
 
-    fn connection(&mut self) -> Option<&mut Connection> {
-        self.endpoint.connection_mut(self.handle?)
+    fn connection(&mut self, leg: usize) -> Option<&mut Connection> {
+        self.endpoint.connection_mut(self.legs.get(leg)?.handle)
     }
 
-    /// The connection has sent all that it may for now.
+    /// The connections have sent all that they may for now.
     fn look(&mut self, now: Time) {
-        if let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection(handle)) {
-            self.watch.look(now, &connection.stats());
+        for leg in &mut self.legs {
+            if let Some(connection) = self.endpoint.connection(leg.handle) {
+                leg.watch.look(now, &connection.stats());
+            }
         }
     }
 
-    fn on_event(&mut self, event: Event) {
+    /// The connection's place among all, which it gets when it first shows.
+    fn place_of(&mut self, handle: ConnectionHandle) -> Option<usize> {
+        let place = self.legs.iter().position(|leg| leg.handle == handle);
+        if place.is_none() && self.legs.len() < self.wanted {
+            self.legs.push(Leg::new(handle));
+            return Some(self.legs.len() - 1);
+        }
+        place
+    }
+
+    /// The client has all its connections in the group that the server has put the first into.
+    fn join_all(&mut self) {
+        let Some(token) = self.connection(0).and_then(|connection| connection.group_token()) else { return };
+        for leg in 1..self.legs.len() {
+            if let Some(connection) = self.connection(leg).filter(|leg| leg.group_token() != Some(token)) {
+                // One that is not connected yet follows when it is.
+                let _ = connection.join_group(token);
+            }
+        }
+    }
+
+    fn on_event(&mut self, leg: usize, event: Event) {
+        let key = |id: StreamId| StreamKey(id.to_wire() | (leg as u64) << STREAM_BITS);
         if matches!(event, Event::Closed(_)) {
-            self.last_counters = self.counters(self.watch.looked);
+            let leg = &mut self.legs[leg];
+            leg.last_counters = counters_of(&self.endpoint, leg, leg.watch.looked);
         }
         let event = match event {
-            Event::Connected => PeerEvent::Connected,
+            Event::Connected => {
+                self.legs[leg].is_connected = true;
+                self.join_all();
+                let are_all = self.legs.iter().filter(|leg| leg.is_connected).count() == self.wanted;
+                if !are_all {
+                    return;
+                }
+                PeerEvent::Connected
+            }
+            Event::Grouped => return self.join_all(),
             Event::Stream(StreamEvent::Readable(id)) => PeerEvent::Readable(key(id)),
             Event::Stream(StreamEvent::Writable(id)) => PeerEvent::Writable(key(id)),
             Event::Stream(StreamEvent::Available(_)) => PeerEvent::Available,
             Event::Stream(StreamEvent::Opened { direction }) => {
-                while let Some(id) = self.connection().and_then(|connection| connection.accept(direction)) {
+                while let Some(id) = self.connection(leg).and_then(|connection| connection.accept(direction))
+                {
                     self.events.push_back(PeerEvent::Opened(key(id)));
                 }
                 return;
@@ -115,7 +184,6 @@ impl Posthaste {
             | Event::EarlyDataAccepted
             | Event::EarlyDataRejected
             | Event::Confirmed
-            | Event::Grouped
             | Event::Drained
             | Event::Stream(StreamEvent::Stopped { .. } | StreamEvent::SendComplete(_)) => return,
         };
@@ -123,20 +191,22 @@ impl Posthaste {
     }
 }
 
-fn key(id: StreamId) -> StreamKey {
-    StreamKey(id.to_wire())
+fn id(key: StreamKey) -> StreamId {
+    StreamId::from_wire(key.0 & ((1 << STREAM_BITS) - 1))
 }
 
-fn id(key: StreamKey) -> StreamId {
-    StreamId::from_wire(key.0)
+fn leg_of(key: StreamKey) -> usize {
+    (key.0 >> STREAM_BITS) as usize
 }
 
 impl Peer for Posthaste {
     fn connect(&mut self, now: Time) {
         let Some(config) = self.client.take() else { return };
-        match self.endpoint.connect(now, &config, self.remote, tls::SERVER_NAME) {
-            Ok(handle) => self.handle = Some(handle),
-            Err(error) => self.events.push_back(PeerEvent::Closed(Some(error.to_string()))),
+        for _ in 0..self.wanted {
+            match self.endpoint.connect(now, &config, self.remote, tls::SERVER_NAME) {
+                Ok(handle) => self.legs.push(Leg::new(handle)),
+                Err(error) => self.events.push_back(PeerEvent::Closed(Some(error.to_string()))),
+            }
         }
     }
 
@@ -174,31 +244,40 @@ impl Peer for Posthaste {
     fn poll_event(&mut self) -> Option<PeerEvent> {
         while self.events.is_empty() {
             let (handle, event) = self.endpoint.poll_event()?;
-            if *self.handle.get_or_insert(handle) == handle {
-                self.on_event(event);
+            if let Some(leg) = self.place_of(handle) {
+                self.on_event(leg, event);
             }
         }
         self.events.pop_front()
     }
 
-    fn open(&mut self, _now: Time) -> Option<StreamKey> {
-        self.connection()?.open(Direction::Bidirectional).ok().map(key)
+    fn open(&mut self, now: Time) -> Option<StreamKey> {
+        self.open_on(now, 0)
+    }
+
+    fn legs(&self) -> usize {
+        self.legs.len().max(1)
+    }
+
+    fn open_on(&mut self, _now: Time, leg: usize) -> Option<StreamKey> {
+        let id = self.connection(leg)?.open(Direction::Bidirectional).ok()?;
+        Some(StreamKey(id.to_wire() | (leg as u64) << STREAM_BITS))
     }
 
     fn write(&mut self, _now: Time, stream: StreamKey, data: &mut Bytes) {
         // A stream that the other end refuses shows as such when it is read.
-        let Some(connection) = self.connection() else { return };
+        let Some(connection) = self.connection(leg_of(stream)) else { return };
         while !data.is_empty() && connection.write(id(stream), data).is_ok_and(|taken| taken > 0) {}
     }
 
     fn finish(&mut self, _now: Time, stream: StreamKey) {
-        if let Some(connection) = self.connection() {
+        if let Some(connection) = self.connection(leg_of(stream)) {
             let _ = connection.finish(id(stream));
         }
     }
 
     fn read(&mut self, now: Time, stream: StreamKey, max: usize) -> Read {
-        let Some(connection) = self.connection() else { return Read::Reset };
+        let Some(connection) = self.connection(leg_of(stream)) else { return Read::Reset };
         match connection.read(now, id(stream), max) {
             Ok(posthaste_transport::Read::Data(data)) => Read::Data(data),
             Ok(posthaste_transport::Read::Blocked) => Read::Blocked,
@@ -208,42 +287,51 @@ impl Peer for Posthaste {
     }
 
     fn close(&mut self, now: Time) {
-        if let Some(connection) = self.connection() {
-            connection.close(now, 0, Bytes::new());
+        for leg in 0..self.legs.len() {
+            if let Some(connection) = self.connection(leg) {
+                connection.close(now, 0, Bytes::new());
+            }
         }
     }
 
+    /// Sums over the connections, with the first one's RTT.
     fn snapshot(&self) -> Snapshot {
-        let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection(handle)) else {
-            return Snapshot::default();
-        };
-        let stats = connection.stats();
+        let all = || self.legs.iter().filter_map(|leg| Some(self.endpoint.connection(leg.handle)?.stats()));
+        let Some(first) = all().next() else { return Snapshot::default() };
         Snapshot {
-            window: Some(stats.congestion.window),
-            pacing: stats.pacing_rate,
-            rtt: Some(stats.rtt.smoothed),
-            in_flight: Some(stats.in_flight),
-            credit: Some(stats.streams.credit),
-            is_blocked: Some(is_blocked(&stats)),
+            window: Some(all().map(|stats| stats.congestion.window).sum()),
+            pacing: all()
+                .map(|stats| stats.pacing_rate)
+                .try_fold(0, |sum: u64, rate| Some(sum.saturating_add(rate?.as_bytes_per_second())))
+                .map(Rate::from_bytes_per_second),
+            rtt: Some(first.rtt.smoothed),
+            in_flight: Some(all().map(|stats| stats.in_flight).sum()),
+            credit: Some(all().map(|stats| stats.streams.credit).sum()),
+            is_blocked: Some(all().any(|stats| is_blocked(&stats))),
         }
     }
 
     fn counters(&self, now: Time) -> Counters {
-        let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection(handle)) else {
-            return self.last_counters;
-        };
-        let stats = connection.stats();
-        Counters {
-            lost: Some(stats.packets_lost),
-            spuriously_lost: Some(stats.packets_spuriously_lost),
-            resent_bytes: Some(stats.streams.resent.get()),
-            acks_sent: Some(stats.acks_sent),
-            pure_acks_sent: Some(stats.packets_sent - stats.ack_eliciting_sent),
-            ack_eliciting_sent: Some(stats.ack_eliciting_sent),
-            probe_timeouts: Some(stats.probe_timeouts),
-            congestion_events: Some(self.watch.reductions),
-            blocked_nanos: Some(self.watch.blocked_until(now).as_nanos()),
-        }
+        let mut all = self.legs.iter().map(|leg| counters_of(&self.endpoint, leg, now));
+        let first = all.next().unwrap_or_default();
+        all.fold(first, |sum, counters| sum.plus(&counters))
+    }
+}
+
+/// What one connection has counted.
+fn counters_of(endpoint: &Endpoint, leg: &Leg, now: Time) -> Counters {
+    let Some(connection) = endpoint.connection(leg.handle) else { return leg.last_counters };
+    let stats = connection.stats();
+    Counters {
+        lost: Some(stats.packets_lost),
+        spuriously_lost: Some(stats.packets_spuriously_lost),
+        resent_bytes: Some(stats.streams.resent.get()),
+        acks_sent: Some(stats.acks_sent),
+        pure_acks_sent: Some(stats.packets_sent - stats.ack_eliciting_sent),
+        ack_eliciting_sent: Some(stats.ack_eliciting_sent),
+        probe_timeouts: Some(stats.probe_timeouts),
+        congestion_events: Some(leg.watch.reductions),
+        blocked_nanos: Some(leg.watch.blocked_until(now).as_nanos()),
     }
 }
 
