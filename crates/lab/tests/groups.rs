@@ -66,7 +66,7 @@ fn completion(stack: &str, seed: u64, loss: f64) -> (f64, String) {
     let report = world.app(app).report();
     assert_eq!(report.bytes, 2_400_000);
     let took = report.finished.unwrap().since(report.started.unwrap());
-    (took.as_secs_f64(), world.trace_hash().to_string())
+    (took.as_secs_f64(), world.trace_hash())
 }
 
 #[test]
