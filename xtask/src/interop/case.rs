@@ -70,6 +70,21 @@ pub(crate) enum Proof {
     ZeroRtt,
     /// Our side's keys were updated at the peer's wish.
     KeyUpdate,
+    /// The peer has followed our side's key updates.
+    KeyUpdateByUs,
+    /// All packets with long headers were of version 2.
+    Version2,
+    /// The server chose ChaCha20-Poly1305.
+    ChaCha20,
+    /// The client went to another socket under a connection ID of its own, and the transfer with it.
+    Migration,
+}
+
+impl Proof {
+    /// Connections that a client makes, one after the other.
+    pub(crate) fn connections(self) -> usize {
+        if matches!(self, Self::Resumption | Self::ZeroRtt) { 2 } else { 1 }
+    }
 }
 
 /// Nothing out of the ordinary.
@@ -98,7 +113,7 @@ const WATCH: Plan =
     Plan { handshake: NO_HARM, transfer: NO_HARM, silence: None, rebinding: None, mute_client: None };
 
 /// All of them.
-pub(crate) const CASES: [Case; 19] = [
+pub(crate) const CASES: [Case; 23] = [
     Case { name: "handshake", about: "one file of 1 kB", timeout: Duration::from_secs(20), ..PLAIN },
     Case { name: "transfer", about: "one file of 10 MB", files: TEN_MEGABYTES, ..PLAIN },
     Case {
@@ -226,6 +241,7 @@ pub(crate) const CASES: [Case; 19] = [
     Case {
         name: "resumption",
         about: "1 kB twice, the second time with a ticket",
+        tap: Some(WATCH),
         proof: Proof::Resumption,
         ..PLAIN
     },
@@ -233,10 +249,49 @@ pub(crate) const CASES: [Case; 19] = [
         name: "zerortt",
         about: "1 kB twice, the second time asked for with the first packets",
         tap: Some(WATCH),
+        qlog: true,
         proof: Proof::ZeroRtt,
         ..PLAIN
     },
+    Case {
+        name: "keyupdate-by-us",
+        about: "10 MB, our side updates its keys meanwhile, again and again",
+        files: TEN_MEGABYTES,
+        qlog: true,
+        proof: Proof::KeyUpdateByUs,
+        ..PLAIN
+    },
+    Case {
+        name: "v2",
+        about: "1 MB over QUIC version 2, from the first packet on",
+        files: ONE_MEGABYTE,
+        tap: Some(WATCH),
+        proof: Proof::Version2,
+        ..PLAIN
+    },
+    Case {
+        name: "chacha20",
+        about: "1 MB under TLS_CHACHA20_POLY1305_SHA256, the only cipher that our side agrees to",
+        files: ONE_MEGABYTE,
+        tap: Some(WATCH),
+        proof: Proof::ChaCha20,
+        ..PLAIN
+    },
+    Case {
+        name: "migration",
+        about: "10 MB; the client moves to another address after the first megabyte",
+        files: TEN_MEGABYTES,
+        tap: Some(WATCH),
+        qlog: true,
+        proof: Proof::Migration,
+        ..PLAIN
+    },
 ];
+
+/// Bytes that a client that migrates fetches before.
+pub(crate) const MOVE_AFTER: &str = "1000000";
+/// Where it goes then.
+pub(crate) const MOVE_TO: &str = "127.0.0.2";
 
 /// The case called `name`.
 pub(crate) fn find(name: &str) -> Result<&'static Case> {

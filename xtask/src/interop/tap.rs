@@ -14,6 +14,8 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
 use super::deck::Deck;
+use super::hello::Hellos;
+use super::moves::Moves;
 
 /// The largest UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
@@ -90,6 +92,10 @@ pub(crate) struct Seen {
     /// The most that a server had sent for a byte received, before it had a Handshake packet of the client.
     pub(crate) amplification: f64,
     pub(crate) rebindings: u64,
+    /// What servers have chosen, a connection each.
+    pub(crate) hellos: Hellos,
+    /// The sockets that clients came from.
+    pub(crate) moves: Moves,
 }
 
 impl Seen {
@@ -205,6 +211,10 @@ impl State {
         // is not looked into, so its ID's length does not matter.
         for packet in split(BytesMut::from(datagram), 0).taking_any_fixed_bit(true).flatten() {
             let kind = packet.header.packet_type();
+            match way {
+                Way::Up => self.seen.hellos.client(&packet),
+                Way::Down => self.seen.hellos.server(&packet),
+            }
             if let Some(version) = packet.header.version() {
                 *packets.entry((version, kind)).or_default() += 1;
             }
@@ -258,7 +268,7 @@ impl Drop for Tap {
     }
 }
 
-/// One client's way to the server; dropping it closes the socket and with it the way back.
+/// One client's way to the server, from the client's own address; dropping it closes the socket and with it the way back.
 struct Binding {
     socket: Arc<UdpSocket>,
     back: JoinHandle<()>,
@@ -287,17 +297,18 @@ async fn carry(shared: Arc<Shared>) {
             if bindings.len() >= MAX_CLIENTS {
                 continue;
             }
-            let Ok(binding) = bind(&shared, client, shared.upstream.ip()).await else { continue };
+            let Ok(binding) = bind(&shared, client, client.ip()).await else { continue };
             bindings.insert(client, binding);
         }
         if let Some(rebinding) = rebinding_due(&shared) {
-            let ip = if rebinding == Rebinding::Port { shared.upstream.ip() } else { OTHER_ADDRESS };
+            let ip = if rebinding == Rebinding::Port { client.ip() } else { OTHER_ADDRESS };
             let Ok(binding) = bind(&shared, client, ip).await else { continue };
             bindings.insert(client, binding);
             shared.state().seen.rebindings += 1;
         }
         let passes = shared.state().judge(&shared.plan, Way::Up, &mut buffer[..length], Instant::now());
         if passes && let Some(binding) = bindings.get(&client) {
+            shared.state().seen.moves.up(client, &buffer[..length]);
             let _ = binding.socket.send(&buffer[..length]).await;
         }
     }
@@ -316,6 +327,7 @@ async fn carry_back(shared: Arc<Shared>, socket: Arc<UdpSocket>, client: SocketA
         let Ok(length) = socket.recv(&mut buffer).await else { continue };
         let passes = shared.state().judge(&shared.plan, Way::Down, &mut buffer[..length], Instant::now());
         if passes {
+            shared.state().seen.moves.down(client, &buffer[..length]);
             let _ = shared.listener.send_to(&buffer[..length], client).await;
         }
     }

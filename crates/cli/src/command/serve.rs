@@ -21,15 +21,18 @@ use crate::printer::{self, printable, shell_quote};
 use crate::profile;
 
 pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
-    let transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let mut transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let files = open_directory(&args.directory, args.listing)?;
     let identity = identity(&args)?;
-    let tls =
-        tls::server_config(identity.chain.clone(), identity.key.clone_key(), &[ALPN]).map_err(|error| {
-            Failure::usage(format!("certificate and key cannot be used together: {error}"))
-                .hint("--key must be the private key of the first certificate in --cert")
-        })?;
+    let provider =
+        args.cipher.map_or_else(tls::crypto_provider, |cipher| tls::crypto_provider_with(cipher.into()));
+    let tls = tls::server_config_using(provider, identity.chain.clone(), identity.key.clone_key(), &[ALPN])
+        .map_err(|error| {
+        Failure::usage(format!("certificate and key cannot be used together: {error}"))
+            .hint("--key must be the private key of the first certificate in --cert")
+    })?;
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     let state = state(&args)?;
