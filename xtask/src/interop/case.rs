@@ -257,6 +257,7 @@ pub(crate) const CASES: [Case; 23] = [
         name: "keyupdate-by-us",
         about: "10 MB, our side updates its keys meanwhile, again and again",
         files: TEN_MEGABYTES,
+        path: Some(near_path),
         qlog: true,
         proof: Proof::KeyUpdateByUs,
         ..PLAIN
@@ -330,6 +331,12 @@ fn slow_path() -> PathConfig {
 /// 50 Mbit/s: a transfer that is long enough for something to happen meanwhile.
 fn fast_path() -> PathConfig {
     limited(50)
+}
+
+/// 50 Mbit/s and a short round trip: keys may be updated again after three probe timeouts, here some 500 packets.
+fn near_path() -> PathConfig {
+    let rate = Rate::from_bits_per_second(50_000_000);
+    PathConfig { bottleneck: Some(Bottleneck::new(rate, ByteCount::new(64_000))), ..delay(1) }
 }
 
 fn limited(megabits: u64) -> PathConfig {

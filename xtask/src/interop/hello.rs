@@ -3,6 +3,7 @@
 //! both ends, whoever they are.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use bytes::Bytes;
 use posthaste_wire::ConnectionId;
@@ -33,18 +34,24 @@ pub(crate) struct Hello {
 }
 
 /// Collects servers' hellos.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Hellos {
     /// The IDs that clients sent their first packets to, in order, with what the server has said since.
     connections: Vec<(ConnectionId, Speech)>,
 }
 
 /// What a server says in its Initial packets.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 struct Speech {
     /// CRYPTO data by offset.
     parts: BTreeMap<usize, Bytes>,
     hello: Option<Hello>,
+}
+
+impl fmt::Debug for Hellos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.all().fmt(f)
+    }
 }
 
 impl Hellos {
@@ -165,10 +172,6 @@ fn short(bytes: &mut &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(take(bytes, 2)?.try_into().ok()?))
 }
 
-#[cfg(test)]
-#[path = "hello_tests.rs"]
-mod tests;
-
 /// For tests of the proofs.
 #[cfg(test)]
 impl Hellos {
@@ -178,3 +181,7 @@ impl Hellos {
         Self { connections: connections.collect() }
     }
 }
+
+#[cfg(test)]
+#[path = "hello_tests.rs"]
+mod tests;

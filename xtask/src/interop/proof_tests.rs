@@ -109,16 +109,18 @@ fn early_data_must_have_been_sent_and_taken() {
 
 #[test]
 fn one_update_of_keys_does_not_show_that_the_peer_has_followed() {
-    let update = |phase| format!(r#"{{"key_phase":{phase},"trigger":"local_update"}}"#);
-    for (phase, is_good) in [(1, false), (2, true), (31, true)] {
-        traced(evidence(None, None), &update(phase), |evidence| {
-            assert_eq!(check(Proof::KeyUpdateByUs, evidence).is_ok(), is_good, "{phase}");
+    let update = |phase: u64, side: &str| format!(r#"{{"key_phase":{phase},"trigger":"{side}_update"}}"#);
+    let judge = |updates: &[(u64, &str)], is_good: bool| {
+        let lines: Vec<String> = updates.iter().map(|(phase, side)| update(*phase, side)).collect();
+        traced(evidence(None, None), &lines.join("\n"), |evidence| {
+            assert_eq!(check(Proof::KeyUpdateByUs, evidence).is_ok(), is_good, "{updates:?}");
         });
-    }
-    let by_peer = update(2).replace("local", "remote");
-    traced(evidence(None, None), &by_peer, |evidence| {
-        assert!(check(Proof::KeyUpdateByUs, evidence).is_err())
-    });
+    };
+    judge(&[(1, "local"), (1, "local")], false);
+    judge(&[(1, "remote"), (2, "local")], false);
+    judge(&[(1, "remote"), (2, "remote"), (3, "remote")], false);
+    judge(&[(1, "local"), (2, "local")], true);
+    judge(&[(30, "local"), (31, "remote"), (32, "local")], true);
 }
 
 #[test]

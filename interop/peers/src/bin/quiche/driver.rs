@@ -107,7 +107,9 @@ impl<A: Application> Driver<A> {
         let segments = self.state.gro_segments().max(1);
         let mut storage = vec![0; BATCH_SIZE * segments * 1_500];
         loop {
-            self.settle(serving).await?;
+            while !self.dirty.is_empty() {
+                self.settle(serving).await?;
+            }
             if !serving && self.entries.is_empty() {
                 return Ok(());
             }
@@ -310,43 +312,45 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Sends all that the connection has, in GSO batches of full packets to one address each.
+    /// Sends all that the connection has, path by path (one that must be probed hides the others from a sender that
+    /// names none), in GSO batches of full packets.
     async fn flush(&self, connection: &mut quiche::Connection, buffer: &mut [u8]) -> Result<()> {
+        for peer in connection.paths_iter(self.local) {
+            self.flush_path(connection, peer, buffer).await?;
+        }
+        Ok(())
+    }
+
+    async fn flush_path(
+        &self,
+        connection: &mut quiche::Connection,
+        peer: SocketAddr,
+        buffer: &mut [u8],
+    ) -> Result<()> {
         let full = usize::from(UDP_PAYLOAD);
         let most = full * (buffer.len() / full).min(self.state.max_gso_segments());
-        let (mut filled, mut destination) = (0, None);
+        let mut filled = 0;
         loop {
-            if filled + full > most {
-                self.send(&buffer[..filled], destination).await?;
-                (filled, destination) = (0, None);
-            }
-            let (length, info) = match connection.send(&mut buffer[filled..filled + full]) {
-                Ok(sent) => sent,
-                Err(quiche::Error::Done) => return self.send(&buffer[..filled], destination).await,
+            let packet = &mut buffer[filled..filled + full];
+            let length = match connection.send_on_path(packet, Some(self.local), Some(peer)) {
+                Ok((length, _)) => length,
+                Err(quiche::Error::Done) => return self.send(&buffer[..filled], peer).await,
                 Err(error) => return Err(error.into()),
             };
-            if info.from != self.local {
-                // From a socket that was left.
-                continue;
-            }
-            if destination.is_some_and(|destination| destination != info.to) {
-                self.send(&buffer[..filled], destination).await?;
-                buffer.copy_within(filled..filled + length, 0);
-                filled = 0;
-            }
             filled += length;
-            destination = Some(info.to);
-            if length < full {
-                // A shorter packet ends a batch.
-                self.send(&buffer[..filled], destination).await?;
-                (filled, destination) = (0, None);
+            // A shorter packet ends a batch.
+            if length < full || filled + full > most {
+                self.send(&buffer[..filled], peer).await?;
+                filled = 0;
             }
         }
     }
 
-    async fn send(&self, contents: &[u8], destination: Option<SocketAddr>) -> Result<()> {
+    async fn send(&self, contents: &[u8], destination: SocketAddr) -> Result<()> {
+        if contents.is_empty() {
+            return Ok(());
+        }
         let full = usize::from(UDP_PAYLOAD);
-        let Some(destination) = destination else { return Ok(()) };
         let segment_size = (contents.len() > full).then_some(full);
         let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
         let try_send = || self.state.try_send(self.socket.into(), &transmit);
