@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) rebinding: Option<Rebinding>,
     /// Nothing but the client's first datagram passes for so long: the server must wait, too.
     pub(crate) mute_client: Option<Duration>,
+    /// After so many datagrams down, nothing passes by way of the client's first socket any more.
+    pub(crate) first_socket_dies: Option<u64>,
 }
 
 /// How many of how many datagrams, in each direction.
@@ -202,6 +204,12 @@ impl State {
         true
     }
 
+    /// True if what comes from or goes to this socket of the client's is lost, whatever it is.
+    fn is_dead(&self, plan: &Plan, client: SocketAddr) -> bool {
+        let first = self.seen.moves.sockets.first().filter(|first| first.address == client);
+        first.is_some_and(|first| plan.first_socket_dies.is_some_and(|after| first.down >= after))
+    }
+
     fn note(&mut self, way: Way, datagram: &[u8]) {
         let packets = match way {
             Way::Up => &mut self.seen.sent_by_client,
@@ -306,6 +314,9 @@ async fn carry(shared: Arc<Shared>) {
             bindings.insert(client, binding);
             shared.state().seen.rebindings += 1;
         }
+        if shared.state().is_dead(&shared.plan, client) {
+            continue;
+        }
         let passes = shared.state().judge(&shared.plan, Way::Up, &mut buffer[..length], Instant::now());
         if passes && let Some(binding) = bindings.get(&client) {
             shared.state().seen.moves.up(client, &buffer[..length]);
@@ -325,6 +336,9 @@ async fn carry_back(shared: Arc<Shared>, socket: Arc<UdpSocket>, client: SocketA
     loop {
         // Errors are those of a server that went away; the next receive waits.
         let Ok(length) = socket.recv(&mut buffer).await else { continue };
+        if shared.state().is_dead(&shared.plan, client) {
+            continue;
+        }
         let passes = shared.state().judge(&shared.plan, Way::Down, &mut buffer[..length], Instant::now());
         if passes {
             shared.state().seen.moves.down(client, &buffer[..length]);
