@@ -50,7 +50,14 @@ async ([urls, parallel, asks]) => {
 """
 
 
-def arguments(authority, address, spki, version):
+# Its library's flags are set by way of a field trial; this one says how many packets a key is for.
+UPDATE_KEYS = [
+    "--force-fieldtrials=QUIC/Interop",
+    "--force-fieldtrial-params=QUIC.Interop:set_quic_flags/FLAGS_quic_key_update_confidentiality_limit%3D100",
+]
+
+
+def switches(args, authority, address):
     return [
         "--no-sandbox",
         "--disable-gpu",
@@ -62,8 +69,9 @@ def arguments(authority, address, spki, version):
         f"--host-resolver-rules=MAP localhost {address}",
         f"--origin-to-force-quic-on={authority}",
         # `--ignore-certificate-errors` alone does not reach QUIC.
-        f"--ignore-certificate-errors-spki-list={spki}",
-        *(["--quic-version=RFCv2"] if version == 2 else []),
+        f"--ignore-certificate-errors-spki-list={args.spki}",
+        *(["--quic-version=RFCv2"] if args.quic_version == 2 else []),
+        *(UPDATE_KEYS if args.update_keys else []),
     ]
 
 
@@ -76,10 +84,9 @@ def fetch_all(args):
     address = "127.0.0.1" if origin.hostname == "localhost" else f"[{origin.hostname}]"
     authority = f"localhost:{origin.port}"
     urls = {f"https://{authority}{urllib.parse.urlsplit(url).path}": url for url in args.urls}
-    switches = arguments(authority, address, args.spki, args.quic_version)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:
         context = playwright.chromium.launch_persistent_context(
-            profile, executable_path=executable, headless=True, args=switches
+            profile, executable_path=executable, headless=True, args=switches(args, authority, address)
         )
         page = context.new_page()
         for number in range(2 if args.again else 1):
