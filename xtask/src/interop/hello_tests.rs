@@ -34,7 +34,8 @@ fn message(is_retry_request: bool, cipher: CipherSuite, is_resumed: bool) -> Vec
 /// An Initial packet of a server whose client began with `destination`.
 fn initial(number: u32, destination: &ConnectionId, offset: u64, data: &[u8]) -> ProtectedPacket {
     let labels = if number == version::V2 { Version::V2 } else { Version::V1 };
-    let suite = TLS13_AES_128_GCM_SHA256.tls13().and_then(|suite| suite.quic_suite()).expect("a suite");
+    let suite =
+        TLS13_AES_128_GCM_SHA256.tls13().and_then(rustls::Tls13CipherSuite::quic_suite).expect("a suite");
     let keys = suite.keys(destination.as_slice(), Side::Server, labels).local;
     let mut payload = Vec::new();
     CryptoFrame { offset, data: Bytes::copy_from_slice(data) }.write(&mut payload);
