@@ -70,7 +70,7 @@ impl Side {
                 match case.proof {
                     Proof::ChaCha20 => drop(command.args(CHACHA20)),
                     // Of some 7,000.
-                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "2000"])),
+                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "4000"])),
                     _ => {}
                 }
                 command
