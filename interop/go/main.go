@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +19,8 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
@@ -49,13 +52,36 @@ type fetched struct {
 	Connection string `json:"connection"`
 }
 
+// options of the client.
+type options struct {
+	parallel  int
+	outputDir string
+	version   quic.Version
+	again     string
+	moveAfter int64
+	moveTo    string
+	urls      []string
+}
+
 func client(arguments []string) error {
 	flags := flag.NewFlagSet("client", flag.ExitOnError)
 	ca := flags.String("ca", "", "trusted root, PEM")
-	parallel := flags.Int("parallel", 1, "requests in flight at once")
-	outputDir := flags.String("output-dir", "", "bodies go here")
+	version := flags.Int("quic-version", 1, "the version of QUIC, 1 or 2")
+	// It updates its keys of itself: for the first time after 100 packets.
+	flags.Bool("update-keys", false, "update the keys meanwhile")
+	var chosen options
+	flags.IntVar(&chosen.parallel, "parallel", 1, "requests in flight at once")
+	flags.StringVar(&chosen.outputDir, "output-dir", "", "bodies go here")
+	flags.StringVar(&chosen.again, "again", "", "a second connection: resumed or early")
+	flags.Int64Var(&chosen.moveAfter, "move-after", 0, "move to another socket after so many bytes")
+	flags.StringVar(&chosen.moveTo, "move-to", "127.0.0.1", "local address of that socket")
 	if err := flags.Parse(arguments); err != nil {
 		return err
+	}
+	chosen.urls = flags.Args()
+	chosen.version = quic.Version1
+	if *version == 2 {
+		chosen.version = quic.Version2
 	}
 	pem, err := os.ReadFile(*ca)
 	if err != nil {
@@ -65,7 +91,42 @@ func client(arguments []string) error {
 	if !roots.AppendCertsFromPEM(pem) {
 		return fmt.Errorf("%s: no certificate", *ca)
 	}
-	transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, QUICConfig: &quic.Config{}}
+	tlsConfig := &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(8)}
+	if err := fetchAll(&chosen, tlsConfig, http.MethodGet); err != nil {
+		return err
+	}
+	switch chosen.again {
+	case "resumed":
+		return fetchAll(&chosen, tlsConfig, http.MethodGet)
+	case "early":
+		return fetchAll(&chosen, tlsConfig, http3.MethodGet0RTT)
+	}
+	return nil
+}
+
+// fetchAll fetches all URLs over a connection of its own.
+func fetchAll(chosen *options, tlsConfig *tls.Config, method string) error {
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return err
+	}
+	quicTransport := &quic.Transport{Conn: socket}
+	defer quicTransport.Close()
+	moving := &mover{after: chosen.moveAfter, to: chosen.moveTo}
+	defer moving.close()
+	transport := &http3.Transport{
+		TLSClientConfig: tlsConfig,
+		QUICConfig:      &quic.Config{Versions: []quic.Version{chosen.version}},
+		Dial: func(ctx context.Context, address string, tlsConfig *tls.Config, config *quic.Config) (*quic.Conn, error) {
+			remote, err := net.ResolveUDPAddr("udp", address)
+			if err != nil {
+				return nil, err
+			}
+			connection, err := quicTransport.DialEarly(ctx, remote, tlsConfig, config)
+			moving.connection.Store(connection)
+			return connection, err
+		},
+	}
 	defer transport.Close()
 	http3Client := &http.Client{Transport: transport}
 
@@ -73,12 +134,12 @@ func client(arguments []string) error {
 	var waiting sync.WaitGroup
 	var failures []error
 	urls := make(chan string)
-	for range *parallel {
+	for range chosen.parallel {
 		waiting.Add(1)
 		go func() {
 			defer waiting.Done()
 			for url := range urls {
-				line, err := fetch(http3Client, url, *outputDir)
+				line, err := fetch(http3Client, method, url, chosen.outputDir, moving)
 				output.Lock()
 				if err == nil {
 					err = json.NewEncoder(os.Stdout).Encode(line)
@@ -90,7 +151,7 @@ func client(arguments []string) error {
 			}
 		}()
 	}
-	for _, url := range flags.Args() {
+	for _, url := range chosen.urls {
 		urls <- url
 	}
 	close(urls)
@@ -98,8 +159,50 @@ func client(arguments []string) error {
 	return errors.Join(failures...)
 }
 
-func fetch(http3Client *http.Client, url string, outputDir string) (*fetched, error) {
-	request, err := http.NewRequest(http.MethodGet, url, nil)
+// mover takes the connection to another socket once enough has arrived.
+type mover struct {
+	after      int64
+	to         string
+	connection atomic.Pointer[quic.Conn]
+	received   atomic.Int64
+	once       sync.Once
+	transport  *quic.Transport
+	err        error
+}
+
+func (m *mover) Write(data []byte) (int, error) {
+	if m.received.Add(int64(len(data))) >= m.after && m.after > 0 {
+		m.once.Do(func() { m.err = m.move() })
+	}
+	return len(data), m.err
+}
+
+func (m *mover) move() error {
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(m.to)})
+	if err != nil {
+		return err
+	}
+	m.transport = &quic.Transport{Conn: socket}
+	path, err := m.connection.Load().AddPath(m.transport)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := path.Probe(ctx); err != nil {
+		return err
+	}
+	return path.Switch()
+}
+
+func (m *mover) close() {
+	if m.transport != nil {
+		m.transport.Close()
+	}
+}
+
+func fetch(http3Client *http.Client, method, url, outputDir string, moving *mover) (*fetched, error) {
+	request, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +215,7 @@ func fetch(http3Client *http.Client, url string, outputDir string) (*fetched, er
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(io.TeeReader(response.Body, moving))
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +240,8 @@ func server(arguments []string) error {
 	key := flags.String("key", "", "private key, PEM")
 	root := flags.String("root", "", "directory to serve")
 	retry := flags.Bool("retry", false, "send a Retry to every new client")
+	// As the client.
+	flags.Bool("update-keys", false, "update the keys meanwhile")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

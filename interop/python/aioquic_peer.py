@@ -1,6 +1,7 @@
 """aioquic, a QUIC and HTTP/3 implementation in Python: client and server."""
 
 import asyncio
+import socket
 import urllib.parse
 
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
@@ -8,8 +9,12 @@ from aioquic.h3.connection import H3_ALPN, H3Connection
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, ProtocolNegotiated, StreamReset
+from aioquic.quic.packet import QuicProtocolVersion
 
 import contract
+
+# Bytes of a body after which a client updates its keys, if it is to.
+UPDATE_KEYS_AFTER = 2_000_000
 
 
 class Client(QuicConnectionProtocol):
@@ -19,6 +24,20 @@ class Client(QuicConnectionProtocol):
         super().__init__(*args, **kwargs)
         self._http = H3Connection(self._quic)
         self._responses = {}
+        self._received = 0
+        # What is done once so many bytes have arrived.
+        self.marks = []
+
+    async def move(self, address):
+        """Goes on from another socket under another connection ID."""
+        new = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        new.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        new.bind((f"::ffff:{address}", 0))
+        old = self._transport
+        # This makes the new socket the protocol's own.
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=new)
+        old.close()
+        self.change_connection_id()
 
     async def get(self, url):
         parts = urllib.parse.urlsplit(url)
@@ -52,6 +71,9 @@ class Client(QuicConnectionProtocol):
             headers.extend(event.headers)
         else:
             body.extend(event.data)
+            self._received += len(event.data)
+        while self.marks and self._received >= self.marks[0][0]:
+            self.marks.pop(0)[1]()
         if event.stream_ended:
             del self._responses[event.stream_id]
             done.set_result((int(dict(headers)[b":status"]), bytes(body)))
@@ -67,8 +89,22 @@ class Client(QuicConnectionProtocol):
 
 
 async def run_client(args):
-    configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN)
-    configuration.load_verify_locations(args.ca)
+    tickets, results = [], []
+    for number in range(2 if args.again else 1):
+        configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN)
+        configuration.load_verify_locations(args.ca)
+        if args.quic_version == 2:
+            configuration.original_version = QuicProtocolVersion.VERSION_2
+            configuration.supported_versions.reverse()
+        if number > 0:
+            configuration.session_ticket = tickets[-1]
+        may_wait = number == 0 or args.again != "early"
+        results += await fetch_all(args, configuration, tickets.append, may_wait, str(number))
+    return results
+
+
+async def fetch_all(args, configuration, keep_ticket, may_wait, name):
+    """Fetches all URLs over a connection of its own."""
     origin = urllib.parse.urlsplit(args.urls[0])
     room = asyncio.Semaphore(args.parallel)
     async with connect(
@@ -76,14 +112,24 @@ async def run_client(args):
         origin.port,
         configuration=configure_name(configuration, origin.hostname),
         create_protocol=Client,
+        session_ticket_handler=keep_ticket,
+        wait_connected=may_wait,
     ) as connection:
+        moves = []
+        if args.update_keys:
+            connection.marks.append((UPDATE_KEYS_AFTER, connection.request_key_update))
+        if args.move_after:
+            move = lambda: moves.append(asyncio.ensure_future(connection.move(args.move_to)))
+            connection.marks.append((args.move_after, move))
 
         async def fetch(url):
             async with room:
                 status, body = await connection.get(url)
-            return contract.report(args.output_dir, url, "h3", status, body, "1")
+            return contract.report(args.output_dir, url, "h3", status, body, name)
 
-        return await asyncio.gather(*map(fetch, args.urls))
+        results = await asyncio.gather(*map(fetch, args.urls))
+        await asyncio.gather(*moves)
+        return results
 
 
 def configure_name(configuration, name):
@@ -95,6 +141,7 @@ class Server(QuicConnectionProtocol):
     """Answers GET from a directory."""
 
     root = None
+    updates_keys = False
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -121,10 +168,13 @@ class Server(QuicConnectionProtocol):
         self._http.send_headers(request.stream_id, headers)
         self._http.send_data(request.stream_id, body, end_stream=True)
         self.transmit()
+        if self.updates_keys:
+            # Of a large body only the first window is out.
+            self.request_key_update()
 
 
 async def run_server(args):
-    Server.root = args.root
+    Server.root, Server.updates_keys = args.root, args.update_keys
     configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN)
     configuration.load_cert_chain(args.cert, args.key)
     host, port = args.listen.rsplit(":", 1)

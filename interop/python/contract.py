@@ -15,6 +15,11 @@ def parse(description, serves=False, browser=False):
     client.add_argument("--ca", required=True, help="trusted root, PEM")
     client.add_argument("--parallel", type=int, default=1, help="requests in flight at once")
     client.add_argument("--output-dir", type=pathlib.Path, required=True, help="bodies go here")
+    client.add_argument("--quic-version", type=int, default=1, help="the version of QUIC to begin with")
+    client.add_argument("--again", choices=["resumed", "early"], help="a second connection, with the first's session")
+    client.add_argument("--update-keys", action="store_true", help="update the keys in the midst of a large body")
+    client.add_argument("--move-after", type=int, help="move to another socket after so many bytes")
+    client.add_argument("--move-to", default="127.0.0.1", help="local address of that socket")
     client.add_argument("urls", nargs="+", metavar="URL")
     if browser:
         client.add_argument("--spki", required=True, help="base64 SHA-256 of the server's public key")
@@ -25,6 +30,7 @@ def parse(description, serves=False, browser=False):
         server.add_argument("--key", required=True, help="private key, PEM")
         server.add_argument("--root", type=pathlib.Path, required=True, help="directory to serve")
         server.add_argument("--retry", action="store_true", help="send a Retry to every new client")
+        server.add_argument("--update-keys", action="store_true", help="update the keys in the midst of a body")
     return parser.parse_args()
 
 

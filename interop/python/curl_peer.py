@@ -9,9 +9,11 @@ import contract
 
 # pycurl has no name for the value that CURLINFO_HTTP_VERSION gives for HTTP/3.
 HTTP_VERSION_3 = 30
+# Nor for CURLSSLOPT_EARLYDATA.
+SSLOPT_EARLYDATA = 1 << 6
 
 
-def transfer(url, ca):
+def transfer(url, ca, share, is_early):
     handle = pycurl.Curl()
     handle.url, handle.body = url, io.BytesIO()
     handle.setopt(pycurl.URL, url)
@@ -21,13 +23,25 @@ def transfer(url, ca):
     # Wait for the first connection instead of opening another.
     handle.setopt(pycurl.PIPEWAIT, 1)
     handle.setopt(pycurl.WRITEDATA, handle.body)
+    handle.setopt(pycurl.SHARE, share)
+    if is_early:
+        handle.setopt(pycurl.SSL_OPTIONS, SSLOPT_EARLYDATA)
     return handle
 
 
 def fetch_all(args):
+    share = pycurl.CurlShare()
+    share.setopt(pycurl.SH_SHARE, pycurl.LOCK_DATA_SSL_SESSION)
+    results = fetch_once(args, share)
+    # A connection belongs to its multi handle: the next has one of its own, and the share's sessions.
+    return results + fetch_once(args, share) if args.again else results
+
+
+def fetch_once(args, share):
+    """Fetches all URLs over a connection of its own."""
     multi = pycurl.CurlMulti()
     multi.setopt(pycurl.M_MAX_CONCURRENT_STREAMS, args.parallel)
-    waiting = [transfer(url, args.ca) for url in reversed(args.urls)]
+    waiting = [transfer(url, args.ca, share, args.again == "early") for url in reversed(args.urls)]
     running, results = 0, []
     while waiting or running:
         while waiting and running < args.parallel:
@@ -44,6 +58,7 @@ def fetch_all(args):
             multi.remove_handle(handle)
             running -= 1
         multi.select(0.1)
+    multi.close()
     return results
 
 

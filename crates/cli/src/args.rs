@@ -1,7 +1,7 @@
 //! The command line.
 #![expect(clippy::doc_markdown, reason = "these comments are the help's text")]
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -191,6 +191,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "WHEN", default_value = "under-load")]
     pub(crate) retry: Retry,
 
+    /// Agree on this cipher with clients, or refuse them [default: what both like best]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cipher: Option<Cipher>,
+
     /// Write a qlog trace of each connection into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
@@ -206,6 +210,10 @@ pub(crate) struct Serve {
     /// Size of the largest UDP payloads sent
     #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
     pub(crate) max_datagram_size: Option<u16>,
+
+    /// Packets that may be sent with one key, which is updated at half of it
+    #[arg(long, value_name = "PACKETS", hide = true, value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) key_limit: Option<u64>,
 }
 
 /// When a server sends a Retry. Clients that bring a token of an earlier connection are spared.
@@ -217,6 +225,38 @@ pub(crate) enum Retry {
     UnderLoad,
     /// To none
     Never,
+}
+
+/// A cipher of TLS 1.3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cipher {
+    /// TLS_AES_128_GCM_SHA256
+    Aes128,
+    /// TLS_AES_256_GCM_SHA384
+    Aes256,
+    /// TLS_CHACHA20_POLY1305_SHA256, the fastest where the processor has no instructions for AES
+    Chacha20,
+}
+
+impl From<Cipher> for posthaste_endpoint::tls::Cipher {
+    fn from(cipher: Cipher) -> Self {
+        match cipher {
+            Cipher::Aes128 => Self::Aes128Gcm,
+            Cipher::Aes256 => Self::Aes256Gcm,
+            Cipher::Chacha20 => Self::ChaCha20Poly1305,
+        }
+    }
+}
+
+/// A version of QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QuicVersion {
+    /// RFC 9000, which every server speaks
+    #[value(name = "1")]
+    One,
+    /// RFC 9369: the same under other numbers and keys, for networks that meddle with version 1
+    #[value(name = "2")]
+    Two,
 }
 
 /// Fetch files over HTTP/3.
@@ -273,6 +313,14 @@ pub(crate) struct Get {
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
 
+    /// The version of QUIC to begin with; a server that does not speak it cannot be reached
+    #[arg(long, value_name = "VERSION", default_value = "1")]
+    pub(crate) quic_version: QuicVersion,
+
+    /// Agree on this cipher with the server, or fail [default: what both like best]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cipher: Option<Cipher>,
+
     /// Fetch everything so many times, each time over new connections: the later ones go on from the sessions of the
     /// earlier and ask with their first packets (0-RTT). What is written is what the last time brought
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -294,6 +342,18 @@ pub(crate) struct Get {
     /// Size of the largest UDP payloads sent
     #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
     pub(crate) max_datagram_size: Option<u16>,
+
+    /// Packets that may be sent with one key, which is updated at half of it
+    #[arg(long, value_name = "PACKETS", hide = true, value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) key_limit: Option<u64>,
+
+    /// Move to another socket once, when so many bytes of bodies have arrived
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub(crate) move_after: Option<u64>,
+
+    /// Local address of that socket
+    #[arg(long, value_name = "ADDRESS", hide = true, requires = "move_after", default_value = "0.0.0.0")]
+    pub(crate) move_to: IpAddr,
 }
 
 /// Show what decides about speed: the profiles, or the policies and constants of one.

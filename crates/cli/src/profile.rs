@@ -44,6 +44,13 @@ pub(crate) fn transport(
     Ok(transport)
 }
 
+/// Updates keys after half of so many packets.
+pub(crate) fn limit_keys(transport: &mut TransportConfig, packets: Option<u64>) {
+    if let Some(packets) = packets {
+        transport.key_limits.sealed = packets;
+    }
+}
+
 /// Makes the folder of `--qlog` and sees whether it can be written to.
 pub(crate) fn make_trace_folder(directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).and_then(|()| check_writable(directory)).map_err(|error| {

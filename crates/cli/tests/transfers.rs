@@ -393,3 +393,25 @@ fn a_transfer_in_progress_finishes_after_the_first_interrupt() {
     assert!(read(&target) == content);
     assert_eq!(server.wait().code(), Some(0));
 }
+
+#[test]
+fn version_cipher_and_a_move_are_the_users_choice() {
+    let folders = Folders::new();
+    let content = sample(3_000_000);
+    folders.publish("file", &content);
+    let server = Server::start(&folders, &["--cipher", "chacha20"]);
+    let (code, _, stderr) = run(server.get().arg(server.url("file")).args(["--cipher", "aes128"]));
+    assert_eq!(code, 1, "no cipher in common: {stderr}");
+
+    let mut get = server.get();
+    get.arg(server.url("file")).args(["--quic-version", "2", "--cipher", "chacha20"]);
+    get.args(["--move-after", "300000", "--move-to", "127.0.0.1"]);
+    get.arg("--qlog").arg(folders.path("traces")).arg("-O").arg(folders.path("in"));
+    let (code, _, stderr) = run(&mut get);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(read(&folders.path("in").join("file")) == content);
+    let trace = std::fs::read_dir(folders.path("traces")).unwrap().next().unwrap().unwrap().path();
+    let trace = String::from_utf8(read(&trace)).unwrap();
+    assert!(trace.contains(r#""chosen_version":"6b3343cf""#), "version 2");
+    assert!(trace.contains("path_challenge") && trace.contains("path_response"), "it has moved");
+}

@@ -26,7 +26,9 @@ fn help_teaches_with_examples() {
     ] {
         let help = stdout(&posthaste(arguments).success());
         assert!(help.contains("Examples:") && help.contains(expected), "{help}");
-        assert!(!help.contains("max-datagram-size"));
+        for hidden in ["max-datagram-size", "key-limit", "move-after"] {
+            assert!(!help.contains(hidden), "{hidden}");
+        }
     }
     assert!(stdout(&posthaste(&["--version"]).success()).starts_with("posthaste "));
 }
@@ -55,6 +57,10 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["get", "https://h/a", "--ca", "/dev/null"], "there is none in it"),
         (&["get", "https://h/a", "--parallel", "0"], "--parallel"),
         (&["get", "https://h/a", "--timeout", "soon"], "--timeout"),
+        (&["get", "https://h/a", "--quic-version", "3"], "[possible values: 1, 2]"),
+        (&["get", "https://h/a", "--cipher", "rot13"], "[possible values: aes128, aes256, chacha20]"),
+        (&["serve", ".", "--cipher", "rot13"], "[possible values: aes128, aes256, chacha20]"),
+        (&["get", "https://h/a", "--move-to", "127.0.0.2"], "--move-after"),
         (&["get", "https://h/a", "--profile", "/missing.toml"], "cannot read the profile"),
         (&["get", "https://h/a", "--qlog", "/dev/null/traces"], "--qlog DIR"),
         (&["get", "https://h/%2e%2e", "-O", "d"], "no name"),

@@ -90,5 +90,5 @@ pub use token_cache::TokenCache;
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
     EndpointStats, LocalError, PeerError, Priority, QlogSink, RetryPolicy, Secret, ServerConfig, Side,
-    StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode,
+    StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
 };

@@ -5,18 +5,48 @@
 
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::StoresServerSessions;
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, KeyLogFile, PeerIncompatible, RootCertStore, ServerConfig,
-    SignatureScheme,
+    CipherSuite, ClientConfig, DigitallySignedStruct, Error, KeyLogFile, PeerIncompatible, RootCertStore,
+    ServerConfig, SignatureScheme,
 };
 
 /// The provider of all cryptography.
 pub fn crypto_provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// A cipher of TLS 1.3 that QUIC has (RFC 9001 section 5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cipher {
+    /// `TLS_AES_128_GCM_SHA256`.
+    Aes128Gcm,
+    /// `TLS_AES_256_GCM_SHA384`.
+    Aes256Gcm,
+    /// `TLS_CHACHA20_POLY1305_SHA256`: the fastest where the processor has no instructions for AES.
+    ChaCha20Poly1305,
+}
+
+impl Cipher {
+    const fn suite(self) -> CipherSuite {
+        match self {
+            Self::Aes128Gcm => CipherSuite::TLS13_AES_128_GCM_SHA256,
+            Self::Aes256Gcm => CipherSuite::TLS13_AES_256_GCM_SHA384,
+            Self::ChaCha20Poly1305 => CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+        }
+    }
+}
+
+/// The same provider with one cipher only: a peer that does not know it cannot connect. (Initial packets keep theirs,
+/// which the version prescribes: RFC 9001 section 5.2.)
+pub fn crypto_provider_with(cipher: Cipher) -> Arc<CryptoProvider> {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites.retain(|suite| suite.suite() == cipher.suite());
+    Arc::new(provider)
 }
 
 /// A server with this certificate chain (its own first), its key, and the application protocols that it speaks in
@@ -40,7 +70,20 @@ pub fn server_config(
     key: PrivateKeyDer<'static>,
     alpn: &[&[u8]],
 ) -> Result<Arc<ServerConfig>, Error> {
-    let mut config = ServerConfig::builder_with_provider(crypto_provider())
+    server_config_using(crypto_provider(), certificates, key, alpn)
+}
+
+/// The same with the cryptography of `provider`.
+///
+/// # Errors
+/// As [`server_config`], or the provider does not support TLS 1.3.
+pub fn server_config_using(
+    provider: Arc<CryptoProvider>,
+    certificates: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    alpn: &[&[u8]],
+) -> Result<Arc<ServerConfig>, Error> {
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(certificates, key)?;
@@ -52,13 +95,9 @@ pub fn server_config(
 /// A client that trusts servers certified by one of `roots`, and offers these application protocols.
 ///
 /// # Errors
-/// The provider does not support TLS 1.3.
+/// There is no root.
 pub fn client_config_with_roots(roots: RootCertStore, alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
-    let config = ClientConfig::builder_with_provider(crypto_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(finish(config, alpn))
+    client_config_with_verifier(trust_in_roots(roots)?, alpn)
 }
 
 /// A client that trusts whom `verifier` trusts (the platform's verifier, say), and offers these application
@@ -70,7 +109,19 @@ pub fn client_config_with_verifier(
     verifier: Arc<dyn ServerCertVerifier>,
     alpn: &[&[u8]],
 ) -> Result<Arc<ClientConfig>, Error> {
-    let config = ClientConfig::builder_with_provider(crypto_provider())
+    client_config_using(crypto_provider(), verifier, alpn)
+}
+
+/// The same with the cryptography of `provider`.
+///
+/// # Errors
+/// The provider does not support TLS 1.3.
+pub fn client_config_using(
+    provider: Arc<CryptoProvider>,
+    verifier: Arc<dyn ServerCertVerifier>,
+    alpn: &[&[u8]],
+) -> Result<Arc<ClientConfig>, Error> {
+    let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
@@ -84,8 +135,22 @@ pub fn client_config_with_verifier(
 /// # Errors
 /// The provider does not support TLS 1.3.
 pub fn client_config_insecure(alpn: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
+    client_config_with_verifier(trust_in_everyone(), alpn)
+}
+
+/// The verifier of a client that trusts servers certified by one of `roots`.
+///
+/// # Errors
+/// There is no root.
+pub fn trust_in_roots(roots: RootCertStore) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), crypto_provider()).build();
+    Ok(verifier.map_err(|error| Error::General(error.to_string()))?)
+}
+
+/// **Dangerous**: the verifier of [`client_config_insecure`].
+pub fn trust_in_everyone() -> Arc<dyn ServerCertVerifier> {
     let algorithms = crypto_provider().signature_verification_algorithms;
-    client_config_with_verifier(Arc::new(DangerouslyTrustEveryServer { algorithms }), alpn)
+    Arc::new(DangerouslyTrustEveryServer { algorithms })
 }
 
 /// The same server with early data (0-RTT): clients that come back may send before the handshake is complete, and
@@ -174,6 +239,14 @@ mod tests {
         assert_eq!(server.alpn_protocols, [b"h3".to_vec(), b"hq-interop".to_vec()]);
         let client = client_config_insecure(&[b"h3"]).unwrap();
         assert_eq!(client.alpn_protocols, [b"h3".to_vec()]);
+    }
+
+    #[test]
+    fn a_provider_of_one_cipher_has_no_other() {
+        for cipher in [Cipher::Aes128Gcm, Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305] {
+            let suites = &crypto_provider_with(cipher).cipher_suites;
+            assert_eq!(suites.iter().map(|suite| suite.suite()).collect::<Vec<_>>(), [cipher.suite()]);
+        }
     }
 
     #[test]

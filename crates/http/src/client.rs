@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use posthaste_endpoint::{ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint};
+use posthaste_endpoint::{ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint, RebindError};
 use tokio::time::{Instant, timeout};
 
 use crate::uri::{Origin, resolve};
@@ -261,6 +261,17 @@ impl Client {
             live.close();
         }
         drop(slots);
+    }
+
+    /// Moves all connections to servers of `local`'s family of addresses to a new socket that is bound to `local`
+    /// (port 0 for any); see [`Endpoint::rebind`]. Requests in progress go on. Of itself a client does so when the
+    /// network changes.
+    ///
+    /// # Errors
+    /// As [`Endpoint::rebind`]; nothing has changed then.
+    pub fn rebind(&self, local: SocketAddr) -> Result<(), RebindError> {
+        let cell = if local.is_ipv4() { &self.inner.v4 } else { &self.inner.v6 };
+        cell.get().map_or(Ok(()), |endpoint| endpoint.rebind(local))
     }
 
     /// All connections that were made, in that order.

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser};
+use clap::{Args, Parser, ValueEnum};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -29,7 +29,7 @@ pub enum Mode {
 }
 
 /// Of `client`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ClientArgs {
     /// Trusted root, PEM
     #[arg(long)]
@@ -40,9 +40,40 @@ pub struct ClientArgs {
     /// Bodies go here, named by the last segment of their URL
     #[arg(long)]
     pub output_dir: PathBuf,
+    /// The version of QUIC to begin with
+    #[arg(long, default_value_t = 1)]
+    pub quic_version: u32,
+    /// Fetch everything again over a second connection, with the first one's session
+    #[arg(long)]
+    pub again: Option<Again>,
+    /// Update the keys in the midst of the first large body
+    #[arg(long)]
+    pub update_keys: bool,
+    /// Move to another socket when so many bytes have arrived
+    #[arg(long)]
+    pub move_after: Option<usize>,
+    /// Local address of that socket
+    #[arg(long, default_value = "127.0.0.1")]
+    pub move_to: IpAddr,
     /// `https://HOST:PORT/PATH`, all of one origin
     #[arg(required = true)]
     pub urls: Vec<String>,
+}
+
+/// What the second connection does with the first one's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Again {
+    /// Its handshake goes on from it
+    Resumed,
+    /// Its requests leave with the first packets
+    Early,
+}
+
+impl ClientArgs {
+    /// Connections to make, one after the other.
+    pub fn connections(&self) -> usize {
+        if self.again.is_some() { 2 } else { 1 }
+    }
 }
 
 /// Of `server`.
@@ -60,6 +91,12 @@ pub struct ServerArgs {
     /// Directory to serve
     #[arg(long)]
     pub root: PathBuf,
+    /// Send a Retry to every new client
+    #[arg(long)]
+    pub retry: bool,
+    /// Update the keys in the midst of a large body
+    #[arg(long)]
+    pub update_keys: bool,
 }
 
 /// Of `bulk-server`.
@@ -167,7 +204,7 @@ fn print_line(line: &str) -> Result<()> {
 /// An `https` URL with an explicit port, cut into what a request needs.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Host name, for TLS.
+    /// Host name, for TLS; an IPv6 address without its brackets.
     pub host: String,
     /// UDP port.
     pub port: u16,
@@ -185,23 +222,38 @@ impl Target {
         let rest = url.strip_prefix("https://").ok_or_else(wrong)?;
         let (authority, path) = rest.split_at(rest.find('/').ok_or_else(wrong)?);
         let (host, port) = authority.rsplit_once(':').ok_or_else(wrong)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
         Ok(Self { host: host.to_owned(), port: port.parse()?, path: path.to_owned() })
     }
 
     /// `HOST:PORT`.
     pub fn authority(&self) -> String {
-        format!("{}:{}", self.host, self.port)
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
     }
 
-    /// The IPv4 address: the suite's servers listen on 127.0.0.1 only.
+    /// The host's address; of a name the IPv4 address: the suite's servers listen on one family only.
     ///
     /// # Errors
     /// The host has none.
     pub fn address(&self) -> Result<SocketAddr> {
         use std::net::ToSocketAddrs as _;
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok((address, self.port).into());
+        }
         let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
         addresses.find(SocketAddr::is_ipv4).ok_or_else(|| format!("{}: no IPv4 address", self.host).into())
     }
+}
+
+/// Any port of the unspecified address of `remote`'s family.
+pub fn any_towards(remote: SocketAddr) -> SocketAddr {
+    let any: IpAddr =
+        if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    (any, 0).into()
 }
 
 /// The file that a request path names below `root`, read whole: the suite's files are small.

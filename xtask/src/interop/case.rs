@@ -70,6 +70,21 @@ pub(crate) enum Proof {
     ZeroRtt,
     /// Our side's keys were updated at the peer's wish.
     KeyUpdate,
+    /// The peer has followed our side's key updates.
+    KeyUpdateByUs,
+    /// All packets with long headers were of version 2.
+    Version2,
+    /// The server chose ChaCha20-Poly1305.
+    ChaCha20,
+    /// The client went to another socket under a connection ID of its own, and the transfer with it.
+    Migration,
+}
+
+impl Proof {
+    /// Connections that a client makes, one after the other.
+    pub(crate) fn connections(self) -> usize {
+        if matches!(self, Self::Resumption | Self::ZeroRtt) { 2 } else { 1 }
+    }
 }
 
 /// Nothing out of the ordinary.
@@ -94,11 +109,17 @@ const THIRTY_PERCENT: Share = Share(3, 10);
 const TWO_PERCENT: Share = Share(1, 50);
 const NONE: Share = Share(0, 0);
 const NO_HARM: Harm = Harm { loss: NONE, corruption: NONE };
-const WATCH: Plan =
-    Plan { handshake: NO_HARM, transfer: NO_HARM, silence: None, rebinding: None, mute_client: None };
+const WATCH: Plan = Plan {
+    handshake: NO_HARM,
+    transfer: NO_HARM,
+    silence: None,
+    rebinding: None,
+    mute_client: None,
+    first_socket_dies: None,
+};
 
 /// All of them.
-pub(crate) const CASES: [Case; 19] = [
+pub(crate) const CASES: [Case; 23] = [
     Case { name: "handshake", about: "one file of 1 kB", timeout: Duration::from_secs(20), ..PLAIN },
     Case { name: "transfer", about: "one file of 10 MB", files: TEN_MEGABYTES, ..PLAIN },
     Case {
@@ -226,17 +247,69 @@ pub(crate) const CASES: [Case; 19] = [
     Case {
         name: "resumption",
         about: "1 kB twice, the second time with a ticket",
+        tap: Some(WATCH),
         proof: Proof::Resumption,
         ..PLAIN
     },
     Case {
         name: "zerortt",
-        about: "1 kB twice, the second time asked for with the first packets",
+        about: "1 kB twice, the second time asked for with the first packets; 30 ms round trip",
+        // Without a round trip worth the name, a busy machine completes the handshake before a client has asked.
+        path: Some(short_path),
         tap: Some(WATCH),
+        qlog: true,
         proof: Proof::ZeroRtt,
         ..PLAIN
     },
+    Case {
+        name: "keyupdate-by-us",
+        about: "10 MB, our side updates its keys meanwhile, again and again",
+        files: TEN_MEGABYTES,
+        path: Some(near_path),
+        qlog: true,
+        proof: Proof::KeyUpdateByUs,
+        ..PLAIN
+    },
+    Case {
+        name: "v2",
+        about: "1 MB over QUIC version 2, from the first packet on",
+        files: ONE_MEGABYTE,
+        tap: Some(WATCH),
+        proof: Proof::Version2,
+        ..PLAIN
+    },
+    Case {
+        name: "chacha20",
+        about: "1 MB under TLS_CHACHA20_POLY1305_SHA256, the only cipher that our side agrees to",
+        files: ONE_MEGABYTE,
+        tap: Some(WATCH),
+        proof: Proof::ChaCha20,
+        ..PLAIN
+    },
+    Case {
+        name: "migration",
+        about: "10 MB; the client moves to another address (Chromium: to another port) after the first megabyte",
+        files: TEN_MEGABYTES,
+        tap: Some(WATCH),
+        qlog: true,
+        proof: Proof::Migration,
+        ..PLAIN
+    },
 ];
+
+impl Case {
+    /// What the tap does to this client. Chromium cannot be told to move: it takes another port when its path does not
+    /// answer any more.
+    pub(crate) fn tap_for(&self, client: &str) -> Option<Plan> {
+        let dies = self.proof == Proof::Migration && client == "chromium";
+        self.tap.map(|plan| Plan { first_socket_dies: dies.then_some(1_000), ..plan })
+    }
+}
+
+/// Bytes that a client that migrates fetches before.
+pub(crate) const MOVE_AFTER: &str = "1000000";
+/// Where it goes then.
+pub(crate) const MOVE_TO: &str = "127.0.0.2";
 
 /// The case called `name`.
 pub(crate) fn find(name: &str) -> Result<&'static Case> {
@@ -275,6 +348,12 @@ fn slow_path() -> PathConfig {
 /// 50 Mbit/s: a transfer that is long enough for something to happen meanwhile.
 fn fast_path() -> PathConfig {
     limited(50)
+}
+
+/// 50 Mbit/s and a short round trip: keys may be updated again after three probe timeouts, here some 500 packets.
+fn near_path() -> PathConfig {
+    let rate = Rate::from_bits_per_second(50_000_000);
+    PathConfig { bottleneck: Some(Bottleneck::new(rate, ByteCount::new(64_000))), ..delay(1) }
 }
 
 fn limited(megabits: u64) -> PathConfig {

@@ -66,7 +66,7 @@ impl Bench {
         let mut serving = Running::spawn(&mut command, "server", logs)?;
         serving.wait_for(START_TIMEOUT, |line| server.is_ready_line(line).then_some(()))?;
 
-        let tap = case.tap.map(|plan| self.start_tap(listen, plan)).transpose()?;
+        let tap = case.tap_for(client.name()).map(|plan| self.start_tap(listen, plan)).transpose()?;
         listen = tap.as_ref().map_or(listen, Tap::local_addr);
         let relay = case.path.map(|path| self.start_relay(listen, &path())).transpose()?;
         listen = relay.as_ref().map_or(listen, UdpRelay::local_addr);

@@ -4,6 +4,8 @@ pub(crate) mod case;
 pub(crate) mod cell;
 mod content;
 mod deck;
+mod hello;
+mod moves;
 mod proof;
 pub(crate) mod side;
 mod support;

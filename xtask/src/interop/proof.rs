@@ -1,13 +1,16 @@
 //! Proves that what a case names has happened; a transfer that merely worked proves nothing of it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use posthaste_emulator::RelayStats;
-use posthaste_wire::packet::PacketType;
+use posthaste_wire::packet::{PacketType, version};
+use rustls::CipherSuite;
 use serde::Deserialize;
 
 use super::case::Proof;
+use super::hello::Hello;
 use super::tap::{Flow, Seen};
 use crate::Result;
 
@@ -56,9 +59,13 @@ pub(crate) fn check(proof: Proof, evidence: &Evidence<'_>) -> Result<String> {
         Proof::Retry => retry(tap(evidence)?),
         Proof::Amplification => amplification(tap(evidence)?, evidence.our_server),
         Proof::Ecn => trace_with(evidence, r#""new":"capable""#, "ECN validated"),
-        Proof::Resumption => second_connection(evidence, |connection| connection.resumed, "resumed"),
+        Proof::Resumption => resumption(evidence),
         Proof::ZeroRtt => zero_rtt(evidence),
         Proof::KeyUpdate => trace_with(evidence, r#""trigger":"remote_update""#, "keys updated by the peer"),
+        Proof::KeyUpdateByUs => our_key_updates(evidence),
+        Proof::Version2 => version_2(tap(evidence)?),
+        Proof::ChaCha20 => chacha20(tap(evidence)?),
+        Proof::Migration => migration(evidence),
     }
 }
 
@@ -110,12 +117,21 @@ fn rebinding(evidence: &Evidence<'_>) -> Result<String> {
         return Ok(after);
     }
     let traces = traces(evidence.qlog)?;
-    let has =
-        |event: &str, frame: &str| traces.lines().any(|line| line.contains(event) && line.contains(frame));
-    if !has("quic:packet_sent", "path_challenge") || !has("quic:packet_received", "path_response") {
+    if !is_answered(&traces) {
         return Err("our server did not validate the new path".into());
     }
     Ok(format!("{after}, validated"))
+}
+
+/// Our side has had an answer to a challenge of its own.
+fn is_answered(traces: &str) -> bool {
+    has(traces, &["quic:packet_sent", "path_challenge"])
+        && has(traces, &["quic:packet_received", "path_response"])
+}
+
+/// One line with all of that.
+fn has(traces: &str, texts: &[&str]) -> bool {
+    traces.lines().any(|line| texts.iter().all(|text| line.contains(text)))
 }
 
 fn retry(seen: &Seen) -> Result<String> {
@@ -138,14 +154,98 @@ fn amplification(seen: &Seen, our_server: bool) -> Result<String> {
     Ok(format!(", at most {:.2} times what was received{judgement}", seen.amplification))
 }
 
+/// Both ends agree about it: the server says so in the clear, our client in its report.
+fn resumption(evidence: &Evidence<'_>) -> Result<String> {
+    let hellos = tap(evidence)?.hellos.all();
+    let is_resumed: Vec<bool> = hellos.iter().map(|hello| hello.is_resumed).collect();
+    if is_resumed != [false, true] {
+        return Err(format!("one server's hello new and one resumed were expected: {hellos:?}").into());
+    }
+    if evidence.our_report.is_some() {
+        second_connection(evidence, |connection| connection.resumed, "resumed")?;
+    }
+    Ok(", resumed".to_owned())
+}
+
 fn zero_rtt(evidence: &Evidence<'_>) -> Result<String> {
     let packets = tap(evidence)?.of_client(PacketType::ZeroRtt);
     if packets == 0 {
         return Err("the client sent no 0-RTT packets".into());
     }
-    let is_accepted = |connection: &Connection| connection.early_data.as_deref() == Some("accepted");
-    let accepted = second_connection(evidence, is_accepted, "early data accepted")?;
-    Ok(format!("{accepted}, 0-RTT packets: {packets}"))
+    let resumed = resumption(evidence)?;
+    let accepted = if evidence.our_server {
+        // What is not accepted is not opened, and so not received.
+        let received = ["quic:packet_received", r#""packet_type":"0RTT""#, r#""frame_type":"stream""#];
+        if !has(&traces(evidence.qlog)?, &received) {
+            return Err("our server received no stream's data in 0-RTT packets".into());
+        }
+        ", early data received"
+    } else {
+        let is_accepted = |connection: &Connection| connection.early_data.as_deref() == Some("accepted");
+        second_connection(evidence, is_accepted, "early data accepted")?;
+        ", early data accepted"
+    };
+    Ok(format!("{resumed}{accepted}, 0-RTT packets: {packets}"))
+}
+
+/// Who has updated its keys may not do so again before the peer has used the new ones (RFC 9001 section 6.1): from
+/// the second on, each update shows that the peer has followed the one before.
+fn our_key_updates(evidence: &Evidence<'_>) -> Result<String> {
+    let traces = traces(evidence.qlog)?;
+    let ours = traces.lines().filter(|line| line.contains(r#""trigger":"local_update""#));
+    // A line for each direction's keys.
+    let phases: BTreeSet<u64> = ours.filter_map(key_phase).collect();
+    if phases.len() < 2 {
+        return Err(format!("the peer did not follow our updates: phases {phases:?}").into());
+    }
+    Ok(format!(", {} updates of the keys", phases.len()))
+}
+
+fn key_phase(line: &str) -> Option<u64> {
+    let (_, value) = line.split_once(r#""key_phase":"#)?;
+    value.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn version_2(seen: &Seen) -> Result<String> {
+    let both = [&seen.sent_by_client, &seen.sent_by_server];
+    let is_complete = both.iter().all(|packets| packets.contains_key(&(version::V2, PacketType::Handshake)));
+    let is_pure = both.iter().all(|packets| packets.keys().all(|(number, _)| *number == version::V2));
+    if is_complete && is_pure {
+        Ok(", all long headers of version 2".to_owned())
+    } else {
+        Err(format!("not of version 2 alone: {both:?}").into())
+    }
+}
+
+fn chacha20(seen: &Seen) -> Result<String> {
+    let hellos = seen.hellos.all();
+    let is_wanted = |hello: &Hello| hello.cipher == CipherSuite::TLS13_CHACHA20_POLY1305_SHA256;
+    if hellos.is_empty() || !hellos.iter().all(is_wanted) {
+        return Err(format!("the server chose another cipher: {hellos:?}").into());
+    }
+    Ok(", chosen in the server's hello".to_owned())
+}
+
+fn migration(evidence: &Evidence<'_>) -> Result<String> {
+    let sockets = &tap(evidence)?.moves.sockets;
+    let [old, new] = sockets.as_slice() else {
+        return Err(format!("the client used {} sockets, not two", sockets.len()).into());
+    };
+    // A client that kept an ID would tell who watches that the two addresses are one client's.
+    if new.ids.is_empty() || !new.ids.is_disjoint(&old.ids) {
+        return Err(format!("the client kept a connection ID: {:x?} and {:x?}", old.ids, new.ids).into());
+    }
+    if new.down < old.down {
+        return Err(format!("{} datagrams to the new address, {} to the old", new.down, old.down).into());
+    }
+    let traces = traces(evidence.qlog)?;
+    if !is_answered(&traces) {
+        return Err("our side did not validate the new path".into());
+    }
+    let answers = has(&traces, &["quic:packet_received", "path_challenge"]);
+    let by = if answers { "both sides" } else { "our side" };
+    let place = if old.address.ip() == new.address.ip() { "port" } else { "address" };
+    Ok(format!(", {} of {} datagrams to the new {place}, validated by {by}", new.down, old.down + new.down))
 }
 
 fn second_connection(

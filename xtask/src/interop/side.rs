@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::case::{Case, Proof};
+use super::case::{Case, MOVE_AFTER, MOVE_TO, Proof};
 use crate::Result;
 use crate::identity::Identity;
 use crate::peers::Peer;
@@ -67,13 +67,21 @@ impl Side {
                 if case.qlog {
                     command.arg("--qlog").arg(folder.join("qlog"));
                 }
+                match case.proof {
+                    Proof::ChaCha20 => drop(command.args(CHACHA20)),
+                    // Of some 7,000.
+                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "4000"])),
+                    _ => {}
+                }
                 command
             }
             Self::Peer(peer) => {
                 let mut command = peer.command();
                 command.arg("server").arg("--root").arg(root);
-                if case.proof == Proof::Retry {
-                    command.arg("--retry");
+                match case.proof {
+                    Proof::Retry => drop(command.arg("--retry")),
+                    Proof::KeyUpdate => drop(command.arg("--update-keys")),
+                    _ => {}
                 }
                 command
             }
@@ -105,11 +113,19 @@ impl Side {
             Self::Posthaste(program) => {
                 let mut command = Command::new(program);
                 command.arg("get").arg("-O").arg(output).arg("--json");
-                if matches!(case.proof, Proof::Resumption | Proof::ZeroRtt) {
-                    command.args(["--repeat", "2"]);
-                }
+                command.arg("--repeat").arg(case.proof.connections().to_string());
                 if case.qlog {
                     command.arg("--qlog").arg(qlog);
+                }
+                match case.proof {
+                    Proof::Version2 => drop(command.args(["--quic-version", "2"])),
+                    Proof::Migration => {
+                        command.args(["--move-after", MOVE_AFTER, "--move-to", MOVE_TO]);
+                    }
+                    Proof::ChaCha20 => drop(command.args(CHACHA20)),
+                    // A client of a download sends little but acknowledgements: some 3,500.
+                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "1000"])),
+                    _ => {}
                 }
                 command
             }
@@ -120,6 +136,7 @@ impl Side {
                 if peer.name == "chromium" {
                     command.arg("--spki").arg(&identity.spki);
                 }
+                command.args(their_switches(case.proof));
                 command
             }
         };
@@ -127,15 +144,17 @@ impl Side {
         command
     }
 
-    /// Checks what a third-party client says about its transfers: HTTP/3, all over one connection.
+    /// Checks what a third-party client says about its transfers: HTTP/3, all over one connection, or
+    /// over as many as the case wants.
     pub(crate) fn check_report(&self, case: &Case, output: &str, urls: usize) -> Result<()> {
+        let wanted = case.proof.connections();
         if self.is_ours() {
             // Ours speaks HTTP/3 only; its report has a form of its own, checked by its own tests.
             let report: Report = serde_json::from_str(output)?;
-            let wanted = if matches!(case.proof, Proof::Resumption | Proof::ZeroRtt) { 2 } else { 1 };
             let count = report.connections.len();
             return if count == wanted { Ok(()) } else { Err(format!("{count} connections").into()) };
         }
+        let urls = urls * wanted;
         let lines =
             output.lines().map(serde_json::from_str::<Line>).collect::<std::result::Result<Vec<_>, _>>()?;
         if lines.len() != urls {
@@ -147,6 +166,22 @@ impl Side {
         let mut connections: Vec<&str> = lines.iter().map(|line| line.connection.as_str()).collect();
         connections.sort_unstable();
         connections.dedup();
-        if connections.len() == 1 { Ok(()) } else { Err(format!("{} connections", connections.len()).into()) }
+        let count = connections.len();
+        if count == wanted { Ok(()) } else { Err(format!("{count} connections").into()) }
+    }
+}
+
+/// The only cipher that our program agrees to, at either end.
+const CHACHA20: [&str; 2] = ["--cipher", "chacha20"];
+
+/// What a third-party client is told.
+fn their_switches(proof: Proof) -> &'static [&'static str] {
+    match proof {
+        Proof::Resumption => &["--again", "resumed"],
+        Proof::ZeroRtt => &["--again", "early"],
+        Proof::KeyUpdate => &["--update-keys"],
+        Proof::Version2 => &["--quic-version", "2"],
+        Proof::Migration => &["--move-after", MOVE_AFTER, "--move-to", MOVE_TO],
+        _ => &[],
     }
 }

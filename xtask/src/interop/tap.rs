@@ -14,6 +14,8 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
 use super::deck::Deck;
+use super::hello::Hellos;
+use super::moves::Moves;
 
 /// The largest UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
@@ -35,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) rebinding: Option<Rebinding>,
     /// Nothing but the client's first datagram passes for so long: the server must wait, too.
     pub(crate) mute_client: Option<Duration>,
+    /// After so many datagrams down, nothing passes by way of the client's first socket any more.
+    pub(crate) first_socket_dies: Option<u64>,
 }
 
 /// How many of how many datagrams, in each direction.
@@ -90,6 +94,10 @@ pub(crate) struct Seen {
     /// The most that a server had sent for a byte received, before it had a Handshake packet of the client.
     pub(crate) amplification: f64,
     pub(crate) rebindings: u64,
+    /// What servers have chosen, a connection each.
+    pub(crate) hellos: Hellos,
+    /// The sockets that clients came from.
+    pub(crate) moves: Moves,
 }
 
 impl Seen {
@@ -196,6 +204,12 @@ impl State {
         true
     }
 
+    /// True if what comes from or goes to this socket of the client's is lost, whatever it is.
+    fn is_dead(&self, plan: &Plan, client: SocketAddr) -> bool {
+        let first = self.seen.moves.sockets.first().filter(|first| first.address == client);
+        first.is_some_and(|first| plan.first_socket_dies.is_some_and(|after| first.down >= after))
+    }
+
     fn note(&mut self, way: Way, datagram: &[u8]) {
         let packets = match way {
             Way::Up => &mut self.seen.sent_by_client,
@@ -205,6 +219,10 @@ impl State {
         // is not looked into, so its ID's length does not matter.
         for packet in split(BytesMut::from(datagram), 0).taking_any_fixed_bit(true).flatten() {
             let kind = packet.header.packet_type();
+            match way {
+                Way::Up => self.seen.hellos.client(&packet),
+                Way::Down => self.seen.hellos.server(&packet),
+            }
             if let Some(version) = packet.header.version() {
                 *packets.entry((version, kind)).or_default() += 1;
             }
@@ -258,7 +276,7 @@ impl Drop for Tap {
     }
 }
 
-/// One client's way to the server; dropping it closes the socket and with it the way back.
+/// One client's way to the server, from the client's own address; dropping it closes the socket and with it the way back.
 struct Binding {
     socket: Arc<UdpSocket>,
     back: JoinHandle<()>,
@@ -287,17 +305,21 @@ async fn carry(shared: Arc<Shared>) {
             if bindings.len() >= MAX_CLIENTS {
                 continue;
             }
-            let Ok(binding) = bind(&shared, client, shared.upstream.ip()).await else { continue };
+            let Ok(binding) = bind(&shared, client, client.ip()).await else { continue };
             bindings.insert(client, binding);
         }
         if let Some(rebinding) = rebinding_due(&shared) {
-            let ip = if rebinding == Rebinding::Port { shared.upstream.ip() } else { OTHER_ADDRESS };
+            let ip = if rebinding == Rebinding::Port { client.ip() } else { OTHER_ADDRESS };
             let Ok(binding) = bind(&shared, client, ip).await else { continue };
             bindings.insert(client, binding);
             shared.state().seen.rebindings += 1;
         }
+        if shared.state().is_dead(&shared.plan, client) {
+            continue;
+        }
         let passes = shared.state().judge(&shared.plan, Way::Up, &mut buffer[..length], Instant::now());
         if passes && let Some(binding) = bindings.get(&client) {
+            shared.state().seen.moves.up(client, &buffer[..length]);
             let _ = binding.socket.send(&buffer[..length]).await;
         }
     }
@@ -314,8 +336,12 @@ async fn carry_back(shared: Arc<Shared>, socket: Arc<UdpSocket>, client: SocketA
     loop {
         // Errors are those of a server that went away; the next receive waits.
         let Ok(length) = socket.recv(&mut buffer).await else { continue };
+        if shared.state().is_dead(&shared.plan, client) {
+            continue;
+        }
         let passes = shared.state().judge(&shared.plan, Way::Down, &mut buffer[..length], Instant::now());
         if passes {
+            shared.state().seen.moves.down(client, &buffer[..length]);
             let _ = shared.listener.send_to(&buffer[..length], client).await;
         }
     }

@@ -5,23 +5,26 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use http::Uri;
-use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, tls};
+use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
 use posthaste_units::Duration;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::time::Instant;
 
-use crate::args::Get;
+use crate::args::{Get, QuicVersion};
 use crate::exit::{FAILED, Failure};
 use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
 use crate::{kept, printer, profile};
 
+mod mover;
 mod output;
 mod progress;
 mod report;
 
+use mover::Mover;
 use output::{Destination, Output, Wanted};
 use progress::Progress;
 use report::Transfer;
@@ -36,6 +39,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let mut transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
     // Who only receives does not notice when a router forgets it: the server has to hear from where to send to.
     transport.keep_alive = Some(KEEP_ALIVE);
+    profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
     let client = Client::new(options(&args, transport, &tokens)?);
@@ -45,8 +49,9 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let writes_to_terminal =
         destinations.contains(&Destination::Stdout) && std::io::IsTerminal::is_terminal(&std::io::stdout());
     let progress = Progress::new(uris.len(), writes_to_terminal);
+    let mover = Mover::new(&client, &args);
     let transfers = tokio::select! {
-        transfers = all(&args, &client, &progress, &uris, &destinations) => transfers,
+        transfers = all(&args, (&client, &mover), &progress, &uris, &destinations) => transfers,
         () = interrupts.next() => {
             progress.clear();
             client.close().await;
@@ -70,7 +75,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
 /// Fetches all URLs, as often as is asked for.
 async fn all(
     args: &Get,
-    client: &Client,
+    (client, mover): (&Client, &Mover),
     progress: &Progress,
     uris: &[Uri],
     destinations: &[Destination],
@@ -82,10 +87,9 @@ async fn all(
         }
         let is_last = round == args.repeat;
         let destination = |wanted: &Destination| if is_last { wanted.clone() } else { Destination::Nowhere };
-        let jobs =
-            args.urls.iter().zip(uris).zip(destinations).map(|((url, uri), wanted)| {
-                transfer(client, progress, url, uri.clone(), destination(wanted))
-            });
+        let jobs = args.urls.iter().zip(uris).zip(destinations).map(|((url, uri), wanted)| {
+            transfer((client, mover), progress, url, uri.clone(), destination(wanted))
+        });
         let done = futures::stream::iter(jobs).buffered(usize::from(args.parallel));
         transfers.extend(done.collect::<Vec<_>>().await);
     }
@@ -94,7 +98,7 @@ async fn all(
 
 /// Fetches one URL, tells the user if that fails, and reports what was measured.
 async fn transfer(
-    client: &Client,
+    client: (&Client, &Mover),
     progress: &Progress,
     url: &str,
     uri: Uri,
@@ -114,7 +118,7 @@ async fn transfer(
 }
 
 async fn fetch(
-    client: &Client,
+    (client, mover): (&Client, &Mover),
     progress: &Progress,
     uri: &Uri,
     destination: Destination,
@@ -131,6 +135,7 @@ async fn fetch(
     while let Some(chunk) = response.chunk().await? {
         transfer.bytes = response.received();
         bar.advance(chunk.len() as u64);
+        mover.received(chunk.len() as u64);
         if output.write(chunk).await? == Wanted::No {
             return Ok(());
         }
@@ -188,8 +193,14 @@ fn options(
     tokens: &Arc<TokenCache>,
 ) -> Result<ClientOptions, Failure> {
     let tls = tls::client_with_early_data(&*tls_config(args)?);
-    let quic =
-        ClientConfig::new(tls).with_transport(Arc::new(transport)).with_tokens(Arc::clone(tokens) as _);
+    let version = match args.quic_version {
+        QuicVersion::One => Version::V1,
+        QuicVersion::Two => Version::V2,
+    };
+    let quic = ClientConfig::new(tls)
+        .with_version(version)
+        .with_transport(Arc::new(transport))
+        .with_tokens(Arc::clone(tokens) as _);
     let mut options = ClientOptions::new(quic);
     options.max_redirects = args.max_redirects;
     if let Some(timeout) = args.timeout {
@@ -202,9 +213,11 @@ fn options(
 
 /// Whom to trust.
 fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
-    let config = if args.insecure {
+    let provider =
+        args.cipher.map_or_else(tls::crypto_provider, |cipher| tls::crypto_provider_with(cipher.into()));
+    let trusted = if args.insecure {
         printer::note("--insecure: whoever answers is taken for the server");
-        tls::client_config_insecure(&[ALPN])
+        Ok(tls::trust_in_everyone())
     } else if let Some(file) = &args.ca {
         let fail = |error: &dyn std::fmt::Display| {
             Failure::usage(format!("cannot read certificates from {}: {error}", file.display()))
@@ -217,12 +230,12 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
         if roots.is_empty() {
             return Err(fail(&"there is none in it"));
         }
-        tls::client_config_with_roots(roots, &[ALPN])
+        tls::trust_in_roots(roots)
     } else {
         rustls_platform_verifier::Verifier::new(tls::crypto_provider())
-            .and_then(|verifier| tls::client_config_with_verifier(Arc::new(verifier), &[ALPN]))
+            .map(|verifier| Arc::new(verifier) as Arc<dyn ServerCertVerifier>)
     };
-    config.map_err(|error| {
+    trusted.and_then(|verifier| tls::client_config_using(provider, verifier, &[ALPN])).map_err(|error| {
         Failure::runtime(format!("the system's trusted certificates cannot be used: {error}"))
             .hint("give those to trust with --ca FILE")
     })

@@ -11,7 +11,7 @@ use posthaste_endpoint::{Endpoint, RetryPolicy, ServerConfig, SessionStore, tls}
 use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
 use serde::Serialize;
 
-use crate::args::{Retry, Serve};
+use crate::args::{Cipher, Retry, Serve};
 use crate::civil_date::timestamp;
 use crate::exit::{FAILED, Failure};
 use crate::identity::{Identity, default_state_directory};
@@ -21,15 +21,12 @@ use crate::printer::{self, printable, shell_quote};
 use crate::profile;
 
 pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
-    let transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let mut transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let files = open_directory(&args.directory, args.listing)?;
     let identity = identity(&args)?;
-    let tls =
-        tls::server_config(identity.chain.clone(), identity.key.clone_key(), &[ALPN]).map_err(|error| {
-            Failure::usage(format!("certificate and key cannot be used together: {error}"))
-                .hint("--key must be the private key of the first certificate in --cert")
-        })?;
+    let tls = tls_config(&args, &identity)?;
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     let state = state(&args)?;
@@ -80,6 +77,16 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
             Ok(ExitCode::from(FAILED))
         }
     }
+}
+
+fn tls_config(args: &Serve, identity: &Identity) -> Result<Arc<rustls::ServerConfig>, Failure> {
+    let only = |cipher: Cipher| tls::crypto_provider_with(cipher.into());
+    let provider = args.cipher.map_or_else(tls::crypto_provider, only);
+    let tls = tls::server_config_using(provider, identity.chain.clone(), identity.key.clone_key(), &[ALPN]);
+    tls.map_err(|error| {
+        Failure::usage(format!("certificate and key cannot be used together: {error}"))
+            .hint("--key must be the private key of the first certificate in --cert")
+    })
 }
 
 fn open_directory(directory: &Path, listing: bool) -> Result<StaticFiles, Failure> {

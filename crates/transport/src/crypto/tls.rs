@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, Side};
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{
     ClientConnection, Connection, DirectionalKeys, KeyChange, Keys, ServerConnection, Suite, Version,
 };
@@ -20,9 +21,10 @@ const ALERT_INTERNAL_ERROR: u8 = 80;
 pub(crate) struct InitialKeys(Suite);
 
 impl InitialKeys {
-    /// Finds the suite in a provider, or `None` if the provider has no AES-128-GCM for QUIC.
+    /// Finds the suite in a provider. One that is to agree on other ciphers only gets that of aws-lc-rs: what TLS may
+    /// choose from does not bear on Initial packets. `None` if the suite is not fit for QUIC.
     pub(crate) fn from_provider(provider: &rustls::crypto::CryptoProvider) -> Option<Self> {
-        let suites = provider.cipher_suites.iter();
+        let suites = provider.cipher_suites.iter().chain([&TLS13_AES_128_GCM_SHA256]);
         let mut tls13 = suites.filter_map(SupportedCipherSuite::tls13);
         let suite = tls13.find(|suite| suite.common.suite == CipherSuite::TLS13_AES_128_GCM_SHA256)?;
         suite.quic_suite().map(Self)

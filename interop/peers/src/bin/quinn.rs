@@ -1,6 +1,6 @@
 //! quinn, with h3 for HTTP/3.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use clap::Parser as _;
 use futures::StreamExt as _;
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
-    BulkClientArgs, BulkServerArgs, ClientArgs, Fetched, IdleClientArgs, Mode, Result, ServerArgs, Target,
-    print_ready, read_served,
+    Again, BulkClientArgs, BulkServerArgs, ClientArgs, Fetched, IdleClientArgs, Mode, Result, ServerArgs,
+    Target, any_towards, print_ready, read_served,
 };
 use posthaste_interop_peers::tls;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -28,43 +28,75 @@ async fn main() -> Result<()> {
     }
 }
 
-fn client_endpoint(ca: &Path, alpn: &[u8], transport: quinn::TransportConfig) -> Result<quinn::Endpoint> {
-    let tls = QuicClientConfig::try_from(tls::client(ca, alpn)?)?;
-    let mut config = quinn::ClientConfig::new(Arc::new(tls));
+fn client_endpoint(
+    remote: SocketAddr,
+    tls: rustls::ClientConfig,
+    transport: quinn::TransportConfig,
+) -> Result<quinn::Endpoint> {
+    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
-    let mut endpoint = endpoint((Ipv4Addr::UNSPECIFIED, 0).into(), None)?;
+    let mut endpoint = endpoint(any_towards(remote), None)?;
     endpoint.set_default_client_config(config);
     Ok(endpoint)
 }
 
 fn server_endpoint(
     listen: SocketAddr,
-    (cert, key): (&Path, &Path),
-    alpn: &[u8],
+    tls: rustls::ServerConfig,
     transport: quinn::TransportConfig,
 ) -> Result<quinn::Endpoint> {
-    let tls = QuicServerConfig::try_from(tls::server(cert, key, alpn)?)?;
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
     endpoint(listen, Some(config))
 }
 
 fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<quinn::Endpoint> {
+    let runtime = Arc::new(quinn::TokioRuntime);
+    Ok(quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket(address)?, runtime)?)
+}
+
+fn socket(address: SocketAddr) -> Result<std::net::UdpSocket> {
     let socket = std::net::UdpSocket::bind(address)?;
     let reference = socket2::SockRef::from(&socket);
     reference.set_recv_buffer_size(bulk::SOCKET_BUFFER)?;
     reference.set_send_buffer_size(bulk::SOCKET_BUFFER)?;
-    let runtime = Arc::new(quinn::TokioRuntime);
-    Ok(quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, runtime)?)
+    Ok(socket)
 }
 
-/// Of itself it updates its keys after 10 to 1,000 packets sent, which the acks of one download may not make.
+/// Of itself it updates its keys after 10 to 1,000 packets sent: a server's are, the acks of one download may not make
+/// so many.
 const KEY_UPDATE_AFTER: usize = 2_000_000;
 
 async fn client(args: ClientArgs) -> Result<()> {
+    if args.quic_version != 1 {
+        return Err("quinn speaks version 1 only".into());
+    }
     let target = Target::parse(&args.urls[0])?;
-    let endpoint = client_endpoint(&args.ca, b"h3", quinn::TransportConfig::default())?;
-    let connection = endpoint.connect(target.address()?, &target.host)?.await?;
+    let address = target.address()?;
+    let mut tls = tls::client(&args.ca, b"h3")?;
+    tls.enable_early_data = args.again == Some(Again::Early);
+    let endpoint = client_endpoint(address, tls, quinn::TransportConfig::default())?;
+    for number in 1..=args.connections() {
+        let connecting = endpoint.connect(address, &target.host)?;
+        let connection = if number > 1 && args.again == Some(Again::Early) {
+            let early = connecting.into_0rtt().map_err(|_| "no session that permits early data")?;
+            early.0
+        } else {
+            connecting.await?
+        };
+        fetch_all(&args, &endpoint, connection, &number.to_string()).await?;
+    }
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
+/// Fetches all URLs over `connection`, which ends then.
+async fn fetch_all(
+    args: &ClientArgs,
+    endpoint: &quinn::Endpoint,
+    connection: quinn::Connection,
+    name: &str,
+) -> Result<()> {
     let (mut driver, requests) = h3::client::new(h3_quinn::Connection::new(connection.clone())).await?;
     let drive = tokio::spawn(async move { std::future::poll_fn(|cx| driver.poll_close(cx)).await });
     let directory = &args.output_dir;
@@ -80,11 +112,15 @@ async fn client(args: ClientArgs) -> Result<()> {
                 while let Some(mut chunk) = stream.recv_data().await? {
                     let before = body.len();
                     body.extend_from_slice(&chunk.copy_to_bytes(chunk.remaining()));
-                    if before < KEY_UPDATE_AFTER && body.len() >= KEY_UPDATE_AFTER {
+                    let is_passed = |mark: usize| before < mark && body.len() >= mark;
+                    if args.update_keys && is_passed(KEY_UPDATE_AFTER) {
                         connection.force_key_update();
                     }
+                    if args.move_after.is_some_and(is_passed) {
+                        endpoint.rebind(socket((args.move_to, 0).into())?)?;
+                    }
                 }
-                Fetched::store(directory, url, status, "1", &body)
+                Fetched::store(directory, url, status, name, &body)
             }
         })
         .buffer_unordered(args.parallel);
@@ -94,16 +130,20 @@ async fn client(args: ClientArgs) -> Result<()> {
     // With the last request handle the driver closes the connection.
     drop(fetches);
     drive.await?;
-    endpoint.wait_idle().await;
     Ok(())
 }
 
 async fn server(args: ServerArgs) -> Result<()> {
-    let identity = (args.cert.as_path(), args.key.as_path());
-    let endpoint = server_endpoint(args.listen, identity, b"h3", quinn::TransportConfig::default())?;
+    let mut tls = tls::server(&args.cert, &args.key, b"h3")?;
+    tls.max_early_data_size = u32::MAX;
+    let endpoint = server_endpoint(args.listen, tls, quinn::TransportConfig::default())?;
     print_ready(endpoint.local_addr()?)?;
     let root: Arc<Path> = args.root.into();
     while let Some(incoming) = endpoint.accept().await {
+        if args.retry && !incoming.remote_address_validated() {
+            incoming.retry()?;
+            continue;
+        }
         let root = Arc::clone(&root);
         tokio::spawn(async move {
             if let Err(error) = serve_connection(incoming, root).await {
@@ -156,8 +196,8 @@ fn bulk_transport() -> Result<quinn::TransportConfig> {
 }
 
 async fn bulk_server(args: BulkServerArgs) -> Result<()> {
-    let identity = (args.cert.as_path(), args.key.as_path());
-    let endpoint = server_endpoint(args.listen, identity, bulk::ALPN, bulk_transport()?)?;
+    let tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
+    let endpoint = server_endpoint(args.listen, tls, bulk_transport()?)?;
     print_ready(endpoint.local_addr()?)?;
     while let Some(incoming) = endpoint.accept().await {
         tokio::spawn(async move {
@@ -186,7 +226,7 @@ async fn bulk_connection(incoming: quinn::Incoming) -> Result<()> {
 }
 
 async fn bulk_client(args: BulkClientArgs) -> Result<()> {
-    let endpoint = client_endpoint(&args.ca, bulk::ALPN, bulk_transport()?)?;
+    let endpoint = client_endpoint(args.connect, tls::client(&args.ca, bulk::ALPN)?, bulk_transport()?)?;
     let connection = endpoint.connect(args.connect, "localhost")?.await?;
     let mut receipt = Receipt::new(args.bytes);
     let (mut send, mut receive) = connection.open_bi().await?;
@@ -202,7 +242,7 @@ async fn bulk_client(args: BulkClientArgs) -> Result<()> {
 }
 
 async fn idle_client(args: IdleClientArgs) -> Result<()> {
-    let endpoint = client_endpoint(&args.ca, bulk::ALPN, bulk_transport()?)?;
+    let endpoint = client_endpoint(args.connect, tls::client(&args.ca, bulk::ALPN)?, bulk_transport()?)?;
     let mut connections = Vec::new();
     for _ in 0..args.connections {
         connections.push(endpoint.connect(args.connect, "localhost")?.await?);

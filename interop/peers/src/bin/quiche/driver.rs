@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use posthaste_interop_peers::bulk::{SOCKET_BUFFER, UDP_PAYLOAD};
@@ -15,6 +15,11 @@ use tokio::io::Interest;
 pub(crate) trait Application {
     /// Called after every event; true once this side is done and the connection may close.
     fn progress(&mut self, connection: &mut quiche::Connection) -> Result<bool>;
+
+    /// Called after that: the local address to move to now, if there is one.
+    fn leaves_for(&mut self) -> Option<IpAddr> {
+        None
+    }
 }
 
 /// Makes the application of an accepted connection.
@@ -37,18 +42,15 @@ pub(crate) struct Driver<A> {
     /// Entries that something happened to.
     dirty: BTreeSet<u64>,
     send_buffer: Vec<u8>,
+    retry: bool,
 }
 
 impl<A: Application> Driver<A> {
     pub(crate) fn bind(address: SocketAddr, config: quiche::Config) -> Result<Self> {
-        let socket = std::net::UdpSocket::bind(address)?;
-        socket.set_nonblocking(true)?;
-        let state = UdpSocketState::new((&socket).into())?;
-        state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER)?;
-        state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER)?;
+        let (socket, state) = bind(address)?;
         let local = socket.local_addr()?;
         Ok(Self {
-            socket: tokio::net::UdpSocket::from_std(socket)?,
+            socket,
             state,
             local,
             config,
@@ -57,17 +59,33 @@ impl<A: Application> Driver<A> {
             next_entry: 0,
             dirty: BTreeSet::new(),
             send_buffer: vec![0; 65_507],
+            retry: false,
         })
+    }
+
+    /// Sends a Retry to every new client.
+    pub(crate) fn always_retry(&mut self) {
+        self.retry = true;
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    pub(crate) fn connect(&mut self, name: &str, peer: SocketAddr, application: A) -> Result<()> {
+    /// Connects, with the session of an earlier connection if there is one.
+    pub(crate) fn connect(
+        &mut self,
+        name: &str,
+        peer: SocketAddr,
+        session: Option<&[u8]>,
+        application: A,
+    ) -> Result<()> {
         let id = fresh_id()?;
         let source = quiche::ConnectionId::from_ref(&id);
-        let connection = quiche::connect(Some(name), &source, self.local, peer, &mut self.config)?;
+        let mut connection = quiche::connect(Some(name), &source, self.local, peer, &mut self.config)?;
+        if let Some(session) = session {
+            connection.set_session(session)?;
+        }
         self.insert(connection, application, &[&id]);
         Ok(())
     }
@@ -89,7 +107,9 @@ impl<A: Application> Driver<A> {
         let segments = self.state.gro_segments().max(1);
         let mut storage = vec![0; BATCH_SIZE * segments * 1_500];
         loop {
-            self.settle(serving).await?;
+            while !self.dirty.is_empty() {
+                self.settle(serving).await?;
+            }
             if !serving && self.entries.is_empty() {
                 return Ok(());
             }
@@ -118,7 +138,19 @@ impl<A: Application> Driver<A> {
                 }
                 Err(error) => return Err(error),
             }
-            flush(&self.socket, &self.state, &mut entry.connection, &mut self.send_buffer).await?;
+            if let Some(address) = entry.application.leaves_for() {
+                (self.socket, self.state) = bind((address, 0).into())?;
+                self.local = self.socket.local_addr()?;
+                entry.connection.migrate_source(self.local)?;
+            }
+            issue_ids(&mut entry.connection, &mut self.ids, index)?;
+            let was_early = entry.connection.is_in_early_data();
+            let sender = Sender { socket: &self.socket, state: &self.state, local: self.local };
+            sender.flush(&mut entry.connection, &mut self.send_buffer).await?;
+            if entry.connection.is_in_early_data() && !was_early {
+                // The first packet is out, the keys of early data are there: the application may begin.
+                self.dirty.insert(index);
+            }
             entry.deadline = entry.connection.timeout_instant();
             if entry.connection.is_closed() || (!serving && entry.connection.local_error().is_some()) {
                 if !serving && entry.connection.local_error().is_none_or(|error| error.error_code != 0x100) {
@@ -164,6 +196,37 @@ impl<A: Application> Driver<A> {
         Ok(())
     }
 
+    /// A connection for a client's first packet, or a Retry and none.
+    fn accept(
+        &mut self,
+        header: &quiche::Header<'_>,
+        from: SocketAddr,
+        acceptor: &Acceptor<A>,
+    ) -> Result<Option<u64>> {
+        let id = fresh_id()?;
+        let source = quiche::ConnectionId::from_ref(&id);
+        let token = header.token.as_deref().unwrap_or_default();
+        if self.retry && token.is_empty() {
+            let mut packet = [0; 1_200];
+            let token = retry_token(&header.dcid, from);
+            let length =
+                quiche::retry(&header.scid, &header.dcid, &source, &token, header.version, &mut packet)?;
+            // A client that does not get it asks again.
+            let _ = self.socket.try_send_to(&packet[..length], from);
+            return Ok(None);
+        }
+        if !self.retry {
+            let connection = quiche::accept(&source, None, self.local, from, &mut self.config)?;
+            return Ok(Some(self.insert(connection, acceptor(), &[&id, &header.dcid])));
+        }
+        // The original destination is behind what says whose token it is.
+        let original = token.strip_prefix(retry_token(&[], from).as_slice());
+        let Some(original) = original.map(quiche::ConnectionId::from_ref) else { return Ok(None) };
+        let source = header.dcid.clone();
+        let connection = quiche::accept(&source, Some(&original), self.local, from, &mut self.config)?;
+        Ok(Some(self.insert(connection, acceptor(), &[&source])))
+    }
+
     fn on_datagram(
         &mut self,
         datagram: &mut [u8],
@@ -174,11 +237,8 @@ impl<A: Application> Driver<A> {
         let index = match (self.ids.get(header.dcid.as_ref()), acceptor) {
             (Some(&index), _) => index,
             (None, Some(acceptor)) if header.ty == quiche::Type::Initial => {
-                let id = fresh_id()?;
-                let source = quiche::ConnectionId::from_ref(&id);
-                let connection = quiche::accept(&source, None, self.local, from, &mut self.config)?;
-                let destination = header.dcid.to_vec();
-                self.insert(connection, acceptor(), &[&id, &destination])
+                let Some(index) = self.accept(&header, from, acceptor)? else { return Ok(()) };
+                index
             }
             _ => return Ok(()),
         };
@@ -188,6 +248,38 @@ impl<A: Application> Driver<A> {
         self.dirty.insert(index);
         Ok(())
     }
+}
+
+/// A token that only tells the suite's clients apart: nobody here forges any.
+fn retry_token(original: &[u8], from: SocketAddr) -> Vec<u8> {
+    let mut token = from.to_string().into_bytes();
+    token.push(b' ');
+    token.extend_from_slice(original);
+    token
+}
+
+/// Binds a socket.
+fn bind(address: SocketAddr) -> Result<(tokio::net::UdpSocket, UdpSocketState)> {
+    let socket = std::net::UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    let state = UdpSocketState::new((&socket).into())?;
+    state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER)?;
+    state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER)?;
+    Ok((tokio::net::UdpSocket::from_std(socket)?, state))
+}
+
+/// Gives the peer the IDs that it needs to move, or to follow a move: quiche leaves that to its user.
+fn issue_ids(connection: &mut quiche::Connection, ids: &mut HashMap<Vec<u8>, u64>, index: u64) -> Result<()> {
+    while let Some(retired) = connection.retired_scid_next() {
+        ids.remove(retired.as_ref());
+    }
+    while connection.is_established() && connection.scids_left() > 0 {
+        let (id, token) = (fresh_id()?, fresh_id()?);
+        let token = token.first_chunk().map_or(0, |token| u128::from_be_bytes(*token));
+        connection.new_scid(&quiche::ConnectionId::from_ref(&id), token, false)?;
+        ids.insert(id.to_vec(), index);
+    }
+    Ok(())
 }
 
 fn closed_early(connection: &quiche::Connection) -> String {
@@ -212,40 +304,56 @@ async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-/// Sends all that the connection has, in GSO batches of full packets.
-async fn flush(
-    socket: &tokio::net::UdpSocket,
-    state: &UdpSocketState,
-    connection: &mut quiche::Connection,
-    buffer: &mut [u8],
-) -> Result<()> {
-    let full = usize::from(UDP_PAYLOAD);
-    let most = full * (buffer.len() / full).min(state.max_gso_segments());
-    let mut done = false;
-    while !done {
+/// The way out.
+struct Sender<'a> {
+    socket: &'a tokio::net::UdpSocket,
+    state: &'a UdpSocketState,
+    local: SocketAddr,
+}
+
+impl Sender<'_> {
+    /// Sends all that the connection has, path by path (one that must be probed hides the others from a sender that
+    /// names none), in GSO batches of full packets.
+    async fn flush(&self, connection: &mut quiche::Connection, buffer: &mut [u8]) -> Result<()> {
+        for peer in connection.paths_iter(self.local) {
+            self.flush_path(connection, peer, buffer).await?;
+        }
+        Ok(())
+    }
+
+    async fn flush_path(
+        &self,
+        connection: &mut quiche::Connection,
+        peer: SocketAddr,
+        buffer: &mut [u8],
+    ) -> Result<()> {
+        let full = usize::from(UDP_PAYLOAD);
+        let most = full * (buffer.len() / full).min(self.state.max_gso_segments());
         let mut filled = 0;
-        let mut destination = None;
-        while filled + full <= most {
-            let (length, info) = match connection.send(&mut buffer[filled..filled + full]) {
-                Ok(sent) => sent,
-                Err(quiche::Error::Done) => {
-                    done = true;
-                    break;
-                }
+        loop {
+            let packet = &mut buffer[filled..filled + full];
+            let length = match connection.send_on_path(packet, Some(self.local), Some(peer)) {
+                Ok((length, _)) => length,
+                Err(quiche::Error::Done) => return self.send(&buffer[..filled], peer).await,
                 Err(error) => return Err(error.into()),
             };
             filled += length;
-            destination = Some(info.to);
-            if length < full {
-                // A shorter packet ends a batch.
-                break;
+            // A shorter packet ends a batch.
+            if length < full || filled + full > most {
+                self.send(&buffer[..filled], peer).await?;
+                filled = 0;
             }
         }
-        let Some(destination) = destination else { return Ok(()) };
-        let contents = &buffer[..filled];
-        let segment_size = (filled > full).then_some(full);
-        let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
-        socket.async_io(Interest::WRITABLE, || state.try_send(socket.into(), &transmit)).await?;
     }
-    Ok(())
+
+    async fn send(&self, contents: &[u8], destination: SocketAddr) -> Result<()> {
+        if contents.is_empty() {
+            return Ok(());
+        }
+        let full = usize::from(UDP_PAYLOAD);
+        let segment_size = (contents.len() > full).then_some(full);
+        let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
+        let try_send = || self.state.try_send(self.socket.into(), &transmit);
+        Ok(self.socket.async_io(Interest::WRITABLE, try_send).await?)
+    }
 }

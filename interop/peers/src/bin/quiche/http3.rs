@@ -1,19 +1,25 @@
 //! HTTP/3 over quiche.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use posthaste_interop_peers::contract::{ClientArgs, Fetched, Result, Target, read_served};
 use quiche::h3::{Connection as Http3, Event, Header, NameValue as _};
 
 use crate::driver::Application;
 
-/// The HTTP/3 layer once the handshake is done.
+/// What a connection leaves for the next one to go on from.
+pub(crate) type Session = Rc<RefCell<Option<Vec<u8>>>>;
+
+/// The HTTP/3 layer once the handshake is done, or early data may be sent.
 fn layer<'a>(
     slot: &'a mut Option<Http3>,
     connection: &mut quiche::Connection,
 ) -> Result<Option<&'a mut Http3>> {
-    if slot.is_none() && connection.is_established() {
+    if slot.is_none() && (connection.is_established() || connection.is_in_early_data()) {
         *slot = Some(Http3::with_transport(connection, &quiche::h3::Config::new()?)?);
     }
     Ok(slot.as_mut())
@@ -112,13 +118,29 @@ pub(crate) struct Client {
     /// URLs not asked for yet, last first.
     waiting: Vec<String>,
     fetches: BTreeMap<u64, Fetch>,
+    /// Of the connection, for the report.
+    name: String,
+    session: Session,
+    /// Bytes of all bodies.
+    received: usize,
+    has_moved: bool,
 }
 
 impl Client {
-    pub(crate) fn new(args: ClientArgs) -> Result<Self> {
+    pub(crate) fn new(args: ClientArgs, name: String, session: Session) -> Result<Self> {
         let target = Target::parse(&args.urls[0])?;
         let waiting = args.urls.iter().rev().cloned().collect();
-        Ok(Self { args, target, http3: None, waiting, fetches: BTreeMap::new() })
+        Ok(Self {
+            args,
+            target,
+            http3: None,
+            waiting,
+            fetches: BTreeMap::new(),
+            name,
+            session,
+            received: 0,
+            has_moved: false,
+        })
     }
 }
 
@@ -131,11 +153,15 @@ impl Application for Client {
                     let Some(fetch) = self.fetches.get_mut(&stream) else { continue };
                     match event {
                         Event::Headers { list, .. } => fetch.status = status(&list)?,
-                        Event::Data => read_body(http3, connection, stream, &mut fetch.body)?,
+                        Event::Data => {
+                            let before = fetch.body.len();
+                            read_body(http3, connection, stream, &mut fetch.body)?;
+                            self.received += fetch.body.len() - before;
+                        }
                         Event::Finished => {
                             if let Some(done) = self.fetches.remove(&stream) {
                                 let directory = &self.args.output_dir;
-                                Fetched::store(directory, &done.url, done.status, "1", &done.body)?
+                                Fetched::store(directory, &done.url, done.status, &self.name, &done.body)?
                                     .report()?;
                             }
                         }
@@ -155,7 +181,17 @@ impl Application for Client {
             };
             self.fetches.insert(stream, Fetch { url, status: 0, body: Vec::new() });
         }
-        Ok(self.waiting.is_empty() && self.fetches.is_empty())
+        let is_done = self.waiting.is_empty() && self.fetches.is_empty();
+        if is_done {
+            *self.session.borrow_mut() = connection.session().map(<[u8]>::to_vec);
+        }
+        Ok(is_done)
+    }
+
+    fn leaves_for(&mut self) -> Option<IpAddr> {
+        let is_due = self.args.move_after.is_some_and(|bytes| self.received >= bytes) && !self.has_moved;
+        self.has_moved |= is_due;
+        is_due.then_some(self.args.move_to)
     }
 }
 

@@ -4,29 +4,28 @@ mod bulk;
 mod driver;
 mod http3;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use clap::Parser as _;
 use posthaste_interop_peers::bulk::{ALPN, UDP_PAYLOAD, WINDOW};
-use posthaste_interop_peers::contract::{Mode, Result, Target, print_ready};
+use posthaste_interop_peers::contract::{Again, ClientArgs, Mode, Result, Target, print_ready};
 
 use driver::Driver;
+use http3::Session;
 
 /// One thread, as all peers have.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     match Mode::parse() {
-        Mode::Client(args) => {
-            let target = Target::parse(&args.urls[0])?;
-            let config = client_config(&args.ca, quiche::h3::APPLICATION_PROTOCOL)?;
-            let mut driver = Driver::bind(loopback(), config)?;
-            driver.connect(&target.host, target.address()?, http3::Client::new(args)?)?;
-            driver.run(None).await
-        }
+        Mode::Client(args) => client(args).await,
         Mode::Server(args) => {
-            let config = server_config(&args.cert, &args.key, quiche::h3::APPLICATION_PROTOCOL)?;
-            let driver = Driver::bind(args.listen, config)?;
+            let mut config = server_config(&args.cert, &args.key, quiche::h3::APPLICATION_PROTOCOL)?;
+            config.enable_early_data();
+            let mut driver = Driver::bind(args.listen, config)?;
+            if args.retry {
+                driver.always_retry();
+            }
             print_ready(driver.local_addr())?;
             driver.run(Some(Box::new(move || http3::Server::new(args.root.clone())))).await
         }
@@ -36,16 +35,46 @@ async fn main() -> Result<()> {
             driver.run(Some(Box::new(bulk::Server::default))).await
         }
         Mode::BulkClient(args) => {
-            let mut driver = Driver::bind(loopback(), client_config(&args.ca, &[ALPN])?)?;
-            driver.connect("localhost", args.connect, bulk::Client::new(args.bytes))?;
+            let mut driver = Driver::bind(loopback_of(args.connect), client_config(&args.ca, &[ALPN])?)?;
+            driver.connect("localhost", args.connect, None, bulk::Client::new(args.bytes))?;
             driver.run(None).await
         }
         Mode::IdleClient(_) => Err("quiche: no idle-client; use that of quinn".into()),
     }
 }
 
-fn loopback() -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, 0).into()
+/// One connection after the other, each with the session of the one before.
+async fn client(args: ClientArgs) -> Result<()> {
+    if args.quic_version != quiche::PROTOCOL_VERSION || args.update_keys {
+        return Err("quiche speaks version 1 only, and updates no keys of itself".into());
+    }
+    let target = Target::parse(&args.urls[0])?;
+    let address = target.address()?;
+    // BoringSSL's check of names, which is what quiche offers, takes no addresses; the suite's certificate has both.
+    let is_address = target.host.parse::<IpAddr>().is_ok();
+    let name = if is_address { "localhost" } else { target.host.as_str() };
+    let session = Session::default();
+    for number in 1..=args.connections() {
+        let mut config = client_config(&args.ca, quiche::h3::APPLICATION_PROTOCOL)?;
+        if args.again == Some(Again::Early) {
+            config.enable_early_data();
+        }
+        let mut driver = Driver::bind(loopback_of(address), config)?;
+        let ticket = session.borrow().clone();
+        if number > 1 && ticket.is_none() {
+            return Err("the first connection brought no session".into());
+        }
+        let application = http3::Client::new(args.clone(), number.to_string(), session.clone())?;
+        driver.connect(name, address, ticket.as_deref(), application)?;
+        driver.run(None).await?;
+    }
+    Ok(())
+}
+
+/// Any port of the loopback address of `remote`'s family.
+fn loopback_of(remote: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = if remote.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+    (ip, 0).into()
 }
 
 fn text(path: &Path) -> Result<&str> {
@@ -81,6 +110,7 @@ fn common_config(alpn: &[&[u8]]) -> Result<quiche::Config> {
     config.set_max_stream_window(WINDOW);
     config.set_initial_max_streams_bidi(256);
     config.set_initial_max_streams_uni(16);
+    config.set_active_connection_id_limit(4);
     // quiche only computes send times and leaves waiting to the kernel's SO_TXTIME, which loopback ignores.
     config.enable_pacing(false);
     Ok(config)
