@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::Result;
 use crate::peers;
 use crate::workspace::{build_posthaste, root, target};
-use rivals::{Rival, nginx};
+use rivals::Rival;
 
 /// The paths of the comparison.
 const PATHS: &str = "good,average,bad,lte-trace,wifi-trace";
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn nginx_is_found_or_asked_for() {
         let rival = rivals::all().into_iter().find(|rival| rival.name == "nginx-h2-cubic").unwrap();
-        assert_eq!(rival.obstacle("reno cubic").is_none(), nginx().is_some());
+        assert_eq!(rival.obstacle("reno cubic").is_none(), rivals::nginx().is_some());
         assert!(rival.obstacle("reno").unwrap().contains("no cubic"));
     }
 }

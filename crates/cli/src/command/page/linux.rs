@@ -19,12 +19,10 @@ use crate::printer;
 
 pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
     let plan = Arc::new(Plan::new(&args)?);
-    let page = match args.no_html {
-        true => None,
-        false => Some(OutputFile::create(&args.html).map_err(|error| {
-            Failure::usage(error).hint("choose another place with --html FILE, or none with --no-html")
-        })?),
-    };
+    let create = || OutputFile::create(&args.html);
+    let page = (!args.no_html).then(create).transpose().map_err(|error| {
+        Failure::usage(error).hint("choose another place with --html FILE, or none with --no-html")
+    })?;
     let (journal, kept) = Journal::open(args.journal.as_deref())?;
     let kept: Vec<Record> = kept.into_iter().filter(|record| plan.includes(record)).collect();
     check_paths(&plan)?;

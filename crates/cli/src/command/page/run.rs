@@ -124,7 +124,7 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
     if running.is_over.load(Ordering::SeqCst) {
         return Ok(None);
     }
-    let seen = seen(folder.path(), status.map_err(|error| failed(&error))?);
+    let outcome = seen(folder.path(), status.map_err(|error| failed(&error))?);
     let emulation = match plan.paths[item.path].argument {
         Some(_) => emulation(folder.path()),
         None => Ok(None),
@@ -139,7 +139,7 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
     Ok(Some(Record {
         key: plan.key(item),
         seed,
-        seen,
+        seen: outcome,
         voided: 0,
         faults,
         lateness: emulation.as_ref().map(|all| all.down.lateness_p99.max(all.up.lateness_p99)),

@@ -15,18 +15,14 @@ pub(super) fn line(record: &Record) -> String {
         return format!("{place}: void: {}", record.faults.join("; "));
     }
     let again = if record.voided > 0 { format!(" (attempt {})", record.voided + 1) } else { String::new() };
-    match &record.seen.failure {
-        Some(reason) => format!("{place}: failed: {}{again}", printable(reason)),
-        None => {
-            let visits: Vec<String> = Temperature::ALL
-                .into_iter()
-                .filter_map(|temperature| {
-                    Some(format!("{} {}", temperature.name(), time(record.visit(temperature)?.load)))
-                })
-                .collect();
-            format!("{place}: {}{again}", visits.join(", "))
-        }
+    if let Some(reason) = &record.seen.failure {
+        return format!("{place}: failed: {}{again}", printable(reason));
     }
+    let visit = |temperature: Temperature| {
+        Some(format!("{} {}", temperature.name(), time(record.visit(temperature)?.load)))
+    };
+    let visits: Vec<String> = Temperature::ALL.into_iter().filter_map(visit).collect();
+    format!("{place}: {}{again}", visits.join(", "))
 }
 
 /// All cells.

@@ -94,7 +94,7 @@ fn carry_out(order: &Order) -> Result<Seen, String> {
     let browser = version["product"].as_str().unwrap_or("a browser").to_owned();
     let mut visits = Vec::new();
     let tab = Tab::open(&mut devtools, WARM_UP)?;
-    tab.settle(&mut devtools, Duration::from_millis(200))?;
+    settle(&mut devtools, Duration::from_millis(200))?;
     tab.close(&mut devtools)?;
     visits.push(visit(&mut devtools, order)?);
     if order.is_warm_wanted {
@@ -132,13 +132,6 @@ impl Tab {
         devtools.call(Some(&self.session), method, parameters, PATIENCE)
     }
 
-    /// Lets so much time pass.
-    fn settle(&self, devtools: &mut DevTools, time: Duration) -> Result<(), String> {
-        let deadline = Instant::now() + time;
-        while devtools.event(deadline)?.is_some() {}
-        Ok(())
-    }
-
     fn evaluate(&self, devtools: &mut DevTools, expression: &str) -> Result<Value, String> {
         let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call(devtools, "Runtime.evaluate", &parameters)?;
@@ -154,6 +147,13 @@ impl Tab {
     }
 }
 
+/// Lets so much time pass.
+fn settle(devtools: &mut DevTools, time: Duration) -> Result<(), String> {
+    let deadline = Instant::now() + time;
+    while devtools.event(deadline)?.is_some() {}
+    Ok(())
+}
+
 /// Closes all connections and drops all files. What TLS and QUIC keep for the next connection stays.
 fn forget_all_but_sessions(devtools: &mut DevTools) -> Result<(), String> {
     let tab = Tab::open(devtools, SOCKETS)?;
@@ -162,11 +162,11 @@ fn forget_all_but_sessions(devtools: &mut DevTools) -> Result<(), String> {
         if Instant::now() > deadline {
             return Err(format!("this browser has no {SOCKETS}, where connections are closed"));
         }
-        tab.settle(devtools, Duration::from_millis(50))?;
+        settle(devtools, Duration::from_millis(50))?;
     }
     tab.call(devtools, "Network.clearBrowserCache", &json!({}))?;
     // What was sent to close connections is on the path; so are the last acknowledgements.
-    tab.settle(devtools, Duration::from_secs(1))?;
+    settle(devtools, Duration::from_secs(1))?;
     tab.close(devtools)
 }
 
@@ -176,7 +176,7 @@ fn visit(devtools: &mut DevTools, order: &Order) -> Result<Visit, String> {
     for domain in ["Page.enable", "Network.enable"] {
         tab.call(devtools, domain, &json!({}))?;
     }
-    tab.settle(devtools, Duration::from_millis(50))?;
+    settle(devtools, Duration::from_millis(50))?;
     let mut waterfall = Waterfall::default();
     let began = Instant::now();
     let limit = Duration::from_secs_f64(order.timeout);
@@ -201,10 +201,9 @@ fn visit(devtools: &mut DevTools, order: &Order) -> Result<Visit, String> {
             waterfall.describe_missing()
         ));
     }
-    if let Some(answer) = devtools.answer(navigation)? {
-        if let Some(error) = answer["errorText"].as_str() {
-            return Err(format!("{} cannot be loaded: {error}", order.url));
-        }
+    let answer = devtools.answer(navigation)?;
+    if let Some(error) = answer.as_ref().and_then(|answer| answer["errorText"].as_str()) {
+        return Err(format!("{} cannot be loaded: {error}", order.url));
     }
     let figures = tab.evaluate(devtools, FIGURES)?;
     tab.close(devtools)?;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use posthaste_lab::report::html::escape;
+use posthaste_lab::statistics::Summary;
 
 use super::look;
 use crate::command::page::plan::{PagePlan, PathPlan, Plan};
@@ -35,8 +36,7 @@ pub(super) fn figure(
     let height = TOP + ROW * summaries.len() as f64 + 4.0;
     let mut body = String::new();
     for (index, (contestant, summary)) in plan.contestants.iter().zip(&summaries).enumerate() {
-        let y = TOP + ROW * index as f64;
-        let middle = y + ROW / 2.0;
+        let middle = TOP + ROW * (index as f64 + 0.5);
         let name = escape(&contestant.name);
         let _ = write!(
             body,
@@ -45,57 +45,7 @@ pub(super) fn figure(
             LEFT - 8.0,
             middle + 4.0
         );
-        match summary {
-            Some(summary) if summary.p50.is_finite() => {
-                let end = across(summary.p50);
-                let _ = write!(
-                    body,
-                    "<title>{name}: median {}, p95 {}, {} runs</title><rect class=\"bar\" x=\"{LEFT:.0}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"1.5\"/>",
-                    time(summary.p50),
-                    time(summary.p95),
-                    summary.n,
-                    y + 4.0,
-                    end - LEFT,
-                    ROW - 8.0,
-                );
-                if let Some(interval) = summary.median_interval {
-                    let _ = write!(
-                        body,
-                        "<line class=\"whisker\" x1=\"{:.1}\" y1=\"{middle:.1}\" x2=\"{:.1}\" y2=\"{middle:.1}\"/>",
-                        across(interval.low),
-                        across(interval.high),
-                    );
-                }
-                if summary.p95.is_finite() {
-                    let _ = write!(
-                        body,
-                        "<circle class=\"open\" cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"3\"/>",
-                        across(summary.p95)
-                    );
-                }
-                let _ = write!(
-                    body,
-                    "<text x=\"{:.0}\" y=\"{:.1}\">{}</text>",
-                    RIGHT + 8.0,
-                    middle + 4.0,
-                    time(summary.p50)
-                );
-            }
-            Some(_) => {
-                let _ = write!(
-                    body,
-                    "<text class=\"soft\" x=\"{LEFT:.0}\" y=\"{:.1}\">most runs failed</text>",
-                    middle + 4.0
-                );
-            }
-            None => {
-                let _ = write!(
-                    body,
-                    "<text class=\"soft\" x=\"{LEFT:.0}\" y=\"{:.1}\">no run yet</text>",
-                    middle + 4.0
-                );
-            }
-        }
+        bar(&mut body, &name, middle, summary.as_ref(), across);
         body.push_str("</g>");
     }
     format!(
@@ -106,4 +56,40 @@ pub(super) fn figure(
         height - 4.0,
         path_name = escape(&path.name),
     )
+}
+
+/// One bar, or why there is none.
+fn bar(body: &mut String, name: &str, middle: f64, summary: Option<&Summary>, across: impl Fn(f64) -> f64) {
+    let below = middle + 4.0;
+    let Some(summary) = summary else {
+        let _ = write!(body, "<text class=\"soft\" x=\"{LEFT:.0}\" y=\"{below:.1}\">no run yet</text>");
+        return;
+    };
+    if !summary.p50.is_finite() {
+        let _ = write!(body, "<text class=\"soft\" x=\"{LEFT:.0}\" y=\"{below:.1}\">most runs failed</text>");
+        return;
+    }
+    let _ = write!(
+        body,
+        "<title>{name}: median {}, p95 {}, {} runs</title>\
+         <rect class=\"bar\" x=\"{LEFT:.0}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"1.5\"/>",
+        time(summary.p50),
+        time(summary.p95),
+        summary.n,
+        middle - ROW / 2.0 + 4.0,
+        across(summary.p50) - LEFT,
+        ROW - 8.0,
+    );
+    if let Some(interval) = summary.median_interval {
+        let (low, high) = (across(interval.low), across(interval.high));
+        let _ = write!(
+            body,
+            "<line class=\"whisker\" x1=\"{low:.1}\" y1=\"{middle:.1}\" x2=\"{high:.1}\" y2=\"{middle:.1}\"/>"
+        );
+    }
+    if summary.p95.is_finite() {
+        let x = across(summary.p95);
+        let _ = write!(body, "<circle class=\"open\" cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"3\"/>");
+    }
+    let _ = write!(body, "<text x=\"{:.0}\" y=\"{below:.1}\">{}</text>", RIGHT + 8.0, time(summary.p50));
 }

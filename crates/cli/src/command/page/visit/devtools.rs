@@ -1,4 +1,4 @@
-//! The DevTools protocol over a pair of named pipes: no port, and so no namespace, and nothing to be installed.
+//! The `DevTools` protocol over a pair of named pipes: no port, and so no namespace, and nothing to be installed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;

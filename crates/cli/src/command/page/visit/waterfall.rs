@@ -86,7 +86,7 @@ impl Waterfall {
         let connecting = at(&timing["connectStart"]).zip(at(&timing["connectEnd"]));
         let Some(request) = event["requestId"].as_str().and_then(|id| self.find(id)) else { return };
         let object = &mut request.object;
-        object.protocol = response["protocol"].as_str().unwrap_or_default().to_owned();
+        response["protocol"].as_str().unwrap_or_default().clone_into(&mut object.protocol);
         object.status = response["status"].as_u64().unwrap_or(0) as u16;
         object.connection = response["connectionId"].as_u64().unwrap_or(0);
         object.is_reused = response["connectionReused"].as_bool().unwrap_or(false);
