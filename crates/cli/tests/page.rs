@@ -33,9 +33,9 @@ fn ground() -> Option<tempfile::TempDir> {
     Some(folder)
 }
 
-fn page(folder: &Path, arguments: &[&str]) -> Command {
+fn page(folder: &Path, runs: &str, arguments: &[&str]) -> Command {
     let mut command = posthaste();
-    command.args(["page", "--path", "./path.toml", "--profiles", "cubic", "--runs", "1"]).args(arguments);
+    command.args(["page", "--path", "./path.toml", "--profiles", "cubic", "--runs", runs]).args(arguments);
     command.current_dir(folder).env("TMPDIR", folder);
     command
 }
@@ -44,7 +44,7 @@ fn page(folder: &Path, arguments: &[&str]) -> Command {
 fn a_page_comes_whole_by_http3_cold_and_warm_and_the_journal_keeps_it() {
     let Some(folder) = ground() else { return };
     let arguments = ["--json", "--journal", "journal", "--html", "report.html"];
-    let (code, stdout, stderr) = run(&mut page(folder.path(), &arguments));
+    let (code, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
     let report: Value = serde_json::from_slice(&stdout).unwrap_or_else(|_| panic!("{code}: {stderr}"));
     let record = &report["runs"][0];
     assert_eq!(record["failure"], Value::Null, "{record}");
@@ -74,7 +74,7 @@ fn a_page_comes_whole_by_http3_cold_and_warm_and_the_journal_keeps_it() {
     assert!(html.contains("posthaste cubic") && html.contains("page.html, "));
 
     let began = std::fs::read(folder.path().join("journal")).unwrap();
-    let (_, again, stderr) = run(&mut page(folder.path(), &arguments));
+    let (_, again, stderr) = run(&mut page(folder.path(), "1", &arguments));
     let again: Value = serde_json::from_slice(&again).unwrap();
     assert!(stderr.contains("1 of them kept"), "{stderr}");
     assert_eq!(again["runs"], report["runs"]);
@@ -99,7 +99,7 @@ fn what_comes_by_another_protocol_is_a_failure() {
                  python3 -m http.server $port >/dev/null & done; wait\"\n";
     std::fs::write(folder.path().join("rivals.toml"), rival).unwrap();
     let arguments = ["--rivals", "rivals.toml", "--only", "silent", "--json", "--no-html"];
-    let (code, stdout, stderr) = run(&mut page(folder.path(), &arguments));
+    let (code, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
     let report: Value = serde_json::from_slice(&stdout).unwrap_or_else(|_| panic!("{code}: {stderr}"));
     let failure = report["runs"][0]["failure"].as_str().unwrap();
     assert_eq!((code, &report["cells"][0]["failed"]), (1, &Value::from(1)));
@@ -109,13 +109,17 @@ fn what_comes_by_another_protocol_is_a_failure() {
 #[test]
 fn an_interrupt_ends_browser_and_servers_and_leaves_nothing() {
     let Some(folder) = ground() else { return };
-    let mut child = page(folder.path(), &["--runs", "5", "--json", "--no-html"])
+    let mut child = page(folder.path(), "5", &["--json", "--no-html"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let marker = folder.path().to_str().unwrap().to_owned();
-    wait_until(|| processes_with(&marker).iter().any(|words| words.contains("--remote-debugging-pipe")));
+    let is_browser = |words: &String| words.contains("--remote-debugging-pipe");
+    wait_until(|| {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
+        processes_with(&marker).iter().any(is_browser)
+    });
     send_signal(child.id(), "INT");
     let mut status = None;
     wait_until(|| {
