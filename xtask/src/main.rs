@@ -10,6 +10,8 @@ mod fuzz;
 mod h3spec;
 mod identity;
 mod interop;
+#[cfg(target_os = "linux")]
+mod page_rivals;
 mod peers;
 mod process;
 mod virtual_real;
@@ -53,6 +55,9 @@ enum Command {
     /// Set the emulator beside its model, and the lab's TCP beside the kernel's, over a grid of paths
     #[cfg(target_os = "linux")]
     EmulatorTruth(emulator_truth::Arguments),
+    /// Load pages in Chromium from our server, nginx, quiche and quic-go, over emulated paths
+    #[cfg(target_os = "linux")]
+    PageRivals(page_rivals::Arguments),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     EmulatorEnd(emulator_truth::End),
@@ -70,6 +75,8 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command),
         #[cfg(target_os = "linux")]
         Command::EmulatorTruth(arguments) => emulator_truth::run(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::PageRivals(arguments) => page_rivals::run(&arguments),
         #[cfg(target_os = "linux")]
         Command::EmulatorEnd(end) => emulator_truth::play(&end),
         Command::VirtualReal(arguments) => virtual_real::run(&arguments),

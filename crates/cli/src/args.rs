@@ -10,9 +10,11 @@ use posthaste_units::{ByteCount, ParseQuantityError};
 
 mod emulate;
 mod lab;
+mod page;
 
 pub(crate) use emulate::{Emulate, EmulateInside, Meter};
 pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
+pub(crate) use page::{Page, PageVisit};
 
 /// Fast HTTP/3 over poor paths, on a QUIC transport whose decisions about speed are replaceable.
 #[derive(Debug, Parser)]
@@ -28,6 +30,7 @@ Examples:
   posthaste profiles                       what decides about speed, and which to choose
   posthaste lab run smoke                  measure stacks over emulated paths in virtual time
   posthaste emulate --path lte -- bash     a shell behind an emulated path
+  posthaste page --path lte                web pages in Chromium, over such a path
 
 Environment:
   RUST_LOG       what is logged on stderr, for example RUST_LOG=posthaste_transport=debug
@@ -50,6 +53,9 @@ pub(crate) enum Command {
     Emulate(Emulate),
     #[command(hide = true)]
     EmulateInside(EmulateInside),
+    Page(Page),
+    #[command(hide = true)]
+    PageVisit(PageVisit),
 }
 
 /// Race profiles against each other: real downloads over an emulated mobile path.

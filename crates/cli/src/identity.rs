@@ -19,7 +19,7 @@ use crate::civil_date::year_month_day;
 use crate::exit::Failure;
 
 /// Certificate and key that are kept, in one file so that they always belong together.
-const KEPT: &str = "localhost.pem";
+pub(crate) const KEPT: &str = "localhost.pem";
 
 /// The certificate alone, to be given to clients.
 const PUBLIC: &str = "localhost-certificate.pem";

@@ -1,4 +1,5 @@
-//! The `posthaste` command: race profiles, serve and fetch files over HTTP/3, and the lab.
+//! The `posthaste` command: race profiles, serve and fetch files over HTTP/3, load pages in a browser,
+//! emulate paths, and the lab.
 
 mod args;
 mod civil_date;
@@ -47,6 +48,8 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             runtime.shutdown_background();
             result
         }
+        Command::Page(args) => runtime()?.block_on(command::page::run(args)),
+        Command::PageVisit(args) => command::page::visit(&args),
         Command::Lab(args) => {
             let runtime = runtime()?;
             let result = runtime.block_on(command::lab::run(args));

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use super::layout::{Layout, UNREPEATABLE, UNREPEATABLE_NOTE};
 use crate::experiment_result::ExperimentResult;
 use style::Look;
-use svg::escape;
+pub use svg::escape;
 
 /// One self-contained HTML page about all `experiments`, in their order.
 pub fn page(experiments: &[ExperimentResult]) -> String {
@@ -29,29 +29,43 @@ pub fn page(experiments: &[ExperimentResult]) -> String {
         [one] => format!("{}: {}", one.name, one.title),
         several => format!("{} experiments", several.len()),
     };
+    let links: Vec<(String, &str)> = match experiments {
+        [_] => Vec::new(),
+        several => several
+            .iter()
+            .enumerate()
+            .map(|(index, experiment)| (format!("e{index}"), experiment.name.as_str()))
+            .collect(),
+    };
+    let sections: String =
+        experiments.iter().enumerate().map(|(index, experiment)| section(index, experiment)).collect();
+    frame(&title, "Posthaste lab", &links, &sections, FOOTER)
+}
+
+/// A self-contained page around `sections` (HTML, as `footer` is) in the style of all reports. `links` are the
+/// sections' ids with their names; below `title` stands `brand`, both as plain text.
+pub fn frame(title: &str, brand: &str, links: &[(String, &str)], sections: &str, footer: &str) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n\
          <svg class=\"defs\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
          patternTransform=\"rotate(45)\"><line class=\"hatchline\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\"/></pattern></defs></svg>\n",
-        escape(&title),
+        escape(title),
         style::STYLE
     );
-    out.push_str("<header class=\"top\"><div class=\"brand\">Posthaste lab</div>\n");
-    if experiments.len() > 1 {
+    let _ = writeln!(out, "<header class=\"top\"><div class=\"brand\">{}</div>", escape(brand));
+    if !links.is_empty() {
         out.push_str("<nav aria-label=\"Experiments\">");
-        for (index, experiment) in experiments.iter().enumerate() {
-            let _ = write!(out, "<a href=\"#e{index}\">{}</a>", escape(&experiment.name));
+        for (id, name) in links {
+            let _ = write!(out, "<a href=\"#{id}\">{}</a>", escape(name));
         }
         out.push_str("</nav>\n");
     }
-    out.push_str("</header>\n<main>\n");
-    for (index, experiment) in experiments.iter().enumerate() {
-        out.push_str(&section(index, experiment));
-    }
-    out.push_str("</main>\n");
-    out.push_str(FOOTER);
-    let _ = write!(out, "<script>{}</script>\n</body>\n</html>\n", style::SCRIPT);
+    let _ = write!(
+        out,
+        "</header>\n<main>\n{sections}</main>\n{footer}<script>{}</script>\n</body>\n</html>\n",
+        style::SCRIPT
+    );
     out
 }
 

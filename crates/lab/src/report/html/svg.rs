@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 /// Text for use in HTML and SVG, in elements and in quoted attributes. Control characters, which neither may hold,
 /// are replaced.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -33,12 +33,15 @@ struct Response {
 }
 
 impl Response {
-    fn new(body: Option<Vec<u8>>) -> Self {
+    fn new(path: &str, body: Option<Vec<u8>>) -> Self {
         let status: &[u8] = if body.is_some() { b"200" } else { b"404" };
         let body = body.unwrap_or_default();
         let length = body.len().to_string();
-        let headers =
-            vec![Header::new(b":status", status), Header::new(b"content-length", length.as_bytes())];
+        let headers = vec![
+            Header::new(b":status", status),
+            Header::new(b"content-length", length.as_bytes()),
+            Header::new(b"content-type", media_type(path)),
+        ];
         Self { headers: Some(headers), body, sent: 0 }
     }
 
@@ -62,6 +65,19 @@ impl Response {
     }
 }
 
+/// What browsers insist on: they take no style sheet under another type.
+fn media_type(path: &str) -> &'static [u8] {
+    match path.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        "html" => b"text/html; charset=utf-8",
+        "css" => b"text/css",
+        "js" => b"text/javascript",
+        "json" => b"application/json",
+        "bmp" => b"image/bmp",
+        "woff2" => b"font/woff2",
+        _ => b"application/octet-stream",
+    }
+}
+
 pub(crate) struct Server {
     root: PathBuf,
     http3: Option<Http3>,
@@ -82,8 +98,9 @@ impl Application for Server {
                 Ok((stream, Event::Headers { list, .. })) => {
                     let path = list.iter().find(|header| header.name() == b":path");
                     let path = path.and_then(|header| std::str::from_utf8(header.value()).ok());
-                    let body = path.and_then(|path| read_served(&self.root, path));
-                    self.responses.insert(stream, Response::new(body));
+                    let path = path.unwrap_or_default();
+                    let body = read_served(&self.root, path);
+                    self.responses.insert(stream, Response::new(path, body));
                 }
                 Ok((stream, Event::Reset(_))) => drop(self.responses.remove(&stream)),
                 Ok(_) => (),

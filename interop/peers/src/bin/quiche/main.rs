@@ -92,6 +92,8 @@ fn server_config(cert: &Path, key: &Path, alpn: &[&[u8]]) -> Result<quiche::Conf
     let mut config = common_config(alpn)?;
     config.load_cert_chain_from_pem_file(text(cert)?)?;
     config.load_priv_key_from_pem_file(text(key)?)?;
+    // Browsers that come back ask with their first packets.
+    config.enable_early_data();
     Ok(config)
 }
 

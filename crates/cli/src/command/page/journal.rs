@@ -1,0 +1,88 @@
+//! Runs in a file, a line of JSON each, so that a long comparison can be stopped and go on.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use super::record::Record;
+use crate::exit::Failure;
+
+/// A file that takes runs.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: Option<File>,
+}
+
+impl Journal {
+    /// Opens the file, and reads what it has. Without one, nothing is kept.
+    pub(super) fn open(path: Option<&Path>) -> Result<(Self, Vec<Record>), Failure> {
+        let Some(path) = path else { return Ok((Self { file: None }, Vec::new())) };
+        let failed = |error: std::io::Error| {
+            Failure::usage(format!("cannot keep runs in {}: {error}", path.display()))
+                .hint("choose a file that you may write to with --journal FILE")
+        };
+        let file = File::options().create(true).append(true).read(true).open(path).map_err(failed)?;
+        let mut text = std::fs::read_to_string(path).map_err(failed)?;
+        // What a crash has cut off is no line; its run is made again.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let is_ours = text[whole..].is_empty() || text[whole..].starts_with('{');
+        if is_ours {
+            file.set_len(whole as u64).map_err(failed)?;
+            text.truncate(whole);
+        }
+        let mut records = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            records.push(serde_json::from_str(line).map_err(|error| {
+                let place = format!("{}, line {}", path.display(), number + 1);
+                Failure::usage(format!("{place} is no run of a page: {error}"))
+                    .hint("name another file with --journal FILE, or remove this one")
+            })?);
+        }
+        Ok((Self { file: Some(file) }, records))
+    }
+
+    /// Keeps a run.
+    pub(super) fn add(&mut self, record: &Record) -> Result<(), Failure> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut line = serde_json::to_vec(record).map_err(Failure::runtime)?;
+        line.push(b'\n');
+        // At once, so that a line is whole or was cut off by a crash.
+        file.write_all(&line).map_err(|error| Failure::runtime(format!("cannot keep a run: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::tests::record;
+    use super::*;
+
+    #[test]
+    fn what_was_kept_comes_back_and_half_a_line_does_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, none) = Journal::open(Some(&path)).unwrap();
+        assert!(none.is_empty());
+        for round in 1..=2 {
+            journal.add(&record("a", round, 1.5)).unwrap();
+        }
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+        let (mut journal, one) = Journal::open(Some(&path)).unwrap();
+        assert_eq!(one.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1]);
+        journal.add(&record("a", 3, 2.5)).unwrap();
+        let (_, two) = Journal::open(Some(&path)).unwrap();
+        assert_eq!(two.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(two[1].seen.visits[0].objects, one[0].seen.visits[0].objects);
+    }
+
+    #[test]
+    fn another_file_is_not_taken_for_a_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other");
+        for text in ["x = 1\n", "x = 1"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(Journal::open(Some(&path)).unwrap_err().to_string().contains("line 1"));
+            assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes(), "and it is left alone");
+        }
+    }
+}

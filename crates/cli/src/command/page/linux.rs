@@ -1,0 +1,129 @@
+//! The comparison itself: all runs, a few at a time, until the last or Ctrl-C.
+
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::journal::Journal;
+use super::plan::Plan;
+use super::record::Record;
+use super::run::{self, Running};
+use super::tally::Tally;
+use super::{html, report, table};
+use crate::args::Page;
+use crate::exit::{FAILED, Failure, INTERRUPTED, VOID};
+use crate::interrupt::Interrupts;
+use crate::output_file::OutputFile;
+use crate::printer;
+
+pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
+    let plan = Arc::new(Plan::new(&args)?);
+    let create = || OutputFile::create(&args.html);
+    let page = (!args.no_html).then(create).transpose().map_err(|error| {
+        Failure::usage(error).hint("choose another place with --html FILE, or none with --no-html")
+    })?;
+    let (journal, kept) = Journal::open(args.journal.as_deref())?;
+    let kept: Vec<Record> = kept.into_iter().filter(|record| plan.includes(record)).collect();
+    check_paths(&plan)?;
+    let mut interrupts = Interrupts::catch()
+        .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
+    announce(&plan, &kept);
+    let tally = load_all(&plan, journal, kept, &mut interrupts).await?;
+    let written = if args.json {
+        printer::json(&report::Report::new(&plan, &tally))
+    } else {
+        printer::line(table::table(&plan, &tally).trim_end())
+    };
+    printer::unless_reader_left(written)
+        .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))?;
+    // Interrupted before the first run was over, there is nothing to show.
+    if let Some(page) = page.filter(|_| !tally.records.is_empty()) {
+        page.write(html::page(&plan, &tally).as_bytes()).map_err(Failure::runtime)?;
+        if !args.json {
+            printer::note(format_args!("the report is in {}", args.html.display()));
+        }
+    }
+    Ok(match (tally.was_interrupted, tally.bad_runs()) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, 0) => ExitCode::SUCCESS,
+        (false, _) => ExitCode::from(FAILED),
+    })
+}
+
+/// Finds out before the first run whether there can be emulated paths.
+fn check_paths(plan: &Plan) -> Result<(), Failure> {
+    if plan.paths.iter().all(|path| path.argument.is_none()) {
+        return Ok(());
+    }
+    let mut command = Command::new(&plan.posthaste);
+    command.args(["emulate", "--quiet", "--isolate", "--down", "delay=0ms", "--", "true"]);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Failure::runtime(format!("cannot start `posthaste emulate`: {error}")))?;
+    if output.status.success() || output.status.code() == Some(VOID.into()) {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    let why = why.trim().trim_start_matches("posthaste:").trim();
+    Err(Failure::runtime(format!("there can be no emulated path here: {why}"))
+        .hint("with --path none, pages of URLs are loaded over the network as it is"))
+}
+
+fn announce(plan: &Plan, kept: &[Record]) {
+    let names = |all: &mut dyn Iterator<Item = &str>| printer::printable(&all.collect::<Vec<_>>().join(", "));
+    let total = plan.order().len();
+    printer::note(format_args!(
+        "{} over {} from {}: {} runs each, {total} in all{}",
+        names(&mut plan.pages.iter().map(|page| page.name.as_str())),
+        names(&mut plan.paths.iter().map(|path| path.name.as_str())),
+        names(&mut plan.contestants.iter().map(|contestant| contestant.name.as_str())),
+        plan.runs,
+        if kept.is_empty() { String::new() } else { format!(", {} of them kept", kept.len()) },
+    ));
+}
+
+async fn load_all(
+    plan: &Arc<Plan>,
+    mut journal: Journal,
+    kept: Vec<Record>,
+    interrupts: &mut Interrupts,
+) -> Result<Tally, Failure> {
+    let mut tally = Tally { records: kept, was_interrupted: false };
+    let order = plan.order();
+    let is_missing = |key| !tally.records.iter().any(|record| record.key == key);
+    let mut waiting: Vec<_> = order.into_iter().filter(|&item| is_missing(plan.key(item))).collect();
+    waiting.reverse();
+    let (total, mut done) = (waiting.len(), 0);
+    let running = Arc::new(Running::default());
+    let mut tasks: JoinSet<Result<Option<Record>, Failure>> = JoinSet::new();
+    loop {
+        while tasks.len() < plan.parallel
+            && !tally.was_interrupted
+            && let Some(item) = waiting.pop()
+        {
+            let (plan, running) = (Arc::clone(plan), Arc::clone(&running));
+            tasks.spawn_blocking(move || run::run(&plan, item, &running));
+        }
+        tokio::select! {
+            ended = tasks.join_next() => {
+                let Some(ended) = ended else { break };
+                let record = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run broke off: {error}"))));
+                // Runs beside it end before this command does.
+                let record = record.inspect_err(|_| running.end())?;
+                if let Some(record) = record {
+                    done += 1;
+                    printer::note(format_args!("{done}/{total} {}", table::line(&record)));
+                    journal.add(&record)?;
+                    tally.records.push(record);
+                }
+            }
+            () = interrupts.next(), if !tally.was_interrupted => {
+                tally.was_interrupted = true;
+                running.end();
+            }
+        }
+    }
+    Ok(tally)
+}

@@ -1,0 +1,208 @@
+//! What will be loaded, from where, over which paths: checked before anything starts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use posthaste_lab::apps::Page as Description;
+use tempfile::TempDir;
+
+use super::record::{Key, Record};
+use super::site;
+use super::target::{self, Contestant, Origin};
+use super::visit::find_browser;
+use crate::args::Page;
+use crate::exit::Failure;
+use crate::identity::{Identity, KEPT};
+use crate::{path_choice, profile};
+
+/// The word for the network as it is.
+const NO_PATH: &str = "none";
+
+/// The name under which URLs' own pages stand.
+const OWN_PAGE: &str = "URL";
+
+/// Everything that a command is asked to do.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) pages: Vec<PagePlan>,
+    pub(super) paths: Vec<PathPlan>,
+    pub(super) contestants: Vec<Contestant>,
+    pub(super) runs: u64,
+    pub(super) seed: u64,
+    pub(super) parallel: usize,
+    pub(super) is_warm_wanted: bool,
+    pub(super) timeout: Duration,
+    pub(super) browser: PathBuf,
+    pub(super) spki: Vec<String>,
+    pub(super) qlog: Option<PathBuf>,
+    pub(super) net_log: Option<PathBuf>,
+    /// The certificate of all servers that are started, and its key.
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) posthaste: PathBuf,
+    /// Pages, certificate and what runs leave behind; gone with the plan.
+    pub(super) ground: TempDir,
+}
+
+/// A page.
+#[derive(Debug)]
+pub(super) struct PagePlan {
+    pub(super) name: String,
+    /// One line for people.
+    pub(super) description: String,
+    /// Its files; none for URLs.
+    pub(super) folder: Option<PathBuf>,
+    pub(super) requests: Option<usize>,
+    pub(super) hosts: usize,
+}
+
+/// A path.
+#[derive(Debug)]
+pub(super) struct PathPlan {
+    /// As given on the command line.
+    pub(super) name: String,
+    pub(super) description: String,
+    /// What `posthaste emulate` takes; none for the network as it is.
+    pub(super) argument: Option<String>,
+}
+
+impl Plan {
+    pub(super) fn new(args: &Page) -> Result<Self, Failure> {
+        let paths = args.path.iter().map(|name| path(args, name)).collect::<Result<Vec<_>, _>>()?;
+        let contestants = target::contestants(args)?;
+        let browser = find_browser(&args.browser).ok_or_else(|| no_browser(&args.browser))?;
+        let failed = |error: &dyn std::fmt::Display| Failure::runtime(format!("cannot prepare: {error}"));
+        let ground = TempDir::with_prefix("posthaste-page-").map_err(|error| failed(&error))?;
+        let identity = Identity::keep(&ground.path().join("identity"), SystemTime::now())?;
+        // Chain and key in one file: who looks for a key passes over the rest.
+        let key = ground.path().join("identity").join(KEPT);
+        let pages =
+            if args.urls.is_empty() { own_pages(&args.page, ground.path())? } else { vec![page_of_urls()] };
+        let mut spki = args.spki.clone();
+        spki.push(identity.spki_hash.clone());
+        for folder in args.qlog.iter().chain(&args.net_log) {
+            profile::make_trace_folder(folder)?;
+        }
+        let made_absolute = |path: &Option<PathBuf>| path.as_deref().map(target::absolute).transpose();
+        Ok(Self {
+            pages,
+            paths,
+            contestants,
+            runs: args.runs,
+            seed: args.seed,
+            parallel: args.parallel.into(),
+            is_warm_wanted: !args.cold_only,
+            timeout: args.timeout,
+            browser,
+            spki,
+            qlog: made_absolute(&args.qlog)?,
+            net_log: made_absolute(&args.net_log)?,
+            certificate: identity.file,
+            key,
+            posthaste: std::env::current_exe().map_err(|error| failed(&error))?,
+            ground,
+        })
+    }
+
+    /// All runs, round by round, so that what is stopped early has about as many of each.
+    pub(super) fn order(&self) -> Vec<Item> {
+        let mut items = Vec::new();
+        for round in 1..=self.runs {
+            for page in 0..self.pages.len() {
+                for path in 0..self.paths.len() {
+                    let count = self.contestants.len();
+                    let turned = (0..count).map(|index| (index + round as usize - 1) % count);
+                    items.extend(turned.map(|contestant| Item { page, path, contestant, round }));
+                }
+            }
+        }
+        items
+    }
+
+    pub(super) fn key(&self, item: Item) -> Key {
+        Key {
+            page: self.pages[item.page].name.clone(),
+            path: self.paths[item.path].name.clone(),
+            contestant: self.contestants[item.contestant].name.clone(),
+            round: item.round,
+        }
+    }
+
+    /// True if the record is one of this plan.
+    pub(super) fn includes(&self, record: &Record) -> bool {
+        let Key { page, path, contestant, round } = &record.key;
+        record.seed == self.seed + round - 1
+            && *round <= self.runs
+            && self.pages.iter().any(|known| known.name == *page)
+            && self.paths.iter().any(|known| known.name == *path)
+            && self.contestants.iter().any(|known| known.name == *contestant)
+            && record.seen.failure.is_some()
+                | (record.seen.visits.len() == 1 + usize::from(self.is_warm_wanted))
+    }
+}
+
+/// One run to be made; indices into the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) page: usize,
+    pub(super) path: usize,
+    pub(super) contestant: usize,
+    /// From 1.
+    pub(super) round: u64,
+}
+
+fn path(args: &Page, name: &str) -> Result<PathPlan, Failure> {
+    if name == NO_PATH {
+        if args.urls.is_empty() {
+            return Err(Failure::usage("--path none is for URLs: our own servers are started behind a path")
+                .hint("a path of your own that does nothing is a TOML file with rtt = \"0ms\""));
+        }
+        let description = "the network as it is".to_owned();
+        return Ok(PathPlan { name: name.to_owned(), description, argument: None });
+    }
+    let spec = path_choice::find(name)?;
+    let argument = if profile::is_file(name) {
+        target::absolute(Path::new(name))?.display().to_string()
+    } else {
+        name.to_owned()
+    };
+    Ok(PathPlan { name: name.to_owned(), description: spec.summary(), argument: Some(argument) })
+}
+
+fn no_browser(name: &str) -> Failure {
+    Failure::runtime(format!("there is no browser `{name}` here")).hint(
+        "install Chromium (Debian, Ubuntu: apt-get install chromium), or name a program with --browser FILE",
+    )
+}
+
+fn own_pages(names: &[String], ground: &Path) -> Result<Vec<PagePlan>, Failure> {
+    let page = |name: &String| {
+        let description: Arc<Description> = Description::named(name).map_err(Failure::usage)?;
+        let folder = ground.join("pages").join(name);
+        site::write(&description, &folder)?;
+        Ok(PagePlan {
+            name: name.clone(),
+            description: description.description.clone(),
+            folder: Some(folder),
+            requests: Some(description.objects.len()),
+            hosts: description.hosts.len(),
+        })
+    };
+    names.iter().map(page).collect()
+}
+
+fn page_of_urls() -> PagePlan {
+    PagePlan {
+        name: OWN_PAGE.to_owned(),
+        description: "what is there".to_owned(),
+        folder: None,
+        requests: None,
+        hosts: 1,
+    }
+}
+
+/// Everything about paths to and from an existing server on this machine.
+pub(super) fn is_started_here(contestant: &Contestant) -> bool {
+    !matches!(contestant.origin, Origin::Url(_))
+}

@@ -1,0 +1,224 @@
+//! The `DevTools` protocol over a pair of named pipes: no port, and so no namespace, and nothing to be installed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::browser::Launch;
+
+/// How often it is looked whether the browser still lives.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a browser gets to end by itself.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Bytes of the browser's last words that are shown.
+const LAST_WORDS: usize = 600;
+
+/// Something that has happened in the browser.
+#[derive(Debug)]
+pub(super) struct Event {
+    /// The tab's session.
+    pub(super) session: Option<String>,
+    pub(super) method: String,
+    pub(super) parameters: Value,
+}
+
+/// A message of the browser: an answer has an `id`, an event a `method`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    id: Option<u64>,
+    #[serde(default)]
+    result: Value,
+    error: Option<Value>,
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    session_id: Option<String>,
+}
+
+/// A browser that listens; dropped, it ends.
+pub(super) struct DevTools {
+    browser: Child,
+    errors: std::path::PathBuf,
+    commands: File,
+    messages: Receiver<Message>,
+    events: VecDeque<Event>,
+    answers: BTreeMap<u64, Result<Value, String>>,
+    last: u64,
+}
+
+impl DevTools {
+    /// Starts the browser.
+    pub(super) fn start(launch: &Launch) -> Result<Self, String> {
+        let failed =
+            |error: &dyn std::fmt::Display| format!("cannot start {}: {error}", launch.program.display());
+        let pipe = |name: &str| {
+            let path = launch.folder.join(name);
+            mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|error| failed(&error))?;
+            // Open both ways: so neither side waits for the other to open it.
+            let file = File::options().read(true).write(true).open(&path).map_err(|error| failed(&error))?;
+            Ok::<_, String>((path, file))
+        };
+        let (commands_path, commands) = pipe("commands")?;
+        let (messages_path, messages) = pipe("messages")?;
+        let errors = launch.folder.join("browser.log");
+        let log = File::create(&errors).map_err(|error| failed(&error))?;
+        let mut command = Command::new("sh");
+        // The browser takes its commands from descriptor 3, and answers on 4.
+        command.args(["-c", "exec 3<\"$1\" 4>\"$2\"; shift 2; exec \"$@\"", "sh"]);
+        command.args([&commands_path, &messages_path]).arg(&launch.program).args(&launch.arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
+        let browser = command.spawn().map_err(|error| failed(&error))?;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || read(messages, &sender));
+        Ok(Self {
+            browser,
+            errors,
+            commands,
+            messages: receiver,
+            events: VecDeque::new(),
+            answers: BTreeMap::new(),
+            last: 0,
+        })
+    }
+
+    /// Sends a command; the number is for [`Self::answer`].
+    pub(super) fn send(
+        &mut self,
+        session: Option<&str>,
+        method: &str,
+        parameters: &Value,
+    ) -> Result<u64, String> {
+        self.last += 1;
+        let mut message = json!({ "id": self.last, "method": method, "params": parameters });
+        if let Some(session) = session {
+            message["sessionId"] = session.into();
+        }
+        let mut text = message.to_string();
+        text.push('\0');
+        self.commands
+            .write_all(text.as_bytes())
+            .map_err(|error| format!("the browser takes no command: {error}"))?;
+        Ok(self.last)
+    }
+
+    /// Sends a command and waits for its answer.
+    pub(super) fn call(
+        &mut self,
+        session: Option<&str>,
+        method: &str,
+        parameters: &Value,
+        patience: Duration,
+    ) -> Result<Value, String> {
+        let number = self.send(session, method, parameters)?;
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(answer) = self.answer(number)? {
+                return Ok(answer);
+            }
+            if !self.receive(deadline)? {
+                return Err(format!("the browser has not answered {method}"));
+            }
+        }
+    }
+
+    /// The answer to a command, if it is there.
+    pub(super) fn answer(&mut self, number: u64) -> Result<Option<Value>, String> {
+        self.answers.remove(&number).transpose()
+    }
+
+    /// The next event; `None` if there is none until `deadline`.
+    pub(super) fn event(&mut self, deadline: Instant) -> Result<Option<Event>, String> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            if !self.receive(deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes one message; false if none comes until `deadline`.
+    fn receive(&mut self, deadline: Instant) -> Result<bool, String> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.messages.recv_timeout(left.min(TICK)) {
+                Ok(message) => {
+                    self.sort(message);
+                    return Ok(true);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err("the browser's pipe broke".to_owned()),
+                Err(RecvTimeoutError::Timeout) if left > TICK => {
+                    if let Ok(Some(status)) = self.browser.try_wait() {
+                        return Err(format!("the browser has ended ({status}){}", self.last_words()));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => return Ok(false),
+            }
+        }
+    }
+
+    fn sort(&mut self, message: Message) {
+        if let Some(id) = message.id {
+            let answer = match message.error {
+                Some(error) => Err(format!("the browser refuses a command: {error}")),
+                None => Ok(message.result),
+            };
+            self.answers.insert(id, answer);
+        } else if let Some(method) = message.method {
+            self.events.push_back(Event { session: message.session_id, method, parameters: message.params });
+        }
+    }
+
+    /// What the browser said last.
+    fn last_words(&self) -> String {
+        let text = std::fs::read_to_string(&self.errors).unwrap_or_default();
+        let start = text.len().saturating_sub(LAST_WORDS);
+        let tail =
+            text.char_indices().find(|(index, _)| *index >= start).map_or("", |(index, _)| &text[index..]);
+        if tail.trim().is_empty() { String::new() } else { format!(": {}", tail.trim()) }
+    }
+
+    /// Ends the browser as a user would.
+    pub(super) fn close(mut self) {
+        if self.send(None, "Browser.close", &json!({})).is_ok() {
+            let deadline = Instant::now() + GRACE;
+            while Instant::now() < deadline && matches!(self.browser.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+impl Drop for DevTools {
+    fn drop(&mut self) {
+        // Its whole group; an error says that nobody is left.
+        let _ = killpg(Pid::from_raw(self.browser.id().cast_signed()), Signal::SIGKILL);
+        let _ = self.browser.wait();
+    }
+}
+
+/// Messages end with a zero byte.
+fn read(pipe: File, to: &mpsc::Sender<Message>) {
+    for part in BufReader::new(pipe).split(0) {
+        let Ok(part) = part else { return };
+        // What this program does not understand it has not asked for.
+        let Ok(message) = serde_json::from_slice(&part) else { continue };
+        if to.send(message).is_err() {
+            return;
+        }
+    }
+}

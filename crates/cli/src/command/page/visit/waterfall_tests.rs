@@ -1,0 +1,59 @@
+use serde_json::json;
+
+use super::*;
+
+fn request(waterfall: &mut Waterfall, id: &str, url: &str, timestamp: f64) {
+    let event = json!({ "requestId": id, "timestamp": timestamp, "request": { "url": url } });
+    waterfall.take("Network.requestWillBeSent", &event);
+}
+
+fn finish(waterfall: &mut Waterfall, id: &str, timestamp: f64) {
+    let event = json!({ "requestId": id, "timestamp": timestamp, "encodedDataLength": 100.0 });
+    waterfall.take("Network.loadingFinished", &event);
+}
+
+#[test]
+fn times_count_from_the_request_for_the_document() {
+    let mut waterfall = Waterfall::default();
+    request(&mut waterfall, "1", "https://a/", 50.0);
+    let response = json!({ "requestId": "1", "response": {
+        "protocol": "h3", "status": 200, "connectionId": 7, "connectionReused": false,
+        "timing": { "requestTime": 50.001, "connectStart": 1.0, "connectEnd": 101.0, "sendStart": 102.0,
+                    "receiveHeadersEnd": 202.0 } } });
+    waterfall.take("Network.responseReceived", &response);
+    finish(&mut waterfall, "1", 50.5);
+    assert!(waterfall.quiet_since().is_none(), "the load event has not come");
+    waterfall.take("Page.loadEventFired", &json!({}));
+    assert!(waterfall.quiet_since().is_some());
+    request(&mut waterfall, "2", "https://a/late", 50.75);
+    assert!(waterfall.quiet_since().is_none(), "a script has asked for more");
+    assert!(waterfall.describe_missing().starts_with("1 of 2 requests"));
+    finish(&mut waterfall, "2", 51.0);
+    let figures = json!({ "load": 600.0, "first": 300.0, "largest": null, "response": 203.0 });
+    let visit = waterfall.into_visit(&figures).unwrap();
+    let document = &visit.objects[0];
+    assert_eq!((document.protocol.as_str(), document.status, document.connection), ("h3", 200, 7));
+    let near = |time: Option<f64>, wanted: f64| assert!((time.unwrap() - wanted).abs() < 1e-9, "{time:?}");
+    near(document.head, 0.203);
+    near(document.connecting.map(|(start, end)| end - start), 0.1);
+    near(document.end, 0.5);
+    near(visit.largest_paint.or(Some(visit.complete)), 1.0);
+    assert_eq!((visit.bytes, visit.load, visit.first_paint), (200, 0.6, Some(0.3)));
+}
+
+#[test]
+fn what_fails_or_is_redirected_stays_in_the_list() {
+    let mut waterfall = Waterfall::default();
+    request(&mut waterfall, "1", "https://a/", 1.0);
+    request(&mut waterfall, "1", "https://a/page", 1.5);
+    request(&mut waterfall, "2", "data:,", 1.6);
+    let failed = json!({ "requestId": "1", "timestamp": 2.0, "errorText": "net::ERR_X" });
+    waterfall.take("Network.loadingFailed", &failed);
+    waterfall.take("Page.loadEventFired", &json!({}));
+    assert!(waterfall.quiet_since().is_some());
+    let visit = waterfall.into_visit(&json!({ "load": 1.0 })).unwrap();
+    let seen: Vec<_> =
+        visit.objects.iter().map(|object| (object.url.as_str(), object.failure.is_some())).collect();
+    assert_eq!(seen, [("https://a/", false), ("https://a/page", true)]);
+    assert!(Waterfall::default().into_visit(&json!({})).is_err());
+}

@@ -1,0 +1,174 @@
+//! `posthaste page` with a real browser. Where there is none, or where the system permits no network namespaces, the
+//! tests that need them say so and pass. Nothing here asks how fast it is.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{posthaste, run, send_signal};
+use serde_json::Value;
+
+/// A browser on a busy machine takes its time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A path that is no obstacle.
+const PATH: &str = "rtt = \"20ms\"\nrate = \"50mbit\"\n";
+
+/// A folder with a path in it; `None`, and a remark on stderr, where there can be no runs.
+fn ground() -> Option<tempfile::TempDir> {
+    let has_browser = ["chromium", "chromium-browser", "google-chrome"]
+        .iter()
+        .any(|name| Command::new(name).arg("--version").output().is_ok());
+    let (code, _, stderr) =
+        run(posthaste().args(["emulate", "-q", "--isolate", "--down", "delay=0ms", "--", "true"]));
+    if !has_browser || code == 1 {
+        eprintln!("SKIPPED, nothing was tested: browser {has_browser}; {stderr}");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("path.toml"), PATH).unwrap();
+    Some(folder)
+}
+
+fn page(folder: &Path, runs: &str, arguments: &[&str]) -> Command {
+    let mut command = posthaste();
+    command.args(["page", "--path", "./path.toml", "--profiles", "cubic", "--runs", runs]).args(arguments);
+    command.current_dir(folder).env("TMPDIR", folder);
+    command
+}
+
+#[test]
+fn a_page_comes_whole_by_http3_cold_and_warm_and_the_journal_keeps_it() {
+    let Some(folder) = ground() else { return };
+    let arguments = ["--json", "--journal", "journal", "--html", "report.html"];
+    let (code, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
+    let report: Value = serde_json::from_slice(&stdout).unwrap_or_else(|_| panic!("{code}: {stderr}"));
+    let record = &report["runs"][0];
+    assert_eq!(record["failure"], Value::Null, "{record}");
+    // A busy machine makes runs void, and no test fails by that; but it has to be said.
+    let is_valid = record["faults"].as_array().unwrap().is_empty();
+    assert_eq!(code == 0, is_valid, "{code}: {stderr}");
+    let visits = record["visits"].as_array().unwrap();
+    assert_eq!(visits.len(), 2);
+    for visit in visits {
+        let objects = visit["objects"].as_array().unwrap();
+        assert_eq!(objects.len(), 100);
+        assert!(objects.iter().all(|object| object["protocol"] == "h3" && object["status"] == 200));
+        let mut connections: Vec<u64> =
+            objects.iter().map(|object| object["connection"].as_u64().unwrap()).collect();
+        connections.sort_unstable();
+        connections.dedup();
+        assert_eq!(connections.len(), 3, "one for each host");
+        assert_eq!(objects[0]["is_reused"], false, "a visit over new connections");
+        // Three round trips at the least: connections, document, what it names, what that names; the first may be
+        // spared to who comes back.
+        assert!(visit["load"].as_f64().unwrap() > 0.06, "{}", visit["load"]);
+        assert!(visit["first_paint"].as_f64().is_some() && visit["largest_paint"].as_f64().is_some());
+    }
+    let wait = |visit: &Value| visit["objects"][0]["sent"].as_f64().unwrap();
+    assert!(wait(&visits[0]) >= 0.02, "the first request waits for a round trip");
+    let html = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(html.contains("posthaste cubic") && html.contains("page.html, "));
+
+    let began = std::fs::read(folder.path().join("journal")).unwrap();
+    let (_, again, stderr) = run(&mut page(folder.path(), "1", &arguments));
+    let again: Value = serde_json::from_slice(&again).unwrap();
+    assert!(stderr.contains("1 of them kept"), "{stderr}");
+    assert_eq!(again["runs"], report["runs"]);
+    assert_eq!(std::fs::read(folder.path().join("journal")).unwrap(), began);
+    assert_eq!(left_in(folder.path()), ["journal", "path.toml", "report.html"]);
+}
+
+fn left_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_comes_by_another_protocol_is_a_failure() {
+    let Some(folder) = ground() else { return };
+    // Our server has no TCP, so a browser that is told not to use QUIC finds nobody.
+    let rival = "[[rival]]\nname = \"silent\"\nprotocol = \"h2\"\n\
+                 command = \"echo nobody listens here >&2; for port in $POSTHASTE_PORTS; do \
+                 python3 -m http.server $port >/dev/null & done; wait\"\n";
+    std::fs::write(folder.path().join("rivals.toml"), rival).unwrap();
+    let arguments = ["--rivals", "rivals.toml", "--only", "silent", "--json", "--no-html"];
+    let (code, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
+    let report: Value = serde_json::from_slice(&stdout).unwrap_or_else(|_| panic!("{code}: {stderr}"));
+    let failure = report["runs"][0]["failure"].as_str().unwrap();
+    assert_eq!((code, &report["cells"][0]["failed"]), (1, &Value::from(1)));
+    assert!(failure.contains("nobody listens here"), "{failure}");
+}
+
+#[test]
+fn an_interrupt_ends_browser_and_servers_and_leaves_nothing() {
+    let Some(folder) = ground() else { return };
+    let mut child = page(folder.path(), "5", &["--json", "--no-html"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let marker = folder.path().to_str().unwrap().to_owned();
+    let is_browser = |words: &String| words.contains("--remote-debugging-pipe");
+    wait_until(|| {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
+        processes_with(&marker).iter().any(is_browser)
+    });
+    send_signal(child.id(), "INT");
+    let mut status = None;
+    wait_until(|| {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(130));
+    assert_eq!(processes_with(&marker), Vec::<String>::new());
+    assert_eq!(left_in(folder.path()), ["path.toml"]);
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Command lines of processes that name this test's folder, but for the command itself.
+fn processes_with(marker: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let words = ids.filter_map(|id| std::fs::read(format!("/proc/{id}/cmdline")).ok());
+    let words = words.map(|words| String::from_utf8_lossy(&words).replace('\0', " "));
+    words.filter(|words| words.contains(marker)).collect()
+}
+
+#[test]
+fn wrong_use_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("path.toml"), PATH).unwrap();
+    for (arguments, expected) in [
+        (&["--page", "nonesuch"][..], "there is no page `nonesuch`; there are gr-page, news"),
+        (&["--browser", "./nowhere"], "apt-get install chromium"),
+        (&["--only", "x"], "there are: posthaste cubic"),
+        (&["--path", "none"], "--path none is for URLs"),
+        (&["--journal", "/nowhere/x"], "cannot keep runs in /nowhere/x"),
+        (&["--html", "/nowhere/x"], "no such folder"),
+    ] {
+        let mut command = posthaste();
+        command.args(["page", "--profiles", "cubic", "--browser", "/bin/true"]).args(arguments);
+        if arguments[0] == "--browser" {
+            command = posthaste();
+            command.args(["page"]).args(arguments);
+        }
+        let (code, _, stderr) = run(command.current_dir(folder.path()));
+        assert!(code == 2 || code == 1, "{arguments:?}: {code}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(left_in(folder.path()), ["path.toml"]);
+}
