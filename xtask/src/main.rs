@@ -5,11 +5,17 @@ mod bench;
 mod check;
 mod compliance;
 #[cfg(target_os = "linux")]
+mod emulated;
+#[cfg(target_os = "linux")]
 mod emulator_truth;
 mod fuzz;
 mod h3spec;
 mod identity;
 mod interop;
+#[cfg(target_os = "linux")]
+mod kernel_fairness;
+#[cfg(target_os = "linux")]
+mod migration;
 #[cfg(target_os = "linux")]
 mod page_rivals;
 mod peers;
@@ -58,9 +64,21 @@ enum Command {
     /// Load pages in Chromium from our server, nginx, quiche and quic-go, over emulated paths
     #[cfg(target_os = "linux")]
     PageRivals(page_rivals::Arguments),
+    /// Take a download's network away half-way, and see it go on over another
+    #[cfg(target_os = "linux")]
+    Migration(migration::Arguments),
+    /// Let a profile share a bottleneck with the kernel's TCP, over a grid of rates, buffers and competitors
+    #[cfg(target_os = "linux")]
+    KernelFairness(kernel_fairness::Arguments),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     EmulatorEnd(emulator_truth::End),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    MigrationEnd(migration::End),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    FairnessEnd(kernel_fairness::End),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +97,14 @@ fn main() -> ExitCode {
         Command::PageRivals(arguments) => page_rivals::run(&arguments),
         #[cfg(target_os = "linux")]
         Command::EmulatorEnd(end) => emulator_truth::play(&end),
+        #[cfg(target_os = "linux")]
+        Command::Migration(arguments) => migration::run(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::MigrationEnd(end) => migration::play(&end),
+        #[cfg(target_os = "linux")]
+        Command::KernelFairness(arguments) => kernel_fairness::run(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::FairnessEnd(end) => kernel_fairness::play(&end),
         Command::VirtualReal(arguments) => virtual_real::run(&arguments),
     };
     match outcome {

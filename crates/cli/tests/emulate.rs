@@ -314,6 +314,39 @@ fn a_file_is_fetched_through_it() {
 }
 
 #[test]
+fn a_download_goes_on_when_its_path_is_taken_down() {
+    let Some(ground) = Ground::new() else { return };
+    std::fs::create_dir(ground.path("www")).unwrap();
+    let content = sample(1_500_000);
+    std::fs::write(ground.path("www/file"), &content).unwrap();
+    // Over the first path alone it would take a second and a half.
+    let run = ground.run(&[
+        "--down",
+        "rate=8mbit,delay=5ms",
+        "--up",
+        "delay=5ms",
+        "--and",
+        "good",
+        "--leave-after",
+        "0.3",
+        "--far",
+        "exec \"$POSTHASTE\" serve www --listen 0.0.0.0:4433 --state state >/dev/null",
+        "--",
+        "sh",
+        "-c",
+        "exec \"$POSTHASTE\" get --insecure https://$POSTHASTE_FAR:4433/file -o out",
+    ]);
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    assert!(common::read(&ground.path("out")) == content, "the file is what was served");
+    assert!(run.report["left_at"].as_f64().is_some_and(|at| at > 0.0), "{}", run.report);
+    let first = run.count("down", "delivered_bytes");
+    let second = run.report["second"]["down"]["delivered_bytes"].as_u64().unwrap();
+    // What has come is not fetched again, but for what was under way.
+    assert!(first > 100_000 && second > 100_000, "{}", run.report);
+    assert!(first + second > content.len() as u64, "{}", run.report);
+}
+
+#[test]
 fn the_commands_end_is_the_runs() {
     let Some(ground) = Ground::new() else { return };
     for (script, expected) in [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
@@ -415,6 +448,8 @@ fn wrong_use_is_explained() {
         (&["--json", "/nosuch/report.json", "--", "true"], "/nosuch/report.json"),
         (&["--log", "/nosuch/log.csv", "--", "true"], "cannot write the log"),
         (&["--path", "good"], "COMMAND"),
+        (&["--and", "nosuch", "--", "true"], "there is no path `nosuch`"),
+        (&["--leave-after", "1", "--", "true"], "--and"),
         (&["--meter", "loud", "--", "true"], "loud"),
     ] {
         let (code, _, stderr) = run(posthaste().arg("emulate").args(arguments));

@@ -22,7 +22,7 @@ use posthaste_path::{Path, PathConfig, PathStats};
 use posthaste_units::{ByteCount, Rng};
 
 use carrier::Carrier;
-use interface::Interface;
+use interface::{Interface, Rank};
 use ip_packet::IpPacket;
 use log::{Direction, LogWriter, PacketLog};
 use namespace::NamespaceThread;
@@ -57,6 +57,8 @@ pub struct DirectionReport {
     pub lateness: Lateness,
     /// Packets that interfaces dropped, which the model did not ask for.
     pub unaccounted: u64,
+    /// Packets for an interface that somebody had taken down.
+    pub undeliverable: u64,
     /// True if the system granted real-time scheduling.
     pub is_real_time: bool,
     /// Why the direction broke off, if it did.
@@ -87,7 +89,7 @@ pub struct Tunnel {
     is_stopped: Arc<AtomicBool>,
     carriers: Vec<JoinHandle<()>>,
     log: Option<LogWriter>,
-    namespace: NamespaceThread,
+    namespace: Arc<NamespaceThread>,
 }
 
 impl Tunnel {
@@ -99,6 +101,24 @@ impl Tunnel {
     /// # Errors
     /// A direction is out of its range, or the system permits something not.
     pub fn start(config: TunnelConfig, log: Option<Box<dyn Write + Send>>) -> Result<Self, TunnelError> {
+        Self::into_namespace(Arc::new(NamespaceThread::start()?), Rank::First, config, log)
+    }
+
+    /// A second path into the same namespace: what leaves it goes this way when the first one is down
+    /// ([`Self::take_down`], or `ip link set posthaste down` inside).
+    ///
+    /// # Errors
+    /// As [`Self::start`]; there is one such path already.
+    pub fn beside(&self, config: TunnelConfig) -> Result<Self, TunnelError> {
+        Self::into_namespace(Arc::clone(&self.namespace), Rank::Second, config, None)
+    }
+
+    fn into_namespace(
+        namespace: Arc<NamespaceThread>,
+        rank: Rank,
+        config: TunnelConfig,
+        log: Option<Box<dyn Write + Send>>,
+    ) -> Result<Self, TunnelError> {
         let mut rng = Rng::from_test_seed(config.seed);
         // The lab's runs give their first fork away (to TLS), the next two to the first link up and down. Taken in
         // the same order, the same seed draws the same fates there and here.
@@ -106,8 +126,7 @@ impl Tunnel {
         let up = Path::<IpPacket>::new(config.up, rng.fork())?;
         let down = Path::<IpPacket>::new(config.down, rng.fork())?;
         let (far, block) = Interface::far()?;
-        let namespace = NamespaceThread::start()?;
-        let near = namespace.run(move || Interface::near(block))??;
+        let near = namespace.run(move || Interface::near(block, rank))??;
         let (writer, log) = log.map(LogWriter::start).transpose()?.unzip();
         let mut this = Self {
             far: Arc::new(far),
@@ -161,6 +180,15 @@ impl Tunnel {
         self.addresses.1
     }
 
+    /// Takes the interface inside down, as when a device loses its network. Packets under way to it are lost.
+    ///
+    /// # Errors
+    /// The system does not permit it.
+    pub fn take_down(&self) -> Result<(), TunnelError> {
+        let near = Arc::clone(&self.near);
+        self.namespace.run(move || near.take_down())?
+    }
+
     /// Starts a process in the tunnel's namespace. One that asks to be told of its parent's end (`PR_SET_PDEATHSIG`)
     /// is told when the tunnel ends.
     ///
@@ -183,7 +211,8 @@ impl Tunnel {
                 queue: counts.queue,
                 lateness: counts.lateness.summary(),
                 // What an interface refuses it also counts, but not for every reason.
-                unaccounted: dropped.max(counts.refused),
+                unaccounted: dropped.saturating_sub(counts.undeliverable).max(counts.refused),
+                undeliverable: counts.undeliverable,
                 is_real_time: counts.is_real_time,
                 failure: counts.failure.clone(),
             }

@@ -2,6 +2,7 @@
 //! clock and a fixed Ed25519 certificate (whose signatures are deterministic and of one length).
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::agreement::{PrivateKey, UnparsedPublicKey, X25519, agree};
@@ -10,10 +11,10 @@ use rustls::client::Resumption;
 use rustls::crypto::{
     ActiveKeyExchange, CryptoProvider, GetRandomFailed, SecureRandom, SharedSecret, SupportedKxGroup,
 };
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions};
 use rustls::time_provider::TimeProvider;
 use rustls::version::TLS13;
-use rustls::{ClientConfig, NamedGroup, RootCertStore, ServerConfig};
+use rustls::{CipherSuite, ClientConfig, NamedGroup, RootCertStore, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 
 /// The application protocol of the lab.
@@ -100,12 +101,12 @@ impl ActiveKeyExchange for FixedExchange {
     }
 }
 
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider {
+fn provider() -> CryptoProvider {
+    CryptoProvider {
         kx_groups: vec![&FixedX25519],
         secure_random: &ThreadRandom,
         ..rustls::crypto::aws_lc_rs::default_provider()
-    })
+    }
 }
 
 /// The certificate's key: any 32 bytes are an Ed25519 seed. The PKCS#8 wrapping is RFC 8410's.
@@ -131,19 +132,20 @@ fn certificate() -> CertificateDer<'static> {
 /// Never: all parts are fixed.
 pub fn server() -> Arc<ServerConfig> {
     static CONFIG: OnceLock<Arc<ServerConfig>> = OnceLock::new();
-    let config = CONFIG.get_or_init(|| {
-        let mut config = ServerConfig::builder_with_details(provider(), Arc::new(FixedTime))
-            .with_protocol_versions(&[&TLS13])
-            .expect("the provider speaks TLS 1.3")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate()], PrivateKeyDer::Pkcs8(certificate_key()))
-            .expect("the key is the certificate's");
-        config.alpn_protocols = vec![ALPN.to_vec()];
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-        Arc::new(config)
-    });
-    Arc::clone(config)
+    Arc::clone(CONFIG.get_or_init(|| Arc::new(server_with(provider()))))
+}
+
+fn server_with(provider: CryptoProvider) -> ServerConfig {
+    let mut config = ServerConfig::builder_with_details(Arc::new(provider), Arc::new(FixedTime))
+        .with_protocol_versions(&[&TLS13])
+        .expect("the provider speaks TLS 1.3")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate()], PrivateKeyDer::Pkcs8(certificate_key()))
+        .expect("the key is the certificate's");
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    config
 }
 
 /// A client that trusts [`server`] and remembers nothing.
@@ -152,17 +154,103 @@ pub fn server() -> Arc<ServerConfig> {
 /// Never: all parts are fixed.
 pub fn client() -> Arc<ClientConfig> {
     static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    let config = CONFIG.get_or_init(|| {
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate()).expect("a valid certificate");
-        let mut config = ClientConfig::builder_with_details(provider(), Arc::new(FixedTime))
-            .with_protocol_versions(&[&TLS13])
-            .expect("the provider speaks TLS 1.3")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![ALPN.to_vec()];
-        config.resumption = Resumption::disabled();
-        Arc::new(config)
-    });
-    Arc::clone(config)
+    Arc::clone(CONFIG.get_or_init(|| Arc::new(client_with(provider()))))
+}
+
+fn client_with(provider: CryptoProvider) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate()).expect("a valid certificate");
+    let mut config = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(FixedTime))
+        .with_protocol_versions(&[&TLS13])
+        .expect("the provider speaks TLS 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = Resumption::disabled();
+    config
+}
+
+/// The TLS configurations of the two ends of a connection.
+#[derive(Clone)]
+pub struct Pair {
+    /// The end that begins.
+    pub client: Arc<ClientConfig>,
+    /// The end that answers.
+    pub server: Arc<ServerConfig>,
+}
+
+/// [`client`] and [`server`]: every handshake is a full one.
+impl Default for Pair {
+    fn default() -> Self {
+        Self { client: client(), server: server() }
+    }
+}
+
+/// What a client makes of having met the server before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returning {
+    /// Nothing: a full handshake.
+    Forgetful,
+    /// It resumes its session.
+    Resuming,
+    /// It resumes its session, and sends before the handshake is complete (0-RTT).
+    Early,
+}
+
+/// Sessions that a server keeps at once, in [`ticketing`].
+const SESSIONS: usize = 1_024;
+
+/// Ends of which the server gives each client a ticket, and takes early data; with AES-128-GCM, which most programs
+/// prefer. The server counts in `resumed` the sessions that it has found again. Clients of one pair share what they
+/// remember.
+///
+/// # Panics
+/// Never: all parts are fixed.
+pub fn ticketing(returning: Returning, resumed: Arc<AtomicU64>) -> Pair {
+    let mut provider = provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let mut server = server_with(provider.clone());
+    server.session_storage =
+        Arc::new(CountedSessions { found: resumed, inner: ServerSessionMemoryCache::new(SESSIONS) });
+    server.send_tls13_tickets = 1;
+    // The only value but zero that QUIC knows (RFC 9001 section 4.6.1).
+    server.max_early_data_size = u32::MAX;
+    let mut client = client_with(provider);
+    if returning != Returning::Forgetful {
+        client.resumption = Resumption::in_memory_sessions(SESSIONS);
+        client.enable_early_data = returning == Returning::Early;
+    }
+    Pair { client: Arc::new(client), server: Arc::new(server) }
+}
+
+/// A store that counts what is found in it.
+#[derive(Debug)]
+struct CountedSessions {
+    found: Arc<AtomicU64>,
+    inner: Arc<ServerSessionMemoryCache>,
+}
+
+impl CountedSessions {
+    fn counted(&self, session: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        self.found.fetch_add(u64::from(session.is_some()), Ordering::Relaxed);
+        session
+    }
+}
+
+impl StoresServerSessions for CountedSessions {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        self.inner.put(key, value)
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.counted(self.inner.get(key))
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.counted(self.inner.take(key))
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
 }

@@ -55,19 +55,21 @@ pub(crate) enum Outcome {
 }
 
 impl Connection {
-    /// Takes in a datagram that the router found to be for this connection.
+    /// Takes in a datagram that the router found to be for this connection. False if it was noise that changed
+    /// nothing, so that the connection need not be polled: a flood of forged packets then costs little more than
+    /// to find them forged.
     ///
     /// Never fails: what is wrong with it is counted, or closes the connection.
-    pub(crate) fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
+    pub(crate) fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) -> bool {
         let arrived = Arrived { info: *info, len: data.len() };
         if !self.admit(&arrived) {
             self.counters.packets_dropped += 1;
-            return;
+            return false;
         }
         self.counters.received.add(data.len());
         if !self.lifecycle.is_open() {
             self.lifecycle.on_datagram();
-            return;
+            return true;
         }
         // A client leaves the choice to the system, which knows when the network changes.
         if self.path.local_ip.is_none() && self.side == Side::Server {
@@ -103,7 +105,20 @@ impl Connection {
             // spec: rfc9000 10.3.1 token-compared, 10.3.1 reset-drains
             self.drain(now, CloseReason::StatelessReset);
         }
+        if !is_authentic && self.is_deaf_to_noise() {
+            return false;
+        }
         self.update_timers(now);
+        true
+    }
+
+    /// True if a datagram without an authentic packet can have changed nothing but counters. Before the handshake is
+    /// confirmed it may begin anew or wait for its keys; an address that is not validated may be sent more for it.
+    fn is_deaf_to_noise(&self) -> bool {
+        self.lifecycle.is_open()
+            && self.handshake.is_confirmed()
+            && self.path.validation.is_valid()
+            && self.roaming.others.is_empty()
     }
 
     /// A client's Initial must come in a full datagram (RFC 9000 section 14.1), a server's carries no token

@@ -187,8 +187,8 @@ impl Endpoint {
         let invariants = Invariants::parse(&data, LOCAL_ID_LEN).ok();
         let named = invariants.and_then(|invariants| self.routes.get(&invariants.dcid).copied());
         if let Some(index) = named.or_else(|| self.find_reset(info, &data)) {
-            if let Some(connection) = self.slots.get_mut(index) {
-                connection.on_datagram(now, info, data);
+            let connection = self.slots.get_mut(index);
+            if connection.is_some_and(|connection| connection.on_datagram(now, info, data)) {
                 self.after_call(now, index);
             }
             return;
@@ -259,7 +259,7 @@ impl Endpoint {
     fn on_unknown_short(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, len: usize) {
         self.stats.unroutable += 1;
         // spec: rfc9000 11 no-reset-with-state, 21.11 none-while-active
-        let token = self.reset_key.token(&invariants.dcid);
+        let token = || self.reset_key.token(&invariants.dcid);
         if self.stateless.reset(now, info, len, token, &mut self.rng) {
             self.stats.resets_sent += 1;
         }

@@ -62,13 +62,14 @@ impl Stateless {
         true
     }
 
-    /// Answers a datagram of `trigger_len` bytes for an unknown connection. False if that would do harm.
+    /// Answers a datagram of `trigger_len` bytes for an unknown connection. False if that would do harm. The token,
+    /// which costs more than all the rest, is made only for an answer that leaves.
     pub(crate) fn reset(
         &mut self,
         now: Time,
         info: &DatagramInfo,
         trigger_len: usize,
-        token: ResetToken,
+        token: impl FnOnce() -> ResetToken,
         rng: &mut Rng,
     ) -> bool {
         if self.waiting.len() >= MAX_WAITING || trigger_len < MIN_TRIGGER {
@@ -78,6 +79,7 @@ impl Stateless {
             return false;
         }
         self.resets_paid_at = self.resets_paid_at.max(now) + RESET_INTERVAL;
+        let token = token();
         // spec: rfc9000 10.3 reset-not-amplified, 10.3.3 reset-shrinks
         let len = (trigger_len - 1).min(MAX_RESET);
         let mut datagram = vec![0; len - token.0.len()];

@@ -7,20 +7,17 @@ use serde::Deserialize;
 
 use super::cells::Cell;
 use crate::Result;
+use crate::emulated;
 
 /// Runs are made for so many times the number that is wanted, at most.
 const MAX_ATTEMPTS: u64 = 3;
-
-/// Exit code of a void run.
-const VOID: i32 = 125;
 
 /// How to run it.
 pub(super) struct Emulator {
     program: PathBuf,
     /// This program, which plays both ends.
     ends: PathBuf,
-    /// What runs it before all programs of ordinary priority, where that is permitted: how late they are woken is no
-    /// part of what is measured. The emulator's own threads come first all the same.
+    /// What gives the ends real-time priority, where that is permitted.
     priority: &'static str,
 }
 
@@ -53,19 +50,12 @@ struct Direction {
 
 impl Emulator {
     pub(super) fn new(program: PathBuf) -> Result<Self> {
-        let is_permitted =
-            Command::new("chrt").args(["--rr", "1", "true"]).status().is_ok_and(|status| status.success());
-        let priority = if is_permitted { "chrt --rr 1 " } else { "" };
-        Ok(Self { program, ends: std::env::current_exe()?, priority })
+        Ok(Self { program, ends: std::env::current_exe()?, priority: emulated::priority() })
     }
 
     /// Why nothing can be measured here.
     pub(super) fn obstacle(&self) -> Result<Option<String>> {
-        let mut command = Command::new(&self.program);
-        command.args(["emulate", "-q", "--isolate", "--down", "delay=0ms", "--", "true"]);
-        let output = command.stdin(Stdio::null()).output()?;
-        let is_possible = matches!(output.status.code(), Some(0 | VOID));
-        Ok((!is_possible).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+        emulated::obstacle(&self.program)
     }
 
     /// Runs the cell until enough runs count, or too many were void.

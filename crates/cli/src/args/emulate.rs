@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Run a command behind an emulated path.
 ///
@@ -18,6 +19,7 @@ Examples:
   posthaste emulate --path bad --far 'posthaste serve . --listen 0.0.0.0:4433' -- \\
       sh -c 'posthaste get --insecure https://$POSTHASTE_FAR:4433/file -o file'
   posthaste emulate --down rate=20mbit,delay=25ms,queue=100ms --up rate=5mbit,delay=25ms -- ./client
+  posthaste emulate --path wifi-trace --and lte-trace --leave-after 5 -- ./client       from Wi-Fi to LTE, on the way
   posthaste emulate --path average -- posthaste emulate --down delay=50ms -- bash     one path after the other
 
 A direction's keys are those of a path file: rate, trace-file, loss, burst, queue, discipline (drop-tail, codel), ecn,
@@ -32,6 +34,15 @@ pub(crate) struct Emulate {
     /// [default: average; a perfect wire if a direction is described]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) path: Option<String>,
+
+    /// A second path into the same namespace, taken when the first one is down: a name, or a TOML file. The interfaces
+    /// are `posthaste` and `posthaste-2nd`; take them down with `ip link set posthaste down`, or with --leave-after
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) and: Option<String>,
+
+    /// Take the first path down so many seconds after the first packet that it has brought
+    #[arg(long, value_name = "SECONDS", requires = "and", value_parser = super::seconds)]
+    pub(crate) leave_after: Option<Duration>,
 
     /// What is different towards COMMAND, such as rate=20mbit,delay=25ms,loss=1%,queue=1bdp
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]

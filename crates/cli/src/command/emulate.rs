@@ -7,6 +7,8 @@ mod linux;
 #[cfg(target_os = "linux")]
 mod meter;
 #[cfg(target_os = "linux")]
+mod paths;
+#[cfg(target_os = "linux")]
 mod processes;
 #[cfg(target_os = "linux")]
 mod report;

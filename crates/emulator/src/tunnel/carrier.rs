@@ -16,7 +16,7 @@ use posthaste_units::{Duration, Time};
 
 use std::os::fd::AsFd;
 
-use super::interface::Interface;
+use super::interface::{Handed, Interface};
 use super::ip_packet::IpPacket;
 use super::log::{Direction, Event, PacketLog, Record};
 use super::precision::{RunDelay, prefer_real_time};
@@ -55,6 +55,7 @@ struct Round {
     /// Sums of delays between arrival and departure, packet by packet, since the last publication.
     lateness: Vec<Duration>,
     refused: u64,
+    undeliverable: u64,
 }
 
 impl Carrier {
@@ -67,6 +68,7 @@ impl Carrier {
             settled: Time::ZERO,
             lateness: Vec::new(),
             refused: 0,
+            undeliverable: 0,
         };
         while !self.is_stopped.load(Ordering::Relaxed) {
             let result = self.receive(&mut round).and_then(|is_empty| {
@@ -113,7 +115,11 @@ impl Carrier {
             while let Some(packet) = self.path.poll(due) {
                 let lateness = self.clock.now().since(due) + packet.waited;
                 round.lateness.push(lateness);
-                round.refused += u64::from(self.to.send(packet.bytes()).is_err());
+                match self.to.send(packet.bytes()) {
+                    Handed::Over => {}
+                    Handed::ToNobody => round.undeliverable += 1,
+                    Handed::Refused => round.refused += 1,
+                }
                 self.record(Event::Departure, due, packet.bytes().len(), lateness);
             }
             self.record_fates(&before, due, 0);
@@ -138,10 +144,11 @@ impl Carrier {
 
     fn publish(&self, round: &mut Round) {
         let mut counts = self.shared.counts(self.direction);
-        let Counts { stats, queue, refused, lateness, .. } = &mut *counts;
+        let Counts { stats, queue, refused, undeliverable, lateness, .. } = &mut *counts;
         *stats = self.path.stats();
         *queue = self.path.queue_bytes();
         *refused += std::mem::take(&mut round.refused);
+        *undeliverable += std::mem::take(&mut round.undeliverable);
         round.lateness.drain(..).for_each(|late| lateness.record(late));
     }
 

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
 use futures::TryStreamExt;
+use nix::errno::Errno;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
 use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
 use tun_rs::{DeviceBuilder, SyncDevice};
@@ -17,8 +18,20 @@ use super::error::TunnelError;
 /// can do. The usual 500 are less than what one window of a fast sender brings at once.
 const QUEUE_PACKETS: u32 = 8_192;
 
-/// The interface's name inside; those that lead to other tunnels have a number.
-const NEAR_NAME: &str = "posthaste";
+/// The interfaces' names inside, by rank; those that lead to other tunnels have a number.
+const NEAR_NAMES: [&str; 2] = ["posthaste", "posthaste-2nd"];
+
+/// What the way out costs in the kernel's eyes, for each rank beyond the first: the cheapest is taken.
+const METRIC: u32 = 100;
+
+/// Which of a namespace's ways out a tunnel is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rank {
+    /// The one that is taken while it is there.
+    First,
+    /// The one that is taken when the first is not.
+    Second,
+}
 
 /// An end of a tunnel: a TUN device. It is gone when this is.
 pub(super) struct Interface {
@@ -43,6 +56,16 @@ pub(super) struct Losses {
     pub(super) received: u64,
 }
 
+/// What became of a packet that was to enter a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handed {
+    Over,
+    /// Somebody has taken the interface down.
+    ToNobody,
+    /// The kernel has lost it.
+    Refused,
+}
+
 impl Interface {
     /// A tunnel's far end, in the namespace of the calling thread, and the block that it took.
     pub(super) fn far() -> Result<(Self, Block), TunnelError> {
@@ -51,7 +74,7 @@ impl Interface {
             loopback_up(&netlink).await?;
             let blocks = candidates(around);
             for (index, &block) in blocks.iter().enumerate() {
-                let name = format!("{NEAR_NAME}{index}");
+                let name = format!("{}{index}", NEAR_NAMES[0]);
                 match open(&name) {
                     Ok(device) => {
                         let this = Self::with_device(device, name)?;
@@ -67,15 +90,24 @@ impl Interface {
         })
     }
 
-    /// The near end of the tunnel with this block, and the way out of the calling thread's namespace.
-    pub(super) fn near(block: Block) -> Result<Self, TunnelError> {
+    /// The near end of the tunnel with this block, and a way out of the calling thread's namespace.
+    pub(super) fn near(block: Block, rank: Rank) -> Result<Self, TunnelError> {
         with_netlink(async |netlink| {
             loopback_up(&netlink).await?;
-            let device = open(NEAR_NAME).map_err(TunnelError::Device)?;
-            let this = Self::with_device(device, NEAR_NAME.to_owned())?;
+            let name = NEAR_NAMES[rank as usize];
+            let device = open(name).map_err(TunnelError::Device)?;
+            let this = Self::with_device(device, name.to_owned())?;
             this.set_up(&netlink, block.near(), block).await?;
-            let route = RouteMessageBuilder::<std::net::Ipv4Addr>::new().gateway(block.far()).build();
-            netlink.route().add(route).execute().await.map_err(TunnelError::interface("the way out"))?;
+            let mut route = RouteMessageBuilder::<std::net::Ipv4Addr>::new().gateway(block.far());
+            if rank == Rank::Second {
+                route = route.priority(METRIC);
+            }
+            netlink
+                .route()
+                .add(route.build())
+                .execute()
+                .await
+                .map_err(TunnelError::interface("the way out"))?;
             // For tunnels that are started inside: their way out leads through here.
             prefer("net/ipv4/ip_forward", "1");
             Ok(this)
@@ -106,6 +138,15 @@ impl Interface {
             .map_err(TunnelError::interface("an address"))
     }
 
+    /// Takes it down, and with it all routes that lead through it. For the thread that is in its namespace.
+    pub(super) fn take_down(&self) -> Result<(), TunnelError> {
+        with_netlink(async |netlink| {
+            let index = self.device.if_index().map_err(TunnelError::Device)?;
+            let link = LinkUnspec::new_with_index(index).down().build();
+            netlink.link().set(link).execute().await.map_err(TunnelError::interface("an interface down"))
+        })
+    }
+
     /// The next packet that the namespace has sent, or `None` if there is none now.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.device.recv(buffer) {
@@ -118,8 +159,13 @@ impl Interface {
     }
 
     /// Hands a packet to the namespace.
-    pub(super) fn send(&self, packet: &[u8]) -> io::Result<()> {
-        self.device.send(packet).map(drop)
+    pub(super) fn send(&self, packet: &[u8]) -> Handed {
+        match self.device.send(packet) {
+            Ok(_) => Handed::Over,
+            // What the kernel answers where the interface is down.
+            Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => Handed::ToNobody,
+            Err(_) => Handed::Refused,
+        }
     }
 
     /// What it did not pass on since it was made.

@@ -16,6 +16,8 @@ pub(super) struct Counts {
     pub(super) queue: ByteCount,
     /// Packets that the receiving interface did not take.
     pub(super) refused: u64,
+    /// Packets for an interface that somebody had taken down.
+    pub(super) undeliverable: u64,
     pub(super) lateness: LatenessHistogram,
     pub(super) is_real_time: bool,
     /// Why the direction broke off.

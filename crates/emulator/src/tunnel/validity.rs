@@ -24,6 +24,13 @@ impl Validity {
         Self { faults }
     }
 
+    /// The same with a second path into the namespace.
+    #[must_use]
+    pub fn and_second(mut self, report: &TunnelReport) -> Self {
+        self.faults.extend(Self::of(report).faults.into_iter().map(|fault| format!("second path, {fault}")));
+        self
+    }
+
     /// True if nothing speaks against the figures.
     pub fn is_valid(&self) -> bool {
         self.faults.is_empty()
@@ -57,6 +64,12 @@ mod tests {
         let late = faults(|report| report.up.lateness.p99 = Duration::from_micros(1_010));
         assert!(late.starts_with("up: packets were 1.01 ms late"), "{late}");
         assert!(faults(|report| report.down.unaccounted = 3).contains("dropped 3 packets"));
+        let mut second = TunnelReport::default();
+        second.down.unaccounted = 3;
+        let both = Validity::default().and_second(&second);
+        assert_eq!(both.faults, ["second path, down: interfaces dropped 3 packets outside the model"]);
+        second.down = DirectionReport { undeliverable: 3, ..DirectionReport::default() };
+        assert!(Validity::of(&second).is_valid(), "who takes an interface down wants what comes of it");
         assert!(faults(|report| report.up.failure = Some("x".to_owned())).ends_with("broke off: x"));
     }
 }

@@ -14,6 +14,7 @@ use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_units::{ByteCount, Duration, Rng};
 
 use crate::peer::Peer;
+use crate::tls;
 
 /// A stack and its controller, by the name that experiments use.
 ///
@@ -166,6 +167,8 @@ pub struct Settings {
     pub idle_timeout: Duration,
     /// Where traces of our connections go.
     pub qlog: Option<std::sync::Arc<dyn posthaste_transport::QlogSink>>,
+    /// TLS of the QUIC stacks. Default: full handshakes, without tickets.
+    pub tls: tls::Pair,
 }
 
 impl Default for Settings {
@@ -176,6 +179,7 @@ impl Default for Settings {
             connection_window: ByteCount::new(24 << 20),
             idle_timeout: Duration::from_secs(3600),
             qlog: None,
+            tls: tls::Pair::default(),
         }
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn client(
     settings: &Settings,
     rng: &mut Rng,
 ) -> Box<dyn Peer> {
-    let config = ClientConfig::new(tls::client())
+    let config = ClientConfig::new(settings.tls.client.clone())
         .with_transport(transport(profile, settings))
         .with_group_size(connections);
     Box::new(Posthaste::new(None, Some(config), connections, rng))
@@ -77,7 +77,7 @@ pub(super) fn server(
     settings: &Settings,
     rng: &mut Rng,
 ) -> Box<dyn Peer> {
-    let config = ServerConfig::new(tls::server()).with_transport(transport(profile, settings));
+    let config = ServerConfig::new(settings.tls.server.clone()).with_transport(transport(profile, settings));
     Box::new(Posthaste::new(Some(config), None, connections, rng))
 }
 

@@ -44,7 +44,8 @@ struct Quinn {
 pub(super) fn client(controller: RivalController, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
     let seeds = Seeds::new(rng);
     let first = ConnectionId::new(&seeds.first_destination);
-    let crypto = QuicClientConfig::try_from(tls::client()).expect("the provider has AES-128-GCM");
+    let crypto =
+        QuicClientConfig::try_from(settings.tls.client.clone()).expect("the provider has AES-128-GCM");
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(transport(controller, settings));
     config.initial_dst_cid_provider(Arc::new(move || first));
@@ -53,7 +54,8 @@ pub(super) fn client(controller: RivalController, settings: &Settings, rng: &mut
 
 /// The end that answers it.
 pub(super) fn server(controller: RivalController, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
-    let crypto = QuicServerConfig::try_from(tls::server()).expect("the provider has AES-128-GCM");
+    let crypto =
+        QuicServerConfig::try_from(settings.tls.server.clone()).expect("the provider has AES-128-GCM");
     // The random key in there seals Retry and NEW_TOKEN tokens; neither is sent without the crate's token log.
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(transport(controller, settings));

@@ -63,6 +63,13 @@ impl Directions {
     }
 }
 
+/// The path of `--and`.
+pub(super) fn of_path(name: &str) -> Result<Directions, Failure> {
+    let base = path_choice::find(name)?;
+    let summary = format!("{name} ({})", base.summary());
+    Ok(Directions { summary, down: config(&base, base.rtt)?, up: config(&turned(&base), base.rtt)? })
+}
+
 /// The path as seen from its other end.
 fn turned(path: &PathSpec) -> PathSpec {
     let mut turned = path.clone();

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::Signal;
-use posthaste_emulator::{Tunnel, TunnelConfig, TunnelError, Validity, is_permitted, isolate};
+use posthaste_emulator::{TunnelError, is_permitted, isolate};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::directions::Directions;
+use super::paths::Paths;
 use super::{meter, processes, report};
 use crate::args::{Emulate, EmulateInside};
 use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND, VOID};
@@ -37,7 +37,7 @@ impl From<TunnelError> for Failure {
 }
 
 pub(crate) fn run(args: &Emulate) -> Result<ExitCode, Failure> {
-    let directions = Directions::new(args)?;
+    let plan = Paths::plan(args)?;
     let unwritable = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
     let json =
         args.json.as_deref().map(OutputFile::create).transpose().map_err(|error| unwritable(&error))?;
@@ -52,25 +52,29 @@ pub(crate) fn run(args: &Emulate) -> Result<ExitCode, Failure> {
     if args.isolate || !is_permitted() {
         isolate()?;
     }
-    let config = TunnelConfig { down: directions.down, up: directions.up, seed: args.seed };
-    let tunnel = Tunnel::start(config, log.map(|file| Box::new(file) as Box<dyn Write + Send>))?;
+    let paths = Paths::start(args, plan, log)?;
     if !args.quiet {
-        printer::note(format_args!("{}, to {}", directions.summary, tunnel.far_address()));
+        printer::note(paths.describe());
     }
     let began = Instant::now();
-    let result = carry_out(args, &tunnel);
+    let result = carry_out(args, &paths);
     // Before the tunnel: what still runs may not find out that the path has gone.
     processes::end_all();
     let seconds = began.elapsed().as_secs_f64();
-    let counted = tunnel.finish().map_err(|error| cannot("finish", &error))?;
+    let counted = paths.finish().map_err(|error| cannot("finish", &error))?;
     let code = result?;
-    let validity = Validity::of(&counted);
+    let validity = counted.validity();
     if !args.quiet {
-        printer::note(report::summary(&counted).replace('\n', "\nposthaste: "));
+        let reports = [Some(&counted.first), counted.second.as_ref().map(|(_, report)| report)];
+        for report in reports.into_iter().flatten() {
+            printer::note(report::summary(report).replace('\n', "\nposthaste: "));
+        }
     }
     if let Some(json) = json {
+        let second = counted.second.as_ref().map(|(path, report)| (path.as_str(), report));
         let page =
-            report::Report::new((&directions.summary, args.seed), (code, seconds), &counted, &validity);
+            report::Report::new((&counted.summary, args.seed), (code, seconds), &counted.first, &validity)
+                .with_second(second, counted.left_at);
         let mut text = serde_json::to_vec_pretty(&page).map_err(Failure::runtime)?;
         text.push(b'\n');
         json.write(&text).map_err(Failure::runtime)?;
@@ -95,7 +99,8 @@ fn cannot(what: &str, error: &std::io::Error) -> Failure {
 }
 
 /// Starts both ends and waits for COMMAND.
-fn carry_out(args: &Emulate, tunnel: &Tunnel) -> Result<u8, Failure> {
+fn carry_out(args: &Emulate, paths: &Paths) -> Result<u8, Failure> {
+    let tunnel = &paths.first;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -113,7 +118,7 @@ fn carry_out(args: &Emulate, tunnel: &Tunnel) -> Result<u8, Failure> {
         }
         let addresses = [tunnel.far_address(), tunnel.near_address()];
         let child = start(&args.command, addresses, |command| tunnel.spawn(command))?;
-        let ended = watch(args, tunnel, child, signals).await;
+        let ended = watch(args, paths, child, signals).await;
         ended.map(exit_code).map_err(|error| cannot("wait for COMMAND", &error))
     })
 }
@@ -157,7 +162,7 @@ fn exit_code(status: ExitStatus) -> u8 {
 /// Waits for COMMAND's end, passes signals on, and shows the meter.
 async fn watch(
     args: &Emulate,
-    tunnel: &Tunnel,
+    paths: &Paths,
     mut child: Child,
     mut signals: Signals,
 ) -> std::io::Result<ExitStatus> {
@@ -167,6 +172,8 @@ async fn watch(
     let mut display = meter::Display::new(args.meter, args.quiet);
     let mut ticks = tokio::time::interval(meter::INTERVAL);
     let mut deadline = None;
+    let mut leaving = std::pin::pin!(paths.leave());
+    let mut has_left = false;
     loop {
         let over = async {
             match deadline {
@@ -193,12 +200,13 @@ async fn watch(
                 processes::signal(process, Signal::SIGHUP);
                 deadline = Some(tokio::time::Instant::now() + GRACE);
             }
+            () = &mut leaving, if !has_left => has_left = true,
             () = over => {
                 processes::signal(process, Signal::SIGKILL);
                 deadline = None;
             }
             _ = ticks.tick(), if display.is_shown() => {
-                if let Ok(report) = tunnel.report() {
+                if let Ok(report) = paths.report() {
                     display.show(report);
                 }
             }

@@ -19,6 +19,19 @@ pub(super) struct Report<'a> {
     down: Direction,
     up: Direction,
     missing_log_lines: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    second: Option<Second<'a>>,
+    /// When the first path was taken down, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_at: Option<f64>,
+}
+
+/// The path of `--and`.
+#[derive(Debug, Serialize)]
+struct Second<'a> {
+    path: &'a str,
+    down: Direction,
+    up: Direction,
 }
 
 /// Counts of packets, and times in seconds.
@@ -37,6 +50,8 @@ struct Direction {
     peak_queue_bytes: u64,
     /// Dropped by interfaces, outside the model.
     unaccounted: u64,
+    /// For an interface that somebody had taken down.
+    undeliverable: u64,
     lateness_mean: f64,
     lateness_p99: f64,
     lateness_max: f64,
@@ -59,6 +74,7 @@ impl From<&DirectionReport> for Direction {
             reordered: path.reordered,
             peak_queue_bytes: path.peak_queue_bytes.get(),
             unaccounted: report.unaccounted,
+            undeliverable: report.undeliverable,
             lateness_mean: lateness.mean.as_secs_f64(),
             lateness_p99: lateness.p99.as_secs_f64(),
             lateness_max: lateness.max.as_secs_f64(),
@@ -84,7 +100,24 @@ impl<'a> Report<'a> {
             down: (&report.down).into(),
             up: (&report.up).into(),
             missing_log_lines: report.missing_lines,
+            second: None,
+            left_at: None,
         }
+    }
+
+    /// The same with a second path, and when the first was left.
+    pub(super) fn with_second(
+        mut self,
+        second: Option<(&'a str, &TunnelReport)>,
+        left_at: Option<f64>,
+    ) -> Self {
+        self.second = second.map(|(path, report)| Second {
+            path,
+            down: (&report.down).into(),
+            up: (&report.up).into(),
+        });
+        self.left_at = left_at;
+        self
     }
 }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Uri;
+use tokio::time::Instant;
 
 use crate::args::Get;
 use crate::exit::Failure;
@@ -14,6 +16,9 @@ use crate::output_file::{OutputError, PartialFile, open_file};
 
 /// Bytes that are collected before they are written.
 const BLOCK: usize = 256 * 1024;
+
+/// Whoever reads stdout does not wait longer than this for what has come, as long as more comes.
+const FRESH: Duration = Duration::from_millis(10);
 
 /// What a path that ends in a slash is called in a folder.
 const UNNAMED: &str = "index.html";
@@ -118,6 +123,7 @@ pub(super) struct Output {
     /// Stays here while a task writes: that task may not get to its end when the process is to end.
     partial: Option<PartialFile>,
     block: Vec<u8>,
+    flushed: Instant,
     shown: String,
 }
 
@@ -129,7 +135,13 @@ enum Writer {
 
 impl Output {
     pub(super) async fn open(destination: Destination) -> Result<Self, OutputError> {
-        let mut output = Self { writer: None, partial: None, block: Vec::new(), shown: String::new() };
+        let mut output = Self {
+            writer: None,
+            partial: None,
+            block: Vec::new(),
+            flushed: Instant::now(),
+            shown: String::new(),
+        };
         match destination {
             Destination::Nowhere => {}
             Destination::Stdout => {
@@ -156,7 +168,8 @@ impl Output {
             return Ok(Wanted::Yes);
         }
         self.block.extend_from_slice(&data);
-        if self.block.len() < BLOCK { Ok(Wanted::Yes) } else { self.flush().await }
+        let is_stale = matches!(self.writer, Some(Writer::Stdout)) && self.flushed.elapsed() >= FRESH;
+        if self.block.len() < BLOCK && !is_stale { Ok(Wanted::Yes) } else { self.flush().await }
     }
 
     /// Puts the file in place under its name.
@@ -188,6 +201,7 @@ impl Output {
         self.writer = Some(writer);
         block.clear();
         self.block = block;
+        self.flushed = Instant::now();
         match result {
             Err(error) if is_stdout && error.kind() == io::ErrorKind::BrokenPipe => Ok(Wanted::No),
             Err(error) => Err(fail(error)),

@@ -1,0 +1,59 @@
+//! What the commands that measure through `posthaste emulate` share.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// Exit code of a run that shows the machine instead of the path.
+pub(crate) const VOID: i32 = 125;
+
+/// Port of `posthaste serve` at the far end.
+pub(crate) const HTTPS: u16 = 4_433;
+
+/// Where the far end's `posthaste serve` writes what it says.
+pub(crate) const SERVER_OUTPUT: &str = "serve.out";
+
+/// A server's start takes less.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why nothing can be measured here, if so.
+pub(crate) fn obstacle(program: &Path) -> Result<Option<String>> {
+    let mut command = Command::new(program);
+    command.args(["emulate", "-q", "--isolate", "--down", "delay=0ms", "--", "true"]);
+    let output = command.stdin(Stdio::null()).output()?;
+    let is_possible = matches!(output.status.code(), Some(0 | VOID));
+    Ok((!is_possible).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+/// What runs an end before all programs of ordinary priority, where that is permitted: how late it is woken is no part
+/// of what is measured. The emulator's own threads come first all the same.
+pub(crate) fn priority() -> &'static str {
+    let is_permitted =
+        Command::new("chrt").args(["--rr", "1", "true"]).status().is_ok_and(|status| status.success());
+    if is_permitted { "chrt --rr 1 " } else { "" }
+}
+
+/// The shell command of a far end that serves the folder `www`.
+pub(crate) fn server(program: &Path, profile: &str) -> String {
+    format!(
+        "exec {}'{}' serve www --listen 0.0.0.0:{HTTPS} --profile '{profile}' --state state >{SERVER_OUTPUT} 2>&1",
+        priority(),
+        program.display()
+    )
+}
+
+/// Inside the path: waits until that server is there; the URL of a file on it.
+pub(crate) fn await_server(file: &str) -> Result<String> {
+    let began = Instant::now();
+    while !std::fs::read_to_string(SERVER_OUTPUT).is_ok_and(|text| text.contains("https://")) {
+        if began.elapsed() > PATIENCE {
+            let said = std::fs::read_to_string(SERVER_OUTPUT).unwrap_or_default();
+            return Err(format!("the server does not start: {}", said.trim()).into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let far = std::env::var("POSTHASTE_FAR")?;
+    Ok(format!("https://{far}:{HTTPS}/{file}"))
+}

@@ -1,0 +1,112 @@
+//! What the runs of a cell, and of its baseline, come to.
+
+use serde::Serialize;
+
+use super::cells::{Cell, Contender};
+use super::ends::Shares;
+use super::journal::Journal;
+use super::meeting::Conditions;
+use crate::bench::median;
+
+/// A cell's figures: medians over its runs. Rates in bits a second.
+#[derive(Debug, Serialize)]
+pub(super) struct Standing {
+    pub(super) cell: Cell,
+    pub(super) runs: usize,
+    /// The profile's goodput.
+    pub(super) contender: f64,
+    /// Mean goodput of a kernel flow.
+    pub(super) kernel: f64,
+    /// The same beside one more kernel CUBIC flow instead.
+    pub(super) kernel_alone: f64,
+    /// The profile's part of all goodput, as a multiple of its fair part.
+    pub(super) share: f64,
+    /// Jain's index over all flows.
+    pub(super) jain: f64,
+    /// What a kernel flow loses, as part of what it has in the baseline.
+    pub(super) harm: f64,
+    /// Greatest 99th percentile of the emulator's lateness in any run, in seconds.
+    pub(super) lateness: f64,
+}
+
+/// The standings of all cells that have runs, baselines aside.
+pub(super) fn all(cells: &[Cell], journal: &Journal, conditions: &Conditions) -> Vec<Standing> {
+    let profiles = cells.iter().filter(|cell| matches!(cell.contender, Contender::Profile(_)));
+    profiles.filter_map(|cell| of(cell, journal, conditions)).collect()
+}
+
+fn of(cell: &Cell, journal: &Journal, conditions: &Conditions) -> Option<Standing> {
+    let baseline = cell.baseline();
+    let runs: Vec<&Shares> = journal.of(cell, conditions).map(|entry| &entry.shares).collect();
+    let alone: Vec<&Shares> = journal.of(&baseline, conditions).map(|entry| &entry.shares).collect();
+    if runs.is_empty() || alone.is_empty() {
+        return None;
+    }
+    let over =
+        |shares: &[&Shares], figure: fn(&Shares) -> f64| median(shares.iter().map(|shares| figure(shares)));
+    let (kernel, kernel_alone) = (over(&runs, mean), over(&alone, mean));
+    let entries = journal.of(cell, conditions).chain(journal.of(&baseline, conditions));
+    Some(Standing {
+        cell: cell.clone(),
+        runs: runs.len(),
+        contender: over(&runs, |shares| shares.contender),
+        kernel,
+        kernel_alone,
+        share: over(&runs, share),
+        jain: over(&runs, jain),
+        harm: (kernel_alone - kernel) / kernel_alone,
+        lateness: entries.map(|entry| entry.lateness).fold(0.0, f64::max),
+    })
+}
+
+/// Mean goodput of a kernel flow.
+fn mean(shares: &Shares) -> f64 {
+    shares.kernel.iter().sum::<f64>() / shares.kernel.len() as f64
+}
+
+fn share(shares: &Shares) -> f64 {
+    let all = shares.contender + shares.kernel.iter().sum::<f64>();
+    shares.contender / all * (shares.kernel.len() + 1) as f64
+}
+
+/// Jain, Chiu, Hawe 1984: the square of the sum over the number times the sum of squares.
+fn jain(shares: &Shares) -> f64 {
+    let all = || shares.kernel.iter().chain([&shares.contender]);
+    let sum: f64 = all().sum();
+    let squares: f64 = all().map(|rate| rate * rate).sum();
+    sum * sum / ((shares.kernel.len() + 1) as f64 * squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Rival;
+    use super::super::journal::Entry;
+    use super::*;
+
+    fn is_near(found: f64, expected: f64) -> bool {
+        (found - expected).abs() < 1e-9
+    }
+
+    #[test]
+    fn figures_of_a_cell_follow_from_its_runs_and_its_baselines() {
+        let conditions = Conditions { rtt: 40.0, warm_up: 1.0, seconds: 1.0 };
+        let contender = Contender::Profile("standard".to_owned());
+        let cell = Cell { contender, rival: Rival::Cubic, flows: 2, megabits: 10.0, buffer: 1.0 };
+        let mut journal = Journal::in_memory();
+        let mut note = |cell: Cell, contender: f64, kernel: [f64; 2]| {
+            let shares = Shares { contender, kernel: kernel.to_vec() };
+            let conditions = conditions.clone();
+            journal.add(Entry { cell, conditions, seed: 1, shares, lateness: 1e-4 }).unwrap();
+        };
+        note(cell.baseline(), 3.0, [4.0, 2.0]);
+        note(cell.clone(), 6.0, [1.0, 2.0]);
+        let cells = [cell.baseline(), cell];
+        let standings = all(&cells, &journal, &conditions);
+        let [standing] = &standings[..] else { panic!("{standings:?}") };
+        assert!(is_near(standing.kernel, 1.5) && is_near(standing.kernel_alone, 3.0));
+        assert!(is_near(standing.harm, 0.5), "half of what it has beside one more CUBIC flow");
+        assert!(is_near(standing.share, 6.0 / 9.0 * 3.0));
+        assert!(is_near(standing.jain, 81.0 / (3.0 * 41.0)));
+        assert!(all(&cells, &Journal::in_memory(), &conditions).is_empty());
+    }
+}
