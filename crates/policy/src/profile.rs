@@ -28,7 +28,7 @@ pub(crate) mod value;
 
 use std::sync::Arc;
 
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::Duration;
 
 use crate::congestion::PathLimits;
 use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Silence, Start};
@@ -177,11 +177,10 @@ impl Profile {
         self.bundle.start.build()
     }
 
-    /// Congestion control for a new path with datagrams of `max_datagram_size` (above zero), which begins with
-    /// `initial_window`: what [`Self::start`] answered.
-    pub fn congestion(&self, max_datagram_size: ByteCount, initial_window: ByteCount) -> Box<dyn Congestion> {
-        let slow_start = self.bundle.slow_start.build(max_datagram_size);
-        self.bundle.congestion.build(slow_start, PathLimits { max_datagram_size, initial_window })
+    /// Congestion control for a new path; its initial window is what [`Self::start`] answered.
+    pub fn congestion(&self, limits: PathLimits) -> Box<dyn Congestion> {
+        let slow_start = self.bundle.slow_start.build(limits.max_datagram_size);
+        self.bundle.congestion.build(slow_start, limits)
     }
 
     /// What a silent peer means.

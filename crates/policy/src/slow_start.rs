@@ -1,6 +1,6 @@
 //! How the window grows until the path's capacity is found.
 
 pub mod classic;
-mod delay;
+pub(crate) mod delay;
 pub mod hybrid;
 pub mod hystart_pp;

@@ -3,6 +3,7 @@
 use posthaste_units::{ByteCount, Duration, Time};
 use proptest::prelude::*;
 
+use super::PathLimits;
 use crate::profile::Profile;
 use crate::sample::{AckSample, RttView, SentSample, SpuriousSample};
 use crate::testing::{ack, loss, packet};
@@ -114,17 +115,24 @@ proptest! {
         for name in Profile::names() {
             let size = ByteCount::new(1200);
             let profile = Profile::named(name).unwrap();
-            let mut controller = profile.congestion(size, profile.start().initial_window(size));
+            let mut controller = profile.congestion(PathLimits {
+                max_datagram_size: size,
+                initial_window: profile.start().initial_window(size),
+                seed: 1,
+            });
             let initial = Duration::from_millis(333);
             let rtt = RttView {
                 latest: initial, smoothed: initial, variance: initial / 2, min: initial, is_measured: false,
             };
             let mut world = World { now: Time::ZERO, round: 0, next: 0, size, in_flight: Vec::new(), rtt };
             for event in &events {
-                let before = controller.window();
+                // While a flight is shrunk, the window follows it; what it is shrunk to is what may not grow.
+                let before = controller.state().window;
                 world.apply(event, &mut *controller);
-                let window = controller.window();
-                prop_assert!(window >= world.size * 2, "{name}: {window} after {event:?}");
+                let least = controller.window();
+                prop_assert!(least >= world.size * 2, "{name}: {least} after {event:?}");
+                prop_assert!(least <= ByteCount::new(1 << 36), "{name}: {least} after {event:?}");
+                let window = controller.state().window;
                 prop_assert!(window <= ByteCount::new(1 << 36), "{name}: {window} after {event:?}");
                 if let Event::Lost(_) | Event::Marked = event {
                     prop_assert!(window <= before, "{name}: a congestion event never adds");
