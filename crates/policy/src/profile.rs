@@ -38,13 +38,21 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 15] = [
+const BUILT_IN: [(&str, &str); 23] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
+    ("bbr", include_str!("../../../profiles/bbr.toml")),
+    ("bbr-draft", include_str!("../../../profiles/bbr-draft.toml")),
+    ("bbr1", include_str!("../../../profiles/bbr1.toml")),
+    ("cubic-2flows", include_str!("../../../profiles/cubic-2flows.toml")),
     ("cubic-classic", include_str!("../../../profiles/cubic-classic.toml")),
     ("cubic-few-acks", include_str!("../../../profiles/cubic-few-acks.toml")),
     ("cubic-fixed", include_str!("../../../profiles/cubic-fixed.toml")),
     ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
+    ("cubic-prr", include_str!("../../../profiles/cubic-prr.toml")),
+    ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
+    ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
+    ("modquic-cubic-paper", include_str!("../../../profiles/modquic-cubic-paper.toml")),
     ("mquic-cubic", include_str!("../../../profiles/mquic-cubic.toml")),
     ("mquic-cubic-paper", include_str!("../../../profiles/mquic-cubic-paper.toml")),
     ("mquic-cubic-plain", include_str!("../../../profiles/mquic-cubic-plain.toml")),

@@ -279,11 +279,7 @@ impl Congestion for Bbr3 {
 
     fn state(&self) -> CongestionState {
         let threshold = self.full_pipe.reached.then(|| ByteCount::from_f64(self.bdp()));
-        CongestionState {
-            window: self.window(),
-            slow_start_threshold: threshold,
-            phase: self.state.phase(),
-        }
+        CongestionState { window: self.window(), slow_start_threshold: threshold, phase: self.state.phase() }
     }
 }
 

@@ -188,7 +188,11 @@ impl Avoidance for CubicIncrease {
 
     fn reduce(&mut self, window: f64) -> f64 {
         let gave_way = self.parameters.fast_convergence && self.peak.is_some_and(|peak| window < peak);
-        self.peak = Some(if gave_way { window * self.parameters.convergence_factor(self.connections) } else { window });
+        self.peak = Some(if gave_way {
+            window * self.parameters.convergence_factor(self.connections)
+        } else {
+            window
+        });
         self.prior = window;
         self.stage = None;
         window * self.parameters.beta(self.connections)

@@ -374,12 +374,16 @@ impl<A: Avoidance> Congestion for LossBased<A> {
     fn window(&self) -> ByteCount {
         self.prr.map_or_else(
             || self.settled_window(),
-            |prr| prr.window().max(ByteCount::new(self.minimum_window() as u64)),
+            |prr| {
+                let (least, most) = (self.minimum_window() as u64, MAXIMUM_WINDOW as u64);
+                ByteCount::new(prr.window().get().clamp(least, most))
+            },
         )
     }
 
     fn pacing(&self, rtt: &RttView) -> Option<Pacing> {
-        let is_first_flight = self.threshold.is_infinite() && self.settled_window() <= self.limits.initial_window;
+        let is_first_flight =
+            self.threshold.is_infinite() && self.settled_window() <= self.limits.initial_window;
         let view = pacing::View {
             window: self.settled_window(),
             max_datagram_size: self.limits.max_datagram_size,

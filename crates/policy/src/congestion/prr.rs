@@ -39,7 +39,12 @@ pub(super) struct Prr {
 impl Prr {
     /// A period that `delivery` has begun, towards a window of `target`; `flight` is what was in flight before that
     /// ack and before anything was declared lost.
-    pub(super) fn begin(target: ByteCount, flight: ByteCount, delivery: Delivery, datagram: ByteCount) -> Self {
+    pub(super) fn begin(
+        target: ByteCount,
+        flight: ByteCount,
+        delivery: Delivery,
+        datagram: ByteCount,
+    ) -> Self {
         let mut period = Self {
             target,
             flight: flight.max(ByteCount::new(1)),

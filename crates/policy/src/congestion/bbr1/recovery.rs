@@ -45,7 +45,8 @@ impl Bbr1 {
     fn enter_recovery(&mut self, now: Time, in_flight: f64) {
         if !self.recovery.is_active() {
             self.save_window();
-            self.set_window(in_flight + self.recovery.newly_acked.max(self.datagram()));
+            let conserved = in_flight + self.recovery.newly_acked.max(self.datagram());
+            self.set_window(conserved.min(self.window));
             self.recovery.conserves = true;
             self.rounds.restart();
         }

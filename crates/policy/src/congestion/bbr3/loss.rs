@@ -147,8 +147,8 @@ impl Bbr3 {
         if self.state.is_accelerating() || !self.loss.in_round {
             return;
         }
-        let is_own = self.threshold() > LOSS_THRESHOLD
-            && !self.is_inflight_too_high(sample.lost, sample.tx_in_flight);
+        let is_own =
+            self.threshold() > LOSS_THRESHOLD && !self.is_inflight_too_high(sample.lost, sample.tx_in_flight);
         if is_own && !self.loss.marked_in_round {
             return;
         }
@@ -298,7 +298,9 @@ impl Bbr3 {
                     self.state = State::Startup;
                 }
             }
-            Some(State::ProbeBwUp) if self.state != State::ProbeBwUp && !is_probing_rtt => self.start_refill(),
+            Some(State::ProbeBwUp) if self.state != State::ProbeBwUp && !is_probing_rtt => {
+                self.start_refill()
+            }
             _ => {}
         }
     }

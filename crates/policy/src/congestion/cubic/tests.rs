@@ -268,7 +268,8 @@ fn several_flows_have_the_published_constants() {
 #[test]
 fn the_live_number_of_connections_is_followed() {
     let parameters = Parameters { flows: Flows::Live, ..Parameters::default() };
-    for (told, factor) in [(None, 0.7), (Some(0), 0.7), (Some(2), 0.85), (Some(1_000_000), 1.0 - 0.3 / 64.0)] {
+    for (told, factor) in [(None, 0.7), (Some(0), 0.7), (Some(2), 0.85), (Some(1_000_000), 1.0 - 0.3 / 64.0)]
+    {
         let (mut cubic, mut path) = (with(parameters, 1000), Path::new(milliseconds(100)));
         if let Some(count) = told {
             cubic.on_connections(count);

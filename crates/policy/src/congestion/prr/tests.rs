@@ -22,11 +22,8 @@ impl Sender {
     fn begin(target: u64, flight: u64, lost: u64) -> Self {
         let in_flight = flight - 1 - lost;
         let delivery = Delivery { newly: bytes(1), in_flight: bytes(in_flight) };
-        let mut sender = Self {
-            period: Prr::begin(bytes(target), bytes(flight), delivery, bytes(1)),
-            in_flight,
-            sent: 0,
-        };
+        let mut sender =
+            Self { period: Prr::begin(bytes(target), bytes(flight), delivery, bytes(1)), in_flight, sent: 0 };
         sender.send();
         sender
     }
