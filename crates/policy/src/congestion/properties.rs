@@ -76,7 +76,7 @@ impl World {
                     });
                     self.delivered += sample.acked;
                     let delivered = self.delivered;
-                    controller.on_ack(&AckSample { app_limited, delivery_rate, delivered, ..sample });
+                    controller.on_ack(&AckSample { delivered, delivery_rate, app_limited, ..sample });
                 }
             }
             Event::Lost(count) => {

@@ -13,7 +13,7 @@ use crate::congestion::{LossBased, PathLimits, bbr1, bbr3, cubic, newreno};
 use crate::credit::{autotune, fixed};
 use crate::group::{coordinated, ensemble};
 use crate::silence::collapse;
-use crate::slow_start::{classic, hybrid, hystart_pp};
+use crate::slow_start::{self, classic, hybrid, hystart_pp};
 use crate::start::initial;
 use crate::{
     AckPolicy, Congestion, Constant, Credit, Group, PolicyReport, PolicyText, Seam, Silence, SlowStart,
@@ -80,7 +80,10 @@ impl Bundle {
         let report = |seam, (text, constants)| PolicyReport { seam, text, constants };
         vec![
             report(Seam::Start, self.start.report()),
-            report(Seam::SlowStart, self.slow_start.report()),
+            report(
+                Seam::SlowStart,
+                self.congestion.own_startup().unwrap_or_else(|| self.slow_start.report()),
+            ),
             report(Seam::Congestion, self.congestion.report()),
             report(Seam::Silence, self.silence.report()),
             report(Seam::StreamCredit, self.credit.stream.report()),
@@ -165,6 +168,11 @@ impl CongestionChoice {
             Self::Bbr1(_) => Box::new(Bbr1::new(limits)),
             Self::Bbr3(parameters) => Box::new(Bbr3::new(*parameters, limits)),
         }
+    }
+
+    /// What is to be said of slow start if the controller has one of its own.
+    fn own_startup(&self) -> Option<(PolicyText, Vec<Constant>)> {
+        matches!(self, Self::Bbr1(_) | Self::Bbr3(_)).then(|| (slow_start::OWN, Vec::new()))
     }
 
     fn report(&self) -> (PolicyText, Vec<Constant>) {

@@ -7,7 +7,7 @@ use crate::sample::RttView;
 
 /// `BBRHighGain`: 2 / ln 2, the least that doubles the rate each round.
 const HIGH_GAIN: f64 = 2.885;
-/// The window in ProbeBW, in BDP.
+/// The window in `ProbeBW`, in BDP.
 const WINDOW_GAIN: f64 = 2.0;
 /// Below this rate in bytes a second the quantum is one datagram.
 const LOW_RATE: f64 = 1.2e6 / 8.0;

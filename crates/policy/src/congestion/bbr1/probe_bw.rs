@@ -1,4 +1,4 @@
-//! ProbeBW (section 4.3.4): a cycle of eight pacing gains, one of them up and the next down.
+//! `ProbeBW` (section 4.3.4): a cycle of eight pacing gains, one of them up and the next down.
 
 use posthaste_units::Time;
 

@@ -1,4 +1,4 @@
-//! The least RTT and ProbeRTT (section 4.3.5): four datagrams in flight for 200 ms, if it was not seen for 10 s.
+//! The least RTT and `ProbeRTT` (section 4.3.5): four datagrams in flight for 200 ms, if it was not seen for 10 s.
 
 use posthaste_units::{Duration, Time};
 

@@ -9,13 +9,13 @@ use crate::sample::RttView;
 const STARTUP_PACING_GAIN: f64 = 2.77;
 /// `DrainPacingGain`.
 const DRAIN_PACING_GAIN: f64 = 0.5;
-/// ProbeBW's pacing gain while probing.
+/// `ProbeBW`'s pacing gain while probing.
 const UP_PACING_GAIN: f64 = 1.25;
-/// ProbeBW's pacing gain after a probe.
+/// `ProbeBW`'s pacing gain after a probe.
 const DOWN_PACING_GAIN: f64 = 0.9;
 /// `DefaultCwndGain`.
 const WINDOW_GAIN: f64 = 2.0;
-/// ProbeBW's window gain while probing.
+/// `ProbeBW`'s window gain while probing.
 const UP_WINDOW_GAIN: f64 = 2.25;
 /// `ProbeRTTCwndGain`.
 const PROBE_RTT_WINDOW_GAIN: f64 = 0.5;
@@ -153,7 +153,7 @@ impl Bbr3 {
         window.min(cap.min(self.model.inflight_shortterm).max(self.minimum_pipe()))
     }
 
-    /// `SaveCwnd`: the window before recovery or ProbeRTT touched it.
+    /// `SaveCwnd`: the window before recovery or `ProbeRTT` touched it.
     pub(super) fn save_window(&mut self) {
         let is_touched = self.recovery.is_active() || self.state == State::ProbeRtt;
         self.prior_window = if is_touched { self.prior_window.max(self.window) } else { self.window };

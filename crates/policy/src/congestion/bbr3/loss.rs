@@ -196,9 +196,9 @@ impl Bbr3 {
         if self.state == State::ProbeBwCruise && !self.loss.own.has_queue(self.model.min_rtt) {
             self.loss.own.lost += loss.bytes.as_f64();
         }
-        let mut lost = loss.lost - loss.bytes;
+        let mut total = loss.lost - loss.bytes;
         for packet in loss.packets {
-            lost += packet.bytes;
+            total += packet.bytes;
             if let Some(episode) = &mut self.loss.episode {
                 episode.on_lost(packet.sent_at);
             }
@@ -207,7 +207,7 @@ impl Bbr3 {
             self.loss.ranges += u32::from(!continues);
             self.loss.last_lost = Some(packet.number);
             if self.cycle.is_probe_sample {
-                self.judge_probe(loss.now, packet, (lost - packet.lost).as_f64());
+                self.judge_probe(loss.now, packet, (total - packet.lost).as_f64());
             }
         }
     }
@@ -299,7 +299,7 @@ impl Bbr3 {
                 }
             }
             Some(State::ProbeBwUp) if self.state != State::ProbeBwUp && !is_probing_rtt => {
-                self.start_refill()
+                self.start_refill();
             }
             _ => {}
         }

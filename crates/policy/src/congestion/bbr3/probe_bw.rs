@@ -1,4 +1,4 @@
-//! The ProbeBW cycle (section 5.3.3): down, cruise, refill, up; how long each lasts, and how the long-term bound on
+//! The `ProbeBW` cycle (section 5.3.3): down, cruise, refill, up; how long each lasts, and how the long-term bound on
 //! what is in flight rises.
 
 use posthaste_units::{Duration, Time};
@@ -127,7 +127,8 @@ impl Bbr3 {
         if !self.full_pipe.reached || self.adapt_longterm_model(sample) {
             return;
         }
-        match self.state {
+        let state = self.state;
+        match state {
             State::ProbeBwDown => {
                 if self.is_time_to_probe(sample.now) {
                     self.start_refill();
@@ -138,11 +139,9 @@ impl Bbr3 {
             State::ProbeBwCruise if self.is_time_to_probe(sample.now) => self.start_refill(),
             // After one round the pipe is full, and what is measured is what probing does.
             State::ProbeBwRefill if self.rounds.started => self.start_up(sample),
-            State::ProbeBwUp => {
-                if self.is_time_to_go_down(sample) {
-                    self.cycle.was_too_high = false;
-                    self.start_down(sample.now);
-                }
+            State::ProbeBwUp if self.is_time_to_go_down(sample) => {
+                self.cycle.was_too_high = false;
+                self.start_down(sample.now);
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! ProbeRTT (section 5.3.4): half a BDP in flight for 200 ms, so that the least RTT can be seen; and restarts from
+//! `ProbeRTT` (section 5.3.4): half a BDP in flight for 200 ms, so that the least RTT can be seen; and restarts from
 //! idle (section 5.4), which are as good.
 
 use posthaste_units::{Duration, Time};
