@@ -43,7 +43,7 @@ pub struct Parameters {
     pub c: f64,
     /// Whether a flow whose last peak was lower releases more (section 4.7).
     pub fast_convergence: bool,
-    /// How the flight shrinks in recovery: `prr` or `at_once`.
+    /// How the flight shrinks in recovery: `prr` (the default, RFC 9937) or `at_once` (RFC 9002's letter).
     pub recovery: Shrinking,
     /// How many flows the connection stands for: 1 to 64, or `"live"`.
     pub flows: Flows,
@@ -57,7 +57,7 @@ impl Default for Parameters {
             beta: 0.7,
             c: 0.4,
             fast_convergence: true,
-            recovery: Shrinking::AtOnce,
+            recovery: Shrinking::Prr,
             flows: Flows::default(),
             variant: Variant::default(),
         }
