@@ -2,14 +2,19 @@
 //!
 //! Controllers that react to loss differ only in how they avoid congestion; [`LossBased`] is the rest, once:
 //! recovery periods, undo, slow start, limits and pacing. Each of them is an [`Avoidance`] in a file of its own.
+//! The two BBRs have a model of the path instead, and no slow start of another's.
 
+pub mod bbr1;
+pub mod bbr3;
 pub mod cubic;
 mod loss_based;
+mod model;
 pub mod newreno;
 mod pacing;
+mod prr;
 mod recovery;
 
-pub use loss_based::{Avoidance, Growth, LossBased, PathLimits};
+pub use loss_based::{Avoidance, Growth, LossBased, PathLimits, Shrinking};
 
 #[cfg(test)]
 mod properties;

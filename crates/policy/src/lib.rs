@@ -106,6 +106,9 @@ pub trait Congestion: Debug + Send {
     /// Told that the path's datagram size has changed.
     fn on_max_datagram_size(&mut self, size: ByteCount);
 
+    /// Told how many live connections this endpoint has with the peer's host, this one included.
+    fn on_connections(&mut self, _count: u32) {}
+
     /// Puts the controller into a state that a start or a group policy decided.
     fn adjust(&mut self, adjustment: &Adjustment);
 
@@ -168,7 +171,7 @@ pub struct FlowShare {
 /// A snapshot of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CongestionState {
-    /// Most bytes that may be in flight.
+    /// Most bytes that may be in flight; while a flight is shrunk to a reduced window, that window.
     pub window: ByteCount,
     /// The slow-start threshold, once there is one.
     pub slow_start_threshold: Option<ByteCount>,

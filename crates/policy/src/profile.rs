@@ -28,7 +28,7 @@ pub(crate) mod value;
 
 use std::sync::Arc;
 
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::Duration;
 
 use crate::congestion::PathLimits;
 use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Silence, Start};
@@ -38,13 +38,21 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 15] = [
+const BUILT_IN: [(&str, &str); 23] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
+    ("bbr", include_str!("../../../profiles/bbr.toml")),
+    ("bbr-draft", include_str!("../../../profiles/bbr-draft.toml")),
+    ("bbr1", include_str!("../../../profiles/bbr1.toml")),
+    ("cubic-2flows", include_str!("../../../profiles/cubic-2flows.toml")),
+    ("cubic-at-once", include_str!("../../../profiles/cubic-at-once.toml")),
     ("cubic-classic", include_str!("../../../profiles/cubic-classic.toml")),
     ("cubic-few-acks", include_str!("../../../profiles/cubic-few-acks.toml")),
     ("cubic-fixed", include_str!("../../../profiles/cubic-fixed.toml")),
     ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
+    ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
+    ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
+    ("modquic-cubic-paper", include_str!("../../../profiles/modquic-cubic-paper.toml")),
     ("mquic-cubic", include_str!("../../../profiles/mquic-cubic.toml")),
     ("mquic-cubic-paper", include_str!("../../../profiles/mquic-cubic-paper.toml")),
     ("mquic-cubic-plain", include_str!("../../../profiles/mquic-cubic-plain.toml")),
@@ -177,11 +185,10 @@ impl Profile {
         self.bundle.start.build()
     }
 
-    /// Congestion control for a new path with datagrams of `max_datagram_size` (above zero), which begins with
-    /// `initial_window`: what [`Self::start`] answered.
-    pub fn congestion(&self, max_datagram_size: ByteCount, initial_window: ByteCount) -> Box<dyn Congestion> {
-        let slow_start = self.bundle.slow_start.build(max_datagram_size);
-        self.bundle.congestion.build(slow_start, PathLimits { max_datagram_size, initial_window })
+    /// Congestion control for a new path; its initial window is what [`Self::start`] answered.
+    pub fn congestion(&self, limits: PathLimits) -> Box<dyn Congestion> {
+        let slow_start = self.bundle.slow_start.build(limits.max_datagram_size);
+        self.bundle.congestion.build(slow_start, limits)
     }
 
     /// What a silent peer means.

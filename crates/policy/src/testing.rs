@@ -1,6 +1,10 @@
 //! What the tests of several policies share: samples, and a path whose acks keep time.
 
+mod bottleneck;
+
 use posthaste_units::{ByteCount, Duration, Time};
+
+pub(crate) use bottleneck::{Bottleneck, Link};
 
 use crate::Congestion;
 use crate::sample::{AckSample, LossSample, PacketSample, RttView, SentSample, SpuriousSample};

@@ -83,6 +83,8 @@ pub struct Connection {
     pub(crate) grouping: Grouping,
     /// For what a peer must not foresee.
     pub(crate) rng: Rng,
+    /// Live connections with the peer's host, this one included.
+    pub(crate) neighbours: u32,
     events: VecDeque<Event>,
     /// True once [`Event::Closed`] has been handed out.
     is_end_told: bool,
@@ -123,10 +125,10 @@ impl Connection {
     /// A connection at its start; a client's first flight is then ready to be sent.
     pub(crate) fn new(now: Time, birth: Birth) -> Self {
         let log = Log::new(now, &birth);
-        let Birth { side, version, config, remote, .. } = birth;
+        let Birth { side, version, config, remote, mut rng, .. } = birth;
         let profile = &config.profile;
         let mtu = Mtu::new(config.max_datagram_size, config.mtu_discovery);
-        let control = fresh_control(&config, mtu.current());
+        let control = fresh_control(&config, mtu.current(), &mut rng);
         let received = PerSpace::from_fn(|space| match space {
             SpaceId::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
             _ => ReceivedPackets::immediate(),
@@ -162,7 +164,8 @@ impl Connection {
             fixed_bit: FixedBit::default(),
             ack_requests: AckRequests::default(),
             grouping: Grouping::new(birth.offers_group),
-            rng: birth.rng,
+            rng,
+            neighbours: 1,
             events: VecDeque::new(),
             is_end_told: false,
             idle,

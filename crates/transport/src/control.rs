@@ -353,6 +353,11 @@ impl PathControl {
         self.congestion.on_max_datagram_size(size);
     }
 
+    /// There are so many live connections with the peer's host.
+    pub(crate) fn on_connections(&mut self, count: u32) {
+        self.congestion.on_connections(count);
+    }
+
     /// True if a round trip has begun since the last call.
     pub(crate) fn take_round_started(&mut self) -> bool {
         std::mem::take(&mut self.round_started)

@@ -3,6 +3,7 @@
 
 mod admission;
 mod groups;
+mod neighbours;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ use crate::streams::{LocalLimits, Streams, StreamsConfig};
 use crate::token::ResetKey;
 use crate::token_guard::TokenGuard;
 use groups::Groups;
+use neighbours::Neighbours;
 
 /// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
 const MIN_INITIAL_ID_LEN: usize = 8;
@@ -62,6 +64,8 @@ pub struct Endpoint {
     /// Connections by the peer's address, to recognise stateless resets, which name no ID of ours.
     remotes: KeyedMap<SocketAddr, Vec<u32>>,
     timers: BTreeSet<(Time, u32)>,
+    /// Connections by the peer's host: some policies ask how many there are.
+    neighbours: Neighbours,
     /// Connections to poll for datagrams.
     dirty: VecDeque<u32>,
     /// Connections that may have events.
@@ -101,6 +105,7 @@ impl Endpoint {
             slots: Slots::default(),
             routes,
             remotes,
+            neighbours: Neighbours::new(&mut rng),
             timers: BTreeSet::new(),
             dirty: VecDeque::new(),
             eventful: VecDeque::new(),
@@ -368,6 +373,7 @@ impl Endpoint {
                 self.routes.insert(*id, index);
             }
             self.remotes.entry(remote).or_default().push(index);
+            self.join_neighbours(remote.ip(), index);
             self.touch(index);
         }
         handle
@@ -411,6 +417,10 @@ impl Endpoint {
             self.forget_remote(from, index);
             self.remotes.entry(to).or_default().push(index);
             self.groups.on_moved(now, index, &mut self.slots);
+            if from.ip() != to.ip() {
+                self.leave_neighbours(from.ip(), index);
+                self.join_neighbours(to.ip(), index);
+            }
         }
         for change in changes {
             match change {
@@ -504,6 +514,7 @@ impl Endpoint {
             }
         }
         self.forget_remote(connection.remote(), index);
+        self.leave_neighbours(connection.remote().ip(), index);
     }
 
     fn forget_remote(&mut self, remote: SocketAddr, index: u32) {

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 20] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 22] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -22,6 +22,8 @@ pub(super) const EXPERIMENTS: [(&str, &str); 20] = [
     ("wa-cc-packets", include_str!("../../../../experiments/wa-cc-packets.toml")),
     ("wa-cc-rate", include_str!("../../../../experiments/wa-cc-rate.toml")),
     ("wa-mobile", include_str!("../../../../experiments/wa-mobile.toml")),
+    ("bbr-loss", include_str!("../../../../experiments/bbr-loss.toml")),
+    ("bbr-share", include_str!("../../../../experiments/bbr-share.toml")),
 ];
 
 /// Name and text of each file of published figures.

@@ -5,12 +5,17 @@
 //!   in the shared part), application-limited and idle time left out of the clock (sections 4.2 and 5.8).
 //! - Use when: in doubt; it is what the internet runs.
 //! - Breaks when: loss is not congestion (every random loss costs 30 % of the window), and where a deep buffer
-//!   makes it the cause of the delay: it fills what it finds.
+//!   makes it the cause of the delay: it fills what it finds. With several flows, the share of a bottleneck grows
+//!   with them: rivals that are single flows get less.
+
+mod flows;
 
 use posthaste_units::{Duration, Time};
 use serde::Deserialize;
 
-use super::loss_based::{Avoidance, Growth, LossBased, shared_constants};
+pub use flows::{Flows, MOST_FLOWS, Variant};
+
+use super::loss_based::{Avoidance, Growth, LossBased, Shrinking, shared_constants};
 use crate::profile::value;
 use crate::{Constant, PolicyText};
 
@@ -38,33 +43,54 @@ pub struct Parameters {
     pub c: f64,
     /// Whether a flow whose last peak was lower releases more (section 4.7).
     pub fast_convergence: bool,
+    /// How the flight shrinks in recovery: `prr` (the default, RFC 9937) or `at_once` (RFC 9002's letter).
+    pub recovery: Shrinking,
+    /// How many flows the connection stands for: 1 to 64, or `"live"`.
+    pub flows: Flows,
+    /// Whose constants for several flows: `safe` or `paper`.
+    pub variant: Variant,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true }
+        Self {
+            beta: 0.7,
+            c: 0.4,
+            fast_convergence: true,
+            recovery: Shrinking::Prr,
+            flows: Flows::default(),
+            variant: Variant::default(),
+        }
     }
 }
 
 impl Parameters {
-    /// The Reno-friendly region's increase in datagrams a round trip (section 4.3): with it, a flow that backs
-    /// off to `beta` takes the same share as Reno.
-    pub fn alpha(&self) -> f64 {
-        3.0 * (1.0 - self.beta) / (1.0 + self.beta)
+    /// The window's factor on a congestion event, with so many live connections.
+    pub fn beta(&self, connections: u32) -> f64 {
+        self.variant.beta(self.beta, self.flows.count(connections))
+    }
+
+    /// The Reno-friendly region's increase in datagrams a round trip (section 4.3): with it, flows that back off to
+    /// `beta` take the same share as as many Renos.
+    pub fn alpha(&self, connections: u32) -> f64 {
+        self.variant.alpha(self.beta(connections), self.flows.count(connections))
     }
 
     /// The peak to aim for, as a part of the window, when the last was not reached again (section 4.7).
-    pub fn convergence_factor(&self) -> f64 {
-        f64::midpoint(1.0, self.beta)
+    pub fn convergence_factor(&self, connections: u32) -> f64 {
+        f64::midpoint(1.0, self.beta(connections))
     }
 
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
         let mut constants = vec![
-            Constant::new("beta", self.beta),
+            Constant::new("beta", format!("{:.3}", self.beta(1))),
             Constant::new("c", self.c),
-            Constant::new("alpha", format!("{:.3}", self.alpha())),
+            Constant::new("alpha", format!("{:.3}", self.alpha(1))),
             Constant::new("fast_convergence", self.fast_convergence),
+            Constant::new("recovery", self.recovery.name()),
+            Constant::new("flows", self.flows.text()),
+            Constant::new("variant", self.variant.name()),
         ];
         constants.extend(shared_constants());
         constants
@@ -99,12 +125,14 @@ pub struct CubicIncrease {
     /// `cwnd_prior`: the window when the threshold was last set.
     prior: f64,
     stage: Option<Stage>,
+    /// Live connections with the peer's host.
+    connections: u32,
 }
 
 impl CubicIncrease {
     /// A controller's increase with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, peak: None, prior: 0.0, stage: None }
+        Self { parameters, peak: None, prior: 0.0, stage: None, connections: 1 }
     }
 
     /// Begins a stage of congestion avoidance with the first ack that counts in it.
@@ -137,7 +165,8 @@ impl Avoidance for CubicIncrease {
         stage.kept_until = growth.now;
 
         // Section 4.3: once Reno has made up for the reduction, it grows as Reno does.
-        let alpha = if stage.reno >= self.prior { 1.0 } else { self.parameters.alpha() };
+        let alpha = self.parameters.alpha(self.connections);
+        let alpha = if stage.reno >= self.prior { alpha.max(1.0) } else { alpha };
         stage.reno += alpha * growth.share * growth.datagram * growth.acked / growth.window;
 
         // A part of a flow has that part of the curve: lower, but as long.
@@ -159,10 +188,14 @@ impl Avoidance for CubicIncrease {
 
     fn reduce(&mut self, window: f64) -> f64 {
         let gave_way = self.parameters.fast_convergence && self.peak.is_some_and(|peak| window < peak);
-        self.peak = Some(if gave_way { window * self.parameters.convergence_factor() } else { window });
+        self.peak = Some(if gave_way {
+            window * self.parameters.convergence_factor(self.connections)
+        } else {
+            window
+        });
         self.prior = window;
         self.stage = None;
-        window * self.parameters.beta
+        window * self.parameters.beta(self.connections)
     }
 
     fn on_pause(&mut self, now: Time) {
@@ -183,6 +216,10 @@ impl Avoidance for CubicIncrease {
             stage.peak *= factor;
             stage.reno *= factor;
         }
+    }
+
+    fn on_connections(&mut self, count: u32) {
+        self.connections = count;
     }
 }
 

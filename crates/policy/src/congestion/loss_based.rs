@@ -4,7 +4,10 @@ use std::fmt::Debug;
 
 use posthaste_units::{ByteCount, Duration, Time};
 
+use serde::Deserialize;
+
 use super::pacing;
+use super::prr::{Delivery, Prr};
 use super::recovery::{Episode, Recovery};
 use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
 use crate::{Adjustment, Congestion, CongestionState, Constant, FlowShare, Pacing, Phase, SlowStart};
@@ -21,6 +24,29 @@ pub struct PathLimits {
     pub max_datagram_size: ByteCount,
     /// The window to begin with.
     pub initial_window: ByteCount,
+    /// What a controller's randomness follows from: equal seeds, equal behaviour.
+    pub seed: u64,
+}
+
+/// How the flight shrinks to a window that a loss has reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shrinking {
+    /// RFC 9002 section 7.3.2: nothing is sent until the flight is below the new window.
+    #[default]
+    AtOnce,
+    /// RFC 9937: in proportion to what arrives, over one round trip.
+    Prr,
+}
+
+impl Shrinking {
+    /// Its name in a profile's TOML.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AtOnce => "at_once",
+            Self::Prr => "prr",
+        }
+    }
 }
 
 /// What an ack brings to congestion avoidance.
@@ -58,6 +84,16 @@ pub trait Avoidance: Debug + Send + Clone {
     /// The window has become another part of the same flow's: every window that is remembered is to be multiplied by
     /// `factor`, above zero.
     fn rescale(&mut self, _factor: f64) {}
+
+    /// How many connections share the path, this one included.
+    fn on_connections(&mut self, _count: u32) {}
+}
+
+/// The last ack, as recovery needs it.
+#[derive(Debug, Clone, Copy)]
+struct LastAck {
+    at: Time,
+    delivery: Delivery,
 }
 
 /// What an undo restores.
@@ -81,6 +117,10 @@ pub struct LossBased<A> {
     share: f64,
     recovery: Recovery,
     episode: Option<Episode<Saved<A>>>,
+    shrinking: Shrinking,
+    /// The present recovery period, if the flight shrinks by RFC 9937.
+    prr: Option<Prr>,
+    last_ack: Option<LastAck>,
 }
 
 /// The constants that all loss-based controllers share, for people.
@@ -92,7 +132,7 @@ pub(super) fn shared_constants() -> Vec<Constant> {
 }
 
 impl<A: Avoidance> LossBased<A> {
-    /// A controller for a new path.
+    /// A controller for a new path, whose flight shrinks at once (RFC 9002).
     pub fn new(avoidance: A, slow_start: Box<dyn SlowStart>, limits: PathLimits) -> Self {
         let mut controller = Self {
             avoidance,
@@ -103,9 +143,19 @@ impl<A: Avoidance> LossBased<A> {
             share: 1.0,
             recovery: Recovery::default(),
             episode: None,
+            shrinking: Shrinking::AtOnce,
+            prr: None,
+            last_ack: None,
         };
         controller.set_window(limits.initial_window.as_f64());
         controller
+    }
+
+    /// The same controller with another way of shrinking.
+    #[must_use]
+    pub fn with_shrinking(mut self, shrinking: Shrinking) -> Self {
+        self.shrinking = shrinking;
+        self
     }
 
     fn minimum_window(&self) -> f64 {
@@ -118,6 +168,12 @@ impl<A: Avoidance> LossBased<A> {
         self.window = window.clamp(self.minimum_window(), MAXIMUM_WINDOW);
     }
 
+    /// The window that a recovery period ends with, and at other times the window.
+    fn settled_window(&self) -> ByteCount {
+        // Rounded down: a window may not be exceeded by a fraction either.
+        ByteCount::new(self.window as u64)
+    }
+
     fn in_slow_start(&self) -> bool {
         self.window < self.threshold
     }
@@ -128,7 +184,7 @@ impl<A: Avoidance> LossBased<A> {
 
     /// Grows the window in slow start; answers with what is left of `acked` once the threshold is reached.
     fn slow_start(&mut self, ack: &AckSample<'_>, acked: ByteCount) -> f64 {
-        let step = self.slow_start.on_ack(ack, acked, self.window());
+        let step = self.slow_start.on_ack(ack, acked, self.settled_window());
         let grown = self.window + step.growth.as_f64();
         let surplus = grown - self.threshold;
         self.set_window(grown.min(self.threshold));
@@ -141,20 +197,38 @@ impl<A: Avoidance> LossBased<A> {
         if surplus.is_finite() { surplus.max(0.0) } else { 0.0 }
     }
 
-    /// Steps back once for everything sent until now (RFC 9002 section 7.3.2).
-    fn reduce(&mut self, now: Time) {
+    /// What the ack of this very moment delivered; nothing if a timer has found what is being acted on.
+    fn newly_delivered(&self, now: Time) -> ByteCount {
+        self.last_ack.filter(|ack| ack.at == now).map_or(ByteCount::ZERO, |ack| ack.delivery.newly)
+    }
+
+    /// Steps back once for everything sent until now (RFC 9002 section 7.3.2): `prior_in_flight` and `in_flight` are
+    /// the flight before and after losses were taken out.
+    fn reduce(&mut self, now: Time, prior_in_flight: ByteCount, in_flight: ByteCount) {
         // spec: rfc9002 7.3.1 slow-start-ends, 7.3.2 window-reduced, 7 other-controllers-conform
         self.recovery = Recovery::begun(now);
         let reduced = self.avoidance.reduce(self.window);
         self.set_window(reduced);
         self.threshold = self.window;
+        if self.shrinking == Shrinking::Prr {
+            let delivery = Delivery { newly: self.newly_delivered(now), in_flight };
+            let flight = prior_in_flight + delivery.newly;
+            let target = self.settled_window();
+            self.prr = Some(Prr::begin(target, flight, delivery, self.limits.max_datagram_size));
+        }
+    }
+
+    /// The recovery period is over, or void.
+    fn end_recovery(&mut self) {
+        self.recovery.end();
+        self.prr = None;
     }
 
     /// Goes back to before the reduction (RFC 9438 section 4.9).
     fn undo(&mut self, episode: Episode<Saved<A>>) {
         let (saved, recovery) = episode.into_saved();
         self.recovery = recovery;
-        self.recovery.end();
+        self.end_recovery();
         if saved.window > self.window {
             self.avoidance = saved.avoidance;
             self.threshold = saved.threshold.max(self.threshold);
@@ -172,15 +246,23 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         if sent.prior_in_flight.is_zero() {
             self.avoidance.on_pause(sent.now);
         }
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(sent.bytes);
+        }
     }
 
     fn on_ack(&mut self, ack: &AckSample<'_>) {
+        let delivery = Delivery { newly: ack.acked, in_flight: ack.in_flight };
+        self.last_ack = Some(LastAck { at: ack.now, delivery });
         let counted = ack.packets.iter().filter(|packet| !self.recovery.covers(packet.sent_at));
         let acked: ByteCount = counted.map(|packet| packet.bytes).sum();
         if acked.is_zero() {
+            if let Some(prr) = &mut self.prr {
+                prr.on_ack(delivery);
+            }
             return;
         }
-        self.recovery.end();
+        self.end_recovery();
         if ack.app_limited {
             // RFC 9002 section 7.8: a window that was not used has not been tested.
             self.avoidance.on_pause(ack.now);
@@ -206,7 +288,12 @@ impl<A: Avoidance> Congestion for LossBased<A> {
             let saved =
                 Saved { avoidance: self.avoidance.clone(), window: self.window, threshold: self.threshold };
             self.episode = Some(Episode::new(saved, self.recovery));
-            self.reduce(loss.now);
+            self.reduce(loss.now, loss.prior_in_flight, loss.in_flight);
+        } else {
+            let newly = self.newly_delivered(loss.now);
+            if let Some(prr) = &mut self.prr {
+                prr.on_loss(Delivery { newly, in_flight: loss.in_flight });
+            }
         }
         if let Some(episode) = &mut self.episode {
             loss.packets.iter().for_each(|packet| episode.on_lost(packet.sent_at));
@@ -217,7 +304,8 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         // A mark is proof: whatever becomes of the losses, there was congestion.
         self.episode = None;
         if !self.recovery.covers(sent_at) {
-            self.reduce(now);
+            let in_flight = self.last_ack.map_or(self.window(), |ack| ack.delivery.in_flight);
+            self.reduce(now, in_flight, in_flight);
         }
     }
 
@@ -232,6 +320,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         // RFC 9002 section 7.6.2; the threshold stays where the loss has set it. Not covered by a recovery
         // period any more, so that the next loss counts anew (appendix B.8).
         self.recovery = Recovery::default();
+        self.prr = None;
         // spec: rfc9002 7.6.2 window-collapses
         self.set_window(0.0);
         self.avoidance.forget();
@@ -259,6 +348,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         }
         // What was saved belongs to a state that somebody has replaced on purpose.
         self.episode = None;
+        self.prr = None;
         self.avoidance.forget();
     }
 
@@ -274,17 +364,28 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         }
         // What was saved belongs to another part of the flow.
         self.episode = None;
+        self.prr = None;
+    }
+
+    fn on_connections(&mut self, count: u32) {
+        self.avoidance.on_connections(count);
     }
 
     fn window(&self) -> ByteCount {
-        // Rounded down: a window may not be exceeded by a fraction either.
-        ByteCount::new(self.window as u64)
+        self.prr.map_or_else(
+            || self.settled_window(),
+            |prr| {
+                let (least, most) = (self.minimum_window() as u64, MAXIMUM_WINDOW as u64);
+                ByteCount::new(prr.window().get().clamp(least, most))
+            },
+        )
     }
 
     fn pacing(&self, rtt: &RttView) -> Option<Pacing> {
-        let is_first_flight = self.threshold.is_infinite() && self.window() <= self.limits.initial_window;
+        let is_first_flight =
+            self.threshold.is_infinite() && self.settled_window() <= self.limits.initial_window;
         let view = pacing::View {
-            window: self.window(),
+            window: self.settled_window(),
             max_datagram_size: self.limits.max_datagram_size,
             in_slow_start: self.in_slow_start(),
             // RFC 9002 section 7.7 allows the initial window as a burst; a handshake's RTT must not turn the
@@ -302,7 +403,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         } else {
             Phase::CongestionAvoidance
         };
-        CongestionState { window: self.window(), slow_start_threshold: self.known_threshold(), phase }
+        CongestionState { window: self.settled_window(), slow_start_threshold: self.known_threshold(), phase }
     }
 }
 

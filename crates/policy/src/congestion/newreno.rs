@@ -6,7 +6,9 @@
 //! - Breaks when: BDP is large (regaining half of 1,000 datagrams takes 500 round trips) or loss is random (the
 //!   window settles near 1.22 / sqrt(loss) datagrams, whatever the capacity).
 
-use super::loss_based::{Avoidance, Growth, LossBased, shared_constants};
+use serde::Deserialize;
+
+use super::loss_based::{Avoidance, Growth, LossBased, Shrinking, shared_constants};
 use crate::{Constant, PolicyText};
 
 /// What the policy says of itself.
@@ -21,11 +23,24 @@ pub const TEXT: PolicyText = PolicyText {
 /// RFC 9002 appendix B.1: the window's factor on loss.
 const LOSS_REDUCTION_FACTOR: f64 = 0.5;
 
-/// The constants, for people.
-pub fn constants() -> Vec<Constant> {
-    let mut constants = vec![Constant::new("loss reduction factor", LOSS_REDUCTION_FACTOR)];
-    constants.extend(shared_constants());
-    constants
+/// Parameters of [`NewReno`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Parameters {
+    /// How the flight shrinks in recovery: `at_once` (the default, RFC 9002's letter) or `prr`.
+    pub recovery: Shrinking,
+}
+
+impl Parameters {
+    /// The constants, for people.
+    pub fn constants(&self) -> Vec<Constant> {
+        let mut constants = vec![
+            Constant::new("loss reduction factor", LOSS_REDUCTION_FACTOR),
+            Constant::new("recovery", self.recovery.name()),
+        ];
+        constants.extend(shared_constants());
+        constants
+    }
 }
 
 /// The controller.

@@ -59,8 +59,11 @@ pub(super) fn pace(view: View, rtt: &RttView) -> Option<Pacing> {
     let rate = Rate::from_transfer(view.window, rtt.smoothed).mul_ratio(numerator, denominator);
     // An absurd RTT must not round to a rate at which nothing ever leaves.
     let rate = rate.max(Rate::from_bytes_per_second(1));
-    let least = view.max_datagram_size * LEAST_BURST_DATAGRAMS;
-    let greatest = view.max_datagram_size * GREATEST_BURST_DATAGRAMS;
-    let steady = rate.bytes_in(BURST_TIME).clamp(least, greatest);
+    let steady = burst(rate, view.max_datagram_size);
     Some(Pacing { rate, burst: view.first_burst.map_or(steady, |first| first.max(steady)) })
+}
+
+/// The burst that goes with `rate`.
+pub(super) fn burst(rate: Rate, datagram: ByteCount) -> ByteCount {
+    rate.bytes_in(BURST_TIME).clamp(datagram * LEAST_BURST_DATAGRAMS, datagram * GREATEST_BURST_DATAGRAMS)
 }

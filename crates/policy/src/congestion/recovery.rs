@@ -65,6 +65,11 @@ impl<S> Episode<S> {
         self.spurious >= self.lost
     }
 
+    /// The state to go back to.
+    pub(super) const fn saved_mut(&mut self) -> &mut S {
+        &mut self.saved
+    }
+
     /// The state and the recovery period before the episode.
     pub(super) fn into_saved(self) -> (S, Recovery) {
         (self.saved, self.before)

@@ -12,7 +12,7 @@ use crate::{Congestion, FlowShare};
 const WINDOW: u64 = 600;
 
 fn limits() -> PathLimits {
-    PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * WINDOW }
+    PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * WINDOW, seed: 1 }
 }
 
 fn controllers() -> [Box<dyn Congestion>; 2] {

@@ -5,13 +5,15 @@
 use posthaste_units::{ByteCount, Duration};
 use serde::Deserialize;
 
+use crate::congestion::bbr1::Bbr1;
+use crate::congestion::bbr3::Bbr3;
 use crate::congestion::cubic::CubicIncrease;
 use crate::congestion::newreno::AdditiveIncrease;
-use crate::congestion::{LossBased, PathLimits, cubic, newreno};
+use crate::congestion::{LossBased, PathLimits, bbr1, bbr3, cubic, newreno};
 use crate::credit::{autotune, fixed};
 use crate::group::{coordinated, ensemble};
 use crate::silence::collapse;
-use crate::slow_start::{classic, hybrid, hystart_pp};
+use crate::slow_start::{self, classic, hybrid, hystart_pp};
 use crate::start::initial;
 use crate::{
     AckPolicy, Congestion, Constant, Credit, Group, PolicyReport, PolicyText, Seam, Silence, SlowStart,
@@ -78,7 +80,10 @@ impl Bundle {
         let report = |seam, (text, constants)| PolicyReport { seam, text, constants };
         vec![
             report(Seam::Start, self.start.report()),
-            report(Seam::SlowStart, self.slow_start.report()),
+            report(
+                Seam::SlowStart,
+                self.congestion.own_startup().unwrap_or_else(|| self.slow_start.report()),
+            ),
             report(Seam::Congestion, self.congestion.report()),
             report(Seam::Silence, self.silence.report()),
             report(Seam::StreamCredit, self.credit.stream.report()),
@@ -143,24 +148,39 @@ impl SlowStartChoice {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CongestionChoice {
-    Newreno(NoParameters),
+    Newreno(newreno::Parameters),
     Cubic(cubic::Parameters),
+    Bbr1(NoParameters),
+    Bbr3(bbr3::Parameters),
 }
 
 impl CongestionChoice {
     pub(super) fn build(&self, slow_start: Box<dyn SlowStart>, limits: PathLimits) -> Box<dyn Congestion> {
         match self {
-            Self::Newreno(_) => Box::new(LossBased::new(AdditiveIncrease, slow_start, limits)),
-            Self::Cubic(parameters) => {
-                Box::new(LossBased::new(CubicIncrease::new(*parameters), slow_start, limits))
+            Self::Newreno(parameters) => {
+                let controller = LossBased::new(AdditiveIncrease, slow_start, limits);
+                Box::new(controller.with_shrinking(parameters.recovery))
             }
+            Self::Cubic(parameters) => {
+                let controller = LossBased::new(CubicIncrease::new(*parameters), slow_start, limits);
+                Box::new(controller.with_shrinking(parameters.recovery))
+            }
+            Self::Bbr1(_) => Box::new(Bbr1::new(limits)),
+            Self::Bbr3(parameters) => Box::new(Bbr3::new(*parameters, limits)),
         }
+    }
+
+    /// What is to be said of slow start if the controller has one of its own.
+    fn own_startup(&self) -> Option<(PolicyText, Vec<Constant>)> {
+        matches!(self, Self::Bbr1(_) | Self::Bbr3(_)).then(|| (slow_start::OWN, Vec::new()))
     }
 
     fn report(&self) -> (PolicyText, Vec<Constant>) {
         match self {
-            Self::Newreno(_) => (newreno::TEXT, newreno::constants()),
+            Self::Newreno(parameters) => (newreno::TEXT, parameters.constants()),
             Self::Cubic(parameters) => (cubic::TEXT, parameters.constants()),
+            Self::Bbr1(_) => (bbr1::TEXT, bbr1::constants()),
+            Self::Bbr3(parameters) => (bbr3::TEXT, parameters.constants()),
         }
     }
 }

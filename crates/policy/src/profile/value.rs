@@ -44,6 +44,11 @@ pub(crate) fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64
     real_above_zero(deserializer, 1.0, false)
 }
 
+/// Loss that is tolerated: 0 to 0.2.
+pub(crate) fn tolerated_loss<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    within(f64::deserialize(deserializer)?, &(0.0..=0.2))
+}
+
 /// CUBIC's C: above 0, at most 10.
 pub(crate) fn steepness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     real_above_zero(deserializer, 10.0, true)

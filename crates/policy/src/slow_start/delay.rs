@@ -12,7 +12,7 @@ pub(super) const BASELINE_DIVISOR: u64 = 8;
 pub(super) const SAMPLES: u32 = 8;
 
 /// The increase over `baseline` that says a queue is building.
-pub(super) fn threshold(baseline: Duration) -> Duration {
+pub(crate) fn threshold(baseline: Duration) -> Duration {
     (baseline / BASELINE_DIVISOR).clamp(LEAST_THRESHOLD, GREATEST_THRESHOLD)
 }
 

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use posthaste_units::{Duration, Time};
+use posthaste_policy::congestion::PathLimits;
+use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::Side;
 
 use super::{OtherPaths, Path};
@@ -58,10 +59,14 @@ impl Default for Roaming {
 }
 
 /// The control state of a path that nothing is known of.
-pub(crate) fn fresh_control(config: &TransportConfig, datagram_size: usize) -> PathControl {
+pub(crate) fn fresh_control(config: &TransportConfig, datagram_size: usize, rng: &mut Rng) -> PathControl {
     let (profile, size) = (&config.profile, datagram_size.into());
     let start = profile.start();
-    let congestion = profile.congestion(size, start.initial_window(size));
+    let congestion = profile.congestion(PathLimits {
+        max_datagram_size: size,
+        initial_window: start.initial_window(size),
+        seed: rng.next_u64(),
+    });
     PathControl::new(start, congestion, profile.silence(), config.initial_rtt, size)
 }
 
@@ -106,10 +111,23 @@ impl Connection {
         Some(path)
     }
 
-    fn new_path(&self, context: &PacketContext) -> Path {
+    /// The control state of a further path.
+    fn fresh_control(&mut self, datagram_size: usize) -> PathControl {
+        let mut control = fresh_control(&self.config, datagram_size, &mut self.rng);
+        control.on_connections(self.neighbours);
+        control
+    }
+
+    /// Told how many live connections there are with the peer's host.
+    pub(crate) fn set_neighbours(&mut self, count: u32) {
+        self.neighbours = count;
+        self.path.control.on_connections(count);
+    }
+
+    fn new_path(&mut self, context: &PacketContext) -> Path {
         let Arrived { info, len } = context.arrived;
         let mtu = self.path.mtu.anew();
-        let control = fresh_control(&self.config, mtu.current());
+        let control = self.fresh_control(mtu.current());
         let mut path = Path::new(info.remote, control, mtu, false);
         path.local_ip = info.local_ip;
         path.heard_at = context.now;
@@ -314,7 +332,7 @@ impl Connection {
     pub fn migrate(&mut self, now: Time, to: Move) -> Result<(), LocalError> {
         self.check_migration()?;
         let mtu = self.path.mtu.anew();
-        let control = fresh_control(&self.config, mtu.current());
+        let control = self.fresh_control(mtu.current());
         let mut path = Path::new(self.path.remote, control, mtu, true);
         path.id_sequence = self.remote_ids.lend();
         let before = self.probe_timeout();

@@ -15,7 +15,7 @@ fn controller(initial: u64) -> Cubic {
 }
 
 fn with(parameters: Parameters, initial: u64) -> Cubic {
-    let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * initial };
+    let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * initial, seed: 1 };
     LossBased::new(CubicIncrease::new(parameters), Box::new(Classic), limits)
 }
 
@@ -147,7 +147,7 @@ fn a_short_path_is_shared_as_reno_shares_it() {
         let window = datagrams(cubic.window());
         assert!((window - expected).abs() < 0.04 * expected, "round {round}: {window} {expected}");
     }
-    assert!((Parameters::default().alpha() - 0.529).abs() < 5e-4);
+    assert!((Parameters::default().alpha(1) - 0.529).abs() < 5e-4);
 }
 
 #[test]
@@ -234,11 +234,66 @@ fn persistent_congestion_regrows_to_the_threshold_and_starts_on_the_plateau() {
 
 #[test]
 fn other_constants_reach_the_controller() {
-    let parameters = Parameters { beta: 0.85, c: 0.8, fast_convergence: true };
+    let parameters = Parameters { beta: 0.85, c: 0.8, ..Parameters::default() };
     let (mut cubic, mut path) = (with(parameters, 1000), Path::new(milliseconds(100)));
     path.lose(&mut cubic, 1);
     assert_eq!(cubic.window(), ByteCount::new(850 * 1200));
     // K = cbrt(150 / 0.8) = 5.72 s.
     (0..=57).for_each(|_| path.round_trip(&mut cubic));
     assert!((datagrams(cubic.window()) - 1000.0).abs() < 0.5, "{}", datagrams(cubic.window()));
+}
+
+#[test]
+fn several_flows_have_the_published_constants() {
+    let parameters = |flows, variant| Parameters { flows, variant, ..Parameters::default() };
+    // Flows, factor on loss, Reno's increase, fast convergence: the table of the deployed emulation.
+    let table = [(1, 0.70, 0.529, 0.85), (2, 0.85, 0.973, 0.925), (3, 0.90, 1.421, 0.95)];
+    for (flows, beta, alpha, convergence) in table {
+        let fixed = parameters(Flows::Fixed(flows), Variant::Safe);
+        let live = parameters(Flows::Live, Variant::Safe);
+        for (parameters, connections) in [(fixed, 9), (live, flows)] {
+            assert!((parameters.beta(connections) - beta).abs() < 1e-9, "{flows}");
+            assert!((parameters.alpha(connections) - alpha).abs() < 5e-4, "{flows}");
+            assert!((parameters.convergence_factor(connections) - convergence).abs() < 1e-9, "{flows}");
+        }
+    }
+    // ModQUIC: 1 - 0.3 / max(2, n), and 4.
+    for (flows, beta) in [(1, 0.85), (2, 0.85), (3, 0.9), (64, 1.0 - 0.3 / 64.0)] {
+        let paper = parameters(Flows::Fixed(flows), Variant::Paper);
+        assert!((paper.beta(1) - beta).abs() < 1e-9, "{flows}");
+        assert!((paper.alpha(1) - 4.0).abs() < 1e-9, "{flows}");
+    }
+}
+
+#[test]
+fn the_live_number_of_connections_is_followed() {
+    let parameters = Parameters { flows: Flows::Live, ..Parameters::default() };
+    for (told, factor) in [(None, 0.7), (Some(0), 0.7), (Some(2), 0.85), (Some(1_000_000), 1.0 - 0.3 / 64.0)]
+    {
+        let (mut cubic, mut path) = (with(parameters, 1000), Path::new(milliseconds(100)));
+        if let Some(count) = told {
+            cubic.on_connections(count);
+        }
+        path.lose(&mut cubic, 1);
+        assert!((datagrams(cubic.window()) - 1000.0 * factor).abs() < 0.01, "{told:?}");
+        if factor > 0.9 {
+            // Reno's part of 64 flows is ahead of the curve.
+            continue;
+        }
+        // K comes from the same factor: cbrt(peak x (1 - factor) / 0.4).
+        let k = libm::cbrt(1000.0 * (1.0 - factor) / 0.4);
+        (0..=(k * 10.0) as u32).for_each(|_| path.round_trip(&mut cubic));
+        assert!((datagrams(cubic.window()) - 1000.0).abs() < 3.0, "{told:?}: {}", datagrams(cubic.window()));
+    }
+}
+
+#[test]
+fn a_number_of_flows_is_read_and_checked() {
+    let read = |text: &str| toml::from_str::<Parameters>(text);
+    assert_eq!(read("flows = 64").unwrap().flows, Flows::Fixed(64));
+    assert_eq!(read("flows = \"live\"").unwrap().flows, Flows::Live);
+    for text in ["flows = 0", "flows = 65", "flows = -1", "flows = \"many\"", "flows = 1.5"] {
+        let message = read(text).unwrap_err().to_string();
+        assert!(message.contains("1 to 64"), "{text}: {message}");
+    }
 }

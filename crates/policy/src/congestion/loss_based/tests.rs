@@ -8,7 +8,7 @@ use crate::testing::{DATAGRAM, Path, ack, datagrams, loss, milliseconds, packet,
 const RTT: Duration = milliseconds(100);
 
 fn limits(initial: u64) -> PathLimits {
-    PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * initial }
+    PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * initial, seed: 1 }
 }
 
 fn reno(initial: u64) -> NewReno {
@@ -281,4 +281,86 @@ fn an_ack_of_old_and_new_packets_counts_the_new() {
     let sample = ack(path.now, &both, steady_rtt(RTT), 9);
     reno.on_ack(&AckSample { app_limited: false, ..sample });
     assert!((reno.window - before - 2.0 * 1200.0 / 50.0).abs() < 1e-6, "{}", reno.window - before);
+}
+
+/// A flight of 100 of which one is lost, acknowledged by pairs; the windows over what is in flight then, in datagrams.
+fn shrink(controller: &mut dyn Congestion, path: &mut Path) -> Vec<u64> {
+    let flight = path.send(controller, 100);
+    path.now += RTT;
+    let mut in_flight = 98;
+    let at = |in_flight: u64| (DATAGRAM * in_flight, steady_rtt(RTT));
+    let mut room = Vec::new();
+    for (index, pair) in flight[1..].chunks(2).enumerate() {
+        let (left, rtt) = at(in_flight);
+        controller.on_ack(&AckSample { in_flight: left, ..ack(path.now, pair, rtt, 1) });
+        if index == 0 {
+            let sample = loss(path.now, &flight[..1], rtt);
+            let (prior_in_flight, left) = (DATAGRAM * in_flight, DATAGRAM * (in_flight - 1));
+            controller.on_loss(&LossSample { prior_in_flight, in_flight: left, ..sample });
+            in_flight -= 1;
+        }
+        let count = (controller.window() - DATAGRAM * in_flight) / DATAGRAM.get();
+        room.push(count.get());
+        for _ in 0..count.get() {
+            let (now, number, bytes) = (path.now + milliseconds(1), 1000, DATAGRAM);
+            let prior_in_flight = DATAGRAM * in_flight;
+            controller.on_sent(&SentSample { now, number, bytes, prior_in_flight, app_limited: false });
+            in_flight += 1;
+        }
+        in_flight = in_flight.saturating_sub(2);
+    }
+    room
+}
+
+#[test]
+fn proportional_reduction_spreads_what_at_once_keeps_back() {
+    let mut at_once = reno(100);
+    let room = shrink(&mut at_once, &mut Path::new(RTT));
+    assert!(room[..20].iter().all(|count| *count == 0), "silent for half a round trip: {room:?}");
+    let mut prr = reno(100).with_shrinking(Shrinking::Prr);
+    let room = shrink(&mut prr, &mut Path::new(RTT));
+    assert!(room.iter().all(|count| (0..=2).contains(count)), "{room:?}");
+    let sent: u64 = room.iter().sum();
+    assert!((49..=53).contains(&sent), "one for two that arrive: {room:?}");
+    assert!(room[..25].iter().sum::<u64>() >= 24, "from the start on: {room:?}");
+    assert_eq!(prr.state().window, DATAGRAM * 51, "half of 102");
+    assert_eq!(prr.state().phase, Phase::Recovery);
+}
+
+#[test]
+fn a_recovery_period_ends_with_the_reduced_window() {
+    let mut prr = reno(100).with_shrinking(Shrinking::Prr);
+    let mut path = Path::new(RTT);
+    shrink(&mut prr, &mut path);
+    path.now += milliseconds(2);
+    path.limited_round_trip(&mut prr);
+    assert_eq!(prr.window(), DATAGRAM * 51);
+    assert_eq!(prr.state().phase, Phase::CongestionAvoidance);
+}
+
+#[test]
+fn a_spurious_loss_ends_the_reduction_too() {
+    let mut prr = reno(100).with_shrinking(Shrinking::Prr);
+    let mut path = Path::new(RTT);
+    let lost = path.lose(&mut prr, 3);
+    assert!(prr.window() < DATAGRAM * 50, "{}", prr.window());
+    path.refute(&mut prr, &lost);
+    assert_eq!(prr.window(), DATAGRAM * 100);
+    path.lose(&mut prr, 3);
+    prr.on_persistent_congestion(path.now);
+    assert_eq!(prr.window(), DATAGRAM * 2);
+}
+
+#[test]
+fn a_mark_reduces_in_proportion_as_well() {
+    let mut prr = reno(100).with_shrinking(Shrinking::Prr);
+    let mut path = Path::new(RTT);
+    let flight = path.send(&mut prr, 100);
+    path.now += RTT;
+    let sample = ack(path.now, &flight[..2], steady_rtt(RTT), 1);
+    prr.on_ack(&AckSample { in_flight: DATAGRAM * 98, newly_marked: 1, ..sample });
+    prr.on_congestion_experienced(path.now, flight[1].sent_at);
+    assert_eq!(prr.state().window, DATAGRAM * 51, "half of 102");
+    // Two of 100 arrived: ceil(2 x 51 / 100) datagrams may leave.
+    assert_eq!(prr.window(), DATAGRAM * 98 + DATAGRAM.mul_ratio(102, 100));
 }
