@@ -350,9 +350,9 @@ fn fast_path() -> PathConfig {
     limited(50)
 }
 
-/// 50 Mbit/s and a short round trip: keys may be updated again after three probe timeouts, here some 500 packets.
+/// 25 Mbit/s and a short round trip: keys may be updated again after three probe timeouts, here some 250 packets.
 fn near_path() -> PathConfig {
-    let rate = Rate::from_bits_per_second(50_000_000);
+    let rate = Rate::from_bits_per_second(25_000_000);
     PathConfig { bottleneck: Some(Bottleneck::new(rate, ByteCount::new(64_000))), ..delay(1) }
 }
 

@@ -70,7 +70,7 @@ impl Side {
                 match case.proof {
                     Proof::ChaCha20 => drop(command.args(CHACHA20)),
                     // Of some 7,000.
-                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "4000"])),
+                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "3000"])),
                     _ => {}
                 }
                 command
@@ -124,7 +124,7 @@ impl Side {
                     }
                     Proof::ChaCha20 => drop(command.args(CHACHA20)),
                     // A client of a download sends little but acknowledgements: some 3,500.
-                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "1000"])),
+                    Proof::KeyUpdateByUs => drop(command.args(["--key-limit", "1300"])),
                     _ => {}
                 }
                 command
