@@ -102,6 +102,7 @@ fn payloads_are_cut_at_their_bound() {
 
 #[test]
 fn tokens_cut_or_changed_anywhere_are_worthless() {
+    // spec: rfc9000 8.1.4 token-unguessable
     // spec: rfc9000 8.1.4 token-sealed
     for (token, worthless) in [
         (retry_token("192.0.2.1:1000"), Verdict::BadRetry),

@@ -23,13 +23,29 @@ struct Issued {
     reset_token: Option<ResetToken>,
 }
 
+/// An ID of this end's, as the peer was told of it.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    issued: Issued,
+    /// Its frame asks for the retirement of the IDs below this. A copy of the frame says the same as the first one:
+    /// the ID itself may have been retired since, and then there would be no other to go on with.
+    retire_prior_to: u64,
+}
+
 /// The IDs that the peer may use to name this end.
 pub(crate) struct LocalIds {
-    active: Vec<Issued>,
+    active: Vec<Named>,
     next_sequence: u64,
     /// Sequence numbers whose `NEW_CONNECTION_ID` is to be sent (again).
     unsent: Vec<u64>,
     limit: u64,
+    /// The peer is asked to retire the IDs below this.
+    retire_prior_to: u64,
+    /// The peer has not shown that it has any of the IDs that replace all it had.
+    is_replacing: bool,
+    /// Moves of this end for each of which the peer needs an ID that it has not used, less the IDs that it has
+    /// retired since.
+    claimed: u64,
     retirements: RateCap,
     /// IDs that the router must learn of or forget.
     changes: Vec<RouteChange>,
@@ -47,15 +63,23 @@ pub(crate) enum RouteChange {
 impl LocalIds {
     /// The ID of the handshake has sequence number 0 (section 5.1.1).
     pub(crate) fn new(handshake_id: ConnectionId) -> Self {
-        let first = Issued { sequence: 0, id: handshake_id, reset_token: None };
-        let (next_sequence, limit) = (1, 1);
-        let (unsent, changes) = (Vec::new(), Vec::new());
-        Self { active: vec![first], next_sequence, unsent, limit, retirements: storm_cap(), changes }
+        let issued = Issued { sequence: 0, id: handshake_id, reset_token: None };
+        Self {
+            active: vec![Named { issued, retire_prior_to: 0 }],
+            next_sequence: 1,
+            unsent: Vec::new(),
+            limit: 1,
+            retire_prior_to: 0,
+            is_replacing: false,
+            claimed: 0,
+            retirements: storm_cap(),
+            changes: Vec::new(),
+        }
     }
 
     /// The ID that this end puts into long headers.
     pub(crate) fn handshake_id(&self) -> ConnectionId {
-        self.active.first().map_or(ConnectionId::EMPTY, |issued| issued.id)
+        self.active.first().map_or(ConnectionId::EMPTY, |named| named.issued.id)
     }
 
     /// The peer keeps this many IDs (its `active_connection_id_limit`).
@@ -66,7 +90,51 @@ impl LocalIds {
     /// True if another ID should be issued.
     pub(crate) fn wants_more(&self) -> bool {
         // spec: rfc9000 5.1.1 within-peers-id-limit
-        (self.active.len() as u64) < self.limit
+        self.lasting() < self.limit
+    }
+
+    /// IDs that the peer has and is not asked to retire.
+    fn lasting(&self) -> u64 {
+        self.active.iter().filter(|named| named.issued.sequence >= self.retire_prior_to).count() as u64
+    }
+
+    /// True if this end may move to another address: by all that is known here, the peer has an ID left that it has
+    /// not sent to. Without one it could not follow, nor even say so (section 9.5).
+    pub(crate) fn has_unclaimed(&self) -> bool {
+        self.lasting() > 1 + self.claimed
+    }
+
+    /// This end moves: the peer will take an ID that it has not sent to, and retire another once it has followed.
+    pub(crate) fn claim(&mut self) {
+        self.claimed += 1;
+    }
+
+    /// The peer has had time enough to retire what it wants to retire.
+    pub(crate) fn release_claims(&mut self) {
+        self.claimed = 0;
+    }
+
+    /// The peer does not answer where this end is now, perhaps for want of an ID: it gets as many others as it keeps,
+    /// and is to retire all that it has (sections 5.1.1 and 9.5). Until it has obeyed, that is not repeated for ever.
+    pub(crate) fn replace_all(&mut self) {
+        if self.active.len() as u64 + self.limit <= limits::UNRETIRED_IDS {
+            self.retire_prior_to = self.next_sequence;
+            self.is_replacing = true;
+            self.claimed = 1;
+        }
+    }
+
+    /// A probe is due: until the peer has IDs to answer by, nothing else can be of use to it.
+    pub(crate) fn on_probe(&mut self) {
+        if self.is_replacing {
+            let lasting = self.active.iter().filter(|named| named.issued.sequence >= self.retire_prior_to);
+            self.unsent = lasting.map(|named| named.issued.sequence).collect();
+        }
+    }
+
+    /// A `NEW_CONNECTION_ID` was acknowledged.
+    pub(crate) fn on_acked(&mut self, sequence: u64) {
+        self.is_replacing &= sequence < self.retire_prior_to;
     }
 
     /// Issues an ID; its `NEW_CONNECTION_ID` is then to be sent.
@@ -74,7 +142,8 @@ impl LocalIds {
         let sequence = self.next_sequence;
         // spec: rfc9000 5.1.1 sequence-rises-by-one
         self.next_sequence += 1;
-        self.active.push(Issued { sequence, id, reset_token: Some(reset_token) });
+        let issued = Issued { sequence, id, reset_token: Some(reset_token) };
+        self.active.push(Named { issued, retire_prior_to: self.retire_prior_to });
         self.unsent.push(sequence);
         self.changes.push(RouteChange::Add(id));
     }
@@ -95,17 +164,22 @@ impl LocalIds {
         if sequence >= self.next_sequence {
             return Err(violation("retired a connection ID that was never issued"));
         }
-        let Some(index) = self.active.iter().position(|issued| issued.sequence == sequence) else {
+        let Some(index) = self.active.iter().position(|named| named.issued.sequence == sequence) else {
             return Ok(());
         };
-        if self.active.get(index).is_some_and(|issued| issued.id == *packet_destination) {
+        // spec: rfc9000 19.16 not-the-one-in-use
+        if self.active.get(index).is_some_and(|named| named.issued.id == *packet_destination) {
             return Err(violation("retired the connection ID that the packet was sent to"));
         }
         if !self.retirements.take(now) {
             return Err(storm());
         }
-        let retired = self.active.remove(index);
+        let retired = self.active.remove(index).issued;
         self.unsent.retain(|unsent| *unsent != sequence);
+        // What it was told to retire says nothing of what it has left.
+        if sequence >= self.retire_prior_to {
+            self.claimed = self.claimed.saturating_sub(1);
+        }
         // spec: rfc9000 5.1.1 issued-ids-work
         self.changes.push(RouteChange::Remove(retired.id));
         Ok(())
@@ -114,10 +188,11 @@ impl LocalIds {
     /// The next `NEW_CONNECTION_ID` to send.
     pub(crate) fn next_unsent(&self) -> Option<NewConnectionId> {
         let sequence = *self.unsent.first()?;
-        let issued = self.active.iter().find(|issued| issued.sequence == sequence)?;
+        let Named { issued, retire_prior_to } =
+            *self.active.iter().find(|named| named.issued.sequence == sequence)?;
         let reset_token = issued.reset_token?;
         // spec: rfc9000 19.15 retires-earlier-only
-        Some(NewConnectionId { sequence, retire_prior_to: 0, id: issued.id, reset_token })
+        Some(NewConnectionId { sequence, retire_prior_to, id: issued.id, reset_token })
     }
 
     /// The frame that [`Self::next_unsent`] gave has been sent.
@@ -129,7 +204,7 @@ impl LocalIds {
 
     /// A `NEW_CONNECTION_ID` was lost: it is sent again unless the ID has been retired since.
     pub(crate) fn on_lost(&mut self, sequence: u64) {
-        let is_active = self.active.iter().any(|issued| issued.sequence == sequence);
+        let is_active = self.active.iter().any(|named| named.issued.sequence == sequence);
         if is_active && !self.unsent.contains(&sequence) {
             self.unsent.push(sequence);
         }
@@ -142,7 +217,7 @@ impl LocalIds {
 
     /// Every ID in use, for the router to forget at the end.
     pub(crate) fn all(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.active.iter().map(|issued| issued.id)
+        self.active.iter().map(|named| named.issued.id)
     }
 }
 

@@ -46,6 +46,61 @@ fn ids_are_issued_in_order_and_hold_until_they_are_retired() {
 }
 
 #[test]
+fn moves_are_counted_against_the_ids_that_the_peer_has_left() {
+    let mut ids = LocalIds::new(id(0));
+    ids.set_peer_limit(3);
+    ids.issue(id(1), ResetToken([1; 16]));
+    ids.issue(id(2), ResetToken([2; 16]));
+    ids.claim();
+    assert!(ids.has_unclaimed());
+    ids.claim();
+    assert!(!ids.has_unclaimed(), "one for each of two moves, and the one from before");
+    ids.retire(Time::ZERO, 0, &id(1)).unwrap();
+    assert!(!ids.has_unclaimed(), "it is to be replaced first");
+    ids.issue(id(3), ResetToken([3; 16]));
+    assert!(ids.has_unclaimed());
+    ids.claim();
+    ids.release_claims();
+    assert!(ids.has_unclaimed());
+}
+
+#[test]
+fn a_peer_without_ids_gets_as_many_others_but_not_for_ever() {
+    // spec: rfc9000 5.1.1 within-peers-id-limit, 19.15 retires-earlier-only
+    let mut ids = LocalIds::new(id(0));
+    let mut peer = RemoteIds::new(id(0));
+    ids.set_peer_limit(limits::LOCAL_CONNECTION_IDS);
+    let mut issued = 0;
+    for _ in 0..100 {
+        while ids.wants_more() {
+            issued += 1;
+            ids.issue(id(issued), ResetToken([issued as u8; 16]));
+        }
+        ids.replace_all();
+    }
+    assert_eq!(ids.all().count() as u64, limits::UNRETIRED_IDS);
+    // The frames arrive the last first, and each twice: never more than the peer keeps, never less than one.
+    let mut frames: Vec<_> = std::iter::from_fn(|| {
+        let frame = ids.next_unsent();
+        ids.on_sent();
+        frame
+    })
+    .collect();
+    frames.reverse();
+    for frame in frames.iter().flat_map(|frame| [frame, frame]) {
+        assert!(frame.retire_prior_to <= frame.sequence);
+        peer.on_new(Time::ZERO, frame).unwrap();
+    }
+    assert!(peer.has_spare());
+    let retired = retirements(&mut peer);
+    assert_eq!(retired.len() as u64, limits::UNRETIRED_IDS - limits::LOCAL_CONNECTION_IDS);
+    for sequence in retired {
+        ids.retire(Time::ZERO, sequence, peer.current()).unwrap();
+    }
+    assert_eq!(ids.all().count() as u64, limits::LOCAL_CONNECTION_IDS);
+}
+
+#[test]
 fn repeated_and_outdated_offers_are_no_errors() {
     // spec: rfc9000 19.15 repeats-tolerated, 19.15 lower-retirement-void, 19.15 late-id-retired
     let mut ids = RemoteIds::new(id(0));

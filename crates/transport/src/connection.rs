@@ -354,6 +354,7 @@ impl Connection {
             Expired::Probe { space, packets } => {
                 self.counters.probe_timeouts += 1;
                 self.probes[space] = packets;
+                self.look_for_lost_server();
                 self.look_for_black_hole_in_silence(now);
                 // Probes carry what is outstanding rather than a bare PING (RFC 9002 section 6.2.4).
                 self.recovery.frames_to_probe(space, &mut self.fate);

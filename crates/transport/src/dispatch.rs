@@ -166,7 +166,8 @@ impl Connection {
             }
             SentFrame::NewToken(number) => self.new_tokens.on_acked(*number),
             SentFrame::MtuProbe { path, size } => self.on_mtu_probe_acked(now, *path, *size),
-            SentFrame::NewConnectionId(_) | SentFrame::HandshakeDone | SentFrame::GroupToken => {}
+            SentFrame::NewConnectionId(sequence) => self.local_ids.on_acked(*sequence),
+            SentFrame::HandshakeDone | SentFrame::GroupToken => {}
             stream_frame => self.streams.on_acked(stream_frame),
         }
     }

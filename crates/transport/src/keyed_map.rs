@@ -25,3 +25,30 @@ pub(crate) type KeyedMap<K, V> = HashMap<K, V, KeyedHash>;
 pub(crate) fn keyed_map<K, V>(rng: &mut Rng) -> KeyedMap<K, V> {
     HashMap::with_hasher(KeyedHash(rng.next_u64(), rng.next_u64()))
 }
+
+#[cfg(test)]
+mod tests {
+    use posthaste_wire::ConnectionId;
+
+    use super::*;
+
+    /// Of `keys`, those that fall into the first of 256 buckets: what somebody would send who knew the key.
+    fn colliding(hash: &KeyedHash) -> Vec<ConnectionId> {
+        let ids = (0..100_000_u64).filter_map(|number| ConnectionId::new(&number.to_be_bytes()));
+        ids.filter(|id| hash.hash_one(id).is_multiple_of(256)).collect()
+    }
+
+    #[test]
+    fn ids_that_collide_under_one_key_do_not_under_another() {
+        let maps: [KeyedMap<ConnectionId, u8>; 2] =
+            [1, 2].map(|seed| keyed_map(&mut Rng::from_test_seed(seed)));
+        let chosen = colliding(&KeyedHash(0, 0));
+        assert!(chosen.len() > 300, "{}", chosen.len());
+        for map in &maps {
+            let hit = chosen.iter().filter(|id| map.hasher().hash_one(id).is_multiple_of(256)).count();
+            assert!(hit < 20, "{hit} of {} that were chosen for another key", chosen.len());
+        }
+        let hashes = maps.map(|map| map.hasher().hash_one(ConnectionId::EMPTY));
+        assert_ne!(hashes[0], hashes[1], "each endpoint has a key of its own");
+    }
+}

@@ -18,6 +18,33 @@ pub(crate) const SILENT_HANDSHAKE: Duration = Duration::from_secs(30);
 /// Packets kept until the keys that open them arrive.
 pub(crate) const UNDECRYPTABLE_PACKETS: usize = 10;
 
+/// 0-RTT datagrams to one connection ID that are kept before the Initial comes that begins their connection.
+pub(crate) const EARLY_DATAGRAMS: usize = UNDECRYPTABLE_PACKETS;
+
+/// Connection IDs for which an endpoint keeps such datagrams.
+pub(crate) const EARLY_IDS: usize = 16;
+
+/// Bytes of such datagrams, all of an endpoint's together.
+pub(crate) const EARLY_BYTES: usize = 256 * 1024;
+
+/// How long they are kept: longer than packets overtake one another, if the Initial was not lost.
+pub(crate) const EARLY_AGE: Duration = Duration::from_millis(500);
+
+/// Answers without a connection (resets, version negotiations, Retry packets) that may wait to be sent: more would only
+/// help a flood.
+pub(crate) const WAITING_ANSWERS: usize = 32;
+
+/// Stateless resets, and version negotiations, that may follow one another without a pause: clients that a restarted
+/// server has lost come all at once.
+pub(crate) const STATELESS_BURST: u32 = 100;
+
+/// And in the long run, each in a second (RFC 9000 section 10.3.3 wants the rate of resets bounded).
+pub(crate) const STATELESS_PER_SECOND: u32 = 1000;
+
+/// The smallest datagram that a reset may answer: a reset must be shorter than its trigger, so that two endpoints do not
+/// reset each other for ever, and looks like a packet only from 21 bytes on (RFC 9000 section 10.3.3).
+pub(crate) const LEAST_RESET_TRIGGER: usize = 22;
+
 /// Bytes beyond the granted window that a stream's reassembly may hold, however it is fragmented.
 pub(crate) const REASSEMBLY_SLACK: u64 = 256 * 1024;
 
@@ -30,6 +57,9 @@ pub(crate) const PEER_CONNECTION_IDS: u64 = 4;
 
 /// Connection IDs that this end issues, whatever the peer would take.
 pub(crate) const LOCAL_CONNECTION_IDS: u64 = 4;
+
+/// Connection IDs of this end that hold at once, those included that the peer was asked to retire and has not yet.
+pub(crate) const UNRETIRED_IDS: u64 = 4 * LOCAL_CONNECTION_IDS;
 
 /// `RETIRE_CONNECTION_ID` frames that may wait to be sent before the peer is closed for a storm (RFC 9000
 /// section 5.1.2 suggests at least twice the limit).

@@ -71,6 +71,7 @@ impl Connection {
             self.lifecycle.on_datagram();
             return true;
         }
+        self.expire_early_keys(now);
         // A client leaves the choice to the system, which knows when the network changes.
         if self.path.local_ip.is_none() && self.side == Side::Server {
             self.path.local_ip = info.local_ip;

@@ -2,6 +2,7 @@
 //! (RFC 9000 sections 5.2 and 10.3, RFC 8999). Who is let in is decided in `router/admission.rs`.
 
 mod admission;
+mod early_arrivals;
 mod groups;
 mod neighbours;
 
@@ -34,6 +35,7 @@ use crate::stats::EndpointStats;
 use crate::streams::{LocalLimits, Streams, StreamsConfig};
 use crate::token::ResetKey;
 use crate::token_guard::TokenGuard;
+use early_arrivals::EarlyArrivals;
 use groups::Groups;
 use neighbours::Neighbours;
 
@@ -73,6 +75,7 @@ pub struct Endpoint {
     /// Events of connections that are gone.
     last_events: VecDeque<(ConnectionHandle, Event)>,
     stateless: Stateless,
+    early_arrivals: EarlyArrivals,
     reset_key: ResetKey,
     /// By version and limits.
     scoped_tls: Vec<(u32, LocalLimits, Arc<rustls::ServerConfig>)>,
@@ -111,6 +114,7 @@ impl Endpoint {
             eventful: VecDeque::new(),
             last_events: VecDeque::new(),
             stateless: Stateless::default(),
+            early_arrivals: EarlyArrivals::default(),
             reset_key: ResetKey::new(&secret),
             scoped_tls: Vec::new(),
             tokens: TokenSealer::new(&secret, times),
@@ -201,7 +205,7 @@ impl Endpoint {
         match invariants {
             Some(invariants) if invariants.is_long => self.on_unknown_long(now, info, &invariants, data),
             Some(invariants) => self.on_unknown_short(now, info, &invariants, data.len()),
-            None => self.on_unreadable(info, &data),
+            None => self.on_unreadable(now, info, &data),
         }
     }
 
@@ -218,11 +222,11 @@ impl Endpoint {
 
     /// A datagram with no header of ours. IDs of another version may be longer than those of version 1: that is no
     /// reason to leave its sender without an answer (RFC 9000 section 17.2).
-    fn on_unreadable(&mut self, info: &DatagramInfo, data: &[u8]) {
+    fn on_unreadable(&mut self, now: Time, info: &DatagramInfo, data: &[u8]) {
         match RawInvariants::parse(data) {
             // spec: rfc9000 17.2.1 foreign-id-rules
             Some(raw) if raw.version != version::NEGOTIATION && !version::is_supported(raw.version) => {
-                self.on_other_version(info, &raw, data.len());
+                self.on_other_version(now, info, &raw, data.len());
             }
             _ => self.stats.malformed += 1,
         }
@@ -230,34 +234,43 @@ impl Endpoint {
 
     /// A version that this end does not speak. RFC 9000 section 5.2.2: only what could begin a connection is
     /// answered.
-    fn on_other_version(&mut self, info: &DatagramInfo, raw: &RawInvariants<'_>, len: usize) {
+    fn on_other_version(&mut self, now: Time, info: &DatagramInfo, raw: &RawInvariants<'_>, len: usize) {
         let random = self.rng.next_u64() as u32;
         // spec: rfc9000 5.2.2 small-unknown-dropped
         if len < MIN_INITIAL_DATAGRAM || self.server.is_none() {
             self.stats.unroutable += 1;
-        } else if self.stateless.negotiate_version(info, raw, random) {
+        } else if self.stateless.negotiate_version(now, info, raw, random) {
             self.stats.version_negotiations_sent += 1;
         }
     }
 
     fn on_unknown_long(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
         let is_full = data.len() >= MIN_INITIAL_DATAGRAM;
+        let kind = data.first().map(|first| version::long_type(invariants.version, *first));
+        let is_supported = version::is_supported(invariants.version);
+        let may_begin = is_supported && invariants.dcid.len() >= MIN_INITIAL_ID_LEN;
+        if may_begin && kind == Some(PacketType::ZeroRtt) && self.takes_early_data() {
+            let is_kept = self.early_arrivals.keep(now, info, invariants.dcid, &data);
+            self.stats.early_kept += u64::from(is_kept);
+            self.stats.unroutable += u64::from(!is_kept);
+            return;
+        }
         // spec: rfc9000 6.1 negotiation-not-answered, 5.2.2 everything-else-dropped
         if invariants.version == version::NEGOTIATION || !is_full || self.server.is_none() {
             self.stats.unroutable += 1;
-        } else if !version::is_supported(invariants.version) {
+        } else if !is_supported {
             let (dcid, scid) = (invariants.dcid.as_slice(), invariants.scid.as_slice());
             let raw = RawInvariants { version: invariants.version, dcid, scid };
-            self.on_other_version(info, &raw, data.len());
-        } else if data
-            .first()
-            .is_some_and(|first| version::long_type(invariants.version, *first) == PacketType::Initial)
-            && invariants.dcid.len() >= MIN_INITIAL_ID_LEN
-        {
+            self.on_other_version(now, info, &raw, data.len());
+        } else if may_begin && kind == Some(PacketType::Initial) {
             self.accept(now, info, invariants, data);
         } else {
             self.stats.unroutable += 1;
         }
+    }
+
+    fn takes_early_data(&self) -> bool {
+        self.is_accepting && self.server.as_ref().is_some_and(|server| server.tls.max_early_data_size > 0)
     }
 
     /// A short header with an unknown ID: a packet of a connection that is gone.
@@ -412,6 +425,7 @@ impl Endpoint {
         let deadline = connection.next_timeout();
         let is_handshaking = connection.is_handshaking();
         let wants_ids = !is_drained && connection.wants_connection_id();
+        let is_newly_valid = std::mem::take(&mut connection.roaming.is_newly_valid);
         let moved = connection.roaming.moved_from.take().map(|from| (from, connection.remote()));
         if let Some((from, to)) = moved {
             self.forget_remote(from, index);
@@ -440,6 +454,10 @@ impl Endpoint {
             return;
         }
         self.coordinate(now, index);
+        if is_newly_valid {
+            // The tokens that it has are of no use where it is now.
+            self.offer_tokens(index);
+        }
         self.set_timer(index, deadline);
         if wants_ids {
             self.issue_ids(index);
@@ -462,7 +480,7 @@ impl Endpoint {
         self.touch(index);
     }
 
-    /// A server's client has finished its handshake: it gets tokens for its next connections.
+    /// A server's client has finished its handshake, or moved: it gets tokens for its next connections.
     fn offer_tokens(&mut self, index: u32) {
         let count = self.server.as_ref().map_or(0, |server| server.new_tokens);
         if let Some(connection) = self.slots.get_mut(index) {

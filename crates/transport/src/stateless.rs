@@ -3,45 +3,42 @@
 
 use std::collections::VecDeque;
 
-use posthaste_units::{Duration, Rng, Time};
+use posthaste_units::{Rng, Time};
 use posthaste_wire::ResetToken;
 use posthaste_wire::packet::{RawInvariants, version, write_version_negotiation};
 
 use crate::datagram::{DatagramInfo, Transmit};
-
-/// Answers that may wait to be sent: more would only help a flood.
-const MAX_WAITING: usize = 32;
-
-/// The smallest datagram that a reset may answer: a reset must be shorter than its trigger, so that two endpoints
-/// do not reset each other for ever, and looks like a packet only from 21 bytes on (section 10.3.3).
-const MIN_TRIGGER: usize = 22;
+use crate::limits;
+use crate::rate_cap::RateCap;
 
 /// Longest reset sent: as long as a short packet with little in it.
 const MAX_RESET: usize = 42;
 
-/// Time for each reset on average (section 10.3.3 wants their rate bounded).
-const RESET_INTERVAL: Duration = Duration::from_millis(1);
-
-/// Resets that may follow one another without a pause: clients that a restarted server has lost come all at once.
-const RESET_BURST: u64 = 100;
-
 /// Answers that wait to be sent.
-#[derive(Default)]
 pub(crate) struct Stateless {
     waiting: VecDeque<(DatagramInfo, Vec<u8>)>,
-    /// When the allowance of resets would be whole again.
-    resets_paid_at: Time,
+    resets: RateCap,
+    negotiations: RateCap,
+}
+
+impl Default for Stateless {
+    fn default() -> Self {
+        let cap = || RateCap::new(limits::STATELESS_BURST, limits::STATELESS_PER_SECOND);
+        Self { waiting: VecDeque::new(), resets: cap(), negotiations: cap() }
+    }
 }
 
 impl Stateless {
-    /// Answers a client whose version is unknown with those that are known. False if too many answers wait.
+    /// Answers a client whose version is unknown with those that are known. False if too many answers wait or have been
+    /// given lately.
     pub(crate) fn negotiate_version(
         &mut self,
+        now: Time,
         info: &DatagramInfo,
         to: &RawInvariants<'_>,
         random: u32,
     ) -> bool {
-        if self.waiting.len() >= MAX_WAITING {
+        if self.waiting.len() >= limits::WAITING_ANSWERS || !self.negotiations.take(now) {
             return false;
         }
         let mut datagram = Vec::new();
@@ -55,7 +52,7 @@ impl Stateless {
 
     /// Sends a datagram that was made elsewhere. False if too many answers wait.
     pub(crate) fn answer(&mut self, info: &DatagramInfo, datagram: Vec<u8>) -> bool {
-        if self.waiting.len() >= MAX_WAITING {
+        if self.waiting.len() >= limits::WAITING_ANSWERS {
             return false;
         }
         self.waiting.push_back((*info, datagram));
@@ -72,13 +69,12 @@ impl Stateless {
         token: impl FnOnce() -> ResetToken,
         rng: &mut Rng,
     ) -> bool {
-        if self.waiting.len() >= MAX_WAITING || trigger_len < MIN_TRIGGER {
+        if self.waiting.len() >= limits::WAITING_ANSWERS || trigger_len < limits::LEAST_RESET_TRIGGER {
             return false;
         }
-        if self.resets_paid_at.since(now) > RESET_INTERVAL * (RESET_BURST - 1) {
+        if !self.resets.take(now) {
             return false;
         }
-        self.resets_paid_at = self.resets_paid_at.max(now) + RESET_INTERVAL;
         let token = token();
         // spec: rfc9000 10.3 reset-not-amplified, 10.3.3 reset-shrinks
         let len = (trigger_len - 1).min(MAX_RESET);

@@ -69,6 +69,8 @@ pub struct EndpointStats {
     pub malformed: u64,
     /// Datagrams for no connection, and not worth an answer.
     pub unroutable: u64,
+    /// Datagrams of 0-RTT packets that were kept because they came before the Initial that begins their connection.
+    pub early_kept: u64,
     /// Initials dropped: too small, or too many handshakes in progress, or not accepting.
     pub refused: u64,
     /// Retry packets sent.

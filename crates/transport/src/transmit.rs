@@ -305,12 +305,19 @@ impl Connection {
     }
 
     fn write_data_frames(&mut self, writer: &mut FrameWriter<'_>) {
+        if self.ping_is_due {
+            // Whoever asks for a sign of life again and again keeps probe timeouts from expiring.
+            self.local_ids.on_probe();
+        }
         while let Some(new) = self.local_ids.next_unsent() {
             let record = crate::sent_frame::SentFrame::NewConnectionId(new.sequence);
             if !writer.push(&Frame::NewConnectionId(new), Some(record)) {
                 break;
             }
             self.local_ids.on_sent();
+            // Alone it would only probe the path (RFC 9000 section 9.1): a server that has lost sight of a client that
+            // has moved would not follow.
+            self.ping_is_due |= self.side == Side::Client;
         }
         while let Some(sequence) = self.remote_ids.next_retirement() {
             let record = crate::sent_frame::SentFrame::RetireConnectionId(sequence);

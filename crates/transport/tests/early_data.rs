@@ -206,6 +206,7 @@ fn a_restarted_server_that_kept_its_sessions_accepts_early_data() {
 
 #[test]
 fn rejected_early_data_are_sent_again_whole() {
+    // spec: rfc9000 7.4.1 accepted-not-violated
     // spec: rfc9000 7.4.1 accepted-not-smaller, 7.4.1 unsupported-rejected, rfc9001 4.6.2 rejected-not-processed
     // spec: rfc9001 4.6.2 rejected-resets
     // A server that has lost its sessions; one that takes none; one whose limits are lower than last time.
@@ -368,10 +369,8 @@ fn early_data_go_again_after_a_retry() {
     }
 }
 
-#[test]
-fn early_packets_that_overtake_the_client_hello_are_kept_within_the_bound() {
-    // A long list of protocols makes the ClientHello take two datagrams; its second part comes last.
-    let mut stage = Stage::new(1);
+/// The first flight of a client that has written 11,000 bytes, of which nothing arrives.
+fn lost_flight(stage: &mut Stage) -> (ConnectionHandle, Vec<Vec<u8>>) {
     stage.pair.capture = Some(Vec::new());
     let (handle, _, _) = stage.begin(11_000);
     stage.pair.up = Link { loss: 1.0, ..Link::CLEAN };
@@ -379,6 +378,107 @@ fn early_packets_that_overtake_the_client_hello_are_kept_within_the_bound() {
     let flight: Vec<Vec<u8>> =
         stage.pair.capture.take().into_iter().flatten().map(|(_, data)| data).collect();
     assert!(flight.len() > 8, "{} datagrams", flight.len());
+    (handle, flight)
+}
+
+/// The server is handed the datagrams; the bytes that can be read then.
+fn read_of(stage: &mut Stage, datagrams: &[&Vec<u8>]) -> u64 {
+    let info = DatagramInfo { remote: stage.pair.client.address, local_ip: None, ecn: None };
+    let now = stage.pair.now;
+    for datagram in datagrams {
+        stage.pair.server.endpoint.on_datagram(now, &info, BytesMut::from(&datagram[..]));
+    }
+    stage.pair.drain();
+    let server = *stage.pair.server.accepted.last().expect("accepted");
+    let mut readers = Readers::default();
+    readers.pump(now, stage.pair.server.connection(server), usize::MAX);
+    readers.open.values().chain(readers.finished.values()).sum()
+}
+
+#[test]
+fn early_packets_that_overtake_the_first_initial_are_read_once_it_comes() {
+    let mut stage = Stage::new(1);
+    let (_, flight) = lost_flight(&mut stage);
+    let before = stage.pair.server.endpoint.stats();
+    let order: Vec<&Vec<u8>> = flight[1..].iter().rev().chain(&flight[..1]).collect();
+    assert!(read_of(&mut stage, &order) > 9000, "all of the flight");
+    let after = stage.pair.server.endpoint.stats();
+    assert_eq!(after.early_kept - before.early_kept, flight.len() as u64 - 1);
+    assert_eq!(after.unroutable, before.unroutable);
+}
+
+#[test]
+fn a_flood_of_early_packets_fills_no_more_than_its_bounds() {
+    // Ten datagrams of a connection wait, each of them once or not.
+    let mut stage = Stage::new(1);
+    let (_, flight) = lost_flight(&mut stage);
+    let many: Vec<&Vec<u8>> =
+        std::iter::repeat_n(&flight[1], 1000).chain(&flight[2..]).chain(&flight[..1]).collect();
+    let read = read_of(&mut stage, &many);
+    assert!(read < 3000, "{read} bytes: copies of the first have taken the room");
+    assert_eq!(stage.pair.server.endpoint.stats().early_kept, 10);
+    // Other connection IDs have taken all places; half a second later there is room again.
+    for (wait, is_kept) in [(500, false), (501, true)] {
+        let mut stage = Stage::new(1);
+        let (_, flight) = lost_flight(&mut stage);
+        let now = stage.pair.now;
+        for number in 0..10_000_u64 {
+            let mut forged = flight[1].clone();
+            forged[6..14].copy_from_slice(&number.to_be_bytes());
+            let info = DatagramInfo { remote: stage.pair.client.address, local_ip: None, ecn: None };
+            stage.pair.server.endpoint.on_datagram(now, &info, BytesMut::from(&forged[..]));
+        }
+        assert_eq!(stage.pair.server.endpoint.stats().early_kept, 16);
+        assert_eq!(stage.pair.server.endpoint.connections(), 0);
+        stage.pair.now += Duration::from_millis(wait);
+        let order: Vec<&Vec<u8>> = flight[1..].iter().chain(&flight[..1]).collect();
+        assert_eq!(read_of(&mut stage, &order) > 9000, is_kept, "after {wait} ms");
+    }
+}
+
+#[test]
+fn early_packets_are_sent_for_the_application_alone_and_not_opened_late() {
+    // spec: rfc9001 5.6 early-data-only-on-request, 4.9.3 early-keys-dropped
+    let mut stage = Stage::new(1);
+    stage.pair.capture = Some(Vec::new());
+    assert!(stage.visit(), "it might have sent some");
+    assert!(!client_packets(&stage.pair).concat().contains(&PacketType::ZeroRtt));
+    // One of the early packets is held back until long after the handshake.
+    for (wait, is_opened) in [(0, true), (20, false)] {
+        let mut stage = Stage::new(1);
+        let (handle, flight) = lost_flight(&mut stage);
+        let (late, rest) = flight.split_last().expect("some");
+        read_of(&mut stage, &rest.iter().collect::<Vec<_>>());
+        stage.pair.up = Link::CLEAN;
+        if wait > 0 {
+            stage.pair.run_until(|pair| pair.client.has(handle, |event| *event == Event::Confirmed));
+            stage.pair.run_for(Duration::from_secs(wait));
+        }
+        let server = *stage.pair.server.accepted.last().expect("accepted");
+        let before = stage.pair.server.connection(server).stats().packets_received;
+        let info = DatagramInfo { remote: stage.pair.client.address, local_ip: None, ecn: None };
+        let now = stage.pair.now;
+        stage.pair.server.endpoint.on_datagram(now, &info, BytesMut::from(&late[..]));
+        let after = stage.pair.server.connection(server).stats().packets_received;
+        assert_eq!(after > before, is_opened, "after {wait} s");
+    }
+}
+
+#[test]
+fn a_server_without_early_data_keeps_none() {
+    let mut stage = Stage::new(1);
+    stage.replace_server(2, support::tls::server_config(2));
+    let (_, flight) = lost_flight(&mut stage);
+    let order: Vec<&Vec<u8>> = flight[1..].iter().chain(&flight[..1]).collect();
+    assert_eq!(read_of(&mut stage, &order), 0);
+    assert_eq!(stage.pair.server.endpoint.stats().early_kept, 0);
+}
+
+#[test]
+fn early_packets_that_overtake_the_client_hello_are_kept_within_the_bound() {
+    // A long list of protocols makes the ClientHello take two datagrams; its second part comes last.
+    let mut stage = Stage::new(1);
+    let (handle, flight) = lost_flight(&mut stage);
     let info = DatagramInfo { remote: stage.pair.client.address, local_ip: None, ecn: None };
     let now = stage.pair.now;
     // Each arrives twice, before and after: those that come before the first Initial find no connection.

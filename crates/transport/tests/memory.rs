@@ -14,9 +14,6 @@ use support::arena::Arena;
 /// `REASSEMBLY_SLACK` (limits.rs).
 const SLACK: u64 = 256 * 1024;
 
-/// What the rogue, the allocator and acknowledgements take beside it.
-const TOLERANCE: u64 = 512 * 1024;
-
 /// Resident bytes of this process.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a process knows itself");
@@ -24,15 +21,29 @@ fn resident() -> u64 {
     1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
 }
 
+/// Acknowledgements leave, unheard and unkept.
+fn send_unheard(arena: &mut Arena, frames: &[Frame]) {
+    let datagram = arena.rogue.datagram(PacketType::Short, frames);
+    arena.inject(&datagram);
+    arena.drain();
+    arena.sent.clear();
+}
+
 /// One test in a process of its own: others would count.
 #[test]
-fn a_window_of_fragments_takes_the_window_an_eighth_and_the_slack_at_most() {
+fn a_window_of_fragments_takes_the_window_and_the_slack_at_most() {
     let mut arena = Arena::server();
     arena.rogue.is_acking = false;
     arena.is_listening = false;
     let parameters = arena.rogue.victim_parameters();
     let window = parameters.initial_max_stream_data_bidi_remote.min(parameters.initial_max_data);
     let id = StreamId::new(Side::Client, Direction::Bidirectional, 0);
+    // What the rogue, the allocator and acknowledgements take beside it they take now.
+    for _ in 0..2000 {
+        let data = Bytes::from_static(b"x");
+        let frames = vec![Frame::Stream(StreamFrame { id, offset: 0, data, fin: false }); 100];
+        send_unheard(&mut arena, &frames);
+    }
     let before = resident();
     // Every second byte, from the end of the window to its second byte: gaps everywhere and never a merge.
     let (mut offset, mut fragments) = (window - 1, 0_u64);
@@ -44,16 +55,15 @@ fn a_window_of_fragments_takes_the_window_an_eighth_and_the_slack_at_most() {
             offset -= 2;
             fragments += 1;
         }
-        let datagram = arena.rogue.datagram(PacketType::Short, &frames);
-        arena.inject(&datagram);
-        // Acknowledgements leave, unheard and unkept.
-        arena.drain();
-        arena.sent.clear();
+        send_unheard(&mut arena, &frames);
     }
     let grown = resident().saturating_sub(before);
     assert_eq!(arena.close_code(), None, "no honest sender could fill this window otherwise");
     assert!(fragments >= window / 2 - 2, "{fragments} fragments of {window} bytes");
-    let bound = window + window / 8 + SLACK + TOLERANCE;
+    // The bits that say which bytes are there take an eighth of the window: for windows of up to 1.5 MiB all of it is
+    // within the slack.
+    assert!(window / 8 + 64 * 1024 <= SLACK, "{window}");
+    let bound = window + SLACK;
     assert!(grown <= bound, "{grown} bytes for a window of {window}");
     assert!(grown >= window / 2, "{grown}: it cannot be less than what is kept");
 }

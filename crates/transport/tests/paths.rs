@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use posthaste_transport::{
-    ConnectionHandle, DatagramInfo, Direction, LocalError, Move, StreamId, TransportConfig,
+    CloseReason, ConnectionHandle, DatagramInfo, Direction, Event, LocalError, Move, StreamId,
+    TransportConfig,
 };
 use posthaste_units::{Duration, Time};
 use support::transfer::{Readers, Writers};
@@ -206,6 +207,82 @@ fn wifi_to_cellular_goes_on_within_a_few_round_trips() {
 }
 
 #[test]
+fn a_client_that_moves_faster_than_round_trips_is_found_again() {
+    for told in [true, false] {
+        let mut download = Download::new(2_000_000);
+        download.run_to(500_000);
+        let mut refused = 0;
+        for turn in 1..=40_u8 {
+            let now = download.pair.now;
+            let client = download.pair.client.connection(download.client);
+            if told || turn <= 3 {
+                match client.migrate(now, Move::Network) {
+                    Ok(()) => {}
+                    Err(LocalError::NoConnectionId) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            client.ping();
+            download.pair.client.address = SocketAddr::from(([10, 0, 0, turn], 1000));
+            download.pair.run_for(Duration::from_millis(u64::from(turn) % 12));
+        }
+        assert_eq!(refused > 0, told, "the server has IDs for three moves in a round trip");
+        let start = download.pair.now;
+        download.finish();
+        assert!(
+            download.pair.now.since(start) < Duration::from_secs(5),
+            "{:?}",
+            download.pair.now.since(start)
+        );
+        assert_eq!(download.server_remote(), download.pair.client.address);
+    }
+}
+
+#[test]
+fn rebindings_cost_no_connection_ids() {
+    // spec: rfc9000 9.5 id-for-one-remote-address
+    let mut download = Download::new(3_000_000);
+    download.run_to(300_000);
+    download.pair.capture = Some(Vec::new());
+    for turn in 1..=20_u8 {
+        download.pair.client.address = SocketAddr::from(([10, 0, 0, turn], 1000));
+        let target = download.received() + 20_000;
+        download.run_to(target);
+    }
+    assert_eq!(
+        destinations(&mut download.pair, false).len(),
+        1,
+        "the client was not asked to be called anything else"
+    );
+    download.finish();
+}
+
+#[test]
+fn moves_that_no_answer_reaches_are_survived() {
+    // The server's IDs are used up on paths that the client has left before anything of the server's arrived.
+    let mut download = Download::new(1_000_000);
+    download.run_to(300_000);
+    download.pair.down.loss = 1.0;
+    for turn in 1..=3_u8 {
+        let now = download.pair.now;
+        download.pair.client.connection(download.client).migrate(now, Move::Network).expect("a spare ID");
+        download.pair.client.address = SocketAddr::from(([10, 0, 0, turn], 1000));
+        download.pair.run_for(Duration::from_millis(15));
+    }
+    download.pair.capture = Some(Vec::new());
+    download.pair.run_for(Duration::from_secs(1));
+    download.pair.down.loss = 0.0;
+    let now = download.pair.now;
+    assert_eq!(
+        download.pair.client.connection(download.client).migrate(now, Move::Network),
+        Err(LocalError::NoConnectionId)
+    );
+    download.pair.client.address = address(ELSEWHERE);
+    download.finish();
+    assert_eq!(download.server_remote(), address(ELSEWHERE));
+}
+
+#[test]
 fn uploads_go_on_after_a_move_too() {
     let mut pair = Pair::default();
     let (client, server) = pair.establish();
@@ -387,6 +464,17 @@ fn a_path_below_the_first_size_carries_data_all_the_same() {
     let (size, lost) = size_found(1230);
     assert_eq!(size, 1200);
     assert!(lost > 0);
+}
+
+#[test]
+fn a_path_that_carries_less_than_1200_bytes_begins_no_connection() {
+    // spec: rfc9000 14 least-path
+    let mut pair = Pair::default();
+    (pair.up.mtu, pair.down.mtu) = (1199, 1199);
+    let client = pair.connect();
+    pair.run_until(|pair| pair.client.has(client, |event| matches!(event, Event::Closed(_))));
+    assert!(pair.client.has(client, |event| *event == Event::Closed(CloseReason::IdleTimeout)));
+    assert!(pair.server.accepted.is_empty());
 }
 
 #[test]

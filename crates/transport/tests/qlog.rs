@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use posthaste_transport::{ConnectionId, ConnectionStats, Direction, QlogSink, Side, TransportConfig};
+use posthaste_transport::{ConnectionId, ConnectionStats, Direction, Move, QlogSink, Side, TransportConfig};
 use posthaste_units::Duration;
 use qlog::QlogSeq;
 use qlog::events::quic::{
-    BlockedState, ConnectionClosedTrigger, KeyUpdateOrRetiredTrigger, PacketDroppedTrigger, PacketHeader,
-    PacketSentTrigger, QuicFrame, TimerType, TransportInitiator,
+    BlockedState, ConnectionClosedTrigger, KeyUpdateOrRetiredTrigger, MigrationState, PacketDroppedTrigger,
+    PacketHeader, PacketSentTrigger, QuicFrame, TimerType, TransportInitiator,
 };
 use qlog::events::{Event, EventData};
 use support::transfer::{Readers, Writers};
@@ -504,6 +504,61 @@ fn key_updates_show_with_their_phase_and_their_author() {
         let discarded =
             |data: &EventData| matches!(data, EventData::QuicKeyDiscarded(key) if key.key_phase == Some(0));
         assert_eq!(count(&events, discarded), 2, "{side:?}");
+    }
+}
+
+#[test]
+fn moves_show_with_their_paths_and_their_outcome() {
+    let traces = Traces::default();
+    let sink: Arc<dyn QlogSink> = Arc::new(traces.clone());
+    let mut pair = traced_pair(1, Some(Arc::clone(&sink)));
+    let client = pair.connect_with(&tls::client_config(1).with_transport(config(Some(sink)).into()));
+    pair.run_for(Duration::from_millis(200));
+    let now = pair.now;
+    pair.client.connection(client).migrate(now, Move::Network).expect("a spare ID");
+    pair.client.address = "10.9.8.7:1000".parse().expect("an address");
+    pair.run_for(Duration::from_secs(1));
+    // The server cannot confirm the next address, and goes back.
+    pair.client.address = "10.9.8.6:1000".parse().expect("an address");
+    pair.client.connection(client).ping();
+    pair.down.loss = 1.0;
+    pair.run_for(Duration::from_secs(8));
+    for (side, expected) in [
+        (Side::Client, vec![MigrationState::MigrationStarted, MigrationState::MigrationComplete]),
+        (
+            Side::Server,
+            vec![
+                MigrationState::MigrationStarted,
+                MigrationState::MigrationComplete,
+                MigrationState::MigrationStarted,
+                MigrationState::MigrationAbandoned,
+                MigrationState::MigrationStarted,
+                MigrationState::MigrationComplete,
+            ],
+        ),
+    ] {
+        let (_, events) = parse(&traces.of(side));
+        let states: Vec<MigrationState> = events
+            .iter()
+            .filter_map(|event| match &event.data {
+                EventData::QuicMigrationStateUpdated(update) => Some(update.new.clone()),
+                _ => None,
+            })
+            .collect();
+        assert!(states.starts_with(&expected), "{side:?}: {states:?}");
+        let addresses: Vec<String> = events
+            .iter()
+            .filter_map(|event| match &event.data {
+                EventData::QuicTupleAssigned(tuple) => tuple.tuple_remote.clone()?.ip_v4,
+                _ => None,
+            })
+            .collect();
+        match side {
+            Side::Client => assert_eq!(addresses[..2], ["127.0.0.1", "127.0.0.1"], "the server stays"),
+            Side::Server => {
+                assert_eq!(addresses[..4], ["127.0.0.1", "10.9.8.7", "10.9.8.6", "10.9.8.7"]);
+            }
+        }
     }
 }
 

@@ -7,9 +7,10 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use posthaste_transport::{
-    CloseReason, Connection, ConnectionHandle, Direction, Event, LocalError, Priority, Read, ReadError,
+    CloseReason, Connection, ConnectionHandle, Direction, Event, LocalError, Move, Priority, Read, ReadError,
     StreamId, TransportConfig, WriteError,
 };
 use posthaste_units::{Duration, Time};
@@ -36,9 +37,23 @@ enum Operation {
 
 #[derive(Debug, Clone)]
 enum Step {
-    At { client: bool, operation: Operation },
-    Links { up: Faults, down: Faults },
-    Pass { millis: u32 },
+    At {
+        client: bool,
+        operation: Operation,
+    },
+    Links {
+        up: Faults,
+        down: Faults,
+    },
+    Pass {
+        millis: u32,
+    },
+    /// The client's address changes; it is told, or is not and says something all the same.
+    Move {
+        host: u8,
+        port: u16,
+        is_told: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,6 +118,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (faults(), faults()).prop_map(|(up, down)| Step::Links { up, down }),
         5 => (0..300_u32).prop_map(|millis| Step::Pass { millis }),
         1 => prop_oneof![20 => Just(3_000_u32), 1 => Just(40_000)].prop_map(|millis| Step::Pass { millis }),
+        // In bursts, too: faster than round trips.
+        2 => (1..4_u8, 1000..1004_u16, prop_oneof![2 => Just(true), 1 => Just(false)])
+            .prop_map(|(host, port, is_told)| Step::Move { host, port, is_told }),
     ]
 }
 
@@ -259,7 +277,27 @@ impl World {
             }
             Step::Links { up, down } => (self.pair.up, self.pair.down) = (up.link(), down.link()),
             Step::Pass { millis } => self.pair.run_for(Duration::from_millis(u64::from(*millis))),
+            Step::Move { host, port, is_told } => self.relocate(*host, *port, *is_told),
         }
+    }
+
+    fn relocate(&mut self, host: u8, port: u16, is_told: bool) {
+        let now = self.pair.now;
+        let to = SocketAddr::from(([127, 0, 0, host], port));
+        let kind = if to.ip() == self.pair.client.address.ip() { Move::Port } else { Move::Network };
+        let Some((connection, _)) = self.end(true) else { return };
+        // A handshake does not outlive a move.
+        if matches!(connection.check_migration(), Err(LocalError::TooEarly | LocalError::Closed)) {
+            return;
+        }
+        if is_told {
+            let moved = connection.migrate(now, kind);
+            assert!(matches!(moved, Ok(()) | Err(LocalError::NoConnectionId)), "{moved:?}");
+        }
+        // Where no fresh name is left it moves as behind a NAT.
+        connection.ping();
+        self.pair.client.address = to;
+        self.pair.drain();
     }
 
     #[expect(clippy::too_many_lines, reason = "a flat table of operations")]
@@ -364,7 +402,13 @@ impl World {
     /// Heals the links, ends every stream and reads all; unless the connection is over, everything must arrive.
     fn settle(&mut self) {
         (self.pair.up, self.pair.down) = (Link::CLEAN, Link::CLEAN);
-        for _ in 0..2000 {
+        let was_over = self.is_over();
+        for turn in 0..2000 {
+            // A server that could not confirm where its client went sends to where it was before, until it hears it
+            // again: a client that waits for data says something now and then.
+            if let (true, Some((connection, _))) = (turn % 100 == 0, self.end(true)) {
+                connection.ping();
+            }
             for is_client in [true, false] {
                 let now = self.pair.now;
                 if let Some((connection, application)) = self.end(is_client) {
@@ -382,6 +426,9 @@ impl World {
                 break;
             }
         }
+        let is_idle = |event: &Event| *event == Event::Closed(CloseReason::IdleTimeout);
+        let fell_silent = self.pair.client.has(self.handle, is_idle);
+        assert!(was_over || !fell_silent, "the server does not find the client over clean links");
         if !self.is_over() {
             assert_eq!(self.open_streams(), Some(0), "everything has ended at both ends");
             self.check_deliveries();

@@ -138,6 +138,63 @@ fn a_token_of_an_earlier_connection_spares_the_retry() {
 }
 
 #[test]
+fn a_client_that_has_moved_gets_a_token_for_where_it_is() {
+    let tokens = Arc::new(Tokens::default());
+    let mut pair = pair(RetryPolicy::Always);
+    let handle = pair.connect_with(&client(&tokens));
+    pair.run_until(|pair| pair.client.has(handle, |event| *event == Event::Confirmed));
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!(tokens.all().len(), 1);
+    let now = pair.now;
+    pair.client.address = "10.9.8.7:1000".parse().expect("an address");
+    pair.client.connection(handle).migrate(now, posthaste_transport::Move::Network).expect("a spare ID");
+    pair.run_for(Duration::from_millis(200));
+    let all = tokens.all();
+    assert_eq!(all.len(), 2);
+    pair.client.connection(handle).close(now, 0, Bytes::new());
+    pair.run_for(Duration::from_secs(5));
+    // The first is of no use there, the second is.
+    for (token, is_good) in [(&all[0], false), (&all[1], true)] {
+        tokens.set(token.clone());
+        let before = pair.server.endpoint.stats().retries_sent;
+        visit(&mut pair, &client(&tokens));
+        assert_eq!(pair.server.endpoint.stats().retries_sent == before, is_good);
+    }
+}
+
+#[test]
+fn tokens_are_unique_and_not_empty() {
+    // spec: rfc9000 8.1.3 token-unique, 19.7 token-not-empty
+    let tokens = Arc::new(Tokens::default());
+    let config = ServerConfig { new_tokens: 4, ..server(RetryPolicy::Never) };
+    let mut pair = Pair::with_server(1, config);
+    for _ in 0..10 {
+        visit(&mut pair, &client(&tokens));
+    }
+    let all = tokens.all();
+    let unique: std::collections::BTreeSet<Bytes> = all.iter().cloned().collect();
+    assert_eq!((all.len(), unique.len()), (31, 31), "four a visit, and one is used for each but the first");
+    assert!(all.iter().all(|token| !token.is_empty()));
+}
+
+#[test]
+fn retries_name_the_server_anew() {
+    // spec: rfc9000 17.2.5.1 retry-new-id
+    let mut pair = pair(RetryPolicy::Always);
+    pair.capture = Some(Vec::new());
+    visit(&mut pair, &tls::client_config(1));
+    let header = |datagram: &[u8]| {
+        split(BytesMut::from(datagram), 8).next().expect("a packet").expect("a good one").header
+    };
+    let capture = pair.capture.take().expect("set");
+    let first = header(&capture[0].1);
+    let retry = capture.iter().find(|(from_client, _)| !from_client).map(|(_, data)| header(data));
+    let retry = retry.expect("an answer");
+    assert!(matches!(retry, Header::Retry { .. }));
+    assert_ne!(retry.scid(), Some(first.dcid()));
+}
+
+#[test]
 fn a_known_client_is_not_bound_by_the_amplification_limit() {
     let tokens = Arc::new(Tokens::default());
     // Six datagrams of certificate: without validation the fourth must wait.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use posthaste_policy::congestion::PathLimits;
 use posthaste_units::{Duration, Rng, Time};
-use posthaste_wire::Side;
+use posthaste_wire::{ConnectionId, Side};
 
 use super::{OtherPaths, Path};
 use crate::config::TransportConfig;
@@ -17,6 +17,9 @@ use crate::receive::{Arrived, PacketContext};
 
 /// Probe timeouts for which a path that is not in use is remembered after its peer was last heard on it.
 const LINGER_PROBE_TIMEOUTS: u64 = 3;
+
+/// Probe timeouts in a row after which a client that has moved takes the server to have lost sight of it.
+const SILENT_PROBE_TIMEOUTS: u32 = 3;
 
 /// How a client's local address changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +37,16 @@ pub(crate) struct Roaming {
     pub(crate) moved_from: Option<SocketAddr>,
     /// The peer's transport parameters forbid that this end moves.
     pub(crate) is_forbidden: bool,
+    /// On a server: the client has shown that it receives where it has moved to, and the router has not seen that yet.
+    pub(crate) is_newly_valid: bool,
     /// Moves of either end so far.
     pub(crate) moves: u64,
     /// Names the next path.
     next_id: u32,
     /// On a client: its own address as the server's last datagram told it.
     local_ip: Option<IpAddr>,
+    /// On a client: when the server has surely retired the IDs of where the client was before.
+    claims_end_at: Option<Time>,
     pub(super) responses: RateCap,
 }
 
@@ -50,9 +57,11 @@ impl Default for Roaming {
             others: OtherPaths::default(),
             moved_from: None,
             is_forbidden: false,
+            is_newly_valid: false,
             moves: 0,
             next_id: 1,
             local_ip: None,
+            claims_end_at: None,
             responses: RateCap::new(rate, rate),
         }
     }
@@ -102,9 +111,7 @@ impl Connection {
         }
         if self.roaming.others.get(remote).is_none() {
             let path = self.new_path(context);
-            if let Some(forgotten) = self.roaming.others.add(path) {
-                self.forget_path(&forgotten);
-            }
+            self.remember_path(path);
         }
         let path = self.roaming.others.get_mut(remote)?;
         path.heard_at = context.now;
@@ -131,8 +138,16 @@ impl Connection {
         let mut path = Path::new(info.remote, control, mtu, false);
         path.local_ip = info.local_ip;
         path.heard_at = context.now;
+        path.peer_destination = Some(context.destination);
         path.on_received(len);
         path
+    }
+
+    /// Keeps a path that is not in use, and forgets another if they are too many.
+    fn remember_path(&mut self, path: Path) {
+        if let Some(forgotten) = self.roaming.others.add(path) {
+            self.forget_path(&forgotten);
+        }
     }
 
     /// The peer asks whether it can be reached: the answer goes out on the same path (section 8.2.2).
@@ -153,14 +168,21 @@ impl Connection {
             return;
         };
         self.path.control.rtt.seed(answer.rtt);
+        if self.side == Side::Client {
+            self.roaming.claims_end_at = Some(now + self.path_memory() * 2);
+        }
+        self.roaming.is_newly_valid |= answer.is_news;
         if answer.is_news || self.side == Side::Client {
             // What was under way on the old path is lost, most likely: a probe timeout would tell much later.
             self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
             self.apply_fate(now);
         }
         if self.path.is_chosen && !self.path.validation.is_running() {
-            // The peer has left the old path for good: its ID is retired, so that the next move finds a fresh one.
-            while let Some(path) = self.roaming.others.take_first(|_| true) {
+            // The peer has left the old path for good: its ID is retired, so that the next move finds a fresh one. Where
+            // it has been heard since, it may have gone on to.
+            let came_at = self.path.came_at;
+            let is_left = |path: &Path| path.is_fallback || path.heard_at < came_at;
+            while let Some(path) = self.roaming.others.take_first(is_left) {
                 self.forget_path(&path);
             }
         }
@@ -182,30 +204,43 @@ impl Connection {
         let mut path = known.unwrap_or_else(|| self.new_path(context));
         path.heard_at = context.now;
         path.peer_destination = Some(context.destination);
-        path.is_chosen = path.peer_destination != self.path.peer_destination;
+        path.is_chosen = path.peer_destination != self.present_destination();
         if !self.name_path(&mut path) {
             // Without a fresh ID, both paths would show who they belong to (section 9.5). The peer will give one.
-            self.roaming.others.add(path);
+            self.remember_path(path);
             return;
         }
         // spec: rfc9000 9.3 follows-the-peer, 9 forbidden-move-tolerated
         self.follow(context.now, path);
     }
 
+    /// What the peer sends to on the path in use.
+    fn present_destination(&self) -> Option<ConnectionId> {
+        self.path.peer_destination.or_else(|| Some(self.local_ids.handshake_id()))
+    }
+
     /// Finds an ID to send to on a path that is not in use; false if there is none.
+    ///
+    /// The peer's choices are mirrored, one ID of its for each of ours that it sends to. To an address that it came to
+    /// without another name, it was moved by the network and does not know it: it may be answered by the ID that it is
+    /// known by already (RFC 9000 section 9.5), or each rebinding would use up an ID that the peer's own moves need.
     pub(super) fn name_path(&mut self, path: &mut Path) -> bool {
         if path.id_sequence.is_some_and(|sequence| self.remote_ids.lent(sequence).is_some()) {
             return true;
         }
-        path.id_sequence = self.remote_ids.lend();
-        // A peer that was moved by the network does not know it and sends to the same ID as before.
-        path.shares_id |=
-            path.id_sequence.is_none() && (self.remote_ids.current().is_empty() || !path.is_chosen);
-        path.id_sequence.is_some() || path.shares_id
+        path.id_sequence = None;
+        if self.remote_ids.current().is_empty() || path.peer_destination == self.present_destination() {
+            return true;
+        }
+        let known = self.roaming.others.take_id_of(path.peer_destination);
+        let known = known.filter(|sequence| self.remote_ids.lent(*sequence).is_some());
+        path.id_sequence = known.or_else(|| self.remote_ids.lend());
+        path.id_sequence.is_some()
     }
 
     /// Goes on with the path that the peer is on now.
-    fn follow(&mut self, now: Time, path: Path) {
+    fn follow(&mut self, now: Time, mut path: Path) {
+        path.came_at = now;
         let before = self.probe_timeout();
         let mut old = self.switch(path);
         let probe_timeout = before.max(self.probe_timeout());
@@ -223,9 +258,7 @@ impl Connection {
             }
             old.is_fallback = true;
         }
-        if let Some(forgotten) = self.roaming.others.add(old) {
-            self.forget_path(&forgotten);
-        }
+        self.remember_path(old);
     }
 
     /// Makes `path` the one in use; the one that was.
@@ -237,7 +270,6 @@ impl Connection {
         let is_same_host = path.remote.ip() == self.path.remote.ip();
         let mut old = std::mem::replace(&mut self.path, path);
         old.id_sequence = lent;
-        old.shares_id = lent.is_none();
         // spec: rfc9000 9.4 new-path-starts-anew
         if is_same_host {
             self.keep_speed(&mut old);
@@ -269,26 +301,59 @@ impl Connection {
 
     /// A challenge, the end of a validation or the end of a path's memory is due.
     pub(crate) fn on_path_timeout(&mut self, now: Time) {
-        if self.path.validation.has_failed(now)
-            && !self.path.validation.is_valid()
-            && let Some(fallback) = self.roaming.others.take_fallback()
-        {
-            // spec: rfc9000 9.3.2 falls-back
-            // Section 9.3.2: back to the last path that worked.
-            let failed = self.switch(fallback);
-            self.forget_path(&failed);
-            self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
-            self.apply_fate(now);
+        if self.roaming.claims_end_at.is_some_and(|at| at <= now) {
+            self.roaming.claims_end_at = None;
+            self.local_ids.release_claims();
         }
-        let linger = self.path_memory();
-        let is_settled = self.path.validation.is_valid();
+        if self.path.validation.has_failed(now) {
+            self.on_failed_path(now);
+        }
         for path in self.roaming.others.iter_mut() {
             let _ = path.validation.has_failed(now);
         }
-        let is_over = |path: &Path| path.expires_at(linger, is_settled).is_some_and(|at| at <= now);
+        let (linger, present) = (self.path_memory(), PathInUse::of(&self.path));
+        let is_over = |path: &Path| path.expires_at(linger, present).is_some_and(|at| at <= now);
         while let Some(path) = self.roaming.others.take_first(is_over) {
             self.forget_path(&path);
         }
+    }
+
+    /// A probe timeout has expired. A server that has forgotten where a client has moved to may lack an ID to find it
+    /// again, even if it has confirmed the path.
+    pub(crate) fn look_for_lost_server(&mut self) {
+        if self.side == Side::Client
+            && self.roaming.moves > 0
+            && self.recovery.pto_count() == SILENT_PROBE_TIMEOUTS
+        {
+            self.local_ids.replace_all();
+        }
+        self.local_ids.on_probe();
+    }
+
+    /// No answer has come on the path in use.
+    fn on_failed_path(&mut self, now: Time) {
+        if self.side == Side::Client {
+            // The server may lack an ID for where this end is now, and cannot say so.
+            self.local_ids.replace_all();
+        }
+        if self.path.validation.is_valid() {
+            return;
+        }
+        let Some(mut fallback) = self.roaming.others.take_fallback() else { return };
+        if !self.name_path(&mut fallback) {
+            // Its ID has been retired since: the path in use is asked on.
+            self.remember_path(fallback);
+            let probe_timeout = self.probe_timeout();
+            self.path.validation.begin(now, probe_timeout);
+            return;
+        }
+        // spec: rfc9000 9.3.2 falls-back
+        // Section 9.3.2: back to the last path that worked. The one that failed is remembered with its ID: if the peer
+        // is there all the same, its next packet must not cost another.
+        let failed = self.switch(fallback);
+        self.remember_path(failed);
+        self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
+        self.apply_fate(now);
     }
 
     fn path_memory(&self) -> Duration {
@@ -297,13 +362,13 @@ impl Connection {
 
     /// When [`Self::on_path_timeout`] is due.
     pub(crate) fn path_deadline(&self, now: Time) -> Option<Time> {
-        let own = self.path.validation.next_time(now);
+        let own = self.path.validation.next_time(now).into_iter().chain(self.roaming.claims_end_at).min();
         if self.roaming.others.is_empty() {
             return own;
         }
-        let (linger, is_settled) = (self.path_memory(), self.path.validation.is_valid());
+        let (linger, present) = (self.path_memory(), PathInUse::of(&self.path));
         let others = self.roaming.others.iter().flat_map(|path| {
-            [path.validation.next_time(now), path.expires_at(linger, is_settled)].into_iter().flatten()
+            [path.validation.next_time(now), path.expires_at(linger, present)].into_iter().flatten()
         });
         own.into_iter().chain(others).min()
     }
@@ -313,9 +378,12 @@ impl Connection {
     pub(crate) fn note_local_ip(&mut self, now: Time, local_ip: Option<IpAddr>) {
         let Some(local_ip) = local_ip.map(|ip| ip.to_canonical()) else { return };
         let before = self.roaming.local_ip.replace(local_ip);
-        if before.is_some_and(|before| before != local_ip) {
-            // Where it is not permitted, it has happened all the same, as it does behind a NAT.
-            let _ = self.migrate(now, Move::Network);
+        if before.is_some_and(|before| before != local_ip)
+            && self.migrate(now, Move::Network) == Err(LocalError::NoConnectionId)
+        {
+            // It has happened all the same, as it does behind a NAT. The next datagram from the server sees whether
+            // there is an ID by then.
+            self.roaming.local_ip = before;
         }
     }
 
@@ -328,7 +396,9 @@ impl Connection {
     /// # Errors
     /// [`LocalError::TooEarly`] before the handshake is confirmed; [`LocalError::MigrationForbidden`] at a server and
     /// where the server forbids it (RFC 9000 section 18.2); [`LocalError::NoConnectionId`] while the server has given
-    /// no spare one; [`LocalError::Closed`]. Nothing has changed then.
+    /// no spare one, or has itself none left to answer by, as after several moves within one round trip;
+    /// [`LocalError::Closed`]. Nothing has changed then. If the datagrams leave from another address all the same, the
+    /// server follows as it does where a NAT has rebound it: the connection lives, and its two addresses can be linked.
     pub fn migrate(&mut self, now: Time, to: Move) -> Result<(), LocalError> {
         self.check_migration()?;
         let mtu = self.path.mtu.anew();
@@ -344,6 +414,8 @@ impl Connection {
         }
         self.roaming.moves += 1;
         self.roaming.local_ip = None;
+        self.roaming.claims_end_at = None;
+        self.local_ids.claim();
         self.begin_path(&mut old);
         self.forget_path(&old);
         let probe_timeout = before.max(self.probe_timeout());
@@ -370,17 +442,34 @@ impl Connection {
         if !self.handshake.is_confirmed() {
             return Err(LocalError::TooEarly);
         }
-        if self.remote_ids.has_spare() || self.remote_ids.current().is_empty() {
+        let may_be_renamed = self.remote_ids.has_spare() || self.remote_ids.current().is_empty();
+        if may_be_renamed && self.local_ids.has_unclaimed() {
             return Ok(());
         }
         Err(LocalError::NoConnectionId)
     }
 }
 
+/// What the others' memory depends on.
+#[derive(Clone, Copy)]
+struct PathInUse {
+    is_settled: bool,
+    heard_at: Time,
+}
+
+impl PathInUse {
+    fn of(path: &Path) -> Self {
+        Self { is_settled: path.validation.is_valid(), heard_at: path.heard_at }
+    }
+}
+
 impl Path {
-    /// When a path that is not in use may be forgotten; `None` as long as it is needed.
-    fn expires_at(&self, linger: Duration, is_settled: bool) -> Option<Time> {
-        let is_needed = self.validation.is_running() || self.is_fallback && !is_settled;
+    /// When a path that is not in use may be forgotten; `None` as long as it is needed: while it may have to be
+    /// returned to, and while the peer has not been heard elsewhere since.
+    fn expires_at(&self, linger: Duration, present: PathInUse) -> Option<Time> {
+        let is_needed = self.validation.is_running()
+            || self.is_fallback && !present.is_settled
+            || self.heard_at >= present.heard_at;
         (!is_needed).then(|| self.heard_at + linger)
     }
 }

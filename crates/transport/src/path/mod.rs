@@ -37,18 +37,17 @@ pub(crate) struct Path {
     /// Whether the peer can be reached.
     pub(crate) validation: Validation,
     /// What the peer's last packet on it was sent to.
-    pub(crate) peer_destination: Option<ConnectionId>,
+    peer_destination: Option<ConnectionId>,
     /// While the path is not in use: the sequence number of the peer's ID that is lent to it.
     id_sequence: Option<u64>,
-    /// While the path is not in use: it may send to the ID that the path in use sends to, because the peer did not
-    /// move knowingly (RFC 9000 section 9.5).
-    shares_id: bool,
     /// The peer came to it knowingly: it sends to another ID than before, as nobody else could make it do.
     is_chosen: bool,
     /// Of the paths not in use, the one to return to.
     is_fallback: bool,
     /// When the peer was last heard on it.
     heard_at: Time,
+    /// When the peer was followed to it.
+    came_at: Time,
     received: u64,
     sent: u64,
     responses: VecDeque<[u8; 8]>,
@@ -65,10 +64,10 @@ impl Path {
             validation: Validation::new(is_validated),
             peer_destination: None,
             id_sequence: None,
-            shares_id: false,
             is_chosen: false,
             is_fallback: false,
             heard_at: Time::ZERO,
+            came_at: Time::ZERO,
             received: 0,
             sent: 0,
             responses: VecDeque::new(),
@@ -157,7 +156,14 @@ impl OtherPaths {
         Some(self.paths.remove(index))
     }
 
-    /// Adds a path; the one that had to go for it, never the one to return to.
+    /// Takes the ID away from the path to which the peer sends by this name.
+    fn take_id_of(&mut self, peer_destination: Option<ConnectionId>) -> Option<u64> {
+        let mut same = self.paths.iter_mut().filter(|path| path.peer_destination == peer_destination);
+        same.find_map(|path| path.id_sequence.take())
+    }
+
+    /// Adds a path; the one that had to go for it: never the one to return to, and one that no ID is lent to before those
+    /// that would cost the peer's next packet there another.
     fn add(&mut self, path: Path) -> Option<Path> {
         self.paths.push(path);
         if self.paths.len() < limits::PATHS {
@@ -165,7 +171,9 @@ impl OtherPaths {
         }
         let newest = self.paths.len() - 1;
         let expendable = self.paths.iter().take(newest).enumerate().filter(|(_, path)| !path.is_fallback);
-        let index = expendable.min_by_key(|(_, path)| path.heard_at).map(|(index, _)| index)?;
+        let index = expendable
+            .min_by_key(|(_, path)| (path.id_sequence.is_some(), path.heard_at))
+            .map(|(index, _)| index)?;
         Some(self.paths.remove(index))
     }
 

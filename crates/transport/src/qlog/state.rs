@@ -7,11 +7,11 @@ use posthaste_wire::StreamId;
 use qlog::events::EventData;
 use qlog::events::quic::{
     AlpnIdentifier, AlpnInformation, BlockedReason, BlockedState, CongestionStateUpdated,
-    ConnectionDataBlockedUpdated, EcnStateUpdated, KeyUpdateOrRetiredTrigger, KeyUpdated, MtuUpdated,
-    RecoveryMetricsUpdated, StreamDataBlockedUpdated,
+    ConnectionDataBlockedUpdated, EcnStateUpdated, KeyUpdateOrRetiredTrigger, KeyUpdated, MigrationState,
+    MigrationStateUpdated, MtuUpdated, RecoveryMetricsUpdated, StreamDataBlockedUpdated, TupleAssigned,
 };
 
-use super::{Log, Trace, key_types};
+use super::{Log, Trace, endpoint_info, key_types};
 use crate::connection::Connection;
 use crate::ecn::EcnState;
 use crate::space::SpaceId;
@@ -32,6 +32,9 @@ pub(super) struct Seen {
     phase: Option<Phase>,
     ecn: Option<EcnState>,
     max_datagram_size: Option<u32>,
+    /// The number of the path in use.
+    path: Option<u32>,
+    migration: Option<MigrationState>,
     has_keys: [bool; 3],
     key_phase: u64,
     is_blocked: bool,
@@ -52,6 +55,7 @@ impl Connection {
         let Some(mut trace) = self.log.0.take() else { return };
         trace.keys(now, self);
         trace.protocol(now, self);
+        trace.path(now, self);
         trace.metrics(now, self);
         trace.states(now, self);
         trace.blocked(now, self.streams.stats().is_connection_blocked, &blocked);
@@ -121,6 +125,35 @@ impl Trace {
         };
         let event = AlpnInformation { chosen_alpn: Some(identifier), ..AlpnInformation::default() };
         self.writer.event(now, EventData::QuicAlpnInformation(event));
+    }
+
+    /// The path in use, and how far the move to it has come.
+    fn path(&mut self, now: Time, connection: &Connection) {
+        let path = &connection.path;
+        let is_settled = path.validation.is_valid() && !path.validation.is_running();
+        let is_first = self.seen.path.is_none();
+        if let Some(id) = changed(&mut self.seen.path, Some(path.control.id)) {
+            let remote = endpoint_info(Some(path.remote), connection.remote_ids.current().to_string());
+            let event =
+                TupleAssigned { tuple_id: id.to_string(), tuple_remote: Some(remote), tuple_local: None };
+            self.writer.event(now, EventData::QuicTupleAssigned(event));
+            if !is_first {
+                if self.seen.migration == Some(MigrationState::MigrationStarted) {
+                    self.migration(now, id, MigrationState::MigrationAbandoned);
+                }
+                self.migration(now, id, MigrationState::MigrationStarted);
+            }
+        }
+        if is_settled && self.seen.migration == Some(MigrationState::MigrationStarted) {
+            self.migration(now, path.control.id, MigrationState::MigrationComplete);
+        }
+    }
+
+    fn migration(&mut self, now: Time, path: u32, new: MigrationState) {
+        let old = self.seen.migration.replace(new.clone());
+        let tuple_id = Some(path.to_string());
+        let event = MigrationStateUpdated { old, new, tuple_id, ..MigrationStateUpdated::default() };
+        self.writer.event(now, EventData::QuicMigrationStateUpdated(event));
     }
 
     fn metrics(&mut self, now: Time, connection: &Connection) {

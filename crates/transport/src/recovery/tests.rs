@@ -58,6 +58,7 @@ fn only_the_largest_newly_acknowledged_packet_gives_an_rtt_sample() {
 
 #[test]
 fn the_ack_delay_is_decoded_and_believed_as_section_5_3_says() {
+    // spec: rfc9002 5.3 delay-bounded
     // (space, confirmed, delay field) -> adjusted sample of 200 ms, after a minimum of 100 ms
     let table = [
         // 2000 << 3 us = 16 ms

@@ -82,6 +82,9 @@ impl Endpoint {
             self.stats.refused += 1; // Nothing in it was authentic: no state for noise.
             return;
         }
+        for (info, early) in self.early_arrivals.take(now, &invariants.dcid) {
+            connection.on_datagram(now, &info, early);
+        }
         self.stats.accepted += 1;
         self.stats.validated_by_token += u64::from(is_validated);
         // The client's own choice stays a name of the connection: a copy of its first Initial that the network

@@ -1,11 +1,11 @@
 //! What a peer can make this end store or send, pushed past its bound.
 
 use bytes::Bytes;
-use posthaste_transport::{Direction, Side, StreamId, TransportConfig};
+use posthaste_transport::{Direction, Move, Side, StreamId, TransportConfig};
 use posthaste_units::Duration;
-use posthaste_wire::frame::{AckFrame, AckFrequency, StopSending, StreamFrame};
+use posthaste_wire::frame::{AckFrame, AckFrequency, NewConnectionId, StopSending, StreamFrame};
 use posthaste_wire::packet::PacketType;
-use posthaste_wire::{Frame, varint};
+use posthaste_wire::{ConnectionId, Frame, ResetToken, varint};
 
 use crate::code;
 use crate::support::arena::Arena;
@@ -79,12 +79,12 @@ fn storms_of_connection_ids_end_the_connection_however_well_they_are_acknowledge
     let mut arena = Arena::server();
     let mut offered = 0;
     for sequence in 1..2000 {
-        let id = posthaste_wire::ConnectionId::new(&u64::to_be_bytes(sequence));
-        let new = posthaste_wire::frame::NewConnectionId {
+        let id = ConnectionId::new(&u64::to_be_bytes(sequence));
+        let new = NewConnectionId {
             sequence,
             retire_prior_to: sequence,
             id: id.expect("short enough"),
-            reset_token: posthaste_wire::ResetToken([sequence as u8; 16]),
+            reset_token: ResetToken([sequence as u8; 16]),
         };
         arena.send(PacketType::Short, &[Frame::NewConnectionId(new)]);
         arena.exchange();
@@ -108,6 +108,34 @@ fn storms_of_connection_ids_end_the_connection_however_well_they_are_acknowledge
     }
     assert_eq!(arena.close_code(), Some((code::CONNECTION_ID_LIMIT, 0x19)));
     assert!((200..=300).contains(&retired), "{retired}");
+}
+
+#[test]
+fn a_server_that_never_retires_gets_a_bounded_number_of_ids_from_a_client_that_moves() {
+    let mut arena = Arena::client();
+    let mut moves = 0;
+    for sequence in 1..200_u64 {
+        let new = NewConnectionId {
+            sequence,
+            retire_prior_to: sequence.saturating_sub(1),
+            id: ConnectionId::new(&sequence.to_be_bytes()).expect("short enough"),
+            reset_token: ResetToken([sequence as u8; 16]),
+        };
+        arena.send(PacketType::Short, &[Frame::NewConnectionId(new)]);
+        let now = arena.now;
+        moves += usize::from(arena.connection().migrate(now, Move::Network).is_ok());
+        // No challenge of the client's is answered.
+        arena.run_for(Duration::from_secs(4));
+        assert_eq!(arena.close_code(), None);
+    }
+    let ids = arena.rogue.seen.iter().filter_map(|(_, frame)| match frame {
+        Frame::NewConnectionId(new) => Some((new.sequence, new.retire_prior_to)),
+        _ => None,
+    });
+    let ids: std::collections::BTreeSet<(u64, u64)> = ids.collect();
+    assert!(moves >= 4, "{moves}");
+    let last = ids.last().expect("some");
+    assert_eq!((ids.len(), *last), (15, (15, 12)), "with the handshake's that is four times what it keeps");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::support::tls;
 /// The largest UDP payload over IPv4.
 const JUMBO: usize = 65_507;
 
-/// Resets in a second, and in a burst on top (stateless.rs).
+/// Resets in a second, and in a burst on top (limits.rs), and version negotiations.
 const RATE: u64 = 1000;
 const BURST: u64 = 100;
 
@@ -27,14 +27,25 @@ fn noise(rng: &mut Rng, length: usize, first: u8) -> Vec<u8> {
 }
 
 #[test]
-fn resets_are_limited_in_rate_however_many_addresses_ask_for_them() {
+fn answers_without_a_connection_are_limited_in_rate_however_many_addresses_ask_for_them() {
+    // Stateless resets; version negotiations.
+    for (first, version) in [(0x41, 0_u32), (0xc3, 0x1a2a_3a4a)] {
+        let answers = answers_to_a_flood(first, version);
+        assert!((2 * RATE..=2 * RATE + BURST).contains(&answers), "{answers} answers");
+    }
+}
+
+fn answers_to_a_flood(first: u8, version: u32) -> u64 {
     let mut endpoint = Endpoint::new([1; 32], Some(tls::server_config(1)));
     let mut rng = Rng::from_test_seed(5);
     let (mut answers, mut buffer) = (0, Vec::new());
     let mut now = Time::ZERO;
     // Ten thousand a second, for two seconds.
     for index in 0..20_000_u32 {
-        let datagram = noise(&mut rng, 1200, 0x41);
+        let mut datagram = noise(&mut rng, 1200, first);
+        if version != 0 {
+            datagram[1..5].copy_from_slice(&version.to_be_bytes());
+        }
         let remote = std::net::SocketAddr::from((index.to_be_bytes(), 4433));
         let info = DatagramInfo { remote, local_ip: None, ecn: None };
         endpoint.on_datagram(now, &info, datagram[..].into());
@@ -44,8 +55,8 @@ fn resets_are_limited_in_rate_however_many_addresses_ask_for_them() {
         }
         now += Duration::from_micros(100);
     }
-    assert!((2 * RATE..=2 * RATE + BURST).contains(&answers), "{answers} answers");
     assert_eq!((endpoint.connections(), endpoint.next_timeout()), (0, None));
+    answers
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn halfway(is_server: bool) -> Arena {
 
 #[test]
 fn frames_of_later_packets_are_violations_in_the_handshakes_packets() {
+    // spec: rfc9000 5.2 unprotected-error-is-whole
     // spec: rfc9000 12.4 misplaced-frame-closes, 17.2.4 handshake-frames-only
     for is_server in [true, false] {
         for kind in [PacketType::Initial, PacketType::Handshake] {

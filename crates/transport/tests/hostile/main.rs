@@ -5,13 +5,16 @@
 mod support;
 
 mod bounds;
+mod conduct;
 mod floods;
 mod frames;
 mod fuzz_corpus;
 mod handshake;
 mod keys;
+mod memories;
 mod mutations;
 mod probes;
+mod retries;
 mod stateless;
 
 /// Transport error codes (RFC 9000 section 20.1).

@@ -22,6 +22,7 @@ fn probes(arena: &mut Arena) -> Vec<Vec<u8>> {
 
 #[test]
 fn each_probe_of_a_client_that_hears_nothing_carries_its_first_message() {
+    // spec: rfc9002 6.2.4 one-probe-least, 6.2.4 probes-elicit
     for which in 0..2 {
         let mut arena = Arena::client_with(proper());
         arena.is_listening = false;

@@ -192,6 +192,11 @@ impl Rogue {
         self.spaces[space(kind)].next_number
     }
 
+    /// Handshake bytes sent in packets of this kind.
+    pub fn crypto_sent(&self, kind: PacketType) -> u64 {
+        self.spaces[space(kind)].crypto_sent as u64
+    }
+
     /// Packet numbers received in packets of this kind.
     pub fn received(&self, kind: PacketType) -> &BTreeSet<u64> {
         &self.spaces[space(kind)].received
