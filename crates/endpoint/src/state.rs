@@ -284,6 +284,9 @@ impl State {
                 Event::EarlyDataRejected => self.on_early(now, handle, false, wakes),
                 Event::Connected => self.on_connected(now, handle, wakes),
                 Event::Confirmed | Event::Grouped => {}
+                Event::Notice(notice) => {
+                    tracing::warn!(?handle, policy = notice.policy, "{}", notice.text);
+                }
                 Event::Stream(event) => {
                     if let Some(connection) = self.connections.get_mut(&handle) {
                         connection.on_stream_event(event, wakes);

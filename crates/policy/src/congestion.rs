@@ -7,6 +7,7 @@
 pub mod bbr1;
 pub mod bbr3;
 pub mod cubic;
+pub mod guaranteed;
 mod loss_based;
 mod model;
 pub mod newreno;

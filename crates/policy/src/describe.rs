@@ -83,6 +83,9 @@ pub struct PolicyReport {
     pub text: PolicyText,
     /// Its constants in this profile.
     pub constants: Vec<Constant>,
+    /// The MUSTs that it breaks: such a policy is never on unless somebody chooses it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub breaks: Vec<&'static str>,
 }
 
 /// A whole profile for people (or, serialised, for programs).

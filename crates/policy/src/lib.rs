@@ -16,6 +16,7 @@ pub mod sample;
 pub mod silence;
 pub mod slow_start;
 pub mod start;
+mod variant;
 
 #[cfg(test)]
 mod testing;
@@ -26,12 +27,13 @@ use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 use sample::{
     AckRequest, AckSample, AckView, CreditMoment, LossSample, PathHistory, PathSummary, ReceivedSample,
-    RttView, SentSample, SpuriousSample, WindowView,
+    RttView, SentSample, SilenceSample, SpuriousSample, WindowView,
 };
 
 pub use describe::{Constant, PolicyReport, PolicyText, ProfileReport, Seam};
 pub use group::Group;
 pub use profile::{Profile, ProfileError};
+pub use variant::Variant;
 
 /// What a new path may send first, and what is worth remembering of it.
 pub trait Start: Debug + Send {
@@ -91,6 +93,18 @@ pub trait Congestion: Debug + Send {
 
     /// Told once for each batch of packets declared lost together.
     fn on_loss(&mut self, loss: &LossSample<'_>);
+
+    /// Told instead of [`Self::on_loss`] of packets that were lost, but not to congestion ([`Silence::excuses`]): for
+    /// controllers that keep accounts of their own. Neither window nor rate may fall.
+    fn on_excused_loss(&mut self, _loss: &LossSample<'_>) {}
+
+    /// Told that the peer was silent until now and that this time is not to count for any clock.
+    fn on_silence_end(&mut self, _now: Time) {}
+
+    /// What whoever runs the endpoint should know, once.
+    fn take_notice(&mut self) -> Option<Notice> {
+        None
+    }
 
     /// Told that an ack reported more packets marked CE; `sent_at` is when the newest packet that the ack
     /// acknowledges was sent (RFC 9002 section 7.1).
@@ -168,6 +182,15 @@ pub struct FlowShare {
     pub slow_start_threshold: Option<ByteCount>,
 }
 
+/// What a policy has to say to whoever runs the endpoint: it ends up in logs and traces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// What has happened, in a sentence.
+    pub text: String,
+}
+
 /// A snapshot of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CongestionState {
@@ -204,14 +227,74 @@ impl Phase {
     }
 }
 
-/// What a peer that has gone silent means.
+/// What a peer that has gone silent means: when to probe it, and what to make of the silence once it is over.
+///
+/// A silence begins with a probe timeout for 1-RTT packets and ends with the next ack that newly acknowledges one.
+/// Every answer is carried out after the controller has been told of the same thing.
 pub trait Silence: Debug + Send {
     /// The wait before the next probe: `base` is the probe timeout (RFC 9002 section 6.2.1) and `count` the
     /// number of probe timeouts in a row.
     fn probe_timeout(&self, base: Duration, count: u32) -> Duration;
 
-    /// True if persistent congestion should collapse the window.
-    fn collapses(&self) -> bool;
+    /// Told that a probe timeout for 1-RTT packets has expired; two probes are about to leave.
+    fn on_probe_timeout(&mut self, _silence: &SilenceSample) {}
+
+    /// True if nothing but probes may leave for now, whatever the window says.
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    /// Told that the silence is over: an ack has arrived, of which controller and policy are about to be told. True
+    /// if the time of silence does not count for the controller's clocks.
+    fn on_end(&mut self, _now: Time, _max_datagram_size: ByteCount) -> bool {
+        false
+    }
+
+    /// True if a packet sent then, and lost, was lost to the silence: it is repaired, but is no congestion.
+    fn excuses(&self, _sent_at: Time) -> bool {
+        false
+    }
+
+    /// Told of each in-flight packet sent.
+    fn on_sent(&mut self, _sent: &SentSample) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told of each ack, with the controller's state after it.
+    fn on_ack(&mut self, _ack: &AckSample<'_>, _state: &CongestionState) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told of losses that are not excused, with the controller's state after them; `is_persistent` if they
+    /// establish persistent congestion (RFC 9002 section 7.6).
+    fn on_loss(&mut self, _loss: &LossSample<'_>, is_persistent: bool, _state: &CongestionState) -> Verdict {
+        // spec: rfc9002 7.6.2 window-collapses
+        if is_persistent { Verdict::Collapse } else { Verdict::Stand }
+    }
+
+    /// Told that an ack reported CE marks, with the controller's state after that.
+    fn on_congestion_experienced(&mut self, _state: &CongestionState) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told that the path has become another: what is known of a silence is of no account.
+    fn on_path_change(&mut self) {}
+
+    /// The pacing that takes the place of the controller's, while there is one.
+    fn pacing(&self, _rtt: &RttView) -> Option<Pacing> {
+        None
+    }
+}
+
+/// What losses mean for the window, besides what the controller has made of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    Stand,
+    /// It collapses: [`Congestion::on_persistent_congestion`].
+    Collapse,
+    /// It is put into this state.
+    Adjust(Adjustment),
 }
 
 /// How much a receiver lets its peer send on one window, a stream's or the connection's.

@@ -26,9 +26,10 @@
 mod bundle;
 pub(crate) mod value;
 
+use std::str::FromStr;
 use std::sync::Arc;
 
-use posthaste_units::Duration;
+use posthaste_units::{Duration, Rate};
 
 use crate::congestion::PathLimits;
 use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Silence, Start};
@@ -38,7 +39,7 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 23] = [
+const BUILT_IN: [(&str, &str); 27] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
     ("bbr", include_str!("../../../profiles/bbr.toml")),
     ("bbr-draft", include_str!("../../../profiles/bbr-draft.toml")),
@@ -48,6 +49,8 @@ const BUILT_IN: [(&str, &str); 23] = [
     ("cubic-classic", include_str!("../../../profiles/cubic-classic.toml")),
     ("cubic-few-acks", include_str!("../../../profiles/cubic-few-acks.toml")),
     ("cubic-fixed", include_str!("../../../profiles/cubic-fixed.toml")),
+    ("cubic-freeze", include_str!("../../../profiles/cubic-freeze.toml")),
+    ("cubic-freeze-paper", include_str!("../../../profiles/cubic-freeze-paper.toml")),
     ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
     ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
@@ -61,6 +64,8 @@ const BUILT_IN: [(&str, &str); 23] = [
     ("mquic-newreno-paper", include_str!("../../../profiles/mquic-newreno-paper.toml")),
     ("mquic-newreno-plain", include_str!("../../../profiles/mquic-newreno-plain.toml")),
     ("mquic-newreno-windows", include_str!("../../../profiles/mquic-newreno-windows.toml")),
+    ("quicming", include_str!("../../../profiles/quicming.toml")),
+    ("quicming-paper", include_str!("../../../profiles/quicming-paper.toml")),
     ("standard", include_str!("../../../profiles/standard.toml")),
 ];
 
@@ -112,6 +117,14 @@ pub enum ProfileError {
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// The profile's guaranteed rate is missing, or is none.
+    #[error("profile `{name}`: {message}")]
+    MinRate {
+        /// The profile's name.
+        name: String,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
 }
 
 impl Default for Profile {
@@ -122,11 +135,18 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The built-in profile with this name.
+    /// The built-in profile with this name, or with a name such as `quicming@1mbit`: the profile `quicming` with a
+    /// guaranteed rate ([`Self::with_min_rate`]).
     ///
     /// # Errors
-    /// [`ProfileError::Unknown`] with the names that there are.
+    /// [`ProfileError::Unknown`] with the names that there are; [`ProfileError::MinRate`] for a rate that is none, or
+    /// that the profile has no use for.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
+        if let Some((base, rate)) = name.split_once('@') {
+            let profile = Self::named(base)?;
+            let rate = Rate::from_str(rate).map_err(|error| profile.rate_error(&error.to_string()))?;
+            return Ok(Self { name: name.into(), ..profile.with_min_rate(rate)? });
+        }
         let (name, text) = BUILT_IN
             .into_iter()
             .find(|(known, _)| *known == name)
@@ -154,6 +174,53 @@ impl Profile {
         })?;
         bundle.check().map_err(|message| invalid(None, &message))?;
         Ok(Self { name: name.into(), bundle: Arc::new(bundle) })
+    }
+
+    /// The profile with a guaranteed rate of `rate` on the wire, from 10 kbit/s to 100 Gbit/s. Its name says so:
+    /// `quicming@1mbit`.
+    ///
+    /// # Errors
+    /// [`ProfileError::MinRate`] for a rate out of range, or if no policy of the profile wants one.
+    pub fn with_min_rate(&self, rate: Rate) -> Result<Self, ProfileError> {
+        if self.bundle.guaranteed().is_none() {
+            return Err(self.rate_error(
+                "has no guaranteed part, so no guaranteed rate can be set; `quicming` has, and \
+                 [congestion.guaranteed] in a profile of your own",
+            ));
+        }
+        let (least, greatest) = (value::LEAST_MIN_RATE, value::GREATEST_MIN_RATE);
+        if rate < least || rate > greatest {
+            return Err(self.rate_error(&format!(
+                "a guaranteed rate of {rate} is out of range: from {least} to {greatest}, such as 1mbit"
+            )));
+        }
+        let mut bundle = Bundle::clone(&self.bundle);
+        bundle.set_min_rate(rate);
+        let base = self.name.split('@').next().unwrap_or_default();
+        Ok(Self { name: format!("{base}@{}", value::show_rate(rate)).into(), bundle: Arc::new(bundle) })
+    }
+
+    /// True if a policy of the profile wants a guaranteed rate and has none: it promises nothing then.
+    pub fn lacks_min_rate(&self) -> bool {
+        self.bundle.guaranteed().is_some_and(|parameters| parameters.min_rate.is_none())
+    }
+
+    /// Refuses a profile that is not complete.
+    ///
+    /// # Errors
+    /// [`ProfileError::MinRate`] if [`Self::lacks_min_rate`].
+    pub fn check_complete(&self) -> Result<(), ProfileError> {
+        if self.lacks_min_rate() {
+            return Err(self.rate_error(&format!(
+                "needs the rate that the network guarantees: --min-rate 1mbit, or `{}@1mbit` as its name",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+
+    fn rate_error(&self, message: &str) -> ProfileError {
+        ProfileError::MinRate { name: self.name.to_string(), message: message.to_owned() }
     }
 
     /// The names of the built-in profiles, the default first.

@@ -134,6 +134,17 @@ pub struct SpuriousSample {
     pub sent_at: Time,
 }
 
+/// A probe timeout has expired: nothing has been acknowledged for that long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SilenceSample {
+    /// When.
+    pub now: Time,
+    /// Probe timeouts in a row, this one included.
+    pub count: u32,
+    /// The controller's state.
+    pub state: crate::CongestionState,
+}
+
 /// What has been learnt of a path before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathHistory {

@@ -1,3 +1,4 @@
 //! What a new path may send first.
 
 pub mod initial;
+pub mod jump;

@@ -5,9 +5,9 @@ use std::fmt;
 
 use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView};
 use posthaste_policy::sample::{
-    AckSample, LossSample, PacketSample, PathSummary, RttView, SentSample, SpuriousSample,
+    AckSample, LossSample, PacketSample, PathSummary, RttView, SentSample, SilenceSample, SpuriousSample,
 };
-use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Silence, Start};
+use posthaste_policy::{Adjustment, Congestion, CongestionState, Notice, Pacing, Silence, Start, Verdict};
 use posthaste_units::{ByteCount, Duration, Time};
 
 use crate::ecn::{EcnCodepoint, EcnValidation};
@@ -81,6 +81,8 @@ pub(crate) struct PathControl {
     start: Box<dyn Start>,
     congestion: Box<dyn Congestion>,
     silence: Box<dyn Silence>,
+    /// A probe timeout has expired since the last ack.
+    is_silent: bool,
     pub(crate) rtt: RttEstimator,
     pub(crate) ecn: EcnValidation,
     /// How the present batch of datagrams is marked.
@@ -98,6 +100,8 @@ pub(crate) struct PathControl {
     pub(crate) acked: Vec<PacketSample>,
     /// The same for packets declared lost.
     pub(crate) lost: Vec<PacketSample>,
+    /// Those of them that the silence policy excuses.
+    excused: Vec<PacketSample>,
 }
 
 impl PathControl {
@@ -117,6 +121,7 @@ impl PathControl {
             start,
             congestion,
             silence,
+            is_silent: false,
             rtt: RttEstimator::new(initial_rtt),
             ecn: EcnValidation::new(),
             marking: None,
@@ -129,6 +134,7 @@ impl PathControl {
             membership: None,
             acked: Vec::new(),
             lost: Vec::new(),
+            excused: Vec::new(),
         }
     }
 
@@ -190,7 +196,11 @@ impl PathControl {
         self.in_flight += bytes;
         self.pacer.on_sent(bytes);
         let app_limited = stamp.app_limited;
-        self.congestion.on_sent(&SentSample { now, number, bytes, prior_in_flight, app_limited });
+        let sample = SentSample { now, number, bytes, prior_in_flight, app_limited };
+        self.congestion.on_sent(&sample);
+        if let Some(adjustment) = self.silence.on_sent(&sample) {
+            self.congestion.adjust(&adjustment);
+        }
         if let Some(membership) = &mut self.membership {
             membership.on_sent();
         }
@@ -203,6 +213,9 @@ impl PathControl {
     /// The packets in [`Self::acked`] have been acknowledged.
     pub(crate) fn on_acked(&mut self, acked: &Acked) {
         let Some(oldest) = self.acked.first() else { return };
+        if std::mem::take(&mut self.is_silent) && self.silence.on_end(acked.now, self.max_datagram_size) {
+            self.congestion.on_silence_end(acked.now);
+        }
         let app_limited = self.bounds.is_app_limited(oldest.sent_at);
         let bytes = self.acked.iter().map(|packet| packet.bytes).sum();
         let prior_in_flight = self.in_flight;
@@ -232,8 +245,15 @@ impl PathControl {
         }
         let before = self.congestion.state();
         self.congestion.on_ack(&sample);
+        if let Some(adjustment) = self.silence.on_ack(&sample, &self.congestion.state()) {
+            self.congestion.adjust(&adjustment);
+        }
         if acked.newly_marked > 0 {
             self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at);
+            let state = self.congestion.state();
+            if let Some(adjustment) = self.silence.on_congestion_experienced(&state) {
+                self.congestion.adjust(&adjustment);
+            }
         }
         if round_started && let Some(membership) = &mut self.membership {
             membership.on_round();
@@ -251,44 +271,82 @@ impl PathControl {
         }
     }
 
-    /// The packets in [`Self::lost`] have been declared lost.
+    /// A probe timeout for 1-RTT packets has expired, the `count`th in a row.
+    pub(crate) fn on_probe_timeout(&mut self, now: Time, count: u32) {
+        self.is_silent = true;
+        self.silence.on_probe_timeout(&SilenceSample { now, count, state: self.congestion.state() });
+    }
+
+    /// True if the peer is silent and nothing but probes is to leave. Only while something is in flight whose
+    /// acknowledgement would end the silence: without it there would be no probe, and no end.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.is_silent && self.silence.holds_back()
+    }
+
+    /// The packets in [`Self::lost`] have been declared lost: the controller hears of each once, of those that the
+    /// silence policy excuses as such.
     pub(crate) fn on_lost(&mut self, now: Time, is_persistent: bool) {
-        if self.lost.is_empty() {
-            return;
+        let silence = &self.silence;
+        self.excused.clear();
+        self.excused.extend(self.lost.extract_if(.., |packet| silence.excuses(packet.sent_at)));
+        let excused = std::mem::take(&mut self.excused);
+        if !excused.is_empty() {
+            let sample = self.loss_sample(now, &excused);
+            self.congestion.on_excused_loss(&sample);
         }
-        let bytes = self.lost.iter().map(|packet| packet.bytes).sum();
+        self.excused = excused;
+        let lost = std::mem::take(&mut self.lost);
+        if !lost.is_empty() {
+            let sample = self.loss_sample(now, &lost);
+            self.on_counted_loss(&sample, is_persistent);
+        }
+        self.lost = lost;
+        if is_persistent {
+            self.rtt.forget_minimum();
+        }
+    }
+
+    /// Takes `packets` out of the flight and says so.
+    fn loss_sample<'a>(&mut self, now: Time, packets: &'a [PacketSample]) -> LossSample<'a> {
+        let bytes = packets.iter().map(|packet| packet.bytes).sum();
         let prior_in_flight = self.in_flight;
         self.in_flight -= bytes;
         self.sampler.on_lost(bytes);
-        let sample = LossSample {
+        LossSample {
             now,
-            packets: &self.lost,
+            packets,
             bytes,
             prior_in_flight,
             in_flight: self.in_flight,
             rtt: self.rtt.view(),
             delivered: self.sampler.delivered(),
             lost: self.sampler.lost(),
-        };
-        if let Some(adjustment) = self.start.on_loss(&sample, &self.congestion.state()) {
+        }
+    }
+
+    fn on_counted_loss(&mut self, sample: &LossSample<'_>, is_persistent: bool) {
+        if let Some(adjustment) = self.start.on_loss(sample, &self.congestion.state()) {
             self.congestion.adjust(&adjustment);
         }
         let before = self.congestion.state();
-        self.congestion.on_loss(&sample);
-        let sent_at = self.lost.last().map_or(now, |packet| packet.sent_at);
-        self.note_reaction(now, before, sent_at);
-        if is_persistent {
-            self.rtt.forget_minimum();
-            if self.silence.collapses() {
-                // spec: rfc9002 7.6.2 window-collapses
-                self.congestion.on_persistent_congestion(now);
-            }
+        self.congestion.on_loss(sample);
+        let sent_at = sample.packets.last().map_or(sample.now, |packet| packet.sent_at);
+        self.note_reaction(sample.now, before, sent_at);
+        match self.silence.on_loss(sample, is_persistent, &self.congestion.state()) {
+            Verdict::Stand => {}
+            // spec: rfc9002 7.6.2 window-collapses
+            Verdict::Collapse => self.congestion.on_persistent_congestion(sample.now),
+            Verdict::Adjust(adjustment) => self.congestion.adjust(&adjustment),
         }
     }
 
     /// Packets declared lost have been acknowledged after all: `bytes` of them.
     pub(crate) fn on_spurious_loss(&mut self, spurious: &SpuriousSample, bytes: ByteCount) {
         self.sampler.on_late_delivery(spurious.now, bytes);
+        // What the controller never reduced for it must not undo.
+        if self.silence.excuses(spurious.sent_at) {
+            return;
+        }
         let before = self.congestion.state();
         self.congestion.on_spurious_loss(spurious);
         if let Some(membership) = &mut self.membership {
@@ -304,6 +362,8 @@ impl PathControl {
     /// The path begins anew under another identity: what was in flight is no longer its own.
     pub(crate) fn forget_flight(&mut self) {
         self.in_flight = ByteCount::ZERO;
+        self.is_silent = false;
+        self.silence.on_path_change();
     }
 
     /// Begins with this window instead of the start policy's. For use before anything has been sent.
@@ -380,7 +440,13 @@ impl PathControl {
 
     /// The pacing rate and burst, if the controller paces.
     pub(crate) fn pacing(&self) -> Option<Pacing> {
-        self.congestion.pacing(&self.rtt.view())
+        let rtt = self.rtt.view();
+        self.silence.pacing(&rtt).or_else(|| self.congestion.pacing(&rtt))
+    }
+
+    /// What the policies have to say to whoever runs the endpoint.
+    pub(crate) fn take_notice(&mut self) -> Option<Notice> {
+        self.congestion.take_notice()
     }
 
     /// A batch of datagrams begins: it is marked as a whole, whatever validation makes of its packets one by one.

@@ -215,3 +215,51 @@ fn a_batch_is_marked_as_a_whole() {
     harness.path.begin_batch();
     assert!(harness.path.ecn_codepoint().is_some(), "all fourteen are accounted for");
 }
+
+#[test]
+fn the_controller_hears_of_each_loss_once_excused_or_not() {
+    let mut harness = with_window(100);
+    harness.send_data(10);
+    harness.at(5).send_data(10);
+    harness.log().excused_until = Some(at_millis(0));
+    // 4 and 11 arrived, and so did the last but one: what is three or more before it is lost, from both flights.
+    harness.at(50).ack_data(&[18..=18, 11..=11, 4..=4]);
+    let log = harness.log();
+    let numbers = |notes: &[crate::recovery::testing::LossNote]| -> Vec<u64> {
+        notes.iter().flat_map(|note| note.packets.iter().map(|packet| packet.number)).collect()
+    };
+    assert_eq!(numbers(&log.excused), [0, 1, 2, 3, 5, 6, 7, 8, 9]);
+    assert_eq!(numbers(&log.losses), [10, 12, 13, 14, 15]);
+    let (excused, counted) = (&log.excused[0], &log.losses[0]);
+    assert_eq!(excused.prior_in_flight, 17 * 1200);
+    assert_eq!((excused.in_flight, counted.prior_in_flight), (8 * 1200, 8 * 1200));
+    assert_eq!((counted.in_flight, counted.lost), (3 * 1200, 14 * 1200));
+    assert_eq!(excused.bytes + counted.bytes, 14 * 1200);
+    drop(log);
+    assert_eq!(harness.path.bytes_in_flight().get(), 3 * 1200);
+    // An excused packet that had arrived after all undoes nothing; another's loss does.
+    harness.at(55).ack_data(&[18..=18, 2..=2]);
+    assert!(harness.log().spurious.is_empty());
+    harness.at(56).ack_data(&[18..=18, 12..=12]);
+    assert_eq!(harness.log().spurious.len(), 1);
+}
+
+#[test]
+fn a_silence_whose_losses_are_all_excused_collapses_nothing() {
+    let mut harness = with_window(100);
+    harness.send_data(2);
+    harness.at(50).ack_data(&[0..=1]);
+    for _ in 0..6 {
+        harness.send_data(2);
+        harness.expire();
+    }
+    let now = harness.now;
+    harness.log().excused_until = Some(now);
+    harness.send_data(1);
+    harness.now += Duration::from_millis(50);
+    harness.ack_data(&[14..=14]);
+    assert!(harness.fate.persistent_congestion);
+    let log = harness.log();
+    assert!(log.persistent.is_empty() && log.losses.is_empty());
+    assert_eq!(log.excused.iter().map(|note| note.packets.len()).sum::<usize>(), 12);
+}

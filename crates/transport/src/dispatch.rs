@@ -7,7 +7,7 @@ use posthaste_wire::{Frame, Side};
 
 use crate::connection::Connection;
 use crate::error::{Fault, PeerError, TransportErrorCode};
-use crate::events::CloseReason;
+use crate::events::{CloseReason, Event};
 use crate::receive::PacketContext;
 use crate::sent_frame::SentFrame;
 use crate::space::SpaceId;
@@ -136,6 +136,10 @@ impl Connection {
         fate.clear();
         self.fate = fate;
         self.send_lost_handshake_data();
+        if let Some(notice) = self.path.control.take_notice() {
+            self.log.notice(now, &notice);
+            self.emit(Event::Notice(notice));
+        }
     }
 
     /// Lost handshake data must not wait for the window: 1-RTT packets that fill it cannot be acknowledged before

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use posthaste_policy::Notice;
 
 use crate::error::{PeerError, TransportErrorCode};
 use crate::streams::StreamEvent;
@@ -27,6 +28,8 @@ pub enum Event {
     Grouped,
     /// Something about streams.
     Stream(StreamEvent),
+    /// A policy has something to say to whoever runs this end, such as that a promise is not kept. Belongs in a log.
+    Notice(Notice),
     /// The connection is over. No other event of it follows but [`Event::Drained`].
     Closed(CloseReason),
     /// The endpoint has forgotten the connection: its handle is dead.

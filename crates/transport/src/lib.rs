@@ -71,6 +71,7 @@ pub use events::{CloseReason, Event};
 pub use grouping::GroupToken;
 pub use new_tokens::{TokenOwner, TokenStore};
 pub use path::Move;
+pub use posthaste_policy::Notice;
 pub use posthaste_wire::{ConnectionId, Direction, Side, StreamId};
 pub use router::{ConnectError, Endpoint};
 pub use slots::ConnectionHandle;

@@ -125,6 +125,10 @@ impl Connection {
         if !wants && self.handshake.is_complete() {
             self.path.control.on_app_limited(now);
         }
+        // The probes of a silence go on only while something is in flight that calls for them.
+        if self.path.control.holds_back() && self.recovery.has_ack_eliciting_in_flight(SpaceId::Data) {
+            return Permit::AcksAndProbes;
+        }
         // spec: rfc9002 7 within-window, 7.5 probes-unblocked
         if !bytes.is_zero() {
             return Permit::Everything;

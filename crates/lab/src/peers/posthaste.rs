@@ -184,6 +184,7 @@ impl Posthaste {
             | Event::EarlyDataAccepted
             | Event::EarlyDataRejected
             | Event::Confirmed
+            | Event::Notice(_)
             | Event::Drained
             | Event::Stream(StreamEvent::Stopped { .. } | StreamEvent::SendComplete(_)) => return,
         };

@@ -300,6 +300,10 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         }
     }
 
+    fn on_silence_end(&mut self, now: Time) {
+        self.avoidance.on_pause(now);
+    }
+
     fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
         // A mark is proof: whatever becomes of the losses, there was congestion.
         self.episode = None;

@@ -123,7 +123,10 @@ impl World {
 proptest! {
     #[test]
     fn windows_and_rates_stay_within_their_bounds(events in prop::collection::vec(event(), 1..300)) {
-        for name in Profile::names() {
+        let promised = ["quicming@10kbit", "quicming@100gbit", "quicming-paper@1mbit", "quicming-paper@100gbit"];
+        for name in Profile::names().iter().chain(&promised) {
+            // At a guaranteed rate the window is what happens to be in flight: only the bounds hold.
+            let has_floor = promised.contains(name);
             let size = ByteCount::new(1200);
             let profile = Profile::named(name).unwrap();
             let mut controller = profile.congestion(PathLimits {
@@ -149,6 +152,9 @@ proptest! {
                 prop_assert!(window <= ByteCount::new(1 << 36), "{name}: {window} after {event:?}");
                 if let Some(pacing) = controller.pacing(&world.rtt) {
                     prop_assert!(pacing.burst >= world.size && pacing.rate.as_bytes_per_second() > 0);
+                }
+                if has_floor {
+                    continue;
                 }
                 if let Event::Lost(_) | Event::Marked = event {
                     prop_assert!(window <= before, "{name}: a congestion event never adds");

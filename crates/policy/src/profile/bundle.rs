@@ -2,17 +2,17 @@
 //!
 //! A new policy is a variant here and an arm in `build` and `report`; everything else stands in its own file.
 
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::{ByteCount, Duration, Rate};
 use serde::Deserialize;
 
 use crate::congestion::bbr1::Bbr1;
 use crate::congestion::bbr3::Bbr3;
 use crate::congestion::cubic::CubicIncrease;
 use crate::congestion::newreno::AdditiveIncrease;
-use crate::congestion::{LossBased, PathLimits, bbr1, bbr3, cubic, newreno};
+use crate::congestion::{LossBased, PathLimits, bbr1, bbr3, cubic, guaranteed, newreno};
 use crate::credit::{autotune, fixed};
 use crate::group::{coordinated, ensemble};
-use crate::silence::collapse;
+use crate::silence::{collapse, freeze};
 use crate::slow_start::{self, classic, hybrid, hystart_pp};
 use crate::start::initial;
 use crate::{
@@ -77,8 +77,8 @@ impl Bundle {
 
     /// All policies, in the order of [`Seam`].
     pub(super) fn reports(&self) -> Vec<PolicyReport> {
-        let report = |seam, (text, constants)| PolicyReport { seam, text, constants };
-        vec![
+        let report = |seam, (text, constants)| PolicyReport { seam, text, constants, breaks: Vec::new() };
+        let mut reports = vec![
             report(Seam::Start, self.start.report()),
             report(
                 Seam::SlowStart,
@@ -90,7 +90,35 @@ impl Bundle {
             report(Seam::ConnectionCredit, self.credit.connection.report()),
             report(Seam::Ack, self.ack.report()),
             report(Seam::Group, self.group.report()),
-        ]
+        ];
+        for report in &mut reports {
+            report.breaks = self.breaks(report.seam);
+        }
+        reports
+    }
+
+    /// The MUSTs that the policy of a seam breaks.
+    fn breaks(&self, seam: Seam) -> Vec<&'static str> {
+        match (seam, &self.congestion, &self.silence) {
+            (Seam::Congestion, CongestionChoice::Guaranteed(parameters), _) => parameters.breaks(),
+            (Seam::Silence, _, SilenceChoice::Freeze(parameters)) => parameters.breaks(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The policy that wants a promised rate, if one does.
+    pub(super) fn guaranteed(&self) -> Option<&guaranteed::Parameters> {
+        match &self.congestion {
+            CongestionChoice::Guaranteed(parameters) => Some(parameters),
+            _ => None,
+        }
+    }
+
+    /// Sets the promised rate, where a policy wants one.
+    pub(super) fn set_min_rate(&mut self, rate: Rate) {
+        if let CongestionChoice::Guaranteed(parameters) = &mut self.congestion {
+            parameters.min_rate = Some(rate);
+        }
     }
 }
 
@@ -152,6 +180,7 @@ pub(super) enum CongestionChoice {
     Cubic(cubic::Parameters),
     Bbr1(NoParameters),
     Bbr3(bbr3::Parameters),
+    Guaranteed(guaranteed::Parameters),
 }
 
 impl CongestionChoice {
@@ -167,6 +196,10 @@ impl CongestionChoice {
             }
             Self::Bbr1(_) => Box::new(Bbr1::new(limits)),
             Self::Bbr3(parameters) => Box::new(Bbr3::new(*parameters, limits)),
+            Self::Guaranteed(parameters) => match parameters.min_rate {
+                Some(rate) => Box::new(guaranteed::Guaranteed::new(*parameters, rate, slow_start, limits)),
+                None => Self::Cubic(cubic::Parameters::default()).build(slow_start, limits),
+            },
         }
     }
 
@@ -181,6 +214,7 @@ impl CongestionChoice {
             Self::Cubic(parameters) => (cubic::TEXT, parameters.constants()),
             Self::Bbr1(_) => (bbr1::TEXT, bbr1::constants()),
             Self::Bbr3(parameters) => (bbr3::TEXT, parameters.constants()),
+            Self::Guaranteed(parameters) => (guaranteed::TEXT, parameters.constants()),
         }
     }
 }
@@ -190,18 +224,21 @@ impl CongestionChoice {
 #[serde(rename_all = "snake_case")]
 pub(super) enum SilenceChoice {
     Collapse(NoParameters),
+    Freeze(freeze::Parameters),
 }
 
 impl SilenceChoice {
     pub(super) fn build(&self) -> Box<dyn Silence> {
         match self {
             Self::Collapse(_) => Box::new(collapse::Collapse),
+            Self::Freeze(parameters) => Box::new(freeze::Freeze::new(*parameters)),
         }
     }
 
     fn report(&self) -> (PolicyText, Vec<Constant>) {
         match self {
             Self::Collapse(_) => (collapse::TEXT, collapse::constants()),
+            Self::Freeze(parameters) => (freeze::TEXT, parameters.constants()),
         }
     }
 }

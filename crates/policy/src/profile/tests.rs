@@ -24,7 +24,7 @@ fn every_built_in_profile_builds_all_its_policies() {
         let window = profile.start().initial_window(DATAGRAM);
         let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: window, seed: 1 };
         assert_eq!(profile.congestion(limits).window(), window);
-        assert!(profile.silence().collapses());
+        assert!(!profile.silence().holds_back());
         let (stream, connection) = (profile.stream_credit(), profile.connection_credit());
         assert!(connection.initial_window() * 2 >= stream.initial_window() * 3, "{name}: 1.5 times at least");
         assert_eq!(profile.ack_policy(profile.max_ack_delay()).deadline(), None);
@@ -53,6 +53,10 @@ fn profiles_differ_in_what_their_names_say() {
     assert_eq!(differences("cubic-hybrid"), ["slow_start=hybrid"]);
     assert_eq!(differences("cubic-classic"), ["slow_start=classic"]);
     assert_eq!(differences("cubic-fixed"), ["credit.stream=fixed", "credit.connection=fixed"]);
+    assert_eq!(differences("cubic-freeze"), ["silence=freeze"]);
+    assert_eq!(differences("cubic-freeze-paper"), ["silence=freeze"]);
+    assert_eq!(differences("quicming"), ["congestion=guaranteed"]);
+    assert_eq!(differences("quicming-paper"), ["congestion=guaranteed"]);
     assert_eq!(differences("standard"), ["slow_start=classic", "congestion=newreno"]);
     assert_eq!(differences("cubic-iw32"), Vec::<String>::new());
     assert_eq!(Profile::named("cubic-iw32").unwrap().start().initial_window(DATAGRAM), DATAGRAM * 32);
@@ -100,6 +104,13 @@ fn values_out_of_range_are_refused_with_their_line_and_the_range() {
         ("[credit.stream.fixed]\nwindow = -4096", 2, "never negative"),
         ("[credit.stream.fixed]\nwindow = \"8 GiB\"", 2, "from 1 KiB to 4 GiB"),
         ("[credit.stream.fixed]\nwindow = \"many\"", 2, "KiB"),
+        ("[congestion.guaranteed]\nmin_rate = \"0bit\"", 2, "from 10.0 kbit/s to 100 Gbit/s"),
+        ("[congestion.guaranteed]\nmin_rate = \"1000gbit\"", 2, "from 10.0 kbit/s to 100 Gbit/s"),
+        ("[congestion.guaranteed]\nmin_rate = \"1tbit\"", 2, "Gbit"),
+        ("[congestion.guaranteed]\nmin_rate = 1", 2, "string"),
+        ("[congestion.guaranteed]\nacks = 0", 2, "from 1 to 1000"),
+        ("[congestion.guaranteed]\nvariant = \"brave\"", 2, "`safe` or `paper`"),
+        ("[silence.freeze]\nvariant = \"brave\"", 2, "`safe` or `paper`"),
         ("[ack.standard]\nmax_ack_delay = \"25\"", 2, "\"25 ms\""),
         ("[ack.standard]\nmax_ack_delay = \"2000 ms\"", 2, "from 0 to 1000"),
         ("[ack.standard]\npackets = 0", 2, "from 1 to 256"),
@@ -146,4 +157,55 @@ fn the_report_has_every_seam_once_and_no_empty_text() {
 #[test]
 fn the_default_profiles_report() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&Profile::default().describe()).unwrap());
+}
+
+#[test]
+fn a_guaranteed_rate_is_part_of_the_name_and_of_the_policy() {
+    let bare = Profile::named("quicming").unwrap();
+    assert!(bare.lacks_min_rate());
+    let message = bare.check_complete().unwrap_err().to_string();
+    assert!(message.contains("--min-rate 1mbit") && message.contains("quicming@1mbit"), "{message}");
+    for (given, shown) in [("1mbit", "1mbit"), ("1.5 Mbit/s", "1500kbit"), ("100gbit", "100gbit")] {
+        let rate = Rate::from_str(given).unwrap();
+        let profile = bare.with_min_rate(rate).unwrap();
+        assert_eq!(profile.name(), format!("quicming@{shown}"));
+        profile.check_complete().unwrap();
+        let named = Profile::named(&format!("quicming@{shown}")).unwrap();
+        assert_eq!(named.bundle, profile.bundle);
+        // Another rate takes the first one's place.
+        assert_eq!(profile.with_min_rate(rate).unwrap().name(), profile.name());
+    }
+    let pacing = |name: &str| {
+        let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 1 };
+        let controller = Profile::named(name).unwrap().congestion(limits);
+        controller.pacing(&crate::testing::steady_rtt(Duration::from_millis(100))).unwrap().rate
+    };
+    // 1,248 bytes on the wire for 1,200 of payload.
+    assert_eq!(pacing("quicming@1mbit").as_bits_per_second(), 961_536);
+    assert_eq!(pacing("quicming-paper@8mbit").as_bits_per_second(), 7_692_304);
+}
+
+#[test]
+fn guaranteed_rates_that_are_none_are_refused_with_what_is_valid() {
+    for (name, parts) in [
+        ("quicming@0bit", ["0 bit/s", "from 10.0 kbit/s to 100 Gbit/s"]),
+        ("quicming@9900bit", ["out of range", "such as 1mbit"]),
+        ("quicming@1000gbit", ["1.00 Tbit/s", "to 100 Gbit/s"]),
+        ("quicming@1tbit", ["1tbit", "Gbit"]),
+        ("quicming@-1mbit", ["-1mbit", "Mbit"]),
+        ("quicming@", ["is not valid", "Mbit"]),
+        ("cubic@1mbit", ["`cubic`", "no guaranteed part"]),
+        ("quickming@1mbit", ["no profile `quickming`", "quicming"]),
+    ] {
+        let message = Profile::named(name).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| message.contains(part)), "{name}: {message}");
+    }
+}
+
+#[test]
+fn policies_that_break_a_must_say_so_and_no_other_does() {
+    for name in Profile::names() {
+        let breaks = Profile::named(name).unwrap().describe().policies.iter().any(|p| !p.breaks.is_empty());
+        assert_eq!(breaks, name.contains("freeze") || name.contains("quicming"), "{name}");
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::{ByteCount, Duration, Rate};
 use serde::Deserializer;
 use serde::de::{Deserialize, Error, Visitor};
 
@@ -14,6 +14,10 @@ const LEAST_WINDOW: ByteCount = ByteCount::new(1024);
 const GREATEST_WINDOW: ByteCount = ByteCount::new(4 << 30);
 /// The longest ack delay that makes sense: RFC 9002's first RTT estimate is a third of it.
 const GREATEST_ACK_DELAY: Duration = Duration::from_secs(1);
+/// Guaranteed rates below this are not worth a promise: a datagram takes a second.
+pub(super) const LEAST_MIN_RATE: Rate = Rate::from_bits_per_second(10_000);
+/// Guaranteed rates above this are a typing error rather than a promise: no connection could keep up.
+pub(super) const GREATEST_MIN_RATE: Rate = Rate::from_bits_per_second(100_000_000_000);
 
 /// Refuses a value outside `range`.
 fn within<T: PartialOrd + Display, E: Error>(value: T, range: &RangeInclusive<T>) -> Result<T, E> {
@@ -32,6 +36,17 @@ pub(crate) fn initial_datagrams<'de, D: Deserializer<'de>>(deserializer: D) -> R
 /// A bound on the datagrams that one ack may add.
 pub(crate) fn datagram_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     within(u64::deserialize(deserializer)?, &(1..=1_000_000)).map(Some)
+}
+
+/// A guaranteed rate: a text such as "1 Mbit/s".
+pub(crate) fn min_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rate>, D::Error> {
+    let rate = Rate::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    within(rate, &(LEAST_MIN_RATE..=GREATEST_MIN_RATE)).map(Some)
+}
+
+/// Acks without loss that end the wireless mode of a guaranteed rate.
+pub(crate) fn clean_acks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(u32::deserialize(deserializer)?, &(1..=1000))
 }
 
 /// Packets that may wait for one ack.
@@ -122,4 +137,15 @@ pub(crate) fn show_bytes(bytes: ByteCount) -> String {
         }
     }
     format!("{count} B")
+}
+
+/// A rate as people type it, in the largest unit of which it is a whole number: `1mbit`.
+pub(super) fn show_rate(rate: Rate) -> String {
+    let bits = rate.as_bits_per_second();
+    for (unit, name) in [(1_000_000_000, "gbit"), (1_000_000, "mbit"), (1_000, "kbit")] {
+        if bits >= unit && bits.is_multiple_of(unit) {
+            return format!("{}{name}", bits / unit);
+        }
+    }
+    format!("{bits}bit")
 }

@@ -18,14 +18,9 @@ pub const TEXT: PolicyText = PolicyText {
     breaks_when: "the silence was a radio's (handover, tunnel): the window starts again from 2 datagrams",
 };
 
-/// Doubling stops here: RFC 8961 section 4, rule 3c lets a back-off be bounded at 60 s or more.
-const GREATEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Doublings that a u64 shift can hold; with any timeout above a nanosecond the bound above comes first.
-const GREATEST_DOUBLINGS: u32 = 40;
-
 /// The constants, for people.
 pub fn constants() -> Vec<Constant> {
-    vec![Constant::new("back-off", format!("x2 each, at most {} s", GREATEST_TIMEOUT.as_secs_f64()))]
+    vec![super::back_off_constant()]
 }
 
 /// Back-off and collapse; see the module.
@@ -34,13 +29,7 @@ pub struct Collapse;
 
 impl Silence for Collapse {
     fn probe_timeout(&self, base: Duration, count: u32) -> Duration {
-        // spec: rfc9002 6.2.1 back-off-doubles
-        // A base above the bound is the path's own: it is never cut.
-        (base * (1 << count.min(GREATEST_DOUBLINGS))).min(GREATEST_TIMEOUT.max(base))
-    }
-
-    fn collapses(&self) -> bool {
-        true
+        super::back_off(base, count)
     }
 }
 
@@ -58,6 +47,5 @@ mod tests {
         assert_eq!(waits, [300, 600, 1200, 2400, 38_400, 60_000, 60_000, 60_000]);
         let long = Duration::from_secs(90);
         assert_eq!(Collapse.probe_timeout(long, 3), long, "a path slower than the bound is not probed early");
-        assert!(Collapse.collapses());
     }
 }

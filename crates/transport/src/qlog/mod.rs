@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use posthaste_policy::Notice;
 use posthaste_units::Time;
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::packet::{PacketType, version};
@@ -45,6 +46,9 @@ use writer::Writer;
 
 /// The name that the schema has for the event; the qlog crate has that of an older version.
 const KEY_DISCARDED: &str = "quic:key_discarded";
+
+/// A policy's words to whoever runs this end: no event of the schema's.
+const NOTICE: &str = "posthaste:notice";
 
 /// A connection's trace, or none. No hook can fail.
 #[derive(Default)]
@@ -220,6 +224,13 @@ impl Log {
             delta: None,
         };
         trace.writer.event(now, EventData::QuicTimerUpdated(event));
+    }
+
+    /// A policy has something to say.
+    pub(crate) fn notice(&mut self, now: Time, notice: &Notice) {
+        let Some(trace) = &mut self.0 else { return };
+        let data = serde_json::json!({ "policy": notice.policy, "text": notice.text });
+        trace.writer.named_event(now, NOTICE, data);
     }
 
     /// The peer's transport parameters have come.

@@ -55,6 +55,9 @@ impl Recovery {
                 // spec: rfc9002 6.2 probe-marks-nothing-lost, 6.2.1 back-off-doubles
                 self.pto_count = self.pto_count.saturating_add(1);
                 self.probed_at = now;
+                if space == SpaceId::Data {
+                    path.on_probe_timeout(now, self.pto_count);
+                }
                 Expired::Probe { space, packets }
             }
             _ => Expired::Nothing,

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use posthaste_policy::sample::{AckSample, LossSample, PacketSample, RttView, SentSample, SpuriousSample};
-use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Phase, Silence, Start};
+use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Phase, Silence, Start, Verdict};
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::{AckFrame, EcnCounts};
 
@@ -40,6 +40,18 @@ pub(crate) struct LossNote {
     pub(crate) lost: u64,
 }
 
+impl LossNote {
+    fn new(loss: &LossSample<'_>) -> Self {
+        Self {
+            packets: loss.packets.to_vec(),
+            bytes: loss.bytes.get(),
+            prior_in_flight: loss.prior_in_flight.get(),
+            in_flight: loss.in_flight.get(),
+            lost: loss.lost.get(),
+        }
+    }
+}
+
 /// What the policies were told, and what they answer.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
@@ -49,6 +61,9 @@ pub(crate) struct Log {
     pub(crate) sent: Vec<SentSample>,
     pub(crate) acks: Vec<AckNote>,
     pub(crate) losses: Vec<LossNote>,
+    /// Losses of packets sent until then are excused.
+    pub(crate) excused_until: Option<Time>,
+    pub(crate) excused: Vec<LossNote>,
     pub(crate) marks: Vec<(Time, Time)>,
     pub(crate) spurious: Vec<SpuriousSample>,
     pub(crate) persistent: Vec<Time>,
@@ -75,8 +90,11 @@ impl Silence for Recorder {
     fn probe_timeout(&self, base: Duration, count: u32) -> Duration {
         base * 1u64.checked_shl(count).unwrap_or(u64::MAX)
     }
-    fn collapses(&self) -> bool {
-        self.log().collapses
+    fn excuses(&self, sent_at: Time) -> bool {
+        self.log().excused_until.is_some_and(|until| sent_at <= until)
+    }
+    fn on_loss(&mut self, _: &LossSample<'_>, is_persistent: bool, _: &CongestionState) -> Verdict {
+        if is_persistent && self.log().collapses { Verdict::Collapse } else { Verdict::Stand }
     }
 }
 
@@ -102,13 +120,10 @@ impl Congestion for Recorder {
         let mut log = self.log();
         log.before_loss = Some(log.window);
         log.window /= 2;
-        log.losses.push(LossNote {
-            packets: loss.packets.to_vec(),
-            bytes: loss.bytes.get(),
-            prior_in_flight: loss.prior_in_flight.get(),
-            in_flight: loss.in_flight.get(),
-            lost: loss.lost.get(),
-        });
+        log.losses.push(LossNote::new(loss));
+    }
+    fn on_excused_loss(&mut self, loss: &LossSample<'_>) {
+        self.log().excused.push(LossNote::new(loss));
     }
     fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
         self.log().marks.push((now, sent_at));

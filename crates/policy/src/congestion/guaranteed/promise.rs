@@ -1,0 +1,216 @@
+//! Whether the promised rate is there, for the safe variant of `guaranteed`.
+//!
+//! A promise is doubted for two reasons, each of which must last for a second and four round trips:
+//!
+//! - a queue is standing (the smoothed RTT is above the least one by a quarter, and by 15 ms and two datagrams at the
+//!   floor) while the sender is at the floor or cannot even reach it: it, or others with it, exceed the capacity;
+//! - at the floor less than three quarters of it are delivered: so much is no radio's loss.
+//!
+//! The floor is then halved. It is doubled again, at most to the promise, once there has been no doubt for 10 s; each
+//! time that this turns out to have been wrong, that wait doubles, up to 640 s. A promise broken for an hour is thus
+//! tested once in ten minutes, for a second.
+
+use posthaste_units::{ByteCount, Duration, Rate, Time};
+
+use crate::Constant;
+use crate::sample::{AckSample, RttView};
+
+/// Doubt must last for this long,
+const LEAST_DOUBT: Duration = Duration::from_secs(1);
+/// and for this many smoothed round trips.
+const DOUBT_ROUND_TRIPS: u64 = 4;
+/// A queue stands if the smoothed RTT exceeds the least one by this share of it,
+const QUEUE_DIVISOR: u64 = 4;
+/// by at least this (a radio's scheduling is no queue), and by two datagrams' time at the floor.
+const LEAST_QUEUE: Duration = Duration::from_millis(15);
+/// Marks count as a standing queue for this many round trips.
+const MARK_ROUND_TRIPS: u64 = 4;
+/// Part of the floor that must be delivered, as a ratio.
+const LEAST_DELIVERED: (u64, u64) = (3, 4);
+/// The floor is never halved below this: less is no rate to speak of.
+const LEAST_FLOOR: Rate = Rate::from_bytes_per_second(1_250);
+/// The first wait before the floor is doubled again, and the last.
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+const GREATEST_WAIT: Duration = Duration::from_secs(640);
+
+/// The constants, for people.
+pub(super) fn constants() -> [Constant; 3] {
+    let (part, whole) = LEAST_DELIVERED;
+    [
+        Constant::new(
+            "standing queue",
+            format!("smoothed RTT above the least by 1/{QUEUE_DIVISOR} and {} ms", LEAST_QUEUE.as_millis()),
+        ),
+        Constant::new(
+            "floor halved",
+            format!(
+                "after {} s and {DOUBT_ROUND_TRIPS} RTT of a standing queue at the floor, or of less than \
+                 {part}/{whole} of it delivered",
+                LEAST_DOUBT.as_secs_f64()
+            ),
+        ),
+        Constant::new(
+            "floor doubled",
+            format!(
+                "after {} s without doubt; twice that each time it was wrong, at most {} s",
+                FIRST_WAIT.as_secs_f64(),
+                GREATEST_WAIT.as_secs_f64()
+            ),
+        ),
+    ]
+}
+
+/// The promise, and what is left of it.
+#[derive(Debug, Clone)]
+pub(super) struct Promise {
+    promised: Rate,
+    rate: Rate,
+    /// Since when a queue has been standing while the floor was in use.
+    queue_since: Option<Time>,
+    /// Where the measurement of what the floor delivers began.
+    measured_from: Option<(Time, ByteCount)>,
+    last_ack: Option<Time>,
+    /// Marks count until then.
+    marked_until: Option<Time>,
+    /// When there was reason to doubt for the last time.
+    doubted_at: Option<Time>,
+    wait: Duration,
+    /// The floor has been doubled since it was last halved.
+    was_raised: bool,
+    notice: Option<String>,
+}
+
+impl Promise {
+    pub(super) fn new(promised: Rate) -> Self {
+        Self {
+            promised,
+            rate: promised,
+            queue_since: None,
+            measured_from: None,
+            last_ack: None,
+            marked_until: None,
+            doubted_at: None,
+            wait: FIRST_WAIT,
+            was_raised: false,
+            notice: None,
+        }
+    }
+
+    /// The floor, on the wire.
+    pub(super) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    pub(super) fn take_notice(&mut self) -> Option<String> {
+        self.notice.take()
+    }
+
+    /// What was being measured is of no account: the peer was silent, or the sender has collapsed.
+    pub(super) fn restart(&mut self) {
+        self.queue_since = None;
+        self.measured_from = None;
+        self.last_ack = None;
+    }
+
+    /// True if a queue is standing, or packets have been marked lately.
+    pub(super) fn is_congested(&self, now: Time, rtt: &RttView, datagram: ByteCount) -> bool {
+        if self.marked_until.is_some_and(|until| now < until) {
+            return true;
+        }
+        let spacing = self.rate.time_for(datagram);
+        let margin = (rtt.min / QUEUE_DIVISOR).max(LEAST_QUEUE + spacing * 2);
+        rtt.is_measured && rtt.smoothed > rtt.min + margin
+    }
+
+    /// Packets were marked CE.
+    pub(super) fn on_mark(&mut self, now: Time, smoothed_rtt: Duration) {
+        self.marked_until = Some(now + smoothed_rtt * MARK_ROUND_TRIPS);
+        self.doubted_at = Some(now);
+    }
+
+    /// An ack of what was sent at the floor, `floor` being its payload.
+    pub(super) fn on_floor_ack(&mut self, ack: &AckSample<'_>, datagram: ByteCount, floor: Rate) {
+        let patience = patience(&ack.rtt);
+        let gap = self.last_ack.replace(ack.now).map_or(Duration::ZERO, |last| ack.now.since(last));
+        if ack.app_limited || gap > patience {
+            // Nobody was there to deliver to, or nothing to deliver.
+            self.queue_since = None;
+            self.measured_from = None;
+        }
+        if ack.app_limited {
+            return;
+        }
+        if self.is_standing(ack, datagram) {
+            return self.halve(ack.now, "a queue is standing");
+        }
+        let (start, before) = *self.measured_from.get_or_insert((ack.now, ack.delivered));
+        let interval = ack.now.since(start);
+        if interval >= patience {
+            self.measured_from = Some((ack.now, ack.delivered));
+            let delivered = Rate::from_transfer(ack.delivered - before, interval);
+            if delivered < floor.mul_ratio(LEAST_DELIVERED.0, LEAST_DELIVERED.1) {
+                return self.halve(ack.now, "less than three quarters of it are delivered");
+            }
+        }
+        self.raise(ack.now);
+    }
+
+    /// A round trip above the floor, or in vain below it.
+    pub(super) fn on_speed(&mut self, ack: &AckSample<'_>, datagram: ByteCount, is_below: bool) {
+        self.measured_from = None;
+        self.last_ack = None;
+        if !is_below {
+            self.queue_since = None;
+        } else if self.is_standing(ack, datagram) {
+            return self.halve(ack.now, "a queue is standing though less is sent");
+        }
+        self.raise(ack.now);
+    }
+
+    /// True if a queue has been standing for long enough.
+    fn is_standing(&mut self, ack: &AckSample<'_>, datagram: ByteCount) -> bool {
+        if !self.is_congested(ack.now, &ack.rtt, datagram) {
+            self.queue_since = None;
+            return false;
+        }
+        self.doubted_at = Some(ack.now);
+        let since = *self.queue_since.get_or_insert(ack.now);
+        ack.now.since(since) >= patience(&ack.rtt)
+    }
+
+    fn halve(&mut self, now: Time, why: &str) {
+        if std::mem::take(&mut self.was_raised) {
+            self.wait = (self.wait * 2).min(GREATEST_WAIT);
+        }
+        self.doubted_at = Some(now);
+        self.queue_since = None;
+        self.measured_from = None;
+        let halved = self.rate.mul_ratio(1, 2).max(LEAST_FLOOR.min(self.promised));
+        if halved < self.rate {
+            self.rate = halved;
+            let (promised, wait) = (self.promised, self.wait.as_secs_f64());
+            self.notice = Some(format!(
+                "the promised {promised} are not there: {why}; the floor is {halved} for {wait} s at least"
+            ));
+        }
+    }
+
+    /// Tries more of the promise again after a time without doubt.
+    fn raise(&mut self, now: Time) {
+        let is_due = self.doubted_at.is_some_and(|at| now.since(at) >= self.wait);
+        if self.rate < self.promised && is_due {
+            self.rate = self.rate.mul_ratio(2, 1).min(self.promised);
+            self.was_raised = true;
+            self.doubted_at = Some(now);
+            // What was delivered until now was of a lower floor.
+            self.measured_from = None;
+            let (rate, promised) = (self.rate, self.promised);
+            self.notice = Some(format!("the floor is {rate} again, of the promised {promised}"));
+        }
+    }
+}
+
+/// How long doubt must last.
+fn patience(rtt: &RttView) -> Duration {
+    LEAST_DOUBT.max(rtt.smoothed * DOUBT_ROUND_TRIPS)
+}

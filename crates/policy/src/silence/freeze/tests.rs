@@ -1,0 +1,156 @@
+use super::*;
+use crate::testing::{DATAGRAM, ack, loss, milliseconds, packet, steady_rtt};
+use crate::{Phase, Profile};
+
+const RTT: Duration = milliseconds(50);
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + milliseconds(millis)
+}
+
+fn freeze(variant: Variant) -> Freeze {
+    Freeze::new(Parameters { variant })
+}
+
+fn state(datagrams: u64) -> CongestionState {
+    CongestionState {
+        window: DATAGRAM * datagrams,
+        slow_start_threshold: None,
+        phase: Phase::CongestionAvoidance,
+    }
+}
+
+/// A silence of `probes` probe timeouts with a window of 100 datagrams, ended by an ack at 2 s.
+fn silence(policy: &mut Freeze, probes: u32) {
+    for count in 1..=probes {
+        policy.on_probe_timeout(&SilenceSample { now: at(100), count, state: state(100) });
+    }
+    assert!(policy.on_end(at(2000), DATAGRAM));
+    let probe = [packet(200, at(1950)), packet(201, at(1950))];
+    assert_eq!(policy.on_ack(&ack(at(2000), &probe, steady_rtt(RTT), 9), &state(100)), None);
+}
+
+fn on_loss(policy: &mut Freeze, sent_at: Time, now: Time, is_persistent: bool) -> Verdict {
+    let lost = [packet(1, sent_at), packet(2, sent_at)];
+    // What CUBIC leaves of 100.
+    policy.on_loss(&loss(now, &lost, steady_rtt(RTT)), is_persistent, &state(70))
+}
+
+fn window(datagrams: u64) -> Adjustment {
+    Adjustment { window: Some(DATAGRAM * datagrams), ..Adjustment::default() }
+}
+
+#[test]
+fn the_papers_form_stops_at_the_first_probe_timeout_and_excuses_what_the_silence_took() {
+    let mut policy = freeze(Variant::Paper);
+    assert!(!policy.holds_back() && !policy.excuses(at(0)));
+    policy.on_probe_timeout(&SilenceSample { now: at(100), count: 1, state: state(100) });
+    assert!(policy.holds_back());
+    assert!(!policy.excuses(at(50)), "not before it is over: nothing is declared lost in a silence");
+    assert!(policy.on_end(at(2000), DATAGRAM), "the time did not pass");
+    assert!(!policy.holds_back());
+    assert!(policy.excuses(at(50)) && policy.excuses(at(2000)));
+    assert!(!policy.excuses(at(2001)), "what is sent afterwards counts");
+    assert_eq!(on_loss(&mut policy, at(2001), at(2100), false), Verdict::Stand);
+    assert_eq!(on_loss(&mut policy, at(2001), at(9000), true), Verdict::Collapse);
+    assert_eq!(policy.pacing(&steady_rtt(RTT)), None);
+    assert!(!policy.on_end(at(2002), DATAGRAM), "once");
+}
+
+#[test]
+fn the_safe_form_tries_half_of_what_was_frozen() {
+    let mut policy = freeze(Variant::Safe);
+    policy.on_probe_timeout(&SilenceSample { now: at(100), count: 1, state: state(100) });
+    assert!(!policy.holds_back(), "it may be a lost tail");
+    silence(&mut policy, 5);
+    assert!(!policy.excuses(at(50)));
+    assert_eq!(on_loss(&mut policy, at(50), at(2000), true), Verdict::Adjust(window(50)));
+    // 50 datagrams of 1,200 bytes in 50 ms.
+    assert_eq!(policy.pacing(&steady_rtt(RTT)).unwrap().rate.as_bytes_per_second(), 1_200_000);
+    // The flight of a round trip, then its acks: the jump holds.
+    for number in 300..340 {
+        let now = at(2001 + number - 300);
+        let prior_in_flight = DATAGRAM * (number - 300);
+        let sent = SentSample { now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false };
+        assert_eq!(policy.on_sent(&sent), None);
+    }
+    // Losses of the silence that come to light late say nothing of the jump.
+    assert_eq!(on_loss(&mut policy, at(60), at(2045), false), Verdict::Stand);
+    let first = [packet(300, at(2001))];
+    let sample = ack(at(2051), &first, steady_rtt(RTT), 10);
+    let sample = AckSample { prior_in_flight: DATAGRAM * 40, ..sample };
+    assert_eq!(policy.on_ack(&sample, &state(50)), Some(window(40)));
+    let last = [packet(339, at(2040))];
+    assert_eq!(policy.on_ack(&ack(at(2090), &last, steady_rtt(RTT), 11), &state(41)), None);
+    assert!(policy.jump.is_none());
+    assert_eq!(on_loss(&mut policy, at(2060), at(2200), false), Verdict::Stand);
+}
+
+#[test]
+fn the_safe_form_collapses_if_any_of_the_flight_is_lost_and_does_not_grow_until_it_is_accounted_for() {
+    let mut policy = freeze(Variant::Safe);
+    silence(&mut policy, 5);
+    on_loss(&mut policy, at(50), at(2000), true);
+    for number in 300..340 {
+        let prior_in_flight = DATAGRAM * (number - 300);
+        let now = at(2001 + number - 300);
+        policy.on_sent(&SentSample { now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false });
+    }
+    assert_eq!(on_loss(&mut policy, at(2003), at(2055), false), Verdict::Collapse);
+    assert_eq!(policy.pacing(&steady_rtt(RTT)), None);
+    assert_eq!(on_loss(&mut policy, at(2004), at(2056), false), Verdict::Stand, "it has collapsed already");
+    let middle = [packet(320, at(2021))];
+    let held = policy.on_ack(&ack(at(2071), &middle, steady_rtt(RTT), 10), &state(3));
+    assert_eq!(held, Some(window(2)));
+    let last = [packet(339, at(2040))];
+    let end = policy.on_ack(&ack(at(2090), &last, steady_rtt(RTT), 10), &state(3)).unwrap();
+    assert_eq!(end.window, Some(DATAGRAM * 2));
+    assert!(end.slow_start_threshold.unwrap() >= DATAGRAM * 2);
+    assert!(policy.jump.is_none());
+}
+
+#[test]
+fn a_silence_earns_one_jump_and_only_one_that_is_worth_it() {
+    let mut policy = freeze(Variant::Safe);
+    assert_eq!(on_loss(&mut policy, at(50), at(2000), true), Verdict::Collapse, "there was no silence");
+    silence(&mut policy, 5);
+    assert!(matches!(on_loss(&mut policy, at(50), at(2000), true), Verdict::Adjust(_)));
+    policy.jump = None;
+    assert_eq!(on_loss(&mut policy, at(50), at(2010), true), Verdict::Collapse);
+    // Four datagrams were frozen: half of that is what a collapse leaves.
+    let mut policy = freeze(Variant::Safe);
+    policy.on_probe_timeout(&SilenceSample { now: at(100), count: 1, state: state(4) });
+    policy.on_end(at(2000), DATAGRAM);
+    assert_eq!(on_loss(&mut policy, at(50), at(2000), true), Verdict::Collapse);
+}
+
+#[test]
+fn another_path_ends_a_silence() {
+    for variant in [Variant::Safe, Variant::Paper] {
+        let mut policy = freeze(variant);
+        silence(&mut policy, 3);
+        policy.on_probe_timeout(&SilenceSample { now: at(3000), count: 2, state: state(100) });
+        policy.on_path_change();
+        assert!(!policy.holds_back() && !policy.excuses(at(0)));
+        assert_eq!(policy.variant, variant);
+        assert!(!policy.on_end(at(3001), DATAGRAM));
+    }
+}
+
+#[test]
+fn probes_back_off_as_rfc_9002_has_it() {
+    for count in [0, 1, 5, 30, u32::MAX] {
+        let collapse = Profile::default().silence().probe_timeout(milliseconds(300), count);
+        assert_eq!(freeze(Variant::Paper).probe_timeout(milliseconds(300), count), collapse);
+    }
+}
+
+#[test]
+fn what_was_sent_before_the_silence_proves_nothing_after_it() {
+    let mut policy = freeze(Variant::Safe);
+    policy.on_probe_timeout(&SilenceSample { now: at(100), count: 1, state: state(100) });
+    policy.on_end(at(2000), DATAGRAM);
+    let acked = [packet(90, at(40)), packet(91, at(99)), packet(200, at(1950)), packet(201, at(1950))];
+    policy.on_ack(&ack(at(2000), &acked, steady_rtt(RTT), 9), &state(100));
+    assert_eq!(policy.thaw.unwrap().acked, DATAGRAM * 2, "the probes");
+}
