@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use posthaste_units::{ByteCount, ParseQuantityError};
+use posthaste_units::{ByteCount, ParseQuantityError, Rate};
 
 mod emulate;
 mod lab;
@@ -97,6 +97,11 @@ pub(crate) struct Race {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = DEFAULT_RACERS)]
     pub(crate) profiles: Vec<String>,
 
+    /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming); or write
+    /// quicming@1mbit
+    #[arg(long, value_name = "RATE")]
+    pub(crate) min_rate: Option<Rate>,
+
     /// Downloads of each profile
     #[arg(long, value_name = "COUNT", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) runs: u64,
@@ -159,6 +164,7 @@ Examples:
   posthaste serve . --listen '[::1]:4433'
   posthaste serve /srv/www --listen 0.0.0.0:443 --cert fullchain.pem --key privkey.pem
   posthaste serve . --profile cubic-iw32 --qlog ./traces
+  posthaste serve . --profile quicming --min-rate 1mbit     on a network that guarantees this rate
 
 Nothing outside DIR can be reached: no `..`, no links that lead out, no devices.
 With --json stdout is one JSON object a line: `listening`, then `request` for each, at last `stopped`.
@@ -187,6 +193,10 @@ pub(crate) struct Serve {
     /// What decides about speed: a name of `posthaste profiles`, or a TOML file
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) profile: String,
+
+    /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming)
+    #[arg(long, value_name = "RATE")]
+    pub(crate) min_rate: Option<Rate>,
 
     /// Folder for what is kept between runs: certificate, secret, sessions
     /// [default: $XDG_STATE_HOME/posthaste or the like]
@@ -298,6 +308,10 @@ pub(crate) struct Get {
     /// What decides about speed: a name of `posthaste profiles`, or a TOML file
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) profile: String,
+
+    /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming)
+    #[arg(long, value_name = "RATE")]
+    pub(crate) min_rate: Option<Rate>,
 
     /// Trust the certificates of this PEM file, instead of those that the system trusts
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]

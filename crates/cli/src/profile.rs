@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use posthaste_endpoint::{QlogDirectory, TransportConfig};
 use posthaste_policy::Profile;
+use posthaste_units::Rate;
 
 use crate::exit::Failure;
 
@@ -12,6 +13,26 @@ use crate::exit::Failure;
 pub(crate) fn is_file(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
         || name.contains(std::path::is_separator)
+}
+
+/// The profile `name` ([`find`]), complete: with the rate of `--min-rate` if there is one.
+pub(crate) fn complete(name: &str, min_rate: Option<Rate>) -> Result<Profile, Failure> {
+    let profile = find(name)?;
+    let profile = match min_rate {
+        Some(rate) => profile.with_min_rate(rate).map_err(Failure::usage)?,
+        None => profile,
+    };
+    profile.check_complete().map_err(Failure::usage)?;
+    Ok(profile)
+}
+
+/// What whoever serves with `profile` should know: the MUSTs that it breaks, a line each.
+pub(crate) fn warnings(profile: &Profile) -> Vec<String> {
+    let policies = profile.describe().policies;
+    let policies = policies.iter().flat_map(|policy| policy.breaks.iter().map(move |must| (policy, must)));
+    policies
+        .map(|(policy, must)| format!("{} {} breaks {must}", policy.seam.name(), policy.text.name))
+        .collect()
 }
 
 /// The built-in profile `name`, or the one in the file `name`.
@@ -29,11 +50,11 @@ pub(crate) fn find(name: &str) -> Result<Profile, Failure> {
 
 /// Transport settings from the command line.
 pub(crate) fn transport(
-    profile: &str,
+    profile: Profile,
     qlog: Option<&Path>,
     max_datagram_size: Option<u16>,
 ) -> Result<TransportConfig, Failure> {
-    let mut transport = TransportConfig { profile: find(profile)?, ..TransportConfig::default() };
+    let mut transport = TransportConfig { profile, ..TransportConfig::default() };
     if let Some(size) = max_datagram_size {
         transport.max_datagram_size = size.into();
     }

@@ -47,6 +47,19 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["serve", ".", "--profile", "cubik"], "there is no profile `cubik`; there are: cubic,"),
         (&["serve", ".", "--grace=-1"], "--grace"),
         (&["serve", ".", "--max-datagram-size", "1199"], "1200"),
+        (&["serve", ".", "--profile", "quicming"], "--min-rate 1mbit"),
+        (&["serve", ".", "--profile", "quicming", "--min-rate", "0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
+        (
+            &["serve", ".", "--profile", "quicming", "--min-rate", "1000gbit"],
+            "from 10.0 kbit/s to 100 Gbit/s",
+        ),
+        (&["serve", ".", "--profile", "quicming", "--min-rate", "1tbit"], "Gbit (a second)"),
+        (&["serve", ".", "--min-rate", "1mbit"], "profile `cubic`: has no guaranteed part"),
+        (&["get", "https://h/a", "--profile", "quicming"], "quicming@1mbit"),
+        (&["get", "https://h/a", "--profile", "quicming@0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
+        (&["race", "--profiles", "cubic,quicming"], "--min-rate 1mbit"),
+        (&["race", "--min-rate", "1mbit"], "none of the profiles wants a guaranteed rate"),
+        (&["lab", "run", "smoke", "--min-rate", "1mbit"], "no stack of smoke wants a guaranteed rate"),
         (&["get"], "URL"),
         (&["get", "example.com"], "https://"),
         (&["get", "http://example.com/"], "https://"),
@@ -98,6 +111,19 @@ fn profiles_are_listed_and_explained() {
     for expected in ["congestion: cubic", "RFC 9438", "breaks when", "beta"] {
         assert!(cubic.contains(expected), "{expected} is not in {cubic}");
     }
+}
+
+#[test]
+fn profiles_that_break_a_must_say_so() {
+    let list = stdout(&posthaste(&["profiles"]).success());
+    let exceptions = list.lines().filter(|line| line.contains("breaks a MUST")).count();
+    assert_eq!(exceptions, 4, "{list}");
+    let paper = stdout(&posthaste(&["profiles", "quicming-paper@1mbit"]).success());
+    assert!(paper.contains("BREAKS       RFC 9002 sections 7.3.1, 7.3.2 and 7.6.2"), "{paper}");
+    assert!(paper.contains("min_rate                 1.00 Mbit/s"), "{paper}");
+    let freeze = stdout(&posthaste(&["profiles", "cubic-freeze"]).success());
+    assert!(freeze.contains("BREAKS       RFC 9002 section 7.6.2"), "{freeze}");
+    assert!(!stdout(&posthaste(&["profiles", "cubic"]).success()).contains("BREAKS"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a direction is like.
 
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::{ByteCount, Duration, Time};
 
 use crate::correlation::MAX_CORRELATION;
 use crate::jitter::Jitter;
@@ -29,6 +29,8 @@ pub struct PathConfig {
     pub duplication: f64,
     /// Probability in `0..=1` that one uniformly drawn bit of a packet is flipped; default 0.
     pub corruption: f64,
+    /// When nothing gets through; default never.
+    pub outage: Option<Outage>,
     /// The slowest element and its queue; default none (infinitely fast).
     pub bottleneck: Option<Bottleneck>,
     /// Bytes that are added to every packet's length where the bottleneck charges it to the rate and the queue,
@@ -37,6 +39,23 @@ pub struct PathConfig {
     /// Bytes that the direction may hold at once, waiting and under way; more are dropped and counted. It bounds
     /// the memory that a sender can fill where no bottleneck does. Default [`DEFAULT_CAPACITY`].
     pub capacity: ByteCount,
+}
+
+/// A time in which the medium loses every packet that leaves the bottleneck: the queue goes on being served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outage {
+    /// When it begins, on the path's clock.
+    pub start: Duration,
+    /// How long it lasts.
+    pub length: Duration,
+}
+
+impl Outage {
+    /// True if nothing gets through at `now`.
+    pub fn covers(&self, now: Time) -> bool {
+        let elapsed = now.since(Time::ZERO);
+        elapsed >= self.start && elapsed < self.start + self.length
+    }
 }
 
 /// Which packets are held back, to be overtaken.
@@ -83,6 +102,7 @@ impl Default for PathConfig {
             reordering: Reordering::default(),
             duplication: 0.0,
             corruption: 0.0,
+            outage: None,
             bottleneck: None,
             header: ByteCount::ZERO,
             capacity: DEFAULT_CAPACITY,

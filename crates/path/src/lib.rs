@@ -50,7 +50,7 @@ mod test_support;
 mod theory_tests;
 mod trace;
 
-pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, PathConfig, Reordering};
+pub use config::{Bottleneck, ConfigError, DEFAULT_CAPACITY, Outage, PathConfig, Reordering};
 pub use correlation::MAX_CORRELATION;
 pub use jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
 pub use loss::GilbertElliott;

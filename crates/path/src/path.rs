@@ -4,7 +4,7 @@ use bytes::Bytes;
 use posthaste_units::{ByteCount, Rng, Time};
 
 use crate::bottleneck::Link;
-use crate::config::{ConfigError, PathConfig};
+use crate::config::{ConfigError, Outage, PathConfig};
 use crate::flight::UnderWay;
 use crate::impairment::Medium;
 use crate::jitter::Delays;
@@ -17,6 +17,7 @@ pub struct Path<P = Bytes> {
     capacity: ByteCount,
     link: Option<Link<P>>,
     medium: Medium,
+    outage: Option<Outage>,
     delays: Delays,
     under_way: UnderWay<P>,
     stats: PathStats,
@@ -33,7 +34,8 @@ impl<P: Packet> Path<P> {
         let delays = Delays::new(config.delay, config.jitter, rng.fork());
         let link = config.bottleneck.map(|bottleneck| Link::new(&bottleneck, config.header, &mut rng));
         let stats = PathStats::default();
-        Ok(Self { capacity: config.capacity, link, medium, delays, under_way: UnderWay::new(), stats })
+        let (capacity, outage) = (config.capacity, config.outage);
+        Ok(Self { capacity, link, medium, outage, delays, under_way: UnderWay::new(), stats })
     }
 
     /// A packet enters at `now`, which must not be earlier than that of any call before.
@@ -103,7 +105,7 @@ impl<P: Packet> Path<P> {
     fn enter_medium(&mut self, now: Time, mut packet: P) {
         let fate = self.medium.draw();
         let on_time = self.delays.arrival(now);
-        if fate.lost {
+        if fate.lost || self.outage.is_some_and(|outage| outage.covers(now)) {
             self.stats.lost += 1;
             return;
         }

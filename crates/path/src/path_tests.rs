@@ -61,6 +61,21 @@ fn a_perfect_wire_keeps_packets_and_their_order() {
 }
 
 #[test]
+fn an_outage_loses_what_leaves_the_bottleneck_in_it_and_nothing_else() {
+    let outage = Outage { start: Duration::from_millis(2), length: Duration::from_millis(3) };
+    let bottleneck = Bottleneck::new(Rate::from_bytes_per_second(1_000_000), ByteCount::new(1 << 20));
+    let config = PathConfig { outage: Some(outage), bottleneck: Some(bottleneck), ..PathConfig::default() };
+    let mut path = path(PathConfig { delay: Duration::from_millis(10), ..config });
+    // Ten packets at once, of a millisecond each: they leave the bottleneck at 1, 2, ... 10 ms.
+    let arrived = run(&mut path, 10, 1000, Duration::ZERO);
+    let numbers: Vec<u32> = arrived.iter().map(|(_, bytes)| number(bytes)).collect();
+    assert_eq!(numbers, [0, 4, 5, 6, 7, 8, 9], "those that left at 2, 3 and 4 ms are lost");
+    assert_eq!(path.stats().lost, 3);
+    assert!(!outage.covers(Time::from_nanos(1_999_999)) && outage.covers(Time::from_nanos(2_000_000)));
+    assert!(outage.covers(Time::from_nanos(4_999_999)) && !outage.covers(Time::from_nanos(5_000_000)));
+}
+
+#[test]
 fn nothing_arrives_before_its_time() {
     let mut path = path(PathConfig { delay: Duration::from_nanos(10), ..PathConfig::default() });
     path.on_packet(Time::from_nanos(5), packet(0, 4));

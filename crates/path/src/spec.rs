@@ -7,7 +7,7 @@ mod table;
 
 use posthaste_units::{ByteCount, Duration, Rate};
 
-use crate::config::{Bottleneck, ConfigError, PathConfig, Reordering};
+use crate::config::{Bottleneck, ConfigError, Outage, PathConfig, Reordering};
 use crate::jitter::Jitter;
 use crate::loss::GilbertElliott;
 use crate::queue::Discipline;
@@ -38,6 +38,7 @@ pub use table::{SpecError, inline_traces};
 /// | `jitter` | `{ distribution = "normal"` or `"pareto"`, `std = "3.5ms"`, `interval = "100ms"`, `reorders = false }`; `std` is that of the RTT, each direction has `1 / sqrt(2)` of it; a draw holds for `interval`, `"0ms"` is one packet ([`Jitter`] says why that lifts the mean); it is 100 ms unless given, 0 where `reorders` is true | none |
 /// | `reorder` | `{ probability = "10%", correlation = "25%", delay = "5ms" }`, each way, as [`Reordering`] | none |
 /// | `duplicate`, `corrupt` | probabilities, each way | 0 |
+/// | `outage` | `{ start = "3s", length = "5s" }`: nothing gets through either way, counted from the path's beginning | none |
 /// | `queue` | `"1bdp"` (times mean rate x `rtt`, one full packet at least), `"64kB"` or `"100ms"` (at the mean rate) | `"1bdp"` |
 /// | `discipline` | `"drop-tail"` or `"codel"` | `"drop-tail"` |
 /// | `codel-target`, `codel-interval` | its parameters | 5 ms, 100 ms |
@@ -66,6 +67,8 @@ pub struct PathSpec {
     pub duplication: f64,
     /// Probability, in each direction, that a bit of a packet is flipped.
     pub corruption: f64,
+    /// When nothing gets through either way.
+    pub outage: Option<Outage>,
     /// Size of each bottleneck's queue.
     pub queue: QueueSize,
     /// What each queue does about senders that fill it.
@@ -88,6 +91,7 @@ impl Default for PathSpec {
             reordering: Reordering::default(),
             duplication: 0.0,
             corruption: 0.0,
+            outage: None,
             queue: QueueSize::Bdp(1.0),
             discipline: Discipline::default(),
             header: ByteCount::ZERO,
@@ -169,6 +173,7 @@ impl PathSpec {
             burst_loss,
             reordering: self.reordering,
             duplication: self.duplication,
+            outage: self.outage,
             corruption: self.corruption,
             bottleneck,
             header: self.header,

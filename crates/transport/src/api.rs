@@ -146,6 +146,7 @@ impl Connection {
             pacing_rate: control.pacing().map(|pacing| pacing.rate),
             max_datagram_size: self.path.max_datagram_size(),
             black_holes: counters.black_holes,
+            notices: counters.notices,
             moves: self.roaming.moves,
             streams: self.streams.stats(),
         }

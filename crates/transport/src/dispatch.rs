@@ -137,6 +137,7 @@ impl Connection {
         self.fate = fate;
         self.send_lost_handshake_data();
         if let Some(notice) = self.path.control.take_notice() {
+            self.counters.notices += 1;
             self.log.notice(now, &notice);
             self.emit(Event::Notice(notice));
         }

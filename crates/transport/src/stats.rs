@@ -47,6 +47,8 @@ pub struct ConnectionStats {
     pub black_holes: u64,
     /// Moves to another network path, by either end.
     pub moves: u64,
+    /// Notices of policies ([`crate::Event::Notice`]).
+    pub notices: u64,
     /// The streams.
     pub streams: StreamsStats,
 }
@@ -105,6 +107,7 @@ pub(crate) struct Counters {
     pub(crate) packets_dropped: u64,
     pub(crate) probe_timeouts: u64,
     pub(crate) black_holes: u64,
+    pub(crate) notices: u64,
     pub(crate) acks_sent: u64,
     pub(crate) acks_received: u64,
     pub(crate) connected_at: Option<Time>,

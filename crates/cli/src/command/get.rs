@@ -36,7 +36,8 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let uris =
         args.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
     let destinations = output::destinations(&args, &uris)?;
-    let mut transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let profile = profile::complete(&args.profile, args.min_rate)?;
+    let mut transport = profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?;
     // Who only receives does not notice when a router forgets it: the server has to hear from where to send to.
     transport.keep_alive = Some(KEEP_ALIVE);
     profile::limit_keys(&mut transport, args.key_limit);

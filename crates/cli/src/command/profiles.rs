@@ -32,7 +32,10 @@ fn overview(reports: &[ProfileReport]) -> String {
     let mut text = String::new();
     for (index, report) in reports.iter().enumerate() {
         let default = if index == 0 { " (default)" } else { "" };
-        let _ = writeln!(text, "\x1b[1m{:width$}\x1b[0m  {}{default}", report.name, report.description);
+        let breaks = report.policies.iter().any(|policy| !policy.breaks.is_empty());
+        let exception = if breaks { " (breaks a MUST: only if you choose it)" } else { "" };
+        let (name, description) = (&report.name, &report.description);
+        let _ = writeln!(text, "\x1b[1m{name:width$}\x1b[0m  {description}{default}{exception}");
     }
     let _ = writeln!(text, "\nPolicies and constants of one: posthaste profiles NAME");
     text
@@ -55,6 +58,9 @@ fn describe_policy(policy: &PolicyReport, text: &mut String) {
         ("breaks when", policy.text.breaks_when),
     ] {
         let _ = writeln!(text, "  {label:12} {value}");
+    }
+    for must in &policy.breaks {
+        let _ = writeln!(text, "  {:12} {must}", "BREAKS");
     }
     for constant in &policy.constants {
         let _ = writeln!(text, "  {:24} {}", constant.name, constant.value);

@@ -21,7 +21,9 @@ use crate::printer::{self, printable, shell_quote};
 use crate::profile;
 
 pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
-    let mut transport = profile::transport(&args.profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let profile = profile::complete(&args.profile, args.min_rate)?;
+    let warnings = profile::warnings(&profile);
+    let mut transport = profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?;
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let files = open_directory(&args.directory, args.listing)?;
@@ -43,6 +45,9 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
+    for warning in warnings {
+        printer::note(format_args!("warning: {warning}"));
+    }
 
     let options = ServerOptions {
         grace: args.grace,

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 22] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 25] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -15,6 +15,9 @@ pub(super) const EXPERIMENTS: [(&str, &str); 22] = [
     ("cg-count", include_str!("../../../../experiments/cg-count.toml")),
     ("cg-share", include_str!("../../../../experiments/cg-share.toml")),
     ("gr-page", include_str!("../../../../experiments/gr-page.toml")),
+    ("gr-broken-promise", include_str!("../../../../experiments/gr-broken-promise.toml")),
+    ("freeze", include_str!("../../../../experiments/freeze.toml")),
+    ("freeze-shared", include_str!("../../../../experiments/freeze-shared.toml")),
     ("wa-packets", include_str!("../../../../experiments/wa-packets.toml")),
     ("wa-loss", include_str!("../../../../experiments/wa-loss.toml")),
     ("wa-rate", include_str!("../../../../experiments/wa-rate.toml")),

@@ -9,9 +9,9 @@ pub mod tcp;
 use std::fmt;
 use std::str::FromStr;
 
-use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
-use posthaste_units::{ByteCount, Duration, Rng};
+use posthaste_policy::{Profile, ProfileError};
+use posthaste_units::{ByteCount, Duration, Rate, Rng};
 
 use crate::peer::Peer;
 use crate::tls;
@@ -20,7 +20,7 @@ use crate::tls;
 ///
 /// | name | stack |
 /// |---|---|
-/// | `cubic`, `standard`, ... (any profile) | Posthaste |
+/// | `cubic`, `standard`, `quicming@1mbit`, ... (any profile) | Posthaste |
 /// | `mquic-cubic@3`, ... | the same with three connections of a client to a server (2 to 8), in one group if the profile forms groups |
 /// | `noq:newreno`, `noq:cubic`, `noq:bbr3` | noq-proto |
 /// | `quinn:newreno`, `quinn:cubic`, `quinn:bbr` | quinn-proto |
@@ -71,9 +71,16 @@ pub enum HttpVersion {
 
 /// No stack has the name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no stack `{name}`; there are {}, and the profiles {}, each also with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), Profile::names().join(", "))]
-pub struct UnknownStack {
-    name: String,
+pub enum UnknownStack {
+    /// Nothing is called that.
+    #[error("there is no stack `{name}`; there are {}, and the profiles {}, each also with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), Profile::names().join(", "))]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// There is the profile, but not with this guaranteed rate.
+    #[error("{0}")]
+    Profile(#[from] ProfileError),
 }
 
 /// The names of stacks that are not ours.
@@ -106,20 +113,25 @@ impl FromStr for Stack {
             "tcp:cubic" => Self::Tcp(TcpController::Cubic, Http2),
             "tcp:newreno/h1" => Self::Tcp(TcpController::NewReno, Http11),
             "tcp:cubic/h1" => Self::Tcp(TcpController::Cubic, Http11),
-            ours => parse_ours(ours).ok_or_else(|| UnknownStack { name: name.to_owned() })?,
+            ours => parse_ours(ours)?,
         })
     }
 }
 
-/// A profile's name, or that with `@` and a number of connections.
-fn parse_ours(name: &str) -> Option<Stack> {
-    let (profile, connections) = match name.split_once('@') {
-        Some((profile, count)) => {
-            (profile, count.parse().ok().filter(|count| (2..=MAX_MEMBERS).contains(count))?)
-        }
+/// A profile's name (with a guaranteed rate, if it has one), or that with `@` and a number of connections.
+fn parse_ours(name: &str) -> Result<Stack, UnknownStack> {
+    let unknown = || UnknownStack::Name { name: name.to_owned() };
+    let count = name.rsplit_once('@').and_then(|(profile, count)| Some((profile, count.parse().ok()?)));
+    let (profile, connections) = match count {
+        Some((profile, count)) if (2..=MAX_MEMBERS).contains(&count) => (profile, count),
+        Some(_) => return Err(unknown()),
         None => (name, 1),
     };
-    Some(Stack::Posthaste(Profile::named(profile).ok()?, connections))
+    let profile = Profile::named(profile).map_err(|error| match error {
+        ProfileError::Unknown { .. } => unknown(),
+        error => UnknownStack::Profile(error),
+    })?;
+    Ok(Stack::Posthaste(profile, connections))
 }
 
 impl<'de> serde::Deserialize<'de> for Stack {
@@ -221,6 +233,30 @@ impl Stack {
             return None;
         }
         Some(Pair { client: client.pair(settings, rng).client, server: server.pair(settings, rng).server })
+    }
+
+    /// The stack with `rate` guaranteed, if it is one of ours that wants such a rate and has none.
+    ///
+    /// # Errors
+    /// If the rate is out of range.
+    pub fn with_min_rate(self, rate: Rate) -> Result<Self, ProfileError> {
+        match self {
+            Self::Posthaste(profile, connections) if profile.lacks_min_rate() => {
+                profile.with_min_rate(rate).map(|profile| Self::Posthaste(profile, connections))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Refuses a profile that lacks its guaranteed rate.
+    ///
+    /// # Errors
+    /// [`ProfileError::MinRate`], with how to give it.
+    pub fn check_complete(&self) -> Result<(), ProfileError> {
+        match self {
+            Self::Posthaste(profile, _) => profile.check_complete(),
+            _ => Ok(()),
+        }
     }
 
     /// True if the same seed gives the same run, bit for bit. noq-proto's BBR draws the times of its probes from a

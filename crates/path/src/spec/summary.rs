@@ -31,6 +31,10 @@ impl fmt::Display for PathSpec {
                 write!(f, ", {} {what}", percent(probability))?;
             }
         }
+        if let Some(outage) = self.outage {
+            let (start, length) = (outage.start.as_secs_f64(), outage.length.as_secs_f64());
+            write!(f, ", nothing from {start} s on for {length} s")?;
+        }
         self.show_queue(f)
     }
 }

@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::config::Reordering;
+use crate::config::{Outage, Reordering};
 use crate::jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
 use crate::queue::{CoDel, Discipline, DropTail};
 use crate::rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
@@ -78,6 +78,8 @@ struct PathTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     corrupt: Option<Probability>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    outage: Option<OutageTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueSize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     discipline: Option<DisciplineName>,
@@ -116,6 +118,14 @@ struct ReorderTable {
     delay: Duration,
 }
 
+/// The value of `outage`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutageTable {
+    start: Duration,
+    length: Duration,
+}
+
 fn no_correlation() -> Probability {
     Probability(0.0)
 }
@@ -152,6 +162,8 @@ impl PathTable {
         spec.burst = self.burst.or(spec.burst);
         spec.duplication = probability(self.duplicate, spec.duplication);
         spec.corruption = probability(self.corrupt, spec.corruption);
+        let outage = self.outage.map(|OutageTable { start, length }| Outage { start, length });
+        spec.outage = outage.or(spec.outage);
         spec.queue = self.queue.unwrap_or(spec.queue);
         spec.header = self.header.unwrap_or(spec.header);
         if let Some(jitter) = self.jitter {
@@ -455,6 +467,7 @@ impl From<&PathSpec> for PathTable {
             burst: spec.burst,
             jitter,
             reorder: (spec.reordering != Reordering::default()).then_some(reorder),
+            outage: spec.outage.map(|Outage { start, length }| OutageTable { start, length }),
             duplicate: Some(Probability(spec.duplication)),
             corrupt: Some(Probability(spec.corruption)),
             queue: Some(spec.queue),

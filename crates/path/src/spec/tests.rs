@@ -281,3 +281,14 @@ fn a_path_is_one_line_for_people() {
          1 % duplicated, 2 % corrupted, queue 64 kB CoDel with ECN"
     );
 }
+
+#[test]
+fn an_outage_is_read_shown_and_written_and_concerns_both_ways() {
+    let path = read("base = \"average\"\noutage = { start = \"3s\", length = \"5s\" }");
+    let outage = Outage { start: Duration::from_secs(3), length: Duration::from_secs(5) };
+    assert_eq!((path.down().outage, path.up().outage), (Some(outage), Some(outage)));
+    assert!(path.to_string().contains("nothing from 3 s on for 5 s"), "{path}");
+    assert_eq!(read(&toml::to_string(&path).unwrap()), path);
+    let error = PathSpec::from_toml("outage = { start = \"3s\" }").unwrap_err();
+    assert!(error.to_string().contains("length"), "{error}");
+}

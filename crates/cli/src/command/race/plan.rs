@@ -7,7 +7,7 @@ use posthaste_endpoint::TransportConfig;
 use posthaste_lab::experiment_result::Limit;
 use posthaste_lab::limit::cold_fetch;
 use posthaste_path::PathSpec;
-use posthaste_units::ByteCount;
+use posthaste_units::{ByteCount, Rate};
 
 use crate::args::Race;
 use crate::exit::Failure;
@@ -42,6 +42,8 @@ pub(super) struct Plan {
     pub(super) runs: u64,
     /// Of the first round's path.
     pub(super) seed: u64,
+    /// The guaranteed rate of those racers that want one.
+    pub(super) min_rate: Option<Rate>,
     pub(super) parallel: usize,
     /// Plain streams instead of HTTP/3.
     pub(super) is_bare: bool,
@@ -89,6 +91,7 @@ impl Plan {
             runs: args.runs,
             is_bare: args.bare,
             seed: args.seed,
+            min_rate: args.min_rate,
             timeout,
             limit,
             expected,
@@ -113,11 +116,13 @@ impl Plan {
 
     /// The command that does this again for these racers.
     pub(super) fn command(&self, racers: &[&str]) -> String {
+        let min_rate = self.min_rate.map(|rate| format!(" --min-rate {}bit", rate.as_bits_per_second()));
         format!(
-            "posthaste race --path {} --object {}B --profiles {} --runs {} --seed {} --parallel {}",
+            "posthaste race --path {} --object {}B --profiles {}{} --runs {} --seed {} --parallel {}",
             printer::shell_quote(&self.path_name),
             self.object.get(),
             printer::shell_quote(&racers.join(",")),
+            min_rate.unwrap_or_default(),
             self.runs,
             self.seed,
             self.parallel
@@ -146,15 +151,25 @@ fn trimmed(text: &str) -> String {
 
 fn racers(args: &Race) -> Result<Vec<Racer>, Failure> {
     let mut racers: Vec<Racer> = Vec::new();
+    let mut wanted_rates = 0;
     for name in &args.profiles {
         let name = name.trim();
         if racers.iter().any(|racer| racer.name == name) {
             return Err(Failure::usage(format!("the profile `{name}` is named twice")));
         }
-        let mut transport = profile::transport(name, args.qlog.as_deref(), None)?;
+        // The one rate is for those that want it and have none; the others race as they are.
+        let lacks_rate = profile::find(name)?.lacks_min_rate();
+        wanted_rates += usize::from(lacks_rate);
+        let profile = profile::complete(name, args.min_rate.filter(|_| lacks_rate))?;
+        let mut transport = profile::transport(profile, args.qlog.as_deref(), None)?;
         // In the lab all stacks keep to one size of datagrams.
         transport.mtu_discovery &= !args.bare;
         racers.push(Racer { name: name.to_owned(), transport: Arc::new(transport) });
+    }
+    if args.min_rate.is_some() && wanted_rates == 0 {
+        return Err(Failure::usage(
+            "--min-rate: none of the profiles wants a guaranteed rate; `quicming` does",
+        ));
     }
     if racers.len() > MAX_RACERS {
         return Err(Failure::usage(format!("more than {MAX_RACERS} profiles")));
