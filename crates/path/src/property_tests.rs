@@ -69,6 +69,7 @@ prop_compose! {
         late in prop::option::of((0.0..1.0f64, 0.0..0.9f64, 1u64..9)),
         duplication in 0.0..0.5f64,
         corruption in 0.0..0.5f64,
+        outage in prop::option::of((0u64..50, 0u64..50)),
         bottleneck in prop::option::of((rate_model(), 0u64..40_000, discipline())),
         header in 0u64..60,
         capacity in 3_000u64..100_000,
@@ -85,6 +86,10 @@ prop_compose! {
             }),
             duplication,
             corruption,
+            outage: outage.map(|(start, length)| Outage {
+                start: Duration::from_millis(start),
+                length: Duration::from_millis(length),
+            }),
             bottleneck: bottleneck.map(|(rate, queue, discipline)| Bottleneck {
                 rate,
                 queue: ByteCount::new(queue),

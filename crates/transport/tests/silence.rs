@@ -110,8 +110,8 @@ fn rfc_9002_collapses_the_window_and_begins_from_two_datagrams() {
     assert!(window >= 64);
     stage.until_heard();
     assert_eq!(stage.window(), 2);
-    let state = stage.stats().congestion;
-    assert!(state.slow_start_threshold.is_some_and(|threshold| threshold.get() / DATAGRAM >= window / 2 - 1));
+    let congestion = stage.stats().congestion;
+    assert!(congestion.slow_start_threshold.is_some_and(|threshold| threshold.get() / DATAGRAM >= window / 2 - 1));
 }
 
 #[test]

@@ -98,9 +98,9 @@ impl Path {
         while self.now < until {
             self.now += gap;
             if self.number.is_multiple_of(3) {
-                self.lose(controller)
+                self.lose(controller);
             } else {
-                self.ack(controller)
+                self.ack(controller);
             }
             self.send(controller);
         }
@@ -197,9 +197,9 @@ fn nothing_slows_the_papers_wireless_mode() {
         path.now += milliseconds(5);
         path.rtt.smoothed += milliseconds(5);
         if index % 5 == 0 {
-            path.lose(&mut controller)
+            path.lose(&mut controller);
         } else {
-            path.ack(&mut controller)
+            path.ack(&mut controller);
         }
         controller.on_congestion_experienced(path.now, path.now);
         controller.on_persistent_congestion(path.now);
