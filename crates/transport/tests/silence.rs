@@ -111,7 +111,9 @@ fn rfc_9002_collapses_the_window_and_begins_from_two_datagrams() {
     stage.until_heard();
     assert_eq!(stage.window(), 2);
     let congestion = stage.stats().congestion;
-    assert!(congestion.slow_start_threshold.is_some_and(|threshold| threshold.get() / DATAGRAM >= window / 2 - 1));
+    assert!(
+        congestion.slow_start_threshold.is_some_and(|threshold| threshold.get() / DATAGRAM >= window / 2 - 1)
+    );
 }
 
 #[test]

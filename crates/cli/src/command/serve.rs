@@ -45,9 +45,7 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
-    for warning in warnings {
-        printer::note(format_args!("warning: {warning}"));
-    }
+    warnings.iter().for_each(|warning| printer::note(format_args!("warning: {warning}")));
 
     let options = ServerOptions {
         grace: args.grace,

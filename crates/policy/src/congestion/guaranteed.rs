@@ -186,7 +186,11 @@ impl Guaranteed {
         self.mode = Mode::HighSpeed { since: now };
         self.measured_from = None;
         let window = in_flight.max(self.least_window());
-        self.cubic.adjust(&Adjustment { window: Some(window), slow_start_threshold: Some(window), ..Adjustment::default() });
+        self.cubic.adjust(&Adjustment {
+            window: Some(window),
+            slow_start_threshold: Some(window),
+            ..Adjustment::default()
+        });
     }
 
     fn least_window(&self) -> ByteCount {

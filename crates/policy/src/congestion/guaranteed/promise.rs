@@ -6,7 +6,12 @@
 //!   floor) while the sender is at the floor or cannot even reach it: it, or others with it, exceed the capacity;
 //! - at the floor less than three quarters of it are delivered: so much is no radio's loss.
 //!
-//! The floor is then halved. It is doubled again, at most to the promise, once there has been no doubt for 10 s; each
+//! The floor is then halved. Loss of more than a tenth is put to the test first: for a while the floor is half. A
+//! radio loses as much then; if less than half as much is lost, it was congestion (behind a queue that was full from
+//! the beginning, so that no delay betrays it), and half the floor it stays. Otherwise the floor is restored, and the
+//! next test is after twice the time.
+//!
+//! A floor that was halved is doubled again, at most to the promise, once there has been no doubt for 10 s; each
 //! time that this turns out to have been wrong, that wait doubles, up to 640 s. A promise broken for an hour is thus
 //! tested once in ten minutes, for a second.
 
@@ -27,6 +32,12 @@ const LEAST_QUEUE: Duration = Duration::from_millis(15);
 const MARK_ROUND_TRIPS: u64 = 4;
 /// Part of the floor that must be delivered, as a ratio.
 const LEAST_DELIVERED: (u64, u64) = (3, 4);
+/// Loss above this share is put to the test,
+const SUSPICIOUS_LOSS: f64 = 0.1;
+/// and was congestion if at half the floor less than this part of it is left.
+const CONGESTIVE_PART: f64 = 0.5;
+/// The test lasts for so many times as long as doubt must, after once that for what was sent before it.
+const TEST_LENGTH: u64 = 2;
 /// The floor is never halved below this: less is no rate to speak of.
 const LEAST_FLOOR: Rate = Rate::from_bytes_per_second(1_250);
 /// The first wait before the floor is doubled again, and the last.
@@ -34,7 +45,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(10);
 const GREATEST_WAIT: Duration = Duration::from_secs(640);
 
 /// The constants, for people.
-pub(super) fn constants() -> [Constant; 3] {
+pub(super) fn constants() -> [Constant; 4] {
     let (part, whole) = LEAST_DELIVERED;
     [
         Constant::new(
@@ -50,6 +61,13 @@ pub(super) fn constants() -> [Constant; 3] {
             ),
         ),
         Constant::new(
+            "floor tested",
+            format!(
+                "at half, once more than {SUSPICIOUS_LOSS} is lost: it stays so if less than \
+                 {CONGESTIVE_PART} of that is left"
+            ),
+        ),
+        Constant::new(
             "floor doubled",
             format!(
                 "after {} s without doubt; twice that each time it was wrong, at most {} s",
@@ -60,6 +78,19 @@ pub(super) fn constants() -> [Constant; 3] {
     ]
 }
 
+/// Half the floor, for a while, to see what becomes of the loss.
+#[derive(Debug, Clone, Copy)]
+struct Test {
+    /// The floor before it.
+    floor: Rate,
+    /// The share that was lost at it.
+    loss: f64,
+    /// What is lost from then on counts.
+    from: Time,
+    /// Bytes delivered and lost until then, once it has come.
+    before: Option<(ByteCount, ByteCount)>,
+}
+
 /// The promise, and what is left of it.
 #[derive(Debug, Clone)]
 pub(super) struct Promise {
@@ -67,8 +98,12 @@ pub(super) struct Promise {
     rate: Rate,
     /// Since when a queue has been standing while the floor was in use.
     queue_since: Option<Time>,
-    /// Where the measurement of what the floor delivers began.
-    measured_from: Option<(Time, ByteCount)>,
+    /// Where the measurement of what the floor delivers began: when, delivered, lost.
+    measured_from: Option<(Time, ByteCount, ByteCount)>,
+    test: Option<Test>,
+    /// No test before then, and the time after the next.
+    test_at: Option<Time>,
+    test_wait: Duration,
     last_ack: Option<Time>,
     /// Marks count until then.
     marked_until: Option<Time>,
@@ -87,6 +122,9 @@ impl Promise {
             rate: promised,
             queue_since: None,
             measured_from: None,
+            test: None,
+            test_at: None,
+            test_wait: FIRST_WAIT,
             last_ack: None,
             marked_until: None,
             doubted_at: None,
@@ -110,6 +148,9 @@ impl Promise {
         self.queue_since = None;
         self.measured_from = None;
         self.last_ack = None;
+        if let Some(test) = self.test.take() {
+            self.rate = test.floor;
+        }
     }
 
     /// True if a queue is standing, or packets have been marked lately.
@@ -143,22 +184,62 @@ impl Promise {
         if self.is_standing(ack, datagram) {
             return self.halve(ack.now, "a queue is standing");
         }
-        let (start, before) = *self.measured_from.get_or_insert((ack.now, ack.delivered));
+        let is_tested = self.judge(ack);
+        let (start, delivered, lost) = *self.measured_from.get_or_insert((ack.now, ack.delivered, ack.lost));
         let interval = ack.now.since(start);
         if interval >= patience {
-            self.measured_from = Some((ack.now, ack.delivered));
-            let delivered = Rate::from_transfer(ack.delivered - before, interval);
-            if delivered < floor.mul_ratio(LEAST_DELIVERED.0, LEAST_DELIVERED.1) {
+            self.measured_from = Some((ack.now, ack.delivered, ack.lost));
+            let (delivered, lost) = (ack.delivered - delivered, ack.lost - lost);
+            let least = floor.mul_ratio(LEAST_DELIVERED.0, LEAST_DELIVERED.1);
+            if Rate::from_transfer(delivered, interval) < least {
                 return self.halve(ack.now, "less than three quarters of it are delivered");
+            }
+            if !is_tested {
+                self.suspect(ack, loss_share(delivered, lost));
             }
         }
         self.raise(ack.now);
+    }
+
+    /// Begins a test if so much loss calls for one.
+    fn suspect(&mut self, ack: &AckSample<'_>, loss: f64) {
+        let is_due = self.test_at.is_none_or(|at| ack.now >= at);
+        if loss > SUSPICIOUS_LOSS && is_due && self.rate > LEAST_FLOOR {
+            let from = ack.now + patience(&ack.rtt);
+            self.test = Some(Test { floor: self.rate, loss, from, before: None });
+            self.rate = self.rate.mul_ratio(1, 2).max(LEAST_FLOOR);
+            self.measured_from = None;
+        }
+    }
+
+    /// Ends a test once it has lasted long enough. True while there is one.
+    fn judge(&mut self, ack: &AckSample<'_>) -> bool {
+        let Some(test) = self.test.as_mut().filter(|test| ack.now >= test.from) else {
+            return self.test.is_some();
+        };
+        let (delivered, lost) = *test.before.get_or_insert((ack.delivered, ack.lost));
+        if ack.now.since(test.from) < patience(&ack.rtt) * TEST_LENGTH {
+            return true;
+        }
+        let Test { floor, loss, .. } = *test;
+        let rest = loss_share(ack.delivered - delivered, ack.lost - lost);
+        self.rate = floor;
+        if rest < loss * CONGESTIVE_PART {
+            self.halve(ack.now, "at half of it less than half as much is lost");
+        } else {
+            self.test = None;
+            self.measured_from = None;
+            self.test_at = Some(ack.now + self.test_wait);
+            self.test_wait = (self.test_wait * 2).min(GREATEST_WAIT);
+        }
+        false
     }
 
     /// A round trip above the floor, or in vain below it.
     pub(super) fn on_speed(&mut self, ack: &AckSample<'_>, datagram: ByteCount, is_below: bool) {
         self.measured_from = None;
         self.last_ack = None;
+        self.judge(ack);
         if !is_below {
             self.queue_since = None;
         } else if self.is_standing(ack, datagram) {
@@ -182,6 +263,10 @@ impl Promise {
         if std::mem::take(&mut self.was_raised) {
             self.wait = (self.wait * 2).min(GREATEST_WAIT);
         }
+        // A test that is under way has found its end: what it halved already is halved for good.
+        if let Some(test) = self.test.take() {
+            self.rate = test.floor;
+        }
         self.doubted_at = Some(now);
         self.queue_since = None;
         self.measured_from = None;
@@ -197,7 +282,7 @@ impl Promise {
 
     /// Tries more of the promise again after a time without doubt.
     fn raise(&mut self, now: Time) {
-        let is_due = self.doubted_at.is_some_and(|at| now.since(at) >= self.wait);
+        let is_due = self.test.is_none() && self.doubted_at.is_some_and(|at| now.since(at) >= self.wait);
         if self.rate < self.promised && is_due {
             self.rate = self.rate.mul_ratio(2, 1).min(self.promised);
             self.was_raised = true;
@@ -208,6 +293,10 @@ impl Promise {
             self.notice = Some(format!("the floor is {rate} again, of the promised {promised}"));
         }
     }
+}
+
+fn loss_share(delivered: ByteCount, lost: ByteCount) -> f64 {
+    lost.as_f64() / (delivered + lost).as_f64().max(1.0)
 }
 
 /// How long doubt must last.

@@ -25,6 +25,7 @@ struct Path {
     rtt: RttView,
     number: u64,
     delivered: ByteCount,
+    lost: ByteCount,
     in_flight: Vec<PacketSample>,
 }
 
@@ -35,6 +36,7 @@ impl Path {
             rtt: steady_rtt(RTT),
             number: 0,
             delivered: ByteCount::ZERO,
+            lost: ByteCount::ZERO,
             in_flight: Vec::new(),
         }
     }
@@ -63,6 +65,7 @@ impl Path {
             prior_in_flight: self.flight() + DATAGRAM,
             in_flight: self.flight(),
             delivered: self.delivered,
+            lost: self.lost,
             app_limited,
             ..sample
         });
@@ -74,6 +77,7 @@ impl Path {
 
     fn lose(&mut self, controller: &mut Guaranteed) {
         let lost = [self.in_flight.remove(0)];
+        self.lost += DATAGRAM;
         let sample = loss(self.now, &lost, self.rtt);
         let prior_in_flight = self.flight() + DATAGRAM;
         controller.on_loss(&LossSample { prior_in_flight, in_flight: self.flight(), ..sample });
@@ -368,6 +372,45 @@ fn a_floor_of_which_half_is_delivered_is_halved_and_tried_again_ever_more_rarely
     }
     assert_eq!(controller.promise.rate(), rate("1mbit"));
     assert!((18_500..=20_100).contains(&after), "20 s after it was halved within the 2.1 s before: {after}");
+}
+
+/// A packet every `gap`, of which `lost` of 20 are lost at the promised rate and `then` of 20 below it.
+fn twentieths(path: &mut Path, controller: &mut Guaranteed, (lost, then): (u64, u64), span: Duration) {
+    let until = path.now + span;
+    while path.now < until {
+        let floor = controller.pacing(&path.rtt).map_or(Rate::ZERO, |pacing| pacing.rate);
+        path.now += floor.time_for(DATAGRAM);
+        let share = if controller.promise.rate() == rate("1mbit") { lost } else { then };
+        // Spread evenly, so that ten acks in a row never are without a loss.
+        if (path.number * share) % 20 < share {
+            path.lose(controller)
+        } else {
+            path.ack(controller)
+        }
+        path.send(controller);
+    }
+}
+
+#[test]
+fn loss_that_lessens_at_half_the_floor_was_congestion_and_loss_that_does_not_was_the_radios() {
+    for (loss, is_congestion) in [((4, 4), false), ((4, 2), false), ((4, 1), true)] {
+        let (mut path, mut controller) = (Path::new(), controller(Variant::Safe, 30, rate("1mbit")));
+        for _ in 0..10 {
+            path.send(&mut controller);
+        }
+        // A fifth is lost: for a second that is noticed, for three it is put to the test.
+        twentieths(&mut path, &mut controller, loss, milliseconds(1_100));
+        assert_eq!(controller.promise.rate(), rate("500kbit"), "{loss:?}");
+        assert_eq!(controller.take_notice(), None, "nothing is certain yet");
+        twentieths(&mut path, &mut controller, loss, milliseconds(3_200));
+        let text = controller.take_notice().map(|notice| notice.text).unwrap_or_default();
+        assert_eq!(text.contains("less than half as much"), is_congestion, "{loss:?}: {text}");
+        let expected = if is_congestion { "500kbit" } else { "1mbit" };
+        assert_eq!(controller.promise.rate(), rate(expected), "{loss:?}");
+        // The radio is left alone for ten seconds; congestion, too.
+        twentieths(&mut path, &mut controller, loss, milliseconds(9_000));
+        assert_eq!(controller.promise.rate(), rate(expected), "{loss:?}");
+    }
 }
 
 #[test]
