@@ -8,6 +8,7 @@ use posthaste_policy::Profile;
 use posthaste_units::Rate;
 
 use crate::exit::Failure;
+use crate::printer;
 
 /// What ends in `.toml` or has a slash is a file, everything else a name.
 pub(crate) fn is_file(name: &str) -> bool {
@@ -26,13 +27,14 @@ pub(crate) fn complete(name: &str, min_rate: Option<Rate>) -> Result<Profile, Fa
     Ok(profile)
 }
 
-/// What whoever serves with `profile` should know: the MUSTs that it breaks, a line each.
-pub(crate) fn warnings(profile: &Profile) -> Vec<String> {
-    let policies = profile.describe().policies;
-    let policies = policies.iter().flat_map(|policy| policy.breaks.iter().map(move |must| (policy, must)));
-    policies
-        .map(|(policy, must)| format!("{} {} breaks {must}", policy.seam.name(), policy.text.name))
-        .collect()
+/// Tells whoever serves with `profile` which MUSTs it breaks.
+pub(crate) fn warn(profile: &Profile) {
+    for policy in profile.describe().policies {
+        for must in policy.breaks {
+            let (seam, name) = (policy.seam.name(), policy.text.name);
+            printer::note(format_args!("warning: {seam} {name} breaks {must}"));
+        }
+    }
 }
 
 /// The built-in profile `name`, or the one in the file `name`.

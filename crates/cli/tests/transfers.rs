@@ -55,6 +55,22 @@ fn a_hundred_files_come_over_one_connection() {
 }
 
 #[test]
+fn a_guaranteed_rate_serves_and_says_what_it_breaks() {
+    let folders = Folders::new();
+    let content = sample(300_000);
+    folders.publish("file", &content);
+    let mut server = Server::start(&folders, &["--profile", "quicming-paper", "--min-rate", "10mbit"]);
+    let (code, stdout, _) = run(server.get().arg(server.url("file")));
+    assert_eq!(code, 0);
+    assert!(stdout == content);
+    server.signal("-INT");
+    assert!(server.wait().success());
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut server.child.stderr.take().unwrap(), &mut told).unwrap();
+    assert!(told.contains("warning: congestion guaranteed breaks RFC 8085 section 3.1"), "{told}");
+}
+
+#[test]
 fn what_was_measured_is_reported() {
     let folders = Folders::new();
     folders.publish("file", &sample(300_000));

@@ -22,7 +22,7 @@ use crate::profile;
 
 pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     let profile = profile::complete(&args.profile, args.min_rate)?;
-    let warnings = profile::warnings(&profile);
+    profile::warn(&profile);
     let mut transport = profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?;
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
@@ -45,7 +45,6 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
-    warnings.iter().for_each(|warning| printer::note(format_args!("warning: {warning}")));
 
     let options = ServerOptions {
         grace: args.grace,

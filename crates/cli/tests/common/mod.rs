@@ -64,7 +64,7 @@ pub(crate) fn sample(length: usize) -> Vec<u8> {
 
 /// A server process; killed when it is dropped.
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) child: Child,
     stdout: BufReader<ChildStdout>,
     pub(crate) start: serde_json::Value,
 }
