@@ -25,7 +25,7 @@ use posthaste_units::{ByteCount, Duration, Rate, Time};
 use serde::Deserialize;
 
 use super::cubic::{self, Cubic, CubicIncrease};
-use super::loss_based::PathLimits;
+use super::{PathLimits, Shrinking};
 use crate::profile::value;
 use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
 use crate::{
@@ -92,7 +92,7 @@ impl Parameters {
         if self.variant == Variant::Safe {
             constants.extend(promise::constants());
         }
-        constants.extend(cubic::Parameters::default().constants());
+        constants.extend(cubic().constants());
         constants
     }
 
@@ -108,6 +108,11 @@ impl Parameters {
             ],
         }
     }
+}
+
+/// High-speed mode's CUBIC. A loss reduces its window at once: with it falls the rate, and with that the mode ends.
+fn cubic() -> cubic::Parameters {
+    cubic::Parameters { recovery: Shrinking::AtOnce, ..cubic::Parameters::default() }
 }
 
 /// What the controller is doing.
@@ -143,13 +148,13 @@ impl Guaranteed {
         slow_start: Box<dyn SlowStart>,
         limits: PathLimits,
     ) -> Self {
-        let increase = CubicIncrease::new(cubic::Parameters::default());
+        let increase = CubicIncrease::new(cubic());
         Self {
             acks: parameters.acks,
             promise: Promise::new(min_rate),
             variant: parameters.variant,
             mode: Mode::Wireless { clean_acks: 0 },
-            cubic: Cubic::new(increase, slow_start, limits),
+            cubic: Cubic::new(increase, slow_start, limits).with_shrinking(Shrinking::AtOnce),
             datagram: limits.max_datagram_size,
             in_flight: ByteCount::ZERO,
             smoothed_rtt: INITIAL_RTT,
