@@ -8,7 +8,8 @@
 //! - Use when: paths lose a little at random, or their buffers are deep.
 //! - Breaks when: loss is above 2 % and `tolerated_loss` is 0 (each probe ends at once, and the window decays to
 //!   nothing); against many loss-based flows at a shallow buffer; flows shorter than a few round trips gain little.
-//! - Shown by: the experiment `bbr-loss`.
+//!   With tolerance, several of them at a buffer of a few milliseconds take each other's losses for the path's own.
+//! - Shown by: the experiments `bbr-loss` and `bbr-share`; `docs/congestion.md`.
 
 mod control;
 mod loss;
@@ -38,7 +39,7 @@ pub const TEXT: PolicyText = PolicyText {
     claims: "sends at the rate that the path delivers, whatever it loses at random, with a short queue",
     source: "draft-ietf-ccwg-bbr-06; tolerated_loss is ours",
     use_when: "paths lose a little at random, or their buffers are deep",
-    breaks_when: "flows are short; loss-based rivals fill a shallow buffer; loss above 2 % with tolerated_loss = 0",
+    breaks_when: "several share a buffer of a few milliseconds (with tolerated_loss), or loss is above 2 % (without)",
 };
 
 /// Parameters of [`Bbr3`].
