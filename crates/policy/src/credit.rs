@@ -1,7 +1,10 @@
 //! How much a receiver lets its peer send.
 
 pub mod autotune;
+pub mod fast;
 pub mod fixed;
+pub mod improved;
+pub mod on_ack;
 
 use posthaste_units::ByteCount;
 
@@ -15,9 +18,10 @@ fn ahead(view: &WindowView) -> ByteCount {
     view.advertised - view.consumed
 }
 
-/// The advance that puts the limit `window` ahead of what has been read; none if it is there already or beyond
-/// (a limit is never taken back, RFC 9000 section 4.1).
+/// The advance that puts the limit `window` ahead of what has been read, or as far as the budget of all connections
+/// allows; none if it is there already or beyond (a limit is never taken back, RFC 9000 section 4.1).
 fn replenish(view: &WindowView, window: ByteCount) -> Option<ByteCount> {
+    let window = view.allowance.map_or(window, |allowance| window.min(allowance));
     let limit = (view.consumed + window).min(GREATEST_LIMIT);
     let advance = limit - view.advertised;
     (!advance.is_zero()).then_some(advance)
