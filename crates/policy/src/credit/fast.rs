@@ -16,7 +16,7 @@
 use posthaste_units::{ByteCount, Time};
 use serde::Deserialize;
 
-use super::{ahead, replenish};
+use super::{ahead, half, replenish};
 use crate::profile::value;
 use crate::sample::{CreditMoment, WindowView};
 use crate::{Constant, Credit, PolicyText};
@@ -137,7 +137,7 @@ impl Fast {
     }
 
     fn grant_as_published(&mut self, view: &WindowView) -> Option<ByteCount> {
-        if ahead(view) >= self.window / 2 {
+        if ahead(view) >= half(view, self.window) {
             return None;
         }
         if self.is_scarce(view) {
@@ -150,21 +150,23 @@ impl Fast {
         let unread = view.readable;
         let least = self.unread.map_or(unread, |least| least.min(unread));
         self.unread = Some(least);
+        // It keeps its first window in mind, of which less may be granted: one that is gone would ask for nothing.
         if let Some(allowance) = view.allowance {
-            self.window = self.window.min(allowance);
-        }
-        let is_used_up = view.advertised - view.received <= self.window / USED_UP;
-        let is_evidence = moment == CreditMoment::Blocked && is_used_up;
-        if !is_evidence && ahead(view) >= self.window / 2 {
-            return None;
+            self.window = self.window.min(allowance.max(self.parameters.initial));
         }
         let is_behind = least >= self.window / BEHIND;
+        let is_used_up = view.advertised - view.received <= self.window / USED_UP;
+        let is_evidence = moment == CreditMoment::Blocked && is_used_up && !is_behind;
+        if !is_evidence && ahead(view) >= half(view, self.window) {
+            return None;
+        }
         if is_behind {
-            let floor = self.parameters.initial.min(self.window);
-            self.window = (self.window - least / 2).max(floor);
+            self.window = (self.window - least / 2).max(self.parameters.initial);
         } else if is_evidence || self.is_scarce(view) {
             self.grow();
-            self.window = view.allowance.map_or(self.window, |allowance| self.window.min(allowance));
+            let bound =
+                view.allowance.map_or(self.window, |allowance| allowance.max(self.parameters.initial));
+            self.window = self.window.min(bound);
         }
         self.renew(view)
     }

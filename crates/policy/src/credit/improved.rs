@@ -8,7 +8,7 @@
 
 use posthaste_units::ByteCount;
 
-use super::{ahead, fixed, replenish};
+use super::{ahead, fixed, half, replenish};
 use crate::sample::{CreditMoment, WindowView};
 use crate::{Constant, Credit, PolicyText};
 
@@ -49,8 +49,8 @@ impl Credit for Improved {
 
     fn grant(&mut self, _moment: CreditMoment, view: &WindowView) -> Option<ByteCount> {
         // No window is so small that each byte read would be worth a frame: the datagram counts for half at most.
-        let early = view.max_datagram_size.min(self.window / 2 - ByteCount::new(1));
-        if ahead(view) >= self.window / 2 + early {
+        let early = view.max_datagram_size.min(half(view, self.window) - ByteCount::new(1));
+        if ahead(view) >= half(view, self.window) + early {
             return None;
         }
         replenish(view, self.window)

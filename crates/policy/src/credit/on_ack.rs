@@ -18,7 +18,7 @@
 use posthaste_units::{ByteCount, Rate};
 use serde::Deserialize;
 
-use super::{ahead, replenish};
+use super::{ahead, half, replenish};
 use crate::profile::value;
 use crate::sample::{CreditMoment, WindowView};
 use crate::{AckRide, Constant, Credit, PolicyText};
@@ -128,7 +128,7 @@ impl Credit for OnAck {
         self.follow_the_rate(view);
         // What is read while an ack is due travels with that. But the last ack may have left before the reader came,
         // and then nothing else would ever tell a blocked peer.
-        if moment == CreditMoment::Consumed && (view.is_ack_due || ahead(view) >= self.window / 2) {
+        if moment == CreditMoment::Consumed && (view.is_ack_due || ahead(view) >= half(view, self.window)) {
             return None;
         }
         replenish(view, self.window)
