@@ -47,6 +47,8 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["serve", ".", "--profile", "cubik"], "there is no profile `cubik`; there are: cubic,"),
         (&["serve", ".", "--grace=-1"], "--grace"),
         (&["serve", ".", "--max-datagram-size", "1199"], "1200"),
+        (&["serve", ".", "--receive-budget", "1kB"], "must be from 1MiB to 1TiB"),
+        (&["serve", ".", "--receive-budget", "much"], "--receive-budget"),
         (&["get"], "URL"),
         (&["get", "example.com"], "https://"),
         (&["get", "http://example.com/"], "https://"),

@@ -5,6 +5,7 @@
 mod support;
 
 mod bounds;
+mod credit;
 mod floods;
 mod frames;
 mod fuzz_corpus;

@@ -47,6 +47,24 @@ fn the_worked_example_of_the_paper() {
 }
 
 #[test]
+fn by_the_rule_fa_small_grows_at_the_second_update_whoever_grows() {
+    // The paper's traces have one update more without growth: 8/8/16/24/32 KB for both streams, and 8/8/32.
+    let windows = |mut policy: Box<dyn Credit>| -> Vec<u64> {
+        let mut advertised = 4 * KIB;
+        let windows = (0..4).map(|update| {
+            let view = view(update * 170, advertised, advertised, Some(170));
+            advertised += policy.grant(CreditMoment::Consumed, &view).unwrap().get();
+            policy.window().get() / KIB
+        });
+        windows.collect()
+    };
+    assert_eq!(windows(Box::new(Fixed::new(fixed::Parameters { window: ByteCount::new(4 * KIB) }))), [4; 4]);
+    assert_eq!(windows(Box::new(improved(4 * KIB))), [4; 4]);
+    assert_eq!(windows(Box::new(autotune(4 * KIB, 16 * KIB))), [4, 8, 16, 16]);
+    assert_eq!(windows(Box::new(fast(4 * KIB, 16 * KIB, Variant::Paper))), [4, 16, 16, 16]);
+}
+
+#[test]
 fn updates_two_round_trips_apart_keep_the_window() {
     for variant in VARIANTS {
         let mut policy = fast(64 * KIB, 1024 * KIB, variant);
