@@ -15,6 +15,7 @@ use crate::receive_budget::ReceiveBudget;
 
 /// Settings of a connection's transport, shared by all connections made from one configuration.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings, each of which is on or off")]
 pub struct TransportConfig {
     /// Decides how fast: congestion control, credit, acks.
     pub profile: Profile,

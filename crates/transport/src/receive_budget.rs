@@ -19,7 +19,8 @@ const OPENING_SHARE: u64 = 16;
 /// Bytes that peers may have under way or unread, over all connections that share it. Cloning shares it.
 ///
 /// What counts is what has been granted on each connection (`MAX_DATA`, or the transport parameter) and has not been
-/// read yet, sent or not. Limits of streams lie within their connection's.
+/// read yet, sent or not. Limits of streams lie within their connection's. It counts bytes of streams: what keeping
+/// them costs beside, where datagrams arrive out of order, has bounds of its own.
 #[derive(Clone, Debug)]
 pub struct ReceiveBudget(Arc<Ledger>);
 

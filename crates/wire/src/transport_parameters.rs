@@ -348,10 +348,8 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
             return Err(Invalid("transport parameter that only a server may send"));
         }
         // spec: rfc9000 7.4.2 unknown-ignored
-        let is_extension = matches!(
-            identifier,
-            id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY | id::GROUP_SIZE | id::ACK_WINDOW
-        );
+        let is_extension =
+            matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY | id::GROUP_SIZE | id::ACK_WINDOW);
         if identifier < id::END || is_extension {
             parameters.set(identifier, value)?;
         }

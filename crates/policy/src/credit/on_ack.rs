@@ -2,7 +2,7 @@
 //!
 //! - Claims: a sender never waits for a threshold, so small windows do; the window grows and shrinks in small steps
 //!   with the rate at which data arrive.
-//! - Source: SCHEMES C1 and C2 (ModQUIC), its Algorithm 2 with line 6 read as `==` and line 12 as `>`.
+//! - Source: SCHEMES C1 and C2 (`ModQUIC`), its Algorithm 2 with line 6 read as `==` and line 12 as `>`.
 //! - Use when: windows are small beside the path, and the way back has room for an update in each ack (with a peer
 //!   of ours it rides in the ACK frame, see docs/ack-window.md).
 //! - Breaks when: windows are large: updates then only cost bytes. One step a round trip finds a large BDP late.

@@ -81,25 +81,24 @@ impl Streams {
         let mut field = self.riding.field().saturating_sub(1 + varint::len(varint::MAX));
         let around = self.surroundings(false);
         let mut ids = std::mem::take(&mut self.received_since_ack);
-        let mut told = 0;
-        for id in &ids {
-            if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(*id) {
-                let highest = recv.window.advertised().saturating_mul(2).min(varint::MAX);
-                let Some(left) = field.checked_sub(1 + WindowUpdate::stream_len(*id, highest)) else { break };
+        // Those for which there is no room come first the next time.
+        ids.retain(|id| {
+            let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(*id) else { return false };
+            let highest = recv.window.advertised().saturating_mul(2).min(varint::MAX);
+            let Some(left) = field.checked_sub(1 + WindowUpdate::stream_len(*id, highest)) else {
+                return true;
+            };
+            recv.is_listed_for_ack = false;
+            if recv.ask(CreditMoment::AckLeaving, context, &around) {
                 field = left;
-                recv.is_listed_for_ack = false;
-                if recv.ask(CreditMoment::AckLeaving, context, &around) {
-                    let rides = recv.window.is_ride_pending();
-                    self.refresh(*id);
-                    if rides {
-                        self.remember(*id);
-                    }
+                let rides = recv.window.is_ride_pending();
+                self.refresh(*id);
+                if rides {
+                    self.remember(*id);
                 }
             }
-            told += 1;
-        }
-        // Those for which there was no room come first the next time.
-        ids.drain(..told);
+            false
+        });
         self.received_since_ack = ids;
     }
 

@@ -120,7 +120,9 @@ fn it_may_come_in_short_packets_alone() {
     let mut arena = Arena::client_with(crate::support::rogue::proper());
     arena.drain();
     let flight = arena.rogue.flight();
-    flight.iter().for_each(|datagram| arena.inject(datagram));
+    for datagram in &flight {
+        arena.inject(datagram);
+    }
     arena.drain();
     arena.send(PacketType::Handshake, &[frame(1, &[])]);
     assert_eq!(arena.close_code(), Some((code::PROTOCOL_VIOLATION, ack_window::TYPE)));

@@ -240,9 +240,7 @@ pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
         | Frame::PathResponse(_)
         | Frame::HandshakeDone
         | Frame::GroupToken(_)
-        | Frame::AckWindow(_) => {
-            (false, false, true)
-        }
+        | Frame::AckWindow(_) => (false, false, true),
         Frame::ResetStream(_)
         | Frame::StopSending(_)
         | Frame::Stream(_)

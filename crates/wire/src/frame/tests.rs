@@ -200,8 +200,36 @@ fn wire_types_are_those_of_table_3() {
     // spec: rfc9000 12.4 shortest-type
     let types: Vec<u64> = one_of_each().iter().map(Frame::frame_type).collect();
     let expected = [
-        0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b,
-        0x1c, 0x1d, 0x1e, 0x1f, 0xaf, 0x2d5c_1a79, 0x2b1c, 0x2b1d,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        8,
+        0x10,
+        0x11,
+        0x12,
+        0x13,
+        0x14,
+        0x15,
+        0x16,
+        0x17,
+        0x18,
+        0x19,
+        0x1a,
+        0x1b,
+        0x1c,
+        0x1d,
+        0x1e,
+        0x1f,
+        0xaf,
+        0x2d5c_1a79,
+        0x2b1c,
+        0x2b1d,
     ];
     assert_eq!(types, expected);
     for frame in one_of_each() {
