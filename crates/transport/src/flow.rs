@@ -6,6 +6,7 @@
 use posthaste_policy::Credit;
 use posthaste_policy::sample::{ArrivalView, CreditMoment, WindowView};
 use posthaste_units::{ByteCount, Duration, Time};
+use posthaste_wire::frame::ack_window;
 use posthaste_wire::varint;
 
 use crate::receive_budget::Account;
@@ -150,6 +151,11 @@ impl ReceiveWindow {
     fn advance(&mut self, advance: u64, moment: CreditMoment, around: &Surroundings) {
         // A limit is a varint; it can only grow (RFC 9000 section 4.1).
         let mut advertised = self.advertised.saturating_add(advance).min(varint::MAX);
+        // What is granted with no acknowledgement to tell of it must arrive by itself.
+        let rides = around.rides && moment != CreditMoment::Consumed;
+        if rides {
+            advertised = (advertised - advertised % ack_window::UNIT).max(self.advertised);
+        }
         if let Some(account) = &mut self.account {
             // Whatever the policy says: the budget holds.
             let held = account.hold(advertised.saturating_sub(self.consumed));
@@ -157,12 +163,8 @@ impl ReceiveWindow {
         }
         if advertised > self.advertised {
             self.advertised = advertised;
-            // What is granted with no acknowledgement to tell of it must arrive by itself.
-            if around.rides && moment != CreditMoment::Consumed {
-                self.is_ride_pending = true;
-            } else {
-                self.is_update_pending = true;
-            }
+            self.is_ride_pending |= rides;
+            self.is_update_pending |= !rides;
         }
     }
 

@@ -63,7 +63,7 @@ fn data_frames() -> Vec<(&'static str, Frame)> {
     let ecn = Some(EcnCounts { ect0: 1, ect1: 2, ce: 100 });
     let transport = CloseKind::Transport { frame_type: 6 };
     let update =
-        WindowUpdate { max_data: 1 << 31, streams: vec![(id, 1 << 20), (StreamId::from_wire(0), 70)] };
+        WindowUpdate { max_data: 1 << 31, streams: vec![(id, 1 << 20), (StreamId::from_wire(0), 1 << 16)] };
     vec![
         ("padding", Frame::Padding),
         ("ping", Frame::Ping),

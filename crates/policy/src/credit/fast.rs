@@ -16,7 +16,7 @@
 use posthaste_units::{ByteCount, Time};
 use serde::Deserialize;
 
-use super::{ahead, half, replenish};
+use super::{Variant, ahead, half, replenish};
 use crate::profile::value;
 use crate::sample::{CreditMoment, WindowView};
 use crate::{Constant, Credit, PolicyText};
@@ -37,17 +37,6 @@ const BEHIND: u64 = 4;
 /// A blocked peer has used its limit up if no more than this part of the window is left.
 const USED_UP: u64 = 4;
 
-/// Which form of the scheme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Variant {
-    /// Windows also shrink, and a blocked peer counts at once.
-    #[default]
-    Safe,
-    /// As published.
-    Paper,
-}
-
 /// Parameters of [`Fast`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,7 +47,7 @@ pub struct Parameters {
     /// The greatest window: `initial` to 4 GiB.
     #[serde(deserialize_with = "value::window")]
     pub maximum: ByteCount,
-    /// Which form. Default safe.
+    /// Safe, the default: windows also shrink, and a blocked peer counts at once.
     #[serde(default)]
     pub variant: Variant,
 }

@@ -18,7 +18,7 @@
 use posthaste_units::{ByteCount, Rate};
 use serde::Deserialize;
 
-use super::{ahead, half, replenish};
+use super::{Variant, ahead, half, replenish};
 use crate::profile::value;
 use crate::sample::{CreditMoment, WindowView};
 use crate::{AckRide, Constant, Credit, PolicyText};
@@ -53,6 +53,10 @@ pub struct Parameters {
     /// Whether a peer that knows them gets ACK frames that carry the window. Default true.
     #[serde(default = "yes")]
     pub combined: bool,
+    /// Safe, the default: an ack renews the window once a datagram of it has been read, so that a sender which waits for
+    /// credit need not cut its packets to pieces. Paper: each ack, whatever has been read.
+    #[serde(default)]
+    pub variant: Variant,
     /// Bytes that the updates in one ack may take, 26 to 1000; as many as fit unless given.
     #[serde(default, deserialize_with = "value::update_field")]
     pub field: Option<u64>,
@@ -77,6 +81,7 @@ impl Parameters {
             Constant::new("equal", format!("rates within 1/{EQUAL}")),
             Constant::new("no growth", format!("after losses in {REPEATED} rounds in a row")),
             Constant::new("combined", self.combined),
+            Constant::new("least", if self.variant == Variant::Safe { "a datagram" } else { "a byte" }),
             Constant::new("field", self.field.map_or("no bound".to_owned(), |bytes| format!("{bytes} B"))),
         ]
     }
@@ -95,6 +100,10 @@ impl OnAck {
     /// The policy with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
         Self { parameters, window: parameters.initial, last: None }
+    }
+
+    fn is_safe(&self) -> bool {
+        self.parameters.variant == Variant::Safe
     }
 
     /// Algorithm 2, once a round.
@@ -131,7 +140,10 @@ impl Credit for OnAck {
         if moment == CreditMoment::Consumed && (view.is_ack_due || ahead(view) >= half(view, self.window)) {
             return None;
         }
-        replenish(view, self.window)
+        let advance = replenish(view, self.window)?;
+        let is_silly = advance < view.max_datagram_size && ahead(view) >= half(view, self.window);
+        let is_held_back = is_silly && moment == CreditMoment::AckLeaving && self.is_safe();
+        (!is_held_back).then_some(advance)
     }
 
     fn window(&self) -> ByteCount {

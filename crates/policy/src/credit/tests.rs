@@ -2,7 +2,7 @@ use posthaste_units::{Duration, Time};
 use proptest::prelude::*;
 
 use super::autotune::Autotune;
-use super::fast::{Fast, Variant};
+use super::fast::Fast;
 use super::fixed::Fixed;
 use super::improved::Improved;
 use super::on_ack::OnAck;
@@ -27,7 +27,8 @@ fn fast(initial: u64, maximum: u64, variant: Variant) -> Fast {
 
 fn on_ack(initial: u64, maximum: u64, step: u64) -> OnAck {
     let (initial, maximum) = (ByteCount::new(initial), ByteCount::new(maximum));
-    OnAck::new(on_ack::Parameters { initial, maximum, step, combined: true, field: None })
+    let variant = Variant::Paper;
+    OnAck::new(on_ack::Parameters { initial, maximum, step, combined: true, variant, field: None })
 }
 
 fn improved(window: u64) -> Improved {

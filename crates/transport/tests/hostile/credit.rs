@@ -108,6 +108,20 @@ fn more_streams_than_a_frame_may_name_are_an_encoding_error() {
 }
 
 #[test]
+fn a_limit_beyond_what_offsets_can_be_is_an_encoding_error() {
+    for (max_data, max_stream) in [(varint::MAX, 9), (9, varint::MAX), (1 << 52, 9), (9, 1 << 52)] {
+        let mut payload = Vec::new();
+        // One stream, the peer's first of both directions, and an ACK of packet 0.
+        for value in [ack_window::TYPE, max_data, 1, 0, max_stream, 0, 0, 0, 0] {
+            varint::write(&mut payload, value);
+        }
+        let mut arena = Arena::server();
+        arena.send_raw(&payload, Oddity::default());
+        assert_eq!(arena.close_code(), Some((code::FRAME_ENCODING, ack_window::TYPE)));
+    }
+}
+
+#[test]
 fn who_has_not_offered_it_does_not_take_it() {
     let mut arena = Arena::server_for(TransportConfig { ack_window: false, ..TransportConfig::default() });
     assert!(!arena.rogue.victim_parameters().ack_window);

@@ -5,9 +5,9 @@
 //! ```text
 //! ACK_WINDOW {
 //!   Type (i) = 0x2b1c (without ECN counts) or 0x2b1d (with them),
-//!   Maximum Data (i),
+//!   Maximum Data (i), in units of 1024 bytes,
 //!   Stream Count (i),
-//!   { Stream ID (i), Maximum Stream Data (i) } ...,
+//!   { Stream ID (i), Maximum Stream Data (i), in units of 1024 bytes } ...,
 //!   ACK fields as in section 19.3, from Largest Acknowledged on,
 //! }
 //! ```
@@ -24,10 +24,14 @@ pub const TYPE: u64 = 0x2b1c;
 /// Wire type with ECN counts.
 pub const TYPE_ECN: u64 = 0x2b1d;
 
+/// Limits are told in units of so many bytes, rounded down: most then take two bytes instead of four.
+pub const UNIT: u64 = 1024;
+
 /// Most streams that one frame may name; a frame that names more is malformed.
 pub const MAX_STREAMS: usize = 64;
 
-/// The credit that a receiver grants, as it stands: limits as in `MAX_DATA` and `MAX_STREAM_DATA`.
+/// The credit that a receiver grants, as it stands: limits as in `MAX_DATA` and `MAX_STREAM_DATA`, in bytes. They are
+/// told rounded down to whole units of [`UNIT`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WindowUpdate {
     /// The connection's limit, in bytes.
@@ -40,30 +44,35 @@ impl WindowUpdate {
     /// Bytes that the update takes in a frame.
     pub fn encoded_len(&self) -> usize {
         let streams: usize = self.streams.iter().map(|(id, maximum)| Self::stream_len(*id, *maximum)).sum();
-        varint::len(self.max_data) + varint::len(self.streams.len() as u64) + streams
+        varint::len(self.max_data / UNIT) + varint::len(self.streams.len() as u64) + streams
     }
 
     /// Bytes that one stream's limit takes.
     pub const fn stream_len(id: StreamId, maximum: u64) -> usize {
-        varint::len(id.to_wire()) + varint::len(maximum)
+        varint::len(id.to_wire()) + varint::len(maximum / UNIT)
     }
 
     fn write(&self, buffer: &mut Vec<u8>) {
-        varint::write(buffer, self.max_data);
+        varint::write(buffer, self.max_data / UNIT);
         varint::write(buffer, self.streams.len() as u64);
         for (id, maximum) in &self.streams {
             varint::write(buffer, id.to_wire());
-            varint::write(buffer, *maximum);
+            varint::write(buffer, *maximum / UNIT);
         }
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Fault> {
-        let max_data = reader.varint()?;
+        let max_data = decode_limit(reader)?;
         let count = usize::try_from(reader.varint()?).ok().filter(|count| *count <= MAX_STREAMS);
         let count = count.ok_or(Fault::encoding("ACK_WINDOW names more than 64 streams"))?;
-        let streams = (0..count).map(|_| Ok((StreamId::from_wire(reader.varint()?), reader.varint()?)));
+        let streams = (0..count).map(|_| Ok((StreamId::from_wire(reader.varint()?), decode_limit(reader)?)));
         Ok(Self { max_data, streams: streams.collect::<Result<_, Fault>>()? })
     }
+}
+
+fn decode_limit(reader: &mut Reader<'_>) -> Result<u64, Fault> {
+    let limit = reader.varint()?.checked_mul(UNIT).filter(|limit| *limit <= varint::MAX);
+    limit.ok_or(Fault::encoding("ACK_WINDOW with a limit above 2^62"))
 }
 
 /// `ACK_WINDOW`: which packets have arrived, and what may be sent from now on.

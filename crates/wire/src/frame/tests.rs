@@ -59,8 +59,9 @@ fn ack() -> impl Strategy<Value = AckFrame> {
 }
 
 fn ack_window() -> impl Strategy<Value = AckWindowFrame> {
-    let streams = vec((stream_id(), integer()), 0..=ack_window::MAX_STREAMS);
-    (ack(), integer(), streams).prop_map(|(ack, max_data, streams)| AckWindowFrame {
+    let limit = || integer().prop_map(|limit| limit / ack_window::UNIT * ack_window::UNIT);
+    let streams = vec((stream_id(), limit()), 0..=ack_window::MAX_STREAMS);
+    (ack(), limit(), streams).prop_map(|(ack, max_data, streams)| AckWindowFrame {
         ack,
         update: WindowUpdate { max_data, streams },
     })
@@ -146,7 +147,7 @@ fn one_of_each() -> Vec<Frame> {
     let direction = Direction::Bidirectional;
     let transport = CloseKind::Transport { frame_type: 6 };
     let update =
-        WindowUpdate { max_data: 1 << 31, streams: vec![(id, 1 << 20), (StreamId::from_wire(0), 70)] };
+        WindowUpdate { max_data: 1 << 31, streams: vec![(id, 1 << 20), (StreamId::from_wire(0), 1 << 16)] };
     let with_ecn = AckFrame { ecn, ..ack.clone() };
     vec![
         Frame::Padding,
@@ -297,10 +298,25 @@ fn ack_window_names_a_bounded_number_of_streams_and_says_no_more_than_it_holds()
     let error = decode(&frame(most as u64 + 1, most + 1)).pop().unwrap().unwrap_err();
     assert_eq!((error.code, error.frame_type), (DecodeError::FRAME_ENCODING_ERROR, ack_window::TYPE));
     assert_eq!(error_code(&frame(varint::MAX, 2)), DecodeError::FRAME_ENCODING_ERROR);
+    let mut overflowing = Vec::new();
+    for value in [ack_window::TYPE, varint::MAX / ack_window::UNIT + 1, 0, 9, 0, 0, 9] {
+        varint::write(&mut overflowing, value);
+    }
+    assert_eq!(error_code(&overflowing), DecodeError::FRAME_ENCODING_ERROR);
     // The ranges are checked as those of an ACK: one below packet number 0.
     let mut below = frame(0, 0);
     *below.last_mut().unwrap() = 10;
     assert_eq!(error_code(&below), DecodeError::FRAME_ENCODING_ERROR);
+}
+
+#[test]
+fn ack_window_tells_whole_units() {
+    let id = StreamId::from_wire(4);
+    let ack = AckFrame { delay: 0, ranges: vec![0..=9], ecn: None };
+    let update = WindowUpdate { max_data: 2047, streams: vec![(id, 3000)] };
+    let told = WindowUpdate { max_data: 1024, streams: vec![(id, 2048)] };
+    let frame = |update| Frame::AckWindow(AckWindowFrame { ack: ack.clone(), update });
+    assert_eq!(decode_one(&encode(&frame(update))), Ok(frame(told)));
 }
 
 proptest! {

@@ -28,6 +28,37 @@ fn each_ack_brings_the_window_up_to_date() {
 }
 
 #[test]
+fn the_safe_form_renews_a_datagram_at_a_time() {
+    let window = ByteCount::new(16 * KIB);
+    let mut policy = OnAck::new(on_ack::Parameters {
+        initial: window,
+        maximum: window,
+        step: 0,
+        combined: true,
+        variant: Variant::Safe,
+        field: None,
+    });
+    let mut ask =
+        |moment, consumed| policy.grant(moment, &view(0, 16 * KIB, consumed, Some(100))).map(ByteCount::get);
+    assert_eq!(ask(CreditMoment::AckLeaving, 1199), None);
+    assert_eq!(ask(CreditMoment::AckLeaving, 1200), Some(1200));
+    assert_eq!(ask(CreditMoment::Blocked, 10), Some(10), "who is blocked gets what there is");
+    // A window of less than two datagrams is renewed at half, or a blocked sender would get nothing.
+    let small = ByteCount::new(2 * KIB);
+    let parameters = on_ack::Parameters { initial: small, maximum: small, ..policy_parameters() };
+    let mut policy = OnAck::new(parameters);
+    let mut ask = |consumed| policy.grant(CreditMoment::AckLeaving, &view(0, 2 * KIB, consumed, None));
+    assert_eq!(ask(KIB), None);
+    assert_eq!(ask(KIB + 1), Some(ByteCount::new(KIB + 1)));
+}
+
+fn policy_parameters() -> on_ack::Parameters {
+    let window = ByteCount::new(64 * KIB);
+    let variant = Variant::Safe;
+    on_ack::Parameters { initial: window, maximum: window, step: 1, combined: true, variant, field: None }
+}
+
+#[test]
 fn the_window_moves_a_step_a_round_with_the_rate() {
     let mut policy = on_ack(16 * KIB, 1024 * KIB, 2);
     let mut ask = |round, rate, gaps| {
