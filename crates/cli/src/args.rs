@@ -201,7 +201,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME")]
     pub(crate) cipher: Option<Cipher>,
 
-    /// What all clients together may send without its having been read: connections beyond a 32 KiB each are refused
+    /// What all clients together may send without its having been read; bounds connections too, at one for each 32 KiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = receive_budget)]
     pub(crate) receive_budget: ByteCount,
 

@@ -88,7 +88,7 @@ fn a_stack_may_be_a_profile_of_its_own() {
         VALID.replace(key, "key = \"flows.0.stack\"").replace(from, &format!("values = [{value}]"))
     };
     let experiment = parse(&axis(&format!("{{ label = \"tiny\", value = {tiny} }}"))).unwrap();
-    let crate::peers::Stack::Posthaste(profile) = &experiment.cells[0].spec.flows[0].stack else {
+    let crate::peers::Stack::Posthaste(profile, 1) = &experiment.cells[0].spec.flows[0].stack else {
         panic!("ours")
     };
     assert_eq!((profile.name(), profile.stream_credit().window()), ("tiny", ByteCount::new(4096)));

@@ -147,12 +147,14 @@ impl<'de> serde::Deserialize<'de> for Stack {
             StackFile::Name(name) => name.parse().map_err(serde::de::Error::custom),
             StackFile::Profile { name, text } => {
                 let text = toml::to_string(&text).map_err(serde::de::Error::custom)?;
-                Profile::from_toml(&name, &text).map(|profile| Self::Posthaste(profile, 1)).map_err(|error| match error {
-                    // Its lines are not those of the file.
-                    ProfileError::Invalid { name, message, .. } => {
-                        serde::de::Error::custom(format_args!("profile `{name}`: {message}"))
+                Profile::from_toml(&name, &text).map(|profile| Self::Posthaste(profile, 1)).map_err(|error| {
+                    match error {
+                        // Its lines are not those of the file.
+                        ProfileError::Invalid { name, message, .. } => {
+                            serde::de::Error::custom(format_args!("profile `{name}`: {message}"))
+                        }
+                        other @ ProfileError::Unknown { .. } => serde::de::Error::custom(other),
                     }
-                    other @ ProfileError::Unknown { .. } => serde::de::Error::custom(other),
                 })
             }
         }
