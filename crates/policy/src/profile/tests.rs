@@ -61,6 +61,11 @@ fn profiles_differ_in_what_their_names_say() {
     for name in ["modquic-cubic", "modquic-cubic-paper"] {
         assert_eq!(differences(name), ["credit.stream=on_ack", "credit.connection=on_ack"]);
     }
+    for name in ["modquic-bbr", "modquic-bbr-paper"] {
+        let expected =
+            ["slow_start=own", "congestion=bbr1", "credit.stream=on_ack", "credit.connection=on_ack"];
+        assert_eq!(differences(name), expected);
+    }
     assert_eq!(differences("standard"), ["slow_start=classic", "congestion=newreno"]);
     assert_eq!(differences("cubic-iw32"), Vec::<String>::new());
     assert_eq!(Profile::named("cubic-iw32").unwrap().start().initial_window(DATAGRAM), DATAGRAM * 32);
