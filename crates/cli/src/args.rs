@@ -211,6 +211,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME")]
     pub(crate) cipher: Option<Cipher>,
 
+    /// What all clients together may send without its having been read; bounds connections too, at one for each 32 KiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = receive_budget)]
+    pub(crate) receive_budget: ByteCount,
+
     /// Write a qlog trace of each connection into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
@@ -400,6 +404,16 @@ fn object_size(text: &str) -> Result<ByteCount, String> {
         Ok(size)
     } else {
         Err("must be from 1B to 1GB".to_owned())
+    }
+}
+
+/// A size from a mebibyte to a tebibyte.
+fn receive_budget(text: &str) -> Result<ByteCount, String> {
+    let size: ByteCount = text.parse().map_err(|error: ParseQuantityError| error.to_string())?;
+    if (1 << 20..=1 << 40).contains(&size.get()) {
+        Ok(size)
+    } else {
+        Err("must be from 1MiB to 1TiB".to_owned())
     }
 }
 

@@ -60,6 +60,8 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["race", "--profiles", "cubic,quicming"], "--min-rate 1mbit"),
         (&["race", "--min-rate", "1mbit"], "none of the profiles wants a guaranteed rate"),
         (&["lab", "run", "smoke", "--min-rate", "1mbit"], "no stack of smoke wants a guaranteed rate"),
+        (&["serve", ".", "--receive-budget", "1kB"], "must be from 1MiB to 1TiB"),
+        (&["serve", ".", "--receive-budget", "much"], "--receive-budget"),
         (&["get"], "URL"),
         (&["get", "example.com"], "https://"),
         (&["get", "http://example.com/"], "https://"),

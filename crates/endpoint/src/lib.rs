@@ -89,6 +89,7 @@ pub use token_cache::TokenCache;
 
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
-    EndpointStats, LocalError, PeerError, Priority, QlogSink, RetryPolicy, Secret, ServerConfig, Side,
-    StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
+    EndpointStats, LocalError, PeerError, Priority, QlogSink, ReceiveBudget, RetryPolicy, Secret,
+    ServerConfig, Side, StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig,
+    TransportErrorCode, Version,
 };

@@ -114,6 +114,13 @@ pub enum WorkloadSpec {
         #[serde(default)]
         read_rate: Option<Rate>,
     },
+    /// One object in equal parts on several streams of one connection at once.
+    Parallel {
+        /// Its size.
+        object: ByteCount,
+        /// Parts, 1 to 256.
+        streams: u32,
+    },
     /// A web page.
     Page {
         /// Its name; see [`crate::apps::Page::names`].

@@ -1,11 +1,26 @@
 //! How much a receiver lets its peer send.
 
 pub mod autotune;
+pub mod fast;
 pub mod fixed;
+pub mod improved;
+pub mod on_ack;
 
 use posthaste_units::ByteCount;
+use serde::Deserialize;
 
 use crate::sample::WindowView;
+
+/// Which form of a scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Variant {
+    /// What we would deploy.
+    #[default]
+    Safe,
+    /// As published.
+    Paper,
+}
 
 /// The greatest limit that the wire can carry (RFC 9000 section 16).
 const GREATEST_LIMIT: ByteCount = ByteCount::new((1 << 62) - 1);
@@ -15,9 +30,20 @@ fn ahead(view: &WindowView) -> ByteCount {
     view.advertised - view.consumed
 }
 
-/// The advance that puts the limit `window` ahead of what has been read; none if it is there already or beyond
-/// (a limit is never taken back, RFC 9000 section 4.1).
+/// What of the window the budget of all connections allows.
+fn rationed(view: &WindowView, window: ByteCount) -> ByteCount {
+    view.allowance.map_or(window, |allowance| window.min(allowance))
+}
+
+/// Half of that: less than this is left when a window is renewed.
+fn half(view: &WindowView, window: ByteCount) -> ByteCount {
+    rationed(view, window) / 2
+}
+
+/// The advance that puts the limit `window` ahead of what has been read, or as far as the budget of all connections
+/// allows; none if it is there already or beyond (a limit is never taken back, RFC 9000 section 4.1).
 fn replenish(view: &WindowView, window: ByteCount) -> Option<ByteCount> {
+    let window = rationed(view, window);
     let limit = (view.consumed + window).min(GREATEST_LIMIT);
     let advance = limit - view.advertised;
     (!advance.is_zero()).then_some(advance)

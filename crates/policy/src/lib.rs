@@ -311,6 +311,21 @@ pub trait Credit: Debug + Send {
 
     /// The window as it stands: how far ahead of consumption the policy means to keep the limit.
     fn window(&self) -> ByteCount;
+
+    /// How updates travel that are granted at [`CreditMoment::AckLeaving`]; `None` for ordinary frames, as many as
+    /// there are. Asked of the connection's policy, for all of its windows.
+    fn rides_on_acks(&self) -> Option<AckRide> {
+        None
+    }
+}
+
+/// How window updates travel with acks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckRide {
+    /// A peer that knows such frames gets the window inside of the ACK frame, which need not be acknowledged.
+    pub is_combined: bool,
+    /// Most bytes that the updates in one packet may take; as many as fit if `None`.
+    pub field: Option<u64>,
 }
 
 /// When to acknowledge 1-RTT packets. (Initial and Handshake packets are acknowledged at once,

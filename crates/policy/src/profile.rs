@@ -39,7 +39,7 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 27] = [
+const BUILT_IN: [(&str, &str); 32] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
     ("bbr", include_str!("../../../profiles/bbr.toml")),
     ("bbr-draft", include_str!("../../../profiles/bbr-draft.toml")),
@@ -53,7 +53,10 @@ const BUILT_IN: [(&str, &str); 27] = [
     ("cubic-freeze-paper", include_str!("../../../profiles/cubic-freeze-paper.toml")),
     ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
+    ("fast-autotune", include_str!("../../../profiles/fast-autotune.toml")),
+    ("fast-autotune-paper", include_str!("../../../profiles/fast-autotune-paper.toml")),
     ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
+    ("modquic-bbr-paper", include_str!("../../../profiles/modquic-bbr-paper.toml")),
     ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
     ("modquic-cubic-paper", include_str!("../../../profiles/modquic-cubic-paper.toml")),
     ("mquic-cubic", include_str!("../../../profiles/mquic-cubic.toml")),
@@ -67,6 +70,8 @@ const BUILT_IN: [(&str, &str); 27] = [
     ("quicming", include_str!("../../../profiles/quicming.toml")),
     ("quicming-paper", include_str!("../../../profiles/quicming-paper.toml")),
     ("standard", include_str!("../../../profiles/standard.toml")),
+    ("static", include_str!("../../../profiles/static.toml")),
+    ("static-improved", include_str!("../../../profiles/static-improved.toml")),
 ];
 
 /// Their names, in the same order.

@@ -176,10 +176,29 @@ pub struct WindowView {
     pub received: ByteCount,
     /// Bytes that the application has read.
     pub consumed: ByteCount,
+    /// Bytes that the application could read now: they have arrived, and all before them.
+    pub readable: ByteCount,
     /// The smoothed RTT, once there is one.
     pub rtt: Option<Duration>,
     /// Largest datagram that the path carries.
     pub max_datagram_size: ByteCount,
+    /// How far the limit may be ahead of what has been read, where memory is rationed: what goes beyond is not granted.
+    pub allowance: Option<ByteCount>,
+    /// How packets have been arriving.
+    pub arrivals: ArrivalView,
+    /// True if data have arrived in this window since the last ACK frame: one is due within the ack delay.
+    pub is_ack_due: bool,
+}
+
+/// How packets arrive at a receiver, round trip by round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ArrivalView {
+    /// Rounds that have been measured: each takes a smoothed RTT, without a pause in it.
+    pub round: u64,
+    /// Bytes of 1-RTT packets that arrived in the last of them, a second.
+    pub rate: Option<Rate>,
+    /// How many rounds in a row, up to the last, have left packets missing.
+    pub rounds_with_gaps: u32,
 }
 
 /// Why a credit policy is asked.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use posthaste_policy::AckPolicy;
 use posthaste_policy::sample::{AckRequest, AckView, ReceivedSample};
 use posthaste_units::Time;
-use posthaste_wire::frame::{self, EcnCounts};
+use posthaste_wire::frame::{self, EcnCounts, WindowUpdate};
 
 use crate::ecn::EcnCodepoint;
 use crate::frame_writer::FrameWriter;
@@ -69,6 +69,17 @@ pub(crate) enum Arrival {
     },
     /// It has been seen, or is so old that this is no longer known: the packet must be dropped (section 12.3).
     Duplicate,
+}
+
+/// What acknowledges the space's packets in a packet that has been written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// There was nothing to acknowledge, or no room for it.
+    Nothing,
+    /// ACK.
+    Ack,
+    /// `ACK_WINDOW`.
+    AckWindow,
 }
 
 /// When the space's packets are acknowledged.
@@ -229,25 +240,37 @@ impl ReceivedPackets {
         self.news_from.is_some()
     }
 
-    /// Writes an ACK frame with as many ranges as fit, newest first. False, and nothing written, if there is
-    /// nothing to acknowledge or not even one range fits.
+    /// Writes an ACK frame with as many ranges as fit, newest first; with `limits` (and their edition) an `ACK_WINDOW`
+    /// frame if that fits.
     pub(crate) fn write_ack(
         &mut self,
         now: Time,
         writer: &mut FrameWriter<'_>,
         ack_delay_exponent: u8,
-    ) -> bool {
-        let Some(largest) = self.reported.largest() else { return false };
+        limits: Option<(&WindowUpdate, u64)>,
+    ) -> Written {
+        let Some(largest) = self.reported.largest() else { return Written::Nothing };
         // spec: rfc9000 13.2.5 own-delay-only
         let waited = now.since(self.largest_at).as_micros();
         let delay = waited.checked_shr(u32::from(ack_delay_exponent)).unwrap_or(0);
         let ecn = (self.ecn != EcnCounts::default()).then_some(self.ecn);
         let room = writer.remaining();
         let ranges = self.reported.0.iter().rev().map(|&(start, end)| start..=end);
-        if frame::ack::write(writer.buffer(), delay, ranges, ecn, room) == 0 {
-            return false;
-        }
-        writer.record(SentFrame::Ack { largest });
+        let (update, edition) = limits.unzip();
+        let written = match update {
+            Some(update)
+                if frame::ack_window::write(writer.buffer(), update, delay, ranges.clone(), ecn, room)
+                    > 0 =>
+            {
+                Written::AckWindow
+            }
+            _ if frame::ack::write(writer.buffer(), delay, ranges, ecn, room) > 0 => Written::Ack,
+            _ => return Written::Nothing,
+        };
+        writer.record(match edition.filter(|_| written == Written::AckWindow) {
+            Some(edition) => SentFrame::AckWindow { largest, edition },
+            None => SentFrame::Ack { largest },
+        });
         self.news_from = None;
         self.asked_at = None;
         self.largest_reported = Some(largest);
@@ -256,7 +279,7 @@ impl ReceivedPackets {
             Promptness::Immediate(owed) => *owed = None,
             Promptness::Policy(policy) => policy.on_ack_sent(),
         }
-        true
+        written
     }
 
     /// The peer has acknowledged an ACK frame up to `largest`: older ranges need not be repeated (section 13.2.4),

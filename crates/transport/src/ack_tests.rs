@@ -54,7 +54,7 @@ fn receive_all(received: &mut ReceivedPackets, numbers: impl IntoIterator<Item =
 fn written(received: &mut ReceivedPackets, now: Time, room: usize) -> Option<AckFrame> {
     let mut buffer = Vec::new();
     let mut writer = FrameWriter::new(&mut buffer, room);
-    let is_written = received.write_ack(now, &mut writer, 3);
+    let is_written = received.write_ack(now, &mut writer, 3, None) != Written::Nothing;
     let (frames, ack_eliciting, in_flight) = writer.finish();
     assert!(!ack_eliciting && !in_flight);
     assert!(buffer.len() <= room);

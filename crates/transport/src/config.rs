@@ -11,9 +11,11 @@ use posthaste_wire::{ConnectionId, Side};
 
 use crate::address_token::TokenTimes;
 use crate::new_tokens::TokenStore;
+use crate::receive_budget::ReceiveBudget;
 
 /// Settings of a connection's transport, shared by all connections made from one configuration.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings, each of which is on or off")]
 pub struct TransportConfig {
     /// Decides how fast: congestion control, credit, acks.
     pub profile: Profile,
@@ -26,6 +28,12 @@ pub struct TransportConfig {
     pub max_concurrent_bidi_streams: u64,
     /// Unidirectional streams that the peer may have open at once. Default 32, at most 65,536.
     pub max_concurrent_uni_streams: u64,
+    /// What all peers together may send without any of it having been read: of one budget are all connections whose
+    /// configurations share it, as clones of one configuration do. Default 1 GiB, for this configuration alone.
+    pub receive_budget: ReceiveBudget,
+    /// Takes `ACK_WINDOW` frames (docs/ack-window.md), and sends them where the profile's credit policy says so and the
+    /// peer takes them. Default true.
+    pub ack_window: bool,
     /// Bytes of stream data that a connection keeps until they are acknowledged. Default 16 MiB.
     pub send_buffer: ByteCount,
     /// Bytes of one stream that may wait unsent before writes block. Default 256 KiB.
@@ -74,6 +82,8 @@ impl Default for TransportConfig {
             keep_alive: None,
             max_concurrent_bidi_streams: 256,
             max_concurrent_uni_streams: 32,
+            receive_budget: ReceiveBudget::default(),
+            ack_window: true,
             send_buffer: ByteCount::new(16 << 20),
             unsent_limit: ByteCount::new(256 << 10),
             initial_rtt: Duration::from_millis(333),

@@ -14,6 +14,7 @@ use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
 use crate::ack::ReceivedPackets;
 use crate::ack_frequency::AckRequests;
+use crate::arrivals::Arrivals;
 use crate::beginning::Beginning;
 use crate::cids::{LocalIds, RemoteIds, RouteChange};
 use crate::config::TransportConfig;
@@ -50,6 +51,7 @@ pub struct Connection {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) handshake: Handshake,
     pub(crate) received: PerSpace<ReceivedPackets>,
+    pub(crate) arrivals: Arrivals,
     pub(crate) recovery: Recovery,
     pub(crate) streams: Streams,
     pub(crate) path: Path,
@@ -140,6 +142,7 @@ impl Connection {
             lifecycle: Lifecycle::Open,
             handshake: Handshake::new(side, birth.session, birth.initial_keys, config.key_limits),
             received,
+            arrivals: Arrivals::default(),
             recovery: Recovery::new(),
             streams: birth.streams,
             path: Path::new(remote, control, mtu, birth.beginning.is_validated),
@@ -236,6 +239,7 @@ impl Connection {
             }
         }
         self.streams.set_peer_limits(parameters);
+        self.streams.set_ack_window(parameters.ack_window && self.config.ack_window);
         self.fixed_bit.set_free(parameters.grease_quic_bit && self.config.grease);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);

@@ -2,7 +2,7 @@
 
 use posthaste_policy::sample::AckView;
 use posthaste_units::Time;
-use posthaste_wire::frame::{AckFrame, CloseFrame, CloseKind};
+use posthaste_wire::frame::{AckFrame, AckWindowFrame, CloseFrame, CloseKind};
 use posthaste_wire::{Frame, Side};
 
 use crate::connection::Connection;
@@ -39,9 +39,13 @@ impl Connection {
             Frame::MaxData(maximum) => self.streams.on_max_data(maximum),
             Frame::MaxStreamData { id, maximum } => self.streams.on_max_stream_data(id, maximum)?,
             Frame::MaxStreams { direction, maximum } => self.streams.on_max_streams(direction, maximum)?,
-            Frame::DataBlocked(limit) => self.streams.on_data_blocked(limit, &credit),
+            Frame::DataBlocked(limit) => {
+                self.streams.on_data_blocked(limit, &credit);
+                self.answer_blocked_peer(context.now);
+            }
             Frame::StreamDataBlocked { id, limit } => {
                 self.streams.on_stream_data_blocked(id, limit, &credit)?;
+                self.answer_blocked_peer(context.now);
             }
             Frame::StreamsBlocked { direction, limit } => {
                 self.streams.on_streams_blocked(direction, limit)?;
@@ -59,6 +63,7 @@ impl Connection {
                 }
             }
             Frame::GroupToken(token) => self.on_group_token(token)?,
+            Frame::AckWindow(frame) => self.on_ack_window(context, &frame)?,
             Frame::ImmediateAck => self.received[SpaceId::Data].on_immediate(context.now),
             Frame::Close(close) => self.on_close(context.now, close),
         }
@@ -72,6 +77,30 @@ impl Connection {
             now,
             rtt: rtt.is_measured.then_some(rtt.smoothed),
             max_datagram_size: self.path.max_datagram_size().into(),
+            arrivals: self.arrivals.view(),
+        }
+    }
+
+    /// `ACK_WINDOW` (docs/ack-window.md): the limits first, so that what the ACK sets off may use them.
+    fn on_ack_window(&mut self, context: &PacketContext, frame: &AckWindowFrame) -> Result<(), Fault> {
+        if !self.config.ack_window {
+            let reason = "ACK_WINDOW was not offered";
+            return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, reason).into());
+        }
+        self.streams.on_max_data(frame.update.max_data);
+        for (id, maximum) in &frame.update.streams {
+            self.streams.on_max_stream_data(*id, *maximum).map_err(|mut error| {
+                error.frame_type = 0;
+                error
+            })?;
+        }
+        self.on_ack(context, &frame.ack)
+    }
+
+    /// Where limits travel inside of ACK frames, a peer that a limit blocks is answered at once.
+    fn answer_blocked_peer(&mut self, now: Time) {
+        if self.streams.rides_in_acks() {
+            self.received[SpaceId::Data].on_immediate(now);
         }
     }
 
@@ -162,6 +191,10 @@ impl Connection {
     fn on_frame_acked(&mut self, now: Time, space: SpaceId, frame: &SentFrame) {
         match frame {
             SentFrame::Ack { largest } => self.received[space].on_ack_acked(*largest),
+            SentFrame::AckWindow { largest, .. } => {
+                self.received[space].on_ack_acked(*largest);
+                self.streams.on_acked(frame);
+            }
             SentFrame::Crypto { start, end } => self.handshake.on_crypto_acked(space, *start, *end),
             SentFrame::RetireConnectionId(_) => self.remote_ids.on_retirement_acked(),
             SentFrame::AckFrequency(sequence) => {

@@ -4,9 +4,12 @@
 //! its streams.
 
 use posthaste_policy::Credit;
-use posthaste_policy::sample::{CreditMoment, WindowView};
+use posthaste_policy::sample::{ArrivalView, CreditMoment, WindowView};
 use posthaste_units::{ByteCount, Duration, Time};
+use posthaste_wire::frame::ack_window;
 use posthaste_wire::varint;
+
+use crate::receive_budget::Account;
 
 /// What a credit policy is told beside the window itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,23 +20,63 @@ pub(crate) struct CreditContext {
     pub(crate) rtt: Option<Duration>,
     /// Largest datagram that the path carries.
     pub(crate) max_datagram_size: ByteCount,
+    /// How packets have been arriving.
+    pub(crate) arrivals: ArrivalView,
+}
+
+/// What a credit policy is told of a stream's window beside that: of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Surroundings {
+    /// How far the connection's limit may be ahead of what has been read.
+    pub(crate) allowance: Option<u64>,
+    /// Data have arrived in the window since the last ACK frame.
+    pub(crate) is_ack_due: bool,
+    /// Updates that the policy grants with an ACK travel in it, and need no frames.
+    pub(crate) rides: bool,
 }
 
 /// The credit that this end has granted, and the policy that decides about more.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     credit: Box<dyn Credit>,
+    /// What the connection holds of the budget; streams have none of their own.
+    account: Option<Account>,
     advertised: u64,
     received: u64,
+    /// Bytes that have arrived, and all before them in their stream, or that will never be read.
+    ordered: u64,
     consumed: u64,
     is_update_pending: bool,
+    /// The limit has grown, and the ACK frame that leaves now is to tell.
+    is_ride_pending: bool,
 }
 
 impl ReceiveWindow {
     /// A window of which `initial` bytes have been granted in the transport parameters.
     pub(crate) fn new(credit: Box<dyn Credit>, initial: u64) -> Self {
-        let advertised = initial.min(varint::MAX);
-        Self { credit, advertised, received: 0, consumed: 0, is_update_pending: false }
+        Self {
+            credit,
+            account: None,
+            advertised: initial.min(varint::MAX),
+            received: 0,
+            ordered: 0,
+            consumed: 0,
+            is_update_pending: false,
+            is_ride_pending: false,
+        }
+    }
+
+    /// The window of a connection: it grants in the transport parameters what its policy wants, or what `account` has
+    /// for it, and later never more than that holds.
+    pub(crate) fn rationed(credit: Box<dyn Credit>, mut account: Account) -> Self {
+        let wanted = credit.initial_window().get().min(account.opening_allowance());
+        let initial = wanted.min(account.hold(wanted));
+        Self { account: Some(account), ..Self::new(credit, initial) }
+    }
+
+    /// How far the limit may be ahead of what has been read, where that is rationed.
+    pub(crate) fn allowance(&self) -> Option<u64> {
+        self.account.as_ref().map(Account::allowance)
     }
 
     /// The limit that the peer has been told, or will be with the next update.
@@ -61,29 +104,83 @@ impl ReceiveWindow {
         self.received = self.received.saturating_add(bytes);
     }
 
+    /// Bytes received that have nothing missing before them.
+    pub(crate) fn ordered(&self) -> u64 {
+        self.ordered
+    }
+
+    /// Counts bytes as received without a gap before them.
+    pub(crate) fn order(&mut self, bytes: u64) {
+        self.ordered = self.ordered.saturating_add(bytes);
+    }
+
     /// Counts bytes as read, or as never to be read, without asking the policy.
     pub(crate) fn consume(&mut self, bytes: u64) {
         self.consumed = self.consumed.saturating_add(bytes);
+        if let Some(account) = &mut self.account {
+            account.hold(self.advertised.saturating_sub(self.consumed));
+        }
     }
 
     /// Asks the policy whether to grant more. True if an update is now to be sent.
-    pub(crate) fn ask(&mut self, moment: CreditMoment, context: &CreditContext) -> bool {
+    pub(crate) fn ask(
+        &mut self,
+        moment: CreditMoment,
+        context: &CreditContext,
+        around: &Surroundings,
+    ) -> bool {
         let view = WindowView {
             now: context.now,
             advertised: ByteCount::new(self.advertised),
             received: ByteCount::new(self.received),
             consumed: ByteCount::new(self.consumed),
+            readable: ByteCount::new(self.ordered.saturating_sub(self.consumed)),
             rtt: context.rtt,
             max_datagram_size: context.max_datagram_size,
+            allowance: self.allowance().or(around.allowance).map(ByteCount::new),
+            arrivals: context.arrivals,
+            is_ack_due: around.is_ack_due,
         };
         // spec: rfc9000 4.2 credit-without-being-asked
         if let Some(advance) = self.credit.grant(moment, &view) {
-            // A limit is a varint; it can only grow (RFC 9000 section 4.1).
-            let advertised = self.advertised.saturating_add(advance.get()).min(varint::MAX);
-            self.is_update_pending |= advertised > self.advertised;
-            self.advertised = advertised;
+            self.advance(advance.get(), moment, around);
         }
-        self.is_update_pending
+        self.is_update_pending || self.is_ride_pending
+    }
+
+    fn advance(&mut self, advance: u64, moment: CreditMoment, around: &Surroundings) {
+        // A limit is a varint; it can only grow (RFC 9000 section 4.1).
+        let mut advertised = self.advertised.saturating_add(advance).min(varint::MAX);
+        // What is granted with no acknowledgement to tell of it must arrive by itself.
+        let rides = around.rides && moment != CreditMoment::Consumed;
+        if rides {
+            advertised = (advertised - advertised % ack_window::UNIT).max(self.advertised);
+        }
+        if let Some(account) = &mut self.account {
+            // Whatever the policy says: the budget holds.
+            let held = account.hold(advertised.saturating_sub(self.consumed));
+            advertised = advertised.min(self.consumed.saturating_add(held)).max(self.advertised);
+        }
+        if advertised > self.advertised {
+            self.advertised = advertised;
+            self.is_ride_pending |= rides;
+            self.is_update_pending |= !rides;
+        }
+    }
+
+    /// True if the ACK frame that leaves now is to tell the limit.
+    pub(crate) fn is_ride_pending(&self) -> bool {
+        self.is_ride_pending
+    }
+
+    /// An ACK frame has told the limit; what of it must arrive by itself still must.
+    pub(crate) fn rode(&mut self) {
+        self.is_ride_pending = false;
+    }
+
+    /// No ACK frame has told the limit: a frame of its own must.
+    pub(crate) fn missed_ride(&mut self) {
+        self.is_update_pending |= std::mem::take(&mut self.is_ride_pending);
     }
 
     /// True if a `MAX_DATA` or `MAX_STREAM_DATA` frame is to be sent.

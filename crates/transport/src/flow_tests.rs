@@ -21,7 +21,8 @@ impl Credit for Scripted {
 }
 
 fn context() -> CreditContext {
-    CreditContext { now: Time::ZERO, rtt: None, max_datagram_size: ByteCount::new(1252) }
+    let max_datagram_size = ByteCount::new(1252);
+    CreditContext { now: Time::ZERO, rtt: None, max_datagram_size, arrivals: ArrivalView::default() }
 }
 
 proptest! {
@@ -32,7 +33,7 @@ proptest! {
         let mut window = ReceiveWindow::new(Box::new(Scripted(answers)), 1000);
         for _ in 0..count {
             let before = window.advertised();
-            let is_due = window.ask(CreditMoment::Consumed, &context());
+            let is_due = window.ask(CreditMoment::Consumed, &context(), &Surroundings::default());
             prop_assert!(window.advertised() >= before && window.advertised() <= varint::MAX);
             prop_assert_eq!(is_due, window.advertised() > before);
             window.update_sent();

@@ -47,7 +47,7 @@ impl<'a> FrameWriter<'a> {
 
     /// Records an ack-eliciting frame that was written through [`Self::buffer`].
     pub(crate) fn record(&mut self, record: SentFrame) {
-        let is_ack = matches!(record, SentFrame::Ack { .. });
+        let is_ack = matches!(record, SentFrame::Ack { .. } | SentFrame::AckWindow { .. });
         self.ack_eliciting |= !is_ack;
         self.in_flight |= !is_ack;
         self.frames.push(record);

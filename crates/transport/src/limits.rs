@@ -48,6 +48,12 @@ pub(crate) const LEAST_RESET_TRIGGER: usize = 22;
 /// Bytes beyond the granted window that a stream's reassembly may hold, however it is fragmented.
 pub(crate) const REASSEMBLY_SLACK: u64 = 256 * 1024;
 
+/// Bytes of the receive budget that are set aside for each connection, so that none is left without.
+pub(crate) const LEAST_GRANT: u64 = 16 * 1024;
+
+/// Streams whose limits one `ACK_WINDOW` frame of ours repeats.
+pub(crate) const ACK_WINDOW_STREAMS: usize = 8;
+
 /// Streams of one direction that the peer may have open at once, whatever the configuration asks for.
 pub(crate) const MAX_CONCURRENT_STREAMS: u64 = 1 << 16;
 

@@ -46,6 +46,7 @@ pub(crate) fn encode(
         grease_quic_bit: config.grease,
         min_ack_delay: min_ack_delay(config),
         group_size,
+        ack_window: config.ack_window,
         grease,
         ..common(config, limits_granted, local_id)
     };

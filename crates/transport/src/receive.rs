@@ -289,6 +289,11 @@ impl Connection {
             self.drop_packet(context.now, Some(context.packet_type), Dropped::Duplicate);
             return Ok(());
         };
+        if context.packet_type == PacketType::Short {
+            let rtt = self.path.control.rtt();
+            let rtt = rtt.is_measured.then_some(rtt.smoothed);
+            self.arrivals.on_packet(context.now, opened.number, context.size, rtt);
+        }
         self.log.packet_received(context, opened.number, &opened.payload);
         if context.space == SpaceId::Handshake && self.side == Side::Server {
             // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and

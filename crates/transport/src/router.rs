@@ -29,6 +29,7 @@ use crate::keyed_map::{KeyedMap, keyed_map};
 use crate::limits;
 use crate::new_tokens::TokenOwner;
 use crate::parameters;
+use crate::receive_budget::Account;
 use crate::slots::{ConnectionHandle, Slots};
 use crate::stateless::Stateless;
 use crate::stats::EndpointStats;
@@ -48,6 +49,11 @@ pub enum ConnectError {
     /// The name is neither a DNS name nor an IP address.
     #[error("`{0}` is neither a host name nor an IP address")]
     InvalidServerName(String),
+    /// The receive budget has no place left.
+    #[error(
+        "the receive budget has no place for another connection: give it more bytes, or close connections"
+    )]
+    NoBudget,
     /// The TLS configuration cannot be used with QUIC.
     #[error("the TLS configuration cannot be used: {0}")]
     Tls(String),
@@ -147,7 +153,8 @@ impl Endpoint {
         let local_id = self.fresh_id();
         // spec: rfc9000 7.2 first-id-long-enough, 7.2 first-id-kept
         let remote_id = random_id(&mut self.rng);
-        let streams = new_streams(Side::Client, &config.transport);
+        let account = config.transport.receive_budget.open().ok_or(ConnectError::NoBudget)?;
+        let streams = new_streams(Side::Client, &config.transport, account);
         let granted = streams.local_limits();
         let group_size = (config.group_size > 1).then_some(config.group_size as u64);
         let encoded = parameters::encode(
@@ -563,7 +570,7 @@ fn random_id(rng: &mut Rng) -> ConnectionId {
     ConnectionId::new(&bytes).unwrap_or_default()
 }
 
-fn new_streams(side: Side, config: &Arc<TransportConfig>) -> Streams {
+fn new_streams(side: Side, config: &Arc<TransportConfig>, account: Account) -> Streams {
     let profile = config.profile.clone();
     Streams::new(StreamsConfig {
         side,
@@ -573,5 +580,6 @@ fn new_streams(side: Side, config: &Arc<TransportConfig>) -> Streams {
         unsent_limit: config.unsent_limit,
         connection_credit: profile.connection_credit(),
         stream_credit: Box::new(move || profile.stream_credit()),
+        account,
     })
 }

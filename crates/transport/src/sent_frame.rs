@@ -12,6 +12,11 @@ pub(crate) enum SentFrame {
     Ack {
         largest: u64,
     },
+    /// The same, with the limits of the edition `edition`.
+    AckWindow {
+        largest: u64,
+        edition: u64,
+    },
     /// CRYPTO bytes `start..end` of the packet's space.
     Crypto {
         start: u64,

@@ -5,6 +5,8 @@ use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::packet::number;
 use posthaste_wire::{ConnectionId, Frame, Side};
 
+use crate::ack::Written;
+use crate::config::ACK_DELAY_EXPONENT;
 use crate::connection::Connection;
 use crate::control::{Budget, Limit};
 use crate::crypto::{OneRttKeys, SealError, seal};
@@ -273,18 +275,7 @@ impl Connection {
         // spec: rfc9000 13.2.6 acked-in-its-space, 13.2.6 data-acked-by-data-keys, 13.2.6 early-acked-by-data-keys
         // spec: rfc9000 17.2.3 data-acked-by-data
         if self.received[space].has_news() {
-            if space == SpaceId::Data {
-                let context = self.credit_context(now);
-                self.streams.on_ack_leaving(&context);
-            }
-            if self.received[space].write_ack(now, writer, crate::config::ACK_DELAY_EXPONENT) {
-                self.counters.acks_sent += 1;
-                if let (SpaceId::Data, Some(largest)) = (space, self.received[space].largest())
-                    && let Some(keys) = self.handshake.one_rtt_mut()
-                {
-                    keys.on_ack_sent(largest);
-                }
-            }
+            self.write_ack(now, space, writer);
         }
         if permit == Permit::Everything || is_probe {
             self.handshake.write_frames(space, writer);
@@ -297,6 +288,31 @@ impl Connection {
         let is_bare_ack = !writer.is_ack_eliciting();
         if is_bare_ack && (is_probe || self.should_elicit_ack(space)) {
             writer.push(&Frame::Ping, None);
+        }
+    }
+
+    /// Writes an ACK frame, and has window updates travel with it.
+    fn write_ack(&mut self, now: Time, space: SpaceId, writer: &mut FrameWriter<'_>) {
+        let mut limits = None;
+        if space == SpaceId::Data {
+            let context = self.credit_context(now);
+            self.streams.on_ack_leaving(&context);
+            limits = self.streams.limits_to_ride();
+        }
+        let riding = limits.as_ref().map(|(update, edition)| (update, *edition));
+        let written = self.received[space].write_ack(now, writer, ACK_DELAY_EXPONENT, riding);
+        if space == SpaceId::Data {
+            let told = limits.as_ref().filter(|_| written == Written::AckWindow);
+            self.streams.ack_left(told.map(|(update, _)| update));
+        }
+        if written == Written::Nothing {
+            return;
+        }
+        self.counters.acks_sent += 1;
+        if let (SpaceId::Data, Some(largest)) = (space, self.received[space].largest())
+            && let Some(keys) = self.handshake.one_rtt_mut()
+        {
+            keys.on_ack_sent(largest);
         }
     }
 

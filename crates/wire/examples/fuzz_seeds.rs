@@ -8,8 +8,8 @@ use std::{env, fs, io};
 
 use bytes::Bytes;
 use posthaste_wire::frame::{
-    AckFrame, CloseFrame, CloseKind, CryptoFrame, EcnCounts, NewConnectionId, ResetStream, StopSending,
-    StreamFrame, stream,
+    AckFrame, AckWindowFrame, CloseFrame, CloseKind, CryptoFrame, EcnCounts, NewConnectionId, ResetStream,
+    StopSending, StreamFrame, WindowUpdate, stream,
 };
 use posthaste_wire::packet::{self, PacketType, header, number, version};
 use posthaste_wire::{ConnectionId, Direction, Frame, ResetToken, StreamId, TransportParameters, varint};
@@ -62,11 +62,15 @@ fn data_frames() -> Vec<(&'static str, Frame)> {
     let ack = AckFrame { delay: 70, ranges: vec![90..=100, 3..=80, 0..=0], ecn: None };
     let ecn = Some(EcnCounts { ect0: 1, ect1: 2, ce: 100 });
     let transport = CloseKind::Transport { frame_type: 6 };
+    let update =
+        WindowUpdate { max_data: 1 << 31, streams: vec![(id, 1 << 20), (StreamId::from_wire(0), 1 << 16)] };
     vec![
         ("padding", Frame::Padding),
         ("ping", Frame::Ping),
         ("ack", Frame::Ack(ack.clone())),
-        ("ack_ecn", Frame::Ack(AckFrame { ecn, ..ack })),
+        ("ack_ecn", Frame::Ack(AckFrame { ecn, ..ack.clone() })),
+        ("ack_window", Frame::AckWindow(AckWindowFrame { ack: ack.clone(), update: update.clone() })),
+        ("ack_window_ecn", Frame::AckWindow(AckWindowFrame { ack: AckFrame { ecn, ..ack }, update })),
         ("crypto", Frame::Crypto(CryptoFrame { offset: 1000, data: data.clone() })),
         ("new_token", Frame::NewToken(data.clone())),
         ("stream", Frame::Stream(StreamFrame { id, offset: 0, data: data.clone(), fin: false })),

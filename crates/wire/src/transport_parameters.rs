@@ -33,6 +33,8 @@ mod id {
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
     /// Our own, drawn at random: see [`crate::frame::group`].
     pub(super) const GROUP_SIZE: u64 = 0x2d5c_1a7a;
+    /// docs/ack-window.md.
+    pub(super) const ACK_WINDOW: u64 = 0x35a7_c90e;
 }
 
 /// How many unknown parameters are remembered to find duplicates among them; those beyond are only skipped, for their
@@ -94,6 +96,8 @@ pub struct TransportParameters {
     /// coordinated. From a server: the most that it coordinates. At least 1; `None` if the sender knows no
     /// `GROUP_TOKEN` frames.
     pub group_size: Option<u64>,
+    /// The sender takes `ACK_WINDOW` frames (docs/ack-window.md).
+    pub ack_window: bool,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
     pub grease: Option<(u64, Vec<u8>)>,
 }
@@ -121,6 +125,7 @@ impl Default for TransportParameters {
             grease_quic_bit: false,
             min_ack_delay: None,
             group_size: None,
+            ack_window: false,
             grease: None,
         }
     }
@@ -163,6 +168,9 @@ impl TransportParameters {
                 varint::write(buffer, varint::len(value) as u64);
                 varint::write(buffer, value);
             }
+        }
+        if self.ack_window {
+            write_bytes(buffer, id::ACK_WINDOW, &[]);
         }
         if let Some((identifier, value)) = &self.grease {
             write_bytes(buffer, *identifier, value);
@@ -224,6 +232,8 @@ impl TransportParameters {
             id::VERSION_INFORMATION => self.version_information = Some(VersionInformation::parse(value)?),
             id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
             id::GREASE_QUIC_BIT => return Err(Invalid("grease_quic_bit with a value")),
+            id::ACK_WINDOW if value.is_empty() => self.ack_window = true,
+            id::ACK_WINDOW => return Err(Invalid("ack_window with a value")),
             _ => self.set_integer(identifier, value)?,
         }
         Ok(())
@@ -338,7 +348,8 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
             return Err(Invalid("transport parameter that only a server may send"));
         }
         // spec: rfc9000 7.4.2 unknown-ignored
-        let is_extension = matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY | id::GROUP_SIZE);
+        let is_extension =
+            matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY | id::GROUP_SIZE | id::ACK_WINDOW);
         if identifier < id::END || is_extension {
             parameters.set(identifier, value)?;
         }

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use posthaste_endpoint::{Endpoint, RetryPolicy, ServerConfig, SessionStore, tls};
+use posthaste_endpoint::{
+    Endpoint, ReceiveBudget, RetryPolicy, ServerConfig, SessionStore, TransportConfig, tls,
+};
 use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
 use serde::Serialize;
 
@@ -23,7 +25,10 @@ use crate::profile;
 pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     let profile = profile::complete(&args.profile, args.min_rate)?;
     profile::warn(&profile);
-    let mut transport = profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?;
+    let mut transport = TransportConfig {
+        receive_budget: ReceiveBudget::new(args.receive_budget),
+        ..profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?
+    };
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let files = open_directory(&args.directory, args.listing)?;

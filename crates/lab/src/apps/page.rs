@@ -132,6 +132,25 @@ impl Page {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
+    /// `bytes` in equal parts (the last takes what is left over), all asked for at once.
+    pub(super) fn in_parts(bytes: u64, parts: u32) -> Self {
+        let count = u64::from(parts.max(1));
+        let part = |index| bytes / count + if index + 1 == count { bytes % count } else { 0 };
+        let object = |index| PageObject {
+            name: format!("part-{}", index + 1),
+            host: 0,
+            bytes: part(index),
+            after: Vec::new(),
+            parse: Duration::ZERO,
+        };
+        Self {
+            description: format!("one object in {count} parts"),
+            hosts: vec!["host".to_owned()],
+            objects: (0..count).map(object).collect(),
+            order: (0..parts.max(1) as usize).collect(),
+        }
+    }
+
     /// Body bytes of all objects.
     pub fn body_bytes(&self) -> u64 {
         self.objects.iter().map(|object| object.bytes).sum()

@@ -1,5 +1,7 @@
 //! From what an experiment says of a client to the client.
 
+use std::sync::Arc;
+
 use posthaste_units::{Duration, Rate, Rng, Time};
 
 use super::on_off::OnOff;
@@ -15,6 +17,9 @@ pub(super) const ENDLESS: u64 = 1 << 50;
 
 /// Largest object: what a stream can hold (RFC 9000 section 4.5).
 const MAX_OBJECT: u64 = (1 << 62) - 1;
+
+/// Most streams at once: as many as our stack lets a client have open.
+const MAX_PARTS: u32 = 256;
 
 /// Why a workload cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +79,10 @@ pub fn client(
         WorkloadSpec::Endless { read_rate } => {
             Box::new(Bulk::endless(host, start_at).with_read_rate(read_rate))
         }
+        WorkloadSpec::Parallel { object, streams } => {
+            let parts = Page::in_parts(object.get(), streams);
+            Box::new(PageLoad::new(Arc::new(parts), vec![host], start_at))
+        }
         WorkloadSpec::Page { .. } => unreachable!("pages are done with"),
         WorkloadSpec::Video { rate, chunk, chunks, buffer } => {
             let video = VideoSpec { rate, chunk, chunks, buffer };
@@ -93,6 +102,7 @@ impl WorkloadSpec {
             Self::Bulk { .. } => "bulk",
             Self::Split { .. } => "split",
             Self::Endless { .. } => "endless",
+            Self::Parallel { .. } => "parallel",
             Self::Page { .. } => "page",
             Self::Video { .. } => "video",
             Self::RequestResponse { .. } => "request-response",
@@ -120,6 +130,10 @@ impl WorkloadSpec {
             }
             Self::Endless { read_rate } => {
                 check(*read_rate != Some(Rate::ZERO), "read-rate", "greater than zero")
+            }
+            Self::Parallel { object, streams } => {
+                check(object.get() <= MAX_OBJECT, "object", "less than 2^62 bytes, as streams are")?;
+                check((1..=MAX_PARTS).contains(streams), "streams", "1 to 256")
             }
             Self::Page { page, .. } => Ok(Page::named(page).map(|_| ())?),
             Self::Video { rate, chunk, chunks, buffer } => {
@@ -153,7 +167,9 @@ impl WorkloadSpec {
     /// Body bytes in all; `None` if it never ends.
     pub fn body_bytes(&self) -> Option<u64> {
         match self {
-            Self::Bulk { object, .. } | Self::Split { object } => Some(object.get()),
+            Self::Bulk { object, .. } | Self::Split { object } | Self::Parallel { object, .. } => {
+                Some(object.get())
+            }
             Self::Endless { .. } | Self::OnOff { .. } => None,
             Self::Page { page, .. } => Page::named(page).ok().map(|page| page.body_bytes()),
             Self::Video { rate, chunk, chunks, .. } => {
@@ -168,7 +184,11 @@ impl WorkloadSpec {
     /// Exchanges that must follow each other, each a round trip at the least: a page's depth of dependencies.
     pub fn request_rounds(&self) -> u64 {
         match self {
-            Self::Bulk { .. } | Self::Split { .. } | Self::Endless { .. } | Self::OnOff { .. } => 1,
+            Self::Bulk { .. }
+            | Self::Split { .. }
+            | Self::Parallel { .. }
+            | Self::Endless { .. }
+            | Self::OnOff { .. } => 1,
             Self::Page { page, .. } => Page::named(page).map_or(1, |page| u64::from(page.depth())),
             Self::Video { chunks, .. } => u64::from(*chunks),
             Self::RequestResponse { count, .. } => u64::from(*count),
@@ -186,6 +206,7 @@ impl WorkloadSpec {
         match self {
             // Of a split object, as few as can be.
             Self::Bulk { .. } | Self::Split { .. } => Some(1),
+            Self::Parallel { streams, .. } => Some(u64::from(*streams)),
             Self::Endless { .. } | Self::OnOff { .. } => None,
             Self::Page { page, .. } => Page::named(page).ok().map(|page| page.objects.len() as u64),
             Self::Video { chunks: count, .. } | Self::RequestResponse { count, .. } => {
@@ -200,7 +221,11 @@ impl WorkloadSpec {
         let rounds = round_trip * self.request_rounds();
         match self {
             Self::Bulk { object, read_rate: Some(rate) } => round_trip + rate.time_for(*object),
-            Self::Bulk { .. } | Self::Split { .. } | Self::Endless { .. } | Self::OnOff { .. } => rounds,
+            Self::Bulk { .. }
+            | Self::Split { .. }
+            | Self::Parallel { .. }
+            | Self::Endless { .. }
+            | Self::OnOff { .. } => rounds,
             Self::Page { page, .. } => Page::named(page).map_or(rounds, |page| page.least_time(round_trip)),
             // The last chunk is asked for once all but the buffer's worth has been played.
             Self::Video { chunk, chunks, buffer, .. } => {

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 25] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 29] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -27,6 +27,10 @@ pub(super) const EXPERIMENTS: [(&str, &str); 25] = [
     ("wa-mobile", include_str!("../../../../experiments/wa-mobile.toml")),
     ("bbr-loss", include_str!("../../../../experiments/bbr-loss.toml")),
     ("bbr-share", include_str!("../../../../experiments/bbr-share.toml")),
+    ("wa-updates", include_str!("../../../../experiments/wa-updates.toml")),
+    ("fa-small", include_str!("../../../../experiments/fa-small.toml")),
+    ("fa-large", include_str!("../../../../experiments/fa-large.toml")),
+    ("fa-size", include_str!("../../../../experiments/fa-size.toml")),
 ];
 
 /// Name and text of each file of published figures.

@@ -77,6 +77,34 @@ fn object(cell: &Cell) -> ByteCount {
 }
 
 #[test]
+fn a_stack_may_be_a_profile_of_its_own() {
+    let with = |stack: &str| VALID.replacen("stack = \"cubic\"", &format!("stack = {stack}"), 1);
+    let tiny = "{ name = \"tiny\", credit = { stream = { fixed = { window = \"4 KiB\" } }, \
+                connection = { fixed = { window = \"8 KiB\" } } } }";
+    assert!(parse(&with(tiny)).is_ok());
+    let axis = |value: &str| {
+        let from = "values = [\"cubic\", \"standard\"]";
+        let key = "key = [\"flows.0.stack\", \"flows.0.name\"]";
+        VALID.replace(key, "key = \"flows.0.stack\"").replace(from, &format!("values = [{value}]"))
+    };
+    let experiment = parse(&axis(&format!("{{ label = \"tiny\", value = {tiny} }}"))).unwrap();
+    let crate::peers::Stack::Posthaste(profile, 1) = &experiment.cells[0].spec.flows[0].stack else {
+        panic!("ours")
+    };
+    assert_eq!((profile.name(), profile.stream_credit().window()), ("tiny", ByteCount::new(4096)));
+
+    for (stack, part) in [
+        ("{ name = \"tiny\", credits = {} }", "profile `tiny`: unknown field `credits`"),
+        ("{ name = \"tiny\", credit = { stream = { fixed = { window = 0 } } } }", "from 1 KiB to 4 GiB"),
+        ("{ credit = {} }", "expected a stack's name, or a profile"),
+        ("3", "expected a stack's name, or a profile"),
+    ] {
+        let message = fault(&with(stack));
+        assert!(message.contains(part) && message.contains("line 9"), "{stack}: {message}");
+    }
+}
+
+#[test]
 fn the_grid_is_the_product_without_what_is_skipped() {
     let experiment = valid();
     assert_eq!((experiment.seeds, experiment.title.as_str()), (7, "A title"));

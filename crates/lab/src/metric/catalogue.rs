@@ -55,6 +55,13 @@ pub const CATALOGUE: &[Metric] = &[
          deadline, the deadline stands in for its time: the saving is at least that.",
     ),
     metric(
+        ("gain", "gain"),
+        Share,
+        Higher,
+        read::gain,
+        "Goodput over that of the baseline stack, less 1, seed by seed.",
+    ),
+    metric(
         ("goodput", "goodput"),
         BitsPerSecond,
         Higher,

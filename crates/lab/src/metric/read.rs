@@ -60,6 +60,18 @@ pub(super) fn saving(context: &Context<'_>) -> Reading {
     }
 }
 
+/// Our goodput over the baseline's for the same seed, less one.
+pub(super) fn gain(context: &Context<'_>) -> Reading {
+    let Some(name) = cells::baseline(context.experiment) else { return Unknown };
+    let Some(cell) = cells::sibling(context.experiment, context.cell, name) else { return Unknown };
+    let Some(run) = cell.runs.iter().find(|run| run.seed == context.run.seed) else { return Unknown };
+    let theirs = run.flows.first().map(|flow| flow.goodput);
+    match (goodput(context), theirs) {
+        (Known(ours), Some(theirs)) => share(ours - theirs, theirs),
+        _ => Unknown,
+    }
+}
+
 pub(super) fn goodput(context: &Context<'_>) -> Reading {
     first(context, |flow| Known(flow.goodput))
 }

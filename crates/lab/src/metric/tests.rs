@@ -115,6 +115,7 @@ fn a_run_worked_by_hand() {
         ("jain", 1.0),
         ("max-min-share", 1.0),
         ("saving", 0.0),
+        ("gain", 0.0),
     ] {
         let values = values(name, &all, 0);
         assert!(

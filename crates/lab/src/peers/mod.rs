@@ -27,6 +27,13 @@ use crate::tls;
 /// | `tcp:newreno`, `tcp:cubic` | the TCP model: TLS 1.3, HTTP/2 semantics |
 /// | `tcp:cubic/h1`, ... | the same with HTTP/1.1: six connections a host, one exchange at a time on each |
 ///
+/// In an experiment's file a stack may also be a profile of its own, written where its name would stand: a table with
+/// the profile's `name` and whatever a profile's file may have (what is left out is as in `cubic`):
+///
+/// ```toml
+/// stack = { name = "tiny", credit = { stream = { fixed = { window = "4 KiB" } } } }
+/// ```
+///
 /// `noq:bbr3` does not repeat bit for bit, see [`Self::is_repeatable`].
 #[derive(Debug, Clone)]
 pub enum Stack {
@@ -134,10 +141,35 @@ fn parse_ours(name: &str) -> Result<Stack, UnknownStack> {
     Ok(Stack::Posthaste(profile, connections))
 }
 
+/// A stack as a file says it.
+#[derive(serde::Deserialize)]
+#[serde(untagged, expecting = "expected a stack's name, or a profile: { name = \"...\", ... }")]
+enum StackFile {
+    Name(String),
+    Profile {
+        name: String,
+        #[serde(flatten)]
+        text: toml::Table,
+    },
+}
+
 impl<'de> serde::Deserialize<'de> for Stack {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        name.parse().map_err(serde::de::Error::custom)
+        match StackFile::deserialize(deserializer)? {
+            StackFile::Name(name) => name.parse().map_err(serde::de::Error::custom),
+            StackFile::Profile { name, text } => {
+                let text = toml::to_string(&text).map_err(serde::de::Error::custom)?;
+                Profile::from_toml(&name, &text).map(|profile| Self::Posthaste(profile, 1)).map_err(|error| {
+                    match error {
+                        // Its lines are not those of the file.
+                        ProfileError::Invalid { name, message, .. } => {
+                            serde::de::Error::custom(format_args!("profile `{name}`: {message}"))
+                        }
+                        other => serde::de::Error::custom(other),
+                    }
+                })
+            }
+        }
     }
 }
 

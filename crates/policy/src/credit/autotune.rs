@@ -9,7 +9,7 @@
 use posthaste_units::{ByteCount, Time};
 use serde::Deserialize;
 
-use super::{ahead, replenish};
+use super::{ahead, half, replenish};
 use crate::profile::value;
 use crate::sample::{CreditMoment, WindowView};
 use crate::{Constant, Credit, PolicyText};
@@ -79,7 +79,7 @@ impl Credit for Autotune {
     }
 
     fn grant(&mut self, _moment: CreditMoment, view: &WindowView) -> Option<ByteCount> {
-        if ahead(view) >= self.window / 2 {
+        if ahead(view) >= half(view, self.window) {
             return None;
         }
         if self.is_scarce(view) {

@@ -8,7 +8,7 @@
 use posthaste_units::ByteCount;
 use serde::Deserialize;
 
-use super::{ahead, replenish};
+use super::{ahead, half, replenish};
 use crate::profile::value;
 use crate::sample::{CreditMoment, WindowView};
 use crate::{Constant, Credit, PolicyText};
@@ -61,7 +61,7 @@ impl Credit for Fixed {
 
     fn grant(&mut self, _moment: CreditMoment, view: &WindowView) -> Option<ByteCount> {
         // The same rule at each moment: a peer that is blocked by data which nobody has read must wait.
-        let is_due = ahead(view) < self.parameters.window / 2;
+        let is_due = ahead(view) < half(view, self.parameters.window);
         if is_due { replenish(view, self.parameters.window) } else { None }
     }
 

@@ -2,16 +2,37 @@ use posthaste_units::{Duration, Time};
 use proptest::prelude::*;
 
 use super::autotune::Autotune;
+use super::fast::Fast;
 use super::fixed::Fixed;
+use super::improved::Improved;
+use super::on_ack::OnAck;
 use super::*;
 use crate::Credit;
-use crate::sample::CreditMoment;
+use crate::sample::{ArrivalView, CreditMoment};
 use crate::testing::milliseconds;
+
+mod fast_tests;
+mod on_ack_tests;
 
 const KIB: u64 = 1024;
 
 fn autotune(initial: u64, maximum: u64) -> Autotune {
     Autotune::new(autotune::Parameters { initial: ByteCount::new(initial), maximum: ByteCount::new(maximum) })
+}
+
+fn fast(initial: u64, maximum: u64, variant: Variant) -> Fast {
+    let (initial, maximum) = (ByteCount::new(initial), ByteCount::new(maximum));
+    Fast::new(fast::Parameters { initial, maximum, variant })
+}
+
+fn on_ack(initial: u64, maximum: u64, step: u64) -> OnAck {
+    let (initial, maximum) = (ByteCount::new(initial), ByteCount::new(maximum));
+    let variant = Variant::Paper;
+    OnAck::new(on_ack::Parameters { initial, maximum, step, combined: true, variant, field: None })
+}
+
+fn improved(window: u64) -> Improved {
+    Improved::new(fixed::Parameters { window: ByteCount::new(window) })
 }
 
 fn view(now: u64, advertised: u64, consumed: u64, rtt: Option<u64>) -> WindowView {
@@ -20,8 +41,12 @@ fn view(now: u64, advertised: u64, consumed: u64, rtt: Option<u64>) -> WindowVie
         advertised: ByteCount::new(advertised),
         received: ByteCount::new(advertised),
         consumed: ByteCount::new(consumed),
+        readable: ByteCount::ZERO,
         rtt: rtt.map(Duration::from_millis),
         max_datagram_size: ByteCount::new(1200),
+        allowance: None,
+        arrivals: ArrivalView::default(),
+        is_ack_due: false,
     }
 }
 
@@ -60,10 +85,35 @@ fn fixed_renews_when_less_than_half_is_left() {
 }
 
 #[test]
+fn improved_renews_a_datagram_earlier_and_so_uses_the_whole_window() {
+    let mut policy = improved(64 * KIB);
+    let mut ask = |consumed| policy.grant(CreditMoment::Consumed, &view(0, 64 * KIB, consumed, None));
+    assert_eq!(ask(32 * KIB - 1200), None, "exactly half and a datagram is left");
+    assert_eq!(ask(32 * KIB - 1199), Some(ByteCount::new(32 * KIB - 1199)));
+    // The paper's point: 4 KB in datagrams of 1 KB. Half the window is 2 KB: static renews with the third datagram,
+    // when the sender has one left, improved with the second.
+    let datagram = |consumed| {
+        let mut view = view(0, 4 * KIB, consumed, None);
+        view.max_datagram_size = ByteCount::new(KIB);
+        view
+    };
+    let first = |policy: &mut dyn Credit| {
+        (1..=4).find(|count| policy.grant(CreditMoment::Consumed, &datagram(count * KIB)).is_some())
+    };
+    assert_eq!(first(&mut Fixed::new(fixed::Parameters { window: ByteCount::new(4 * KIB) })), Some(3));
+    assert_eq!(first(&mut improved(4 * KIB)), Some(2));
+    // A window of two datagrams is not renewed for each byte.
+    let mut tiny = improved(2 * KIB);
+    assert_eq!(tiny.grant(CreditMoment::Consumed, &view(0, 2 * KIB, 1, None)), None);
+}
+
+#[test]
 fn a_peer_blocked_by_unread_data_waits_for_the_reader() {
-    let mut policies: [Box<dyn Credit>; 2] = [
+    let mut policies: [Box<dyn Credit>; 4] = [
         Box::new(Fixed::new(fixed::Parameters { window: ByteCount::new(64 * KIB) })),
+        Box::new(improved(64 * KIB)),
         Box::new(autotune(64 * KIB, 256 * KIB)),
+        Box::new(fast(64 * KIB, 256 * KIB, Variant::Paper)),
     ];
     for policy in &mut policies {
         for moment in [CreditMoment::Blocked, CreditMoment::AckLeaving, CreditMoment::Consumed] {
@@ -129,9 +179,14 @@ proptest! {
         start in prop_oneof![Just(0_u64), Just((1 << 62) - 100_000)],
         events in prop::collection::vec((0_u64..3, 0_u64..2_000_000, 0_u64..100_000, any::<Option<u64>>()), 1..200),
     ) {
-        let policies: [(Box<dyn Credit>, u64); 2] = [
+        let top = initial * factor;
+        let policies: [(Box<dyn Credit>, u64); 6] = [
             (Box::new(Fixed::new(fixed::Parameters { window: ByteCount::new(initial) })), initial),
-            (Box::new(autotune(initial, initial * factor)), initial * factor),
+            (Box::new(improved(initial)), initial),
+            (Box::new(autotune(initial, top)), top),
+            (Box::new(fast(initial, top, Variant::Paper)), top),
+            (Box::new(fast(initial, top, Variant::Safe)), top),
+            (Box::new(on_ack(initial, top, factor)), top),
         ];
         for (mut policy, greatest) in policies {
             let (mut now, mut consumed) = (0, start);
@@ -150,6 +205,7 @@ proptest! {
                     prop_assert!(advertised - consumed <= greatest);
                 }
                 let left = advertised - consumed;
+                // Whatever has been read away is renewed once half of it is gone.
                 prop_assert!(left >= policy.window().get() / 2 || advertised == (1 << 62) - 1 || left * 2 >= initial);
                 prop_assert!(policy.window().get() <= greatest);
             }

@@ -10,7 +10,7 @@ use crate::congestion::bbr3::Bbr3;
 use crate::congestion::cubic::CubicIncrease;
 use crate::congestion::newreno::AdditiveIncrease;
 use crate::congestion::{LossBased, PathLimits, bbr1, bbr3, cubic, guaranteed, newreno};
-use crate::credit::{autotune, fixed};
+use crate::credit::{autotune, fast, fixed, improved, on_ack};
 use crate::group::{coordinated, ensemble};
 use crate::silence::{collapse, freeze};
 use crate::slow_start::{self, classic, hybrid, hystart_pp};
@@ -269,29 +269,40 @@ impl Default for CreditPair {
 #[serde(rename_all = "snake_case")]
 pub(super) enum CreditChoice {
     Fixed(fixed::Parameters),
+    Improved(fixed::Parameters),
     Autotune(autotune::Parameters),
+    Fast(fast::Parameters),
+    OnAck(on_ack::Parameters),
 }
 
 impl CreditChoice {
     pub(super) fn build(&self) -> Box<dyn Credit> {
         match self {
             Self::Fixed(parameters) => Box::new(fixed::Fixed::new(*parameters)),
+            Self::Improved(parameters) => Box::new(improved::Improved::new(*parameters)),
             Self::Autotune(parameters) => Box::new(autotune::Autotune::new(*parameters)),
+            Self::Fast(parameters) => Box::new(fast::Fast::new(*parameters)),
+            Self::OnAck(parameters) => Box::new(on_ack::OnAck::new(*parameters)),
         }
     }
 
     /// The first and the greatest window.
     fn bounds(&self) -> (ByteCount, ByteCount) {
         match self {
-            Self::Fixed(parameters) => (parameters.window, parameters.window),
+            Self::Fixed(parameters) | Self::Improved(parameters) => (parameters.window, parameters.window),
             Self::Autotune(parameters) => (parameters.initial, parameters.maximum),
+            Self::Fast(parameters) => (parameters.initial, parameters.maximum),
+            Self::OnAck(parameters) => (parameters.initial, parameters.maximum),
         }
     }
 
     fn report(&self) -> (PolicyText, Vec<Constant>) {
         match self {
             Self::Fixed(parameters) => (fixed::TEXT, parameters.constants()),
+            Self::Improved(parameters) => (improved::TEXT, improved::constants(parameters)),
             Self::Autotune(parameters) => (autotune::TEXT, parameters.constants()),
+            Self::Fast(parameters) => (fast::TEXT, parameters.constants()),
+            Self::OnAck(parameters) => (on_ack::TEXT, parameters.constants()),
         }
     }
 }

@@ -57,6 +57,19 @@ fn profiles_differ_in_what_their_names_say() {
     assert_eq!(differences("cubic-freeze-paper"), ["silence=freeze"]);
     assert_eq!(differences("quicming"), ["congestion=guaranteed"]);
     assert_eq!(differences("quicming-paper"), ["congestion=guaranteed"]);
+    assert_eq!(differences("static"), ["credit.stream=fixed", "credit.connection=fixed"]);
+    assert_eq!(differences("static-improved"), ["credit.stream=improved", "credit.connection=improved"]);
+    for name in ["fast-autotune", "fast-autotune-paper"] {
+        assert_eq!(differences(name), ["credit.stream=fast", "credit.connection=fast"]);
+    }
+    for name in ["modquic-cubic", "modquic-cubic-paper"] {
+        assert_eq!(differences(name), ["credit.stream=on_ack", "credit.connection=on_ack"]);
+    }
+    for name in ["modquic-bbr", "modquic-bbr-paper"] {
+        let expected =
+            ["slow_start=own", "congestion=bbr1", "credit.stream=on_ack", "credit.connection=on_ack"];
+        assert_eq!(differences(name), expected);
+    }
     assert_eq!(differences("standard"), ["slow_start=classic", "congestion=newreno"]);
     assert_eq!(differences("cubic-iw32"), Vec::<String>::new());
     assert_eq!(Profile::named("cubic-iw32").unwrap().start().initial_window(DATAGRAM), DATAGRAM * 32);
@@ -100,6 +113,9 @@ fn values_out_of_range_are_refused_with_their_line_and_the_range() {
         ("[congestion.cubic]\nbeta = 1.0", 2, "above 0, below 1"),
         ("[congestion.cubic]\nbeta = nan", 2, "above 0, below 1"),
         ("[congestion.cubic]\nc = 10.5", 2, "at most 10"),
+        ("[credit.stream.on_ack]\ninitial = 4096\nmaximum = 4096\nstep = 1001", 4, "from 0 to 1000"),
+        ("[credit.stream.on_ack]\ninitial = 4096\nmaximum = 4096\nfield = 8", 4, "from 26 to 1000"),
+        ("[credit.stream.fast]\ninitial = 4096\nmaximum = 4096\nvariant = \"bold\"", 4, "`safe` or `paper`"),
         ("[credit.stream.fixed]\nwindow = 0", 2, "from 1 KiB to 4 GiB"),
         ("[credit.stream.fixed]\nwindow = -4096", 2, "never negative"),
         ("[credit.stream.fixed]\nwindow = \"8 GiB\"", 2, "from 1 KiB to 4 GiB"),

@@ -54,6 +54,16 @@ pub(crate) fn ack_packets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     within(u32::deserialize(deserializer)?, &(1..=256))
 }
 
+/// Datagrams by which a window moves in a step.
+pub(crate) fn step_datagrams<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(u64::deserialize(deserializer)?, &(0..=1000))
+}
+
+/// Bytes that the window updates in one packet may take: the least has room for the longest of each kind.
+pub(crate) fn update_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    within(u64::deserialize(deserializer)?, &(26..=1000)).map(Some)
+}
+
 /// A real strictly between 0 and 1.
 pub(crate) fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     real_above_zero(deserializer, 1.0, false)

@@ -1,7 +1,7 @@
 //! A packet's frames, as qlog has them.
 
 use bytes::Bytes;
-use posthaste_wire::frame::{self, AckFrame, CloseFrame, CloseKind};
+use posthaste_wire::frame::{self, AckFrame, AckWindowFrame, CloseFrame, CloseKind};
 use posthaste_wire::{Direction, Frame};
 use qlog::events::quic::{AckRange, ErrorSpace, QuicFrame, StreamType, TransportError};
 use qlog::events::{ApplicationError, ConnectionClosedFrameError, RawInfo};
@@ -21,6 +21,9 @@ pub(super) fn frames(payload: Bytes, ack_delay_exponent: u8) -> Vec<QuicFrame> {
             None => break,
             Some(Ok(frame)) => {
                 let len = before.saturating_sub(iter.remaining());
+                if let Frame::AckWindow(frame) = &frame {
+                    frames.extend(limits_of(frame));
+                }
                 frames.push(convert(frame, len, ack_delay_exponent));
             }
             Some(Err(error)) => {
@@ -41,6 +44,7 @@ fn convert(frame: Frame, len: usize, ack_delay_exponent: u8) -> QuicFrame {
         Frame::Padding => QuicFrame::Padding { raw: data_len(len) },
         Frame::Ping => QuicFrame::Ping { raw },
         Frame::Ack(ack) => convert_ack(&ack, ack_delay_exponent),
+        Frame::AckWindow(frame) => convert_ack(&frame.ack, ack_delay_exponent),
         Frame::ResetStream(reset) => QuicFrame::ResetStream {
             stream_id: reset.id.to_wire(),
             error,
@@ -105,6 +109,15 @@ fn convert(frame: Frame, len: usize, ack_delay_exponent: u8) -> QuicFrame {
             QuicFrame::Unknown { frame_type_bytes: Some(frame.frame_type()), raw: data_len(len) }
         }
     }
+}
+
+/// qlog knows no `ACK_WINDOW`: it is shown as the frames that it stands for.
+fn limits_of(frame: &AckWindowFrame) -> impl Iterator<Item = QuicFrame> {
+    let raw = None;
+    let limits = frame.update.streams.iter();
+    let streams =
+        limits.map(|&(id, maximum)| QuicFrame::MaxStreamData { stream_id: id.to_wire(), maximum, raw: None });
+    std::iter::once(QuicFrame::MaxData { maximum: frame.update.max_data, raw }).chain(streams)
 }
 
 fn convert_ack(ack: &AckFrame, ack_delay_exponent: u8) -> QuicFrame {

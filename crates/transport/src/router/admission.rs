@@ -23,6 +23,7 @@ use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRA
 use crate::error::TransportErrorCode;
 use crate::events::Event;
 use crate::parameters::{self, ServerPart};
+use crate::receive_budget::Account;
 use crate::space::SpaceId;
 use crate::streams::LocalLimits;
 use crate::{retry, sessions};
@@ -52,6 +53,10 @@ impl Endpoint {
             self.stats.refused += 1;
             return;
         }
+        let Some(account) = server.transport.receive_budget.open() else {
+            self.stats.refused += 1;
+            return;
+        };
         let bearer = Bearer {
             at: self.clock_offset + now.since(Time::ZERO),
             remote: info.remote,
@@ -68,7 +73,7 @@ impl Endpoint {
         };
         let is_validated = beginning.1.is_validated;
         let local_id = self.fresh_id();
-        let Some(birth) = self.birth(server, info, invariants, local_id, beginning) else {
+        let Some(birth) = self.birth(server, info, invariants, (local_id, account), beginning) else {
             tracing::error!(
                 "the TLS configuration cannot be used with QUIC: it needs TLS 1.3, AES-128-GCM, and early data \
                  of 0 or 2^32-1 bytes"
@@ -123,7 +128,7 @@ impl Endpoint {
         server: ServerConfig,
         info: &DatagramInfo,
         invariants: &Invariants,
-        local_id: ConnectionId,
+        (local_id, account): (ConnectionId, Account),
         (original_destination, beginning): (ConnectionId, Beginning),
     ) -> Option<Birth> {
         let is_retried = original_destination != invariants.dcid;
@@ -132,7 +137,7 @@ impl Endpoint {
             retry_source: is_retried.then_some(invariants.dcid),
             reset_token: self.reset_key.token(&local_id),
         };
-        let streams = new_streams(Side::Server, &server.transport);
+        let streams = new_streams(Side::Server, &server.transport, account);
         let limits = streams.local_limits();
         let version = invariants.version;
         let group_size = server.transport.profile.group().map(|_| MAX_MEMBERS as u64);

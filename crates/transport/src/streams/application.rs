@@ -134,6 +134,7 @@ impl Streams {
         context: &CreditContext,
     ) -> Result<Read, ReadError> {
         self.recv_half(id)?;
+        let mut around = self.surroundings(false);
         let Found::Live(stream) = self.map.find(id) else { return Err(LocalError::UnknownStream(id).into()) };
         let Some(recv) = &mut stream.recv else { return Err(LocalError::UnknownStream(id).into()) };
         if let Some(error_code) = recv.reset_code() {
@@ -144,7 +145,8 @@ impl Streams {
         let read = recv.read(max.max(1), &mut self.receive_window);
         match read {
             Read::Data(_) => {
-                let has_update = recv.ask(CreditMoment::Consumed, context);
+                around.is_ack_due = recv.is_listed_for_ack;
+                let has_update = recv.ask(CreditMoment::Consumed, context, &around);
                 self.ask_connection(CreditMoment::Consumed, context);
                 if has_update {
                     self.refresh(id);

@@ -169,23 +169,34 @@ impl Streams {
     }
 
     /// `DATA_BLOCKED` (RFC 9000 section 19.12).
-    pub(crate) fn on_data_blocked(&mut self, _limit: u64, context: &CreditContext) {
+    pub(crate) fn on_data_blocked(&mut self, limit: u64, context: &CreditContext) {
         self.ask_connection(CreditMoment::Blocked, context);
+        if limit < self.receive_window.advertised() {
+            self.repeat_limits(None);
+        }
     }
 
     /// `STREAM_DATA_BLOCKED` (RFC 9000 section 19.13).
     pub(crate) fn on_stream_data_blocked(
         &mut self,
         id: StreamId,
-        _limit: u64,
+        limit: u64,
         context: &CreditContext,
     ) -> Result<(), PeerError> {
         self.admit(id, Half::Recv).map_err(|error| error.in_frame(STREAM_DATA_BLOCKED))?;
+        let mut around = self.surroundings(false);
         if let Found::Live(stream) = self.map.find(id)
             && let Some(recv) = &mut stream.recv
-            && recv.ask(CreditMoment::Blocked, context)
         {
-            self.refresh(id);
+            around.is_ack_due = recv.is_listed_for_ack;
+            let is_pending = recv.ask(CreditMoment::Blocked, context, &around);
+            let is_outdated = limit < recv.window.advertised() && recv.wants_credit();
+            if is_pending {
+                self.refresh(id);
+            }
+            if is_pending || is_outdated {
+                self.repeat_limits(Some(id));
+            }
         }
         Ok(())
     }

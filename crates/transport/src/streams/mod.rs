@@ -10,6 +10,7 @@ mod map;
 mod outgoing;
 mod ranges;
 mod recv;
+mod riding;
 mod schedule;
 mod send;
 mod send_buffer;
@@ -23,12 +24,14 @@ use posthaste_units::ByteCount;
 use posthaste_wire::{Direction, Side, StreamId, TransportParameters, varint};
 
 use self::map::{Found, StreamMap};
+use self::riding::Riding;
 use self::schedule::Schedule;
 use self::stream::{Maker, PeerLimits};
 use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
 
 use crate::limits::MAX_CONCURRENT_STREAMS;
+use crate::receive_budget::Account;
 
 pub(crate) use self::assembler::Assembler;
 pub use self::recv::Read;
@@ -58,6 +61,8 @@ pub(crate) struct StreamsConfig {
     pub(crate) stream_credit: CreditFactory,
     /// The policy that grants the connection's credit.
     pub(crate) connection_credit: Box<dyn Credit>,
+    /// What bounds it.
+    pub(crate) account: Account,
 }
 
 /// What this end grants in its transport parameters.
@@ -131,6 +136,8 @@ pub struct StreamsStats {
     pub buffered: ByteCount,
     /// What the peer still permits to be sent on the connection, all streams together.
     pub credit: ByteCount,
+    /// What this end permits the peer to send on the connection beyond what has been read, sent or not.
+    pub granted: ByteCount,
     /// Streams open, both ends' together.
     pub open: usize,
     /// Streams that have data which their limit keeps back.
@@ -210,6 +217,7 @@ pub(crate) struct Streams {
     is_limits_known: bool,
     /// Streams that have received data since the last ACK left.
     received_since_ack: Vec<StreamId>,
+    riding: Riding,
     /// Bytes held for all streams until they are acknowledged.
     buffered: u64,
     send_buffer: u64,
@@ -229,7 +237,8 @@ impl Streams {
     /// No streams yet.
     pub(crate) fn new(config: StreamsConfig) -> Self {
         let initial = |credit: &dyn Credit| credit.initial_window().get().min(varint::MAX);
-        let initial_max_data = initial(&*config.connection_credit);
+        let riding = Riding::new(config.connection_credit.rides_on_acks());
+        let receive_window = ReceiveWindow::rationed(config.connection_credit, config.account);
         let maker = Maker {
             side: config.side,
             initial_window: initial(&*(config.stream_credit)()),
@@ -243,13 +252,14 @@ impl Streams {
             schedule: Schedule::default(),
             control: BTreeSet::new(),
             events: VecDeque::new(),
-            receive_window: ReceiveWindow::new(config.connection_credit, initial_max_data),
+            initial_max_data: receive_window.advertised(),
+            receive_window,
             send_window: SendWindow::default(),
-            initial_max_data,
             local: Default::default(),
             remote: [RemoteStreams::new(config.max_streams_bidi), RemoteStreams::new(config.max_streams_uni)],
             is_limits_known: false,
             received_since_ack: Vec::new(),
+            riding,
             buffered: 0,
             send_buffer: config.send_buffer.get().max(MIN_BUFFER),
             unsent_limit: config.unsent_limit.get().max(MIN_BUFFER),
@@ -344,6 +354,9 @@ impl Streams {
             received: ByteCount::new(self.receive_window.received()),
             buffered: ByteCount::new(self.buffered),
             credit: ByteCount::new(self.send_window.available()),
+            granted: ByteCount::new(
+                self.receive_window.advertised().saturating_sub(self.receive_window.consumed()),
+            ),
             open: self.map.open_count(),
             blocked_streams: self.blocked_count,
             is_connection_blocked: self.send_window.is_blocked() && self.schedule.needs_credit(),
@@ -492,7 +505,8 @@ impl Streams {
     /// Asks the policy of the connection's credit.
     fn ask_connection(&mut self, moment: CreditMoment, context: &CreditContext) {
         self.last_context = Some(*context);
-        self.receive_window.ask(moment, context);
+        let around = self.surroundings(!self.received_since_ack.is_empty());
+        self.receive_window.ask(moment, context, &around);
     }
 
     /// Marks the connection's limit as blocking if it keeps data back.

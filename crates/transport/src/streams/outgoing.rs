@@ -1,6 +1,5 @@
 //! Frames to the peer, and their fate.
 
-use posthaste_policy::sample::CreditMoment;
 use posthaste_wire::frame::Frame;
 use posthaste_wire::{Direction, StreamId};
 
@@ -9,7 +8,6 @@ use super::map::Found;
 use super::recv::RecvHalf;
 use super::send::SendHalf;
 use super::stream::Stream;
-use crate::flow::CreditContext;
 use crate::frame_writer::FrameWriter;
 use crate::sent_frame::SentFrame;
 
@@ -106,25 +104,6 @@ impl Streams {
         self.note_blocked();
     }
 
-    /// An ACK is about to leave: asks the credit policies of the windows that have received data since the
-    /// last one, so that updates can travel with it.
-    pub(crate) fn on_ack_leaving(&mut self, context: &CreditContext) {
-        if self.received_since_ack.is_empty() {
-            return;
-        }
-        self.ask_connection(CreditMoment::AckLeaving, context);
-        let mut ids = std::mem::take(&mut self.received_since_ack);
-        for id in ids.drain(..) {
-            if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(id) {
-                recv.is_listed_for_ack = false;
-                if recv.ask(CreditMoment::AckLeaving, context) {
-                    self.refresh(id);
-                }
-            }
-        }
-        self.received_since_ack = ids;
-    }
-
     /// A frame has arrived.
     pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
@@ -135,6 +114,7 @@ impl Streams {
             SentFrame::ResetStream(id) => {
                 self.update_send(id, SendHalf::reset_acked);
             }
+            SentFrame::AckWindow { edition, .. } => self.limits_arrived(edition),
             // Limits and requests need no more once they have arrived.
             _ => {}
         }
@@ -158,6 +138,7 @@ impl Streams {
             SentFrame::MaxStreams(direction) => self.remote_mut(direction).is_update_pending = true,
             SentFrame::DataBlocked => self.send_window.report_lost(),
             SentFrame::StreamsBlocked(direction) => self.local_mut(direction).window.report_lost(),
+            SentFrame::AckWindow { edition, .. } => self.limits_lost(edition),
             SentFrame::Ack { .. }
             | SentFrame::Crypto { .. }
             | SentFrame::NewConnectionId(_)
@@ -177,7 +158,7 @@ impl Streams {
         Some(result)
     }
 
-    fn update_recv(&mut self, id: StreamId, update: impl FnOnce(&mut RecvHalf)) {
+    pub(super) fn update_recv(&mut self, id: StreamId, update: impl FnOnce(&mut RecvHalf)) {
         if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(id) {
             update(recv);
             self.refresh(id);

@@ -7,7 +7,7 @@ use posthaste_wire::frame::{Frame, StopSending};
 
 use super::assembler::Assembler;
 use crate::error::{PeerError, TransportErrorCode};
-use crate::flow::{CreditContext, ReceiveWindow};
+use crate::flow::{CreditContext, ReceiveWindow, Surroundings};
 use crate::frame_writer::FrameWriter;
 use crate::sent_frame::SentFrame;
 
@@ -105,6 +105,9 @@ impl RecvHalf {
             self.discard(connection);
         } else {
             self.assembler.insert(offset, data);
+            let fresh = self.assembler.contiguous().saturating_sub(self.window.ordered());
+            self.window.order(fresh);
+            connection.order(fresh);
         }
     }
 
@@ -134,6 +137,9 @@ impl RecvHalf {
     /// Gives up what is unread: to the connection it counts as read, or its window would leak.
     fn discard(&mut self, connection: &mut ReceiveWindow) {
         self.assembler = Assembler::default();
+        let beyond_gaps = self.window.received().saturating_sub(self.window.ordered());
+        self.window.order(beyond_gaps);
+        connection.order(beyond_gaps);
         let unread = self.window.received().saturating_sub(self.window.consumed());
         self.window.consume(unread);
         connection.consume(unread);
@@ -194,8 +200,13 @@ impl RecvHalf {
     }
 
     /// Asks the credit policy. True if an update is to be sent.
-    pub(super) fn ask(&mut self, moment: CreditMoment, context: &CreditContext) -> bool {
-        self.wants_credit() && self.window.ask(moment, context)
+    pub(super) fn ask(
+        &mut self,
+        moment: CreditMoment,
+        context: &CreditContext,
+        around: &Surroundings,
+    ) -> bool {
+        self.wants_credit() && self.window.ask(moment, context, around)
     }
 
     /// `STOP_SENDING` was lost: it is sent again unless it has become pointless.

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use posthaste_policy::credit::fixed::{Fixed, Parameters};
+use posthaste_policy::sample::ArrivalView;
 use posthaste_units::{Rng, Time};
 use posthaste_wire::Frame;
 use posthaste_wire::frame::{Iter, ResetStream, StopSending, StreamFrame};
@@ -10,6 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::error::{PeerError, TransportErrorCode};
 use crate::frame_writer::FrameWriter;
+use crate::receive_budget::ReceiveBudget;
 use crate::sent_frame::{SentFrame, SentFrames};
 
 const BIDI: Direction = Direction::Bidirectional;
@@ -20,7 +22,8 @@ fn credit(window: u64) -> Box<dyn Credit> {
 }
 
 fn context() -> CreditContext {
-    CreditContext { now: Time::ZERO, rtt: None, max_datagram_size: ByteCount::new(1252) }
+    let max_datagram_size = ByteCount::new(1252);
+    CreditContext { now: Time::ZERO, rtt: None, max_datagram_size, arrivals: ArrivalView::default() }
 }
 
 /// Streams that grant `stream` bytes a stream, `connection` in all and `count` streams of each direction.
@@ -33,6 +36,7 @@ fn streams(side: Side, stream: u64, connection: u64, count: u64) -> Streams {
         unsent_limit: ByteCount::new(64 << 10),
         stream_credit: Box::new(move || credit(stream)),
         connection_credit: credit(connection),
+        account: ReceiveBudget::default().open().unwrap(),
     })
 }
 

@@ -6,6 +6,7 @@ mod support;
 
 mod bounds;
 mod conduct;
+mod credit;
 mod floods;
 mod frames;
 mod fuzz_corpus;

@@ -87,6 +87,8 @@ pub struct Pair {
     /// Every datagram sent while set, with its sender (true: client).
     pub capture: Option<Vec<(bool, Vec<u8>)>>,
     pub log: Vec<Sent>,
+    /// Datagrams that vanish: their sender (true: client), and how many that has sent before.
+    pub doomed: Vec<(bool, u64)>,
     next_flight: u64,
     /// Steps in a row that took no time.
     standing: u32,
@@ -126,6 +128,7 @@ impl Pair {
             trace_hash: 0xcbf2_9ce4_8422_2325,
             capture: None,
             log: Vec::new(),
+            doomed: Vec::new(),
             next_flight: 0,
             standing: 0,
         }
@@ -169,12 +172,14 @@ impl Pair {
             let info = DatagramInfo { remote: from.address, local_ip: None, ecn: transmit.ecn };
             let size = transmit.segment_size.unwrap_or(transmit.size);
             let datagrams: Vec<Vec<u8>> = buffer.chunks(size).map(<[u8]>::to_vec).collect();
+            let first = from.sent;
             from.sent += datagrams.len() as u64;
-            for data in datagrams {
+            for (index, data) in (first..).zip(datagrams) {
                 let (to, size, is_marked) = (transmit.remote, data.len(), transmit.ecn.is_some());
                 self.log.push(Sent { at: self.now, from_client, to, size, is_marked });
                 let to = if from_client { &self.server } else { &self.client };
-                if to.address != transmit.remote || data.len() > link.mtu {
+                let is_doomed = self.doomed.contains(&(from_client, index));
+                if to.address != transmit.remote || data.len() > link.mtu || is_doomed {
                     // Nobody is there any more, or the way is too narrow.
                     continue;
                 }

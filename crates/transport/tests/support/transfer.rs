@@ -86,4 +86,22 @@ impl Readers {
             }
         });
     }
+
+    /// Reads each open stream once, at most `max` bytes.
+    pub fn read_once(&mut self, now: Time, connection: &mut Connection, max: usize) {
+        let finished = &mut self.finished;
+        self.open.retain(|id, offset| match connection.read(now, *id, max) {
+            Ok(Read::Data(data)) => {
+                assert_eq!(data, pattern_bytes(*id, *offset, *offset + data.len() as u64), "{id:?}");
+                *offset += data.len() as u64;
+                true
+            }
+            Ok(Read::Blocked) => true,
+            Ok(Read::Finished) => {
+                finished.insert(*id, *offset);
+                false
+            }
+            Err(error) => panic!("{id:?}: {error}"),
+        });
+    }
 }

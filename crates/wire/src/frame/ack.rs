@@ -51,7 +51,8 @@ impl AckFrame {
         let mut ranges = self.ranges.iter();
         let Some(first) = ranges.next() else { return 0 };
         let mut smallest = *first.start();
-        let mut len = head_len(self.delay, first)
+        let mut len = 1
+            + head_len(self.delay, first)
             + varint::len(self.ranges.len() as u64 - 1)
             + self.ecn.map_or(0, EcnCounts::encoded_len);
         for range in ranges {
@@ -69,10 +70,10 @@ impl EcnCounts {
     }
 }
 
-/// Bytes of everything up to the first range, without the range count and the ECN counts.
+/// Bytes of everything up to the first range, without the type, the range count and the ECN counts.
 fn head_len(delay: u64, first: &RangeInclusive<u64>) -> usize {
     let span = first.end().saturating_sub(*first.start());
-    1 + varint::len(*first.end()) + varint::len(delay) + varint::len(span)
+    varint::len(*first.end()) + varint::len(delay) + varint::len(span)
 }
 
 /// Appends an ACK frame with as many of the highest ranges as fit in `limit` bytes, and returns how many that
@@ -83,6 +84,24 @@ fn head_len(delay: u64, first: &RangeInclusive<u64>) -> usize {
 pub fn write(
     buffer: &mut Vec<u8>,
     delay: u64,
+    ranges: impl Iterator<Item = RangeInclusive<u64>>,
+    ecn: Option<EcnCounts>,
+    limit: usize,
+) -> usize {
+    let start = buffer.len();
+    let Some(room) = limit.checked_sub(1) else { return 0 };
+    buffer.push(if ecn.is_some() { TYPE_ECN } else { TYPE } as u8);
+    let count = write_body(buffer, delay, ranges, ecn, room);
+    if count == 0 {
+        buffer.truncate(start);
+    }
+    count
+}
+
+/// Appends what follows the type; as [`write`], which says more.
+pub(super) fn write_body(
+    buffer: &mut Vec<u8>,
+    delay: u64,
     mut ranges: impl Iterator<Item = RangeInclusive<u64>>,
     ecn: Option<EcnCounts>,
     limit: usize,
@@ -91,7 +110,6 @@ pub fn write(
     let count_len = 1;
     let fixed = head_len(delay, &first) + count_len + ecn.map_or(0, EcnCounts::encoded_len);
     let Some(mut room) = limit.checked_sub(fixed) else { return 0 };
-    buffer.push(if ecn.is_some() { TYPE_ECN } else { TYPE } as u8);
     varint::write(buffer, *first.end());
     varint::write(buffer, delay);
     // The count is known only at the end. It nearly always fits one byte; where it outgrows its place, the

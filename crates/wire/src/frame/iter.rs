@@ -3,9 +3,10 @@
 use bytes::{Buf, Bytes};
 
 use super::{
-    AckFrequency, CloseFrame, CryptoFrame, Frame, NewConnectionId, ResetStream, StopSending, StreamFrame,
+    AckFrequency, AckWindowFrame, CloseFrame, CryptoFrame, Frame, NewConnectionId, ResetStream, StopSending,
+    StreamFrame,
 };
-use super::{ack, ack_frequency, cid, close, crypto, flow, group, path, stream};
+use super::{ack, ack_frequency, ack_window, cid, close, crypto, flow, group, path, stream};
 use crate::error::{DecodeError, Fault};
 use crate::varint::{self, Reader};
 use crate::{StreamId, frame};
@@ -136,6 +137,9 @@ fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Faul
         ack_frequency::TYPE => Frame::AckFrequency(AckFrequency::decode(reader)?),
         ack_frequency::TYPE_IMMEDIATE => Frame::ImmediateAck,
         group::TYPE => Frame::GroupToken(reader.array()?),
+        ack_window::TYPE | ack_window::TYPE_ECN => {
+            Frame::AckWindow(AckWindowFrame::decode(reader, frame_type == ack_window::TYPE_ECN)?)
+        }
         cid::TYPE_NEW => Frame::NewConnectionId(NewConnectionId::decode(reader)?),
         cid::TYPE_RETIRE => Frame::RetireConnectionId(reader.varint()?),
         path::TYPE_CHALLENGE => Frame::PathChallenge(reader.array()?),

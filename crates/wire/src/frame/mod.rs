@@ -9,6 +9,7 @@ use crate::{Direction, StreamId};
 
 pub mod ack;
 pub mod ack_frequency;
+pub mod ack_window;
 pub mod cid;
 pub mod close;
 pub mod crypto;
@@ -20,6 +21,7 @@ pub mod stream;
 
 pub use ack::{AckFrame, EcnCounts};
 pub use ack_frequency::AckFrequency;
+pub use ack_window::{AckWindowFrame, WindowUpdate};
 pub use cid::NewConnectionId;
 pub use close::{CloseFrame, CloseKind};
 pub use crypto::CryptoFrame;
@@ -102,6 +104,8 @@ pub enum Frame {
     ImmediateAck,
     /// `GROUP_TOKEN`: the name of the group that the connection is in, or is to join.
     GroupToken([u8; group::TOKEN_LEN]),
+    /// `ACK_WINDOW` (docs/ack-window.md).
+    AckWindow(AckWindowFrame),
 }
 
 impl Frame {
@@ -133,14 +137,16 @@ impl Frame {
             Self::AckFrequency(_) => ack_frequency::TYPE,
             Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
             Self::GroupToken(_) => group::TYPE,
+            Self::AckWindow(frame) if frame.ack.ecn.is_some() => ack_window::TYPE_ECN,
+            Self::AckWindow(_) => ack_window::TYPE,
         }
     }
 
     /// True if a packet with this frame must be acknowledged: all but PADDING, ACK and `CONNECTION_CLOSE`
-    /// (RFC 9002 section 2).
+    /// (RFC 9002 section 2), and `ACK_WINDOW`.
     pub const fn is_ack_eliciting(&self) -> bool {
         // spec: rfc9000 19.21 extension-controlled, 19.21 extension-acked
-        !matches!(self, Self::Padding | Self::Ack(_) | Self::Close(_))
+        !matches!(self, Self::Padding | Self::Ack(_) | Self::AckWindow(_) | Self::Close(_))
     }
 
     /// True if the frame may probe a path without moving the connection to it (RFC 9000 section 9.1).
@@ -169,6 +175,7 @@ impl Frame {
                 buffer.extend_from_slice(token);
                 return;
             }
+            Self::AckWindow(frame) => return frame.write(buffer),
             _ => {}
         }
         // spec: rfc9000 12.4 shortest-type
@@ -198,6 +205,7 @@ impl Frame {
             Self::Close(close) => close.encoded_len(),
             Self::AckFrequency(request) => request.encoded_len(),
             Self::GroupToken(token) => varint::len(group::TYPE) + token.len(),
+            Self::AckWindow(frame) => frame.encoded_len(),
             Self::NewToken(token) => 1 + varint::len(token.len() as u64) + token.len(),
             Self::PathChallenge(data) | Self::PathResponse(data) => 1 + data.len(),
             _ => 1 + self.integers().into_iter().flatten().map(varint::len).sum::<usize>(),
@@ -228,9 +236,11 @@ pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
         Frame::Ack(_) | Frame::Crypto(_) => (true, false, true),
         // An application's reason could give away what only 1-RTT keys protect.
         Frame::Close(close) => (matches!(close.kind, CloseKind::Transport { .. }), true, true),
-        Frame::NewToken(_) | Frame::PathResponse(_) | Frame::HandshakeDone | Frame::GroupToken(_) => {
-            (false, false, true)
-        }
+        Frame::NewToken(_)
+        | Frame::PathResponse(_)
+        | Frame::HandshakeDone
+        | Frame::GroupToken(_)
+        | Frame::AckWindow(_) => (false, false, true),
         Frame::ResetStream(_)
         | Frame::StopSending(_)
         | Frame::Stream(_)

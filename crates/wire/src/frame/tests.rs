@@ -58,6 +58,15 @@ fn ack() -> impl Strategy<Value = AckFrame> {
     })
 }
 
+fn ack_window() -> impl Strategy<Value = AckWindowFrame> {
+    let limit = || integer().prop_map(|limit| limit / ack_window::UNIT * ack_window::UNIT);
+    let streams = vec((stream_id(), limit()), 0..=ack_window::MAX_STREAMS);
+    (ack(), limit(), streams).prop_map(|(ack, max_data, streams)| AckWindowFrame {
+        ack,
+        update: WindowUpdate { max_data, streams },
+    })
+}
+
 fn new_connection_id() -> impl Strategy<Value = NewConnectionId> {
     (integer(), integer(), vec(any::<u8>(), 1..=20), any::<[u8; 16]>()).prop_map(|(one, other, id, token)| {
         NewConnectionId {
@@ -105,6 +114,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
             })
         }),
         ack().prop_map(Frame::Ack),
+        ack_window().prop_map(Frame::AckWindow),
         (stream_id(), integer(), integer()).prop_map(|(id, error_code, final_size)| {
             Frame::ResetStream(ResetStream { id, error_code, final_size })
         }),
@@ -136,6 +146,9 @@ fn one_of_each() -> Vec<Frame> {
     let data = Bytes::from_static(b"some data");
     let direction = Direction::Bidirectional;
     let transport = CloseKind::Transport { frame_type: 6 };
+    let update =
+        WindowUpdate { max_data: 1 << 31, streams: vec![(id, 1 << 20), (StreamId::from_wire(0), 1 << 16)] };
+    let with_ecn = AckFrame { ecn, ..ack.clone() };
     vec![
         Frame::Padding,
         Frame::Ping,
@@ -175,6 +188,11 @@ fn one_of_each() -> Vec<Frame> {
             reordering_threshold: 3,
         }),
         Frame::GroupToken([3; 16]),
+        Frame::AckWindow(AckWindowFrame {
+            ack: AckFrame { ecn: None, ..with_ecn.clone() },
+            update: update.clone(),
+        }),
+        Frame::AckWindow(AckWindowFrame { ack: with_ecn, update }),
     ]
 }
 
@@ -211,6 +229,8 @@ fn wire_types_are_those_of_table_3() {
         0x1f,
         0xaf,
         0x2d5c_1a79,
+        0x2b1c,
+        0x2b1d,
     ];
     assert_eq!(types, expected);
     for frame in one_of_each() {
@@ -240,7 +260,7 @@ fn frames_cut_at_every_byte_are_encoding_errors() {
 fn where_frames_may_come() {
     // Table 3 by hand, in the order of `one_of_each`: I and H alike, 0, 1.
     let allowed = "IH01 IH01 IH-1 IH-1 --01 --01 IH-1 ---1 --01 --01 --01 --01 --01 --01 --01 --01 --01 --01 \
-                   --01 --01 --01 ---1 IH01 --01 ---1 --01 --01";
+                   --01 --01 --01 ---1 IH01 --01 ---1 --01 --01 ---1 ---1 ---1";
     let packets = [PacketType::Initial, PacketType::Handshake, PacketType::ZeroRtt, PacketType::Short];
     for (frame, allowed) in one_of_each().iter().zip(allowed.split_whitespace()) {
         for (packet, mark) in packets.into_iter().zip(allowed.chars()) {
@@ -256,8 +276,64 @@ fn ack_eliciting_and_probing() {
     // spec: rfc9000 19.21 extension-acked
     for frame in one_of_each() {
         let frame_type = frame.frame_type();
-        assert_eq!(frame.is_ack_eliciting(), ![0, 2, 3, 0x1c, 0x1d].contains(&frame_type), "{frame:?}");
+        let elicits_none = [0, 2, 3, 0x1c, 0x1d, 0x2b1c, 0x2b1d];
+        assert_eq!(frame.is_ack_eliciting(), !elicits_none.contains(&frame_type), "{frame:?}");
         assert_eq!(frame.is_probing(), [0, 0x18, 0x1a, 0x1b].contains(&frame_type), "{frame:?}");
+    }
+}
+
+#[test]
+fn ack_window_names_a_bounded_number_of_streams_and_says_no_more_than_it_holds() {
+    let frame = |count: u64, entries: usize| {
+        let mut bytes = Vec::new();
+        varint::write(&mut bytes, ack_window::TYPE);
+        varint::write(&mut bytes, 1000);
+        varint::write(&mut bytes, count);
+        (0..entries).for_each(|_| bytes.extend_from_slice(&[4, 7]));
+        bytes.extend_from_slice(&[9, 0, 0, 9]);
+        bytes
+    };
+    let most = ack_window::MAX_STREAMS;
+    assert!(decode_one(&frame(most as u64, most)).is_ok());
+    let error = decode(&frame(most as u64 + 1, most + 1)).pop().unwrap().unwrap_err();
+    assert_eq!((error.code, error.frame_type), (DecodeError::FRAME_ENCODING_ERROR, ack_window::TYPE));
+    assert_eq!(error_code(&frame(varint::MAX, 2)), DecodeError::FRAME_ENCODING_ERROR);
+    let mut overflowing = Vec::new();
+    for value in [ack_window::TYPE, varint::MAX / ack_window::UNIT + 1, 0, 9, 0, 0, 9] {
+        varint::write(&mut overflowing, value);
+    }
+    assert_eq!(error_code(&overflowing), DecodeError::FRAME_ENCODING_ERROR);
+    // The ranges are checked as those of an ACK: one below packet number 0.
+    let mut below = frame(0, 0);
+    *below.last_mut().unwrap() = 10;
+    assert_eq!(error_code(&below), DecodeError::FRAME_ENCODING_ERROR);
+}
+
+#[test]
+fn ack_window_tells_whole_units() {
+    let id = StreamId::from_wire(4);
+    let ack = AckFrame { delay: 0, ranges: vec![0..=9], ecn: None };
+    let update = WindowUpdate { max_data: 2047, streams: vec![(id, 3000)] };
+    let told = WindowUpdate { max_data: 1024, streams: vec![(id, 2048)] };
+    let frame = |update| Frame::AckWindow(AckWindowFrame { ack: ack.clone(), update });
+    assert_eq!(decode_one(&encode(&frame(update))), Ok(frame(told)));
+}
+
+proptest! {
+    /// However little room there is, the window is whole, the ranges are the highest, and nothing goes beyond.
+    #[test]
+    fn ack_window_fills_its_room(frame in ack_window(), limit in 0_usize..600) {
+        let mut buffer = vec![0xee];
+        let ranges = frame.ack.ranges.iter().cloned();
+        let count = ack_window::write(&mut buffer, &frame.update, frame.ack.delay, ranges, frame.ack.ecn, limit);
+        prop_assert!(buffer.len() <= limit + 1);
+        if count == 0 {
+            prop_assert_eq!(buffer, vec![0xee]);
+        } else {
+            let mut shorter = frame.clone();
+            shorter.ack.ranges.truncate(count);
+            prop_assert_eq!(decode_one(&buffer[1..]), Ok(Frame::AckWindow(shorter)));
+        }
     }
 }
 

@@ -175,6 +175,8 @@ fn version_information_is_whole_versions_none_of_them_zero() {
 #[test]
 fn extensions_are_checked() {
     refused(&bytes_parameter(0x2ab2, &[1]), Side::Client);
+    refused(&bytes_parameter(0x35a7_c90e, &[1]), Side::Server);
+    assert!(TransportParameters::parse(&bytes_parameter(0x35a7_c90e, &[]), Side::Server).unwrap().ack_window);
     let delays = |minimum, maximum| {
         [integer_parameter(0xff04_de1b, minimum), integer_parameter(0x0b, maximum)].concat()
     };
@@ -208,7 +210,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
     let acks = (0..=20_u64, 0..1_u64 << 14, any::<bool>());
     let rest = (1200..70_000_u64, 2..=varint::MAX, of(any::<[u8; 16]>()));
     let versions = of((1..=u32::MAX, vec(1..=u32::MAX, 0..4)));
-    let extensions = (versions, any::<bool>(), of(0..=1000_u64), of(1..=varint::MAX));
+    let extensions = (versions, any::<bool>(), of(0..=1000_u64), of(1..=varint::MAX), any::<bool>());
     let strategy = (limits, streams, acks, rest, [id(), id(), id()], extensions);
     strategy.prop_map(|(limits, streams, acks, rest, ids, extensions)| TransportParameters {
         original_destination_connection_id: ids[0],
@@ -231,6 +233,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
         grease_quic_bit: extensions.1,
         min_ack_delay: extensions.2.map(|permille| permille * acks.1),
         group_size: extensions.3,
+        ack_window: extensions.4,
         grease: None,
     })
 }

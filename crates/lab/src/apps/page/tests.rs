@@ -197,3 +197,13 @@ fn a_page_fails_with_any_of_its_connections_and_streams() {
         assert_eq!(bench.app.report().exchanges.len(), 1);
     }
 }
+
+#[test]
+fn an_object_in_parts_is_whole_and_its_parts_wait_for_nothing() {
+    for (bytes, parts) in [(1000, 4), (1003, 4), (2, 4), (0, 1), (7, 0)] {
+        let page = Page::in_parts(bytes, parts);
+        assert_eq!(page.body_bytes(), bytes);
+        assert_eq!(page.objects.len(), parts.max(1) as usize);
+        assert_eq!(page.depth(), 1);
+    }
+}

@@ -1,0 +1,116 @@
+use posthaste_units::Rate;
+
+use super::*;
+
+fn seen(view: WindowView, round: u64, rate: u64, rounds_with_gaps: u32) -> WindowView {
+    let rate = Some(Rate::from_bytes_per_second(rate));
+    WindowView { arrivals: ArrivalView { round, rate, rounds_with_gaps }, ..view }
+}
+
+#[test]
+fn each_ack_brings_the_window_up_to_date() {
+    let mut policy = on_ack(64 * KIB, 64 * KIB, 0);
+    let mut ask = |moment, consumed, is_ack_due| {
+        let view = WindowView { is_ack_due, ..view(0, 64 * KIB, consumed, Some(100)) };
+        policy.grant(moment, &view).map(ByteCount::get)
+    };
+    assert_eq!(ask(CreditMoment::AckLeaving, 100, false), Some(100), "no threshold");
+    assert_eq!(ask(CreditMoment::AckLeaving, 0, false), None, "nothing has changed");
+    assert_eq!(ask(CreditMoment::Consumed, 100, true), None, "an ack will leave soon");
+    assert_eq!(ask(CreditMoment::Consumed, 64 * KIB, true), None);
+    assert_eq!(ask(CreditMoment::Consumed, 100, false), None, "half is left");
+    assert_eq!(
+        ask(CreditMoment::Consumed, 33 * KIB, false),
+        Some(33 * KIB),
+        "a late reader's peer must be told"
+    );
+    assert_eq!(ask(CreditMoment::Blocked, 100, true), Some(100), "at once");
+}
+
+#[test]
+fn the_safe_form_renews_a_datagram_at_a_time() {
+    let window = ByteCount::new(16 * KIB);
+    let mut policy = OnAck::new(on_ack::Parameters {
+        initial: window,
+        maximum: window,
+        step: 0,
+        combined: true,
+        variant: Variant::Safe,
+        field: None,
+    });
+    let mut ask =
+        |moment, consumed| policy.grant(moment, &view(0, 16 * KIB, consumed, Some(100))).map(ByteCount::get);
+    assert_eq!(ask(CreditMoment::AckLeaving, 1199), None);
+    assert_eq!(ask(CreditMoment::AckLeaving, 1200), Some(1200));
+    assert_eq!(ask(CreditMoment::Blocked, 10), Some(10), "who is blocked gets what there is");
+    // A window of less than two datagrams is renewed at half, or a blocked sender would get nothing.
+    let small = ByteCount::new(2 * KIB);
+    let parameters = on_ack::Parameters { initial: small, maximum: small, ..policy_parameters() };
+    let mut policy = OnAck::new(parameters);
+    let mut ask = |consumed| policy.grant(CreditMoment::AckLeaving, &view(0, 2 * KIB, consumed, None));
+    assert_eq!(ask(KIB), None);
+    assert_eq!(ask(KIB + 1), Some(ByteCount::new(KIB + 1)));
+}
+
+fn policy_parameters() -> on_ack::Parameters {
+    let window = ByteCount::new(64 * KIB);
+    let variant = Variant::Safe;
+    on_ack::Parameters { initial: window, maximum: window, step: 1, combined: true, variant, field: None }
+}
+
+#[test]
+fn the_window_moves_a_step_a_round_with_the_rate() {
+    let mut policy = on_ack(16 * KIB, 1024 * KIB, 2);
+    let mut ask = |round, rate, gaps| {
+        policy.grant(CreditMoment::AckLeaving, &seen(view(0, 16 * KIB, 0, Some(100)), round, rate, gaps));
+        policy.window().get()
+    };
+    let first = 16 * KIB;
+    assert_eq!(ask(1, 1000, 0), first, "nothing to compare with");
+    assert_eq!(ask(2, 2000, 0), first + 2400);
+    assert_eq!(ask(2, 9000, 0), first + 2400, "once a round");
+    assert_eq!(ask(3, 2020, 0), first + 2400, "1 % is equal");
+    assert_eq!(ask(4, 2041, 0), first + 4800, "a little more than 1 % is not");
+    assert_eq!(ask(5, 2000, 0), first + 2400);
+    assert_eq!(ask(6, 3000, 1), first + 4800, "one round of loss is not yet repeated");
+    assert_eq!(ask(7, 4000, 2), first + 4800, "two in a row are: no growth");
+    assert_eq!(ask(8, 5000, 3), first + 4800);
+    assert_eq!(ask(9, 6000, 0), first + 7200, "a round without new gaps ends that");
+    assert_eq!(ask(10, 10, 2), first + 4800, "a lower rate counts all the same");
+    for round in 11..20 {
+        ask(round, 10 - (round - 10), 0);
+    }
+    assert_eq!(ask(20, 0, 0), first, "never below the first window");
+}
+
+#[test]
+fn a_step_of_nothing_keeps_the_window_and_a_smaller_one_takes_no_credit_back() {
+    let mut still = on_ack(16 * KIB, 1024 * KIB, 0);
+    for round in 1..10 {
+        still.grant(CreditMoment::AckLeaving, &seen(view(0, 16 * KIB, 0, Some(100)), round, round * 1000, 0));
+    }
+    assert_eq!(still.window().get(), 16 * KIB);
+
+    let mut policy = on_ack(16 * KIB, 1024 * KIB, 1);
+    let mut advertised = 16 * KIB;
+    let mut ask = |consumed, round, rate| {
+        let view = seen(view(0, advertised, consumed, Some(100)), round, rate, 0);
+        let advance = policy.grant(CreditMoment::AckLeaving, &view).map_or(0, ByteCount::get);
+        advertised += advance;
+        advance
+    };
+    assert_eq!(ask(0, 1, 1000), 0);
+    assert_eq!(ask(0, 2, 2000), 1200);
+    assert_eq!(ask(0, 3, 1000), 0, "the limit stays");
+    assert_eq!(ask(1200, 4, 1000), 0, "and grows again once the smaller window is used");
+    assert_eq!(ask(1300, 5, 1000), 100);
+}
+
+#[test]
+fn absurd_rates_do_no_harm() {
+    let mut policy = on_ack(16 * KIB, 1024 * KIB, 1000);
+    for (round, rate) in [(1, 0), (2, u64::MAX), (3, 0), (u64::MAX, 1)] {
+        policy.grant(CreditMoment::AckLeaving, &seen(view(0, 0, 0, None), round, rate, u32::MAX));
+        assert!((16 * KIB..=1024 * KIB).contains(&policy.window().get()));
+    }
+}
