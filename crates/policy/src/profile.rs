@@ -31,6 +31,7 @@ use std::sync::Arc;
 use posthaste_units::Duration;
 
 use crate::congestion::PathLimits;
+use crate::history::HistoryRules;
 use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Silence, Start};
 use bundle::Bundle;
 
@@ -38,7 +39,7 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 23] = [
+const BUILT_IN: [(&str, &str); 25] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
     ("bbr", include_str!("../../../profiles/bbr.toml")),
     ("bbr-draft", include_str!("../../../profiles/bbr-draft.toml")),
@@ -50,6 +51,8 @@ const BUILT_IN: [(&str, &str); 23] = [
     ("cubic-fixed", include_str!("../../../profiles/cubic-fixed.toml")),
     ("cubic-hybrid", include_str!("../../../profiles/cubic-hybrid.toml")),
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
+    ("history", include_str!("../../../profiles/history.toml")),
+    ("history-paper", include_str!("../../../profiles/history-paper.toml")),
     ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
     ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
     ("modquic-cubic-paper", include_str!("../../../profiles/modquic-cubic-paper.toml")),
@@ -183,6 +186,11 @@ impl Profile {
     /// What a new path may send first.
     pub fn start(&self) -> Box<dyn Start> {
         self.bundle.start.build()
+    }
+
+    /// How what is learnt of paths is to be kept for this profile's start; `None` if it makes nothing of it.
+    pub fn history_rules(&self) -> Option<HistoryRules> {
+        self.bundle.start.history_rules()
     }
 
     /// Congestion control for a new path; its initial window is what [`Self::start`] answered.
