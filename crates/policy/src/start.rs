@@ -3,4 +3,3 @@
 pub mod careful;
 pub mod history;
 pub mod initial;
-pub mod jump;

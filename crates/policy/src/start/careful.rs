@@ -2,21 +2,23 @@
 //!
 //! - Claims: a client that comes back gets half of its last speed a round trip or two after the handshake; if the path
 //!   is no longer that good, nobody else suffers for longer than a round trip.
-//! - Source: RFC 9959 (Careful Resume): Reconnaissance here, the other phases in [`super::jump`].
+//! - Source: RFC 9959 (Careful Resume): Reconnaissance here, the other phases in [`jump`].
 //! - Use when: clients come back within hours over long or wide paths, and load is short.
 //! - Breaks when: loss is random (a single loss takes the jump back), the path carries little (below four initial
 //!   windows nothing is remembered), or transfers are too short to be held back by the window.
 //! - Experiments: `hs-calibrated`, `hs-stale`, `hs-poisoned`.
 
-use posthaste_units::{ByteCount, Duration};
+pub mod jump;
+
+use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
 
 use super::initial::{self, Initial};
-use super::jump::Jump;
 use crate::history::{Average, HistoryRules, Scope};
 use crate::profile::value;
 use crate::sample::{AckSample, LossSample, PathHistory, PathSummary, PathView, RttView, SentSample};
 use crate::{Adjustment, Constant, Pacing, Phase, PolicyText, Start};
+use jump::Jump;
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -96,9 +98,20 @@ enum State {
     /// Nothing is known of the path, or it is no longer of use.
     Normal,
     /// The first flight finds out whether the path is the one that is known.
-    Reconnaissance(PathHistory),
+    Reconnaissance(PathHistory, FirstFlight),
     /// The window was raised; also after all that, for what may still be found lost.
     Jumped(Jump, PathHistory),
+}
+
+/// The initial data: what leaves before the window is full for the first time.
+#[derive(Debug, Clone, Copy, Default)]
+struct FirstFlight {
+    /// When the latest in-flight packet left.
+    last_sent: Option<Time>,
+    /// The last of the initial data, once they are complete.
+    ends_at: Option<Time>,
+    /// They have arrived.
+    is_acked: bool,
 }
 
 /// Careful Resume; see the module.
@@ -107,8 +120,6 @@ pub struct Careful {
     parameters: Parameters,
     initial: Initial,
     state: State,
-    /// Bytes acknowledged while reconnoitring.
-    acked: ByteCount,
     observed: Observed,
 }
 
@@ -119,7 +130,6 @@ impl Careful {
             parameters,
             initial: Initial::new(initial::Parameters { datagrams: parameters.datagrams }),
             state: State::Normal,
-            acked: ByteCount::ZERO,
             observed: Observed::default(),
         }
     }
@@ -128,11 +138,8 @@ impl Careful {
         self.initial.initial_window(max_datagram_size) * LEAST_SAVED_INITIAL_WINDOWS
     }
 
-    /// Whether to jump: the path is confirmed, and the window would be larger for it. `Err` means never.
-    fn target(&self, known: &PathHistory, view: &PathView) -> Result<Option<ByteCount>, Unfit> {
-        if self.acked < self.initial_window(view.max_datagram_size) || !view.rtt.is_measured {
-            return Ok(None);
-        }
+    /// The window to jump to: the path is the known one, and the window would be larger for it. `Err` means never.
+    fn target(&self, known: &PathHistory, view: &PathView) -> Result<ByteCount, Unfit> {
         let is_known_path = is_long_enough(&view.rtt, known) && view.rtt.min <= known.min_rtt * GREATEST_RTT;
         // Slow start has found the capacity already: that is news, what is saved is not.
         if !is_known_path || view.congestion.slow_start_threshold.is_some() {
@@ -140,13 +147,13 @@ impl Careful {
         }
         let (numerator, denominator) = JUMP;
         let target = known.window.mul_ratio(numerator, denominator).min(self.parameters.max_jump);
-        if target > view.congestion.window { Ok(Some(target)) } else { Err(Unfit) }
+        if target > view.congestion.window { Ok(target) } else { Err(Unfit) }
     }
 
     fn on_congestion(&mut self, lost: &[crate::sample::PacketSample], view: &PathView) -> Option<Adjustment> {
         match &mut self.state {
             State::Normal => None,
-            State::Reconnaissance(_) => {
+            State::Reconnaissance(..) => {
                 self.state = State::Normal;
                 None
             }
@@ -210,37 +217,46 @@ impl Start for Careful {
     fn recall(&mut self, known: &PathHistory) {
         // Only a connection at its beginning can reconnoitre.
         if matches!(self.state, State::Normal) {
-            self.state = State::Reconnaissance(*known);
+            self.state = State::Reconnaissance(*known, FirstFlight::default());
         }
     }
 
     fn on_sent(&mut self, sent: &SentSample, view: &PathView) -> Option<Adjustment> {
-        let State::Jumped(jump, _) = &mut self.state else { return None };
-        jump.on_sent(sent, view)
+        match &mut self.state {
+            State::Normal => None,
+            State::Reconnaissance(_, flight) => {
+                flight.last_sent = Some(sent.now);
+                None
+            }
+            State::Jumped(jump, _) => jump.on_sent(sent, view),
+        }
     }
 
     fn on_blocked(&mut self, view: &PathView) -> Option<Adjustment> {
-        let State::Reconnaissance(known) = &self.state else { return None };
-        match self.target(known, view) {
-            Ok(None) => None,
-            Ok(Some(target)) => {
-                let (jump, adjustment) =
-                    Jump::begin(view, target, self.initial_window(view.max_datagram_size));
-                self.state = State::Jumped(jump, *known);
-                Some(adjustment)
-            }
-            Err(Unfit) => {
-                self.state = State::Normal;
-                None
-            }
+        let State::Reconnaissance(known, flight) = &mut self.state else { return None };
+        if !flight.is_acked || !view.rtt.is_measured {
+            flight.ends_at = flight.ends_at.or(flight.last_sent);
+            return None;
         }
+        let known = *known;
+        // As in the RFC's examples: when the window is full. What is in flight then is what a retreat falls back on.
+        if let Ok(target) = self.target(&known, view) {
+            let initial_window = self.initial_window(view.max_datagram_size);
+            let (jump, adjustment) = Jump::begin(view, target, initial_window);
+            self.state = State::Jumped(jump, known);
+            return Some(adjustment);
+        }
+        self.state = State::Normal;
+        None
     }
 
     fn on_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
         match &mut self.state {
             State::Normal => self.observed.on_ack(ack),
-            State::Reconnaissance(_) => {
-                self.acked += ack.acked;
+            State::Reconnaissance(_, flight) => {
+                // Acknowledged up to its last packet without a loss: all of it, but for what is about to be found lost.
+                flight.is_acked |=
+                    flight.ends_at.is_some_and(|end| ack.packets.iter().any(|packet| packet.sent_at >= end));
                 self.observed.on_ack(ack);
             }
             State::Jumped(jump, _) if !jump.is_running() => self.observed.on_ack(ack),
@@ -314,7 +330,7 @@ impl Start for Careful {
     fn phase(&self) -> Option<&'static str> {
         match &self.state {
             State::Normal => None,
-            State::Reconnaissance(_) => Some("reconnaissance"),
+            State::Reconnaissance(..) => Some("reconnaissance"),
             State::Jumped(jump, _) => jump.phase(),
         }
     }

@@ -40,9 +40,26 @@ fn packets(count: u64) -> Vec<PacketSample> {
     (0..count).map(|number| packet(number, Time::ZERO)).collect()
 }
 
+/// Ten packets leave and fill the window.
+fn send_first_flight(careful: &mut Careful, rtt: Duration) {
+    let view = view(rtt, 10);
+    for number in 0..10 {
+        let prior_in_flight = DATAGRAM * number;
+        let now = sent_at(number);
+        let sent = SentSample { now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false };
+        assert_eq!(careful.on_sent(&sent, &view), None);
+    }
+    assert_eq!(careful.on_blocked(&view), None);
+}
+
+fn sent_at(number: u64) -> Time {
+    Time::ZERO + milliseconds(number)
+}
+
 /// The first flight of ten has been acknowledged.
 fn confirm(careful: &mut Careful, rtt: Duration) {
-    let flight = packets(10);
+    send_first_flight(careful, rtt);
+    let flight: Vec<_> = (0..10).map(|number| packet(number, sent_at(number))).collect();
     let view = view(rtt, 20);
     assert_eq!(careful.on_ack(&ack(view.now, &flight, steady_rtt(rtt), 1), &view), None);
 }
@@ -51,11 +68,12 @@ fn confirm(careful: &mut Careful, rtt: Duration) {
 fn the_window_is_raised_to_half_once_the_first_flight_has_arrived() {
     let mut careful = careful(Parameters::default(), Some(known(300)));
     assert_eq!(careful.phase(), Some("reconnaissance"));
-    let flight = packets(9);
-    careful.on_ack(&ack(Time::ZERO, &flight, steady_rtt(RTT), 1), &view(RTT, 19));
+    send_first_flight(&mut careful, RTT);
+    let flight: Vec<_> = (0..10).map(|number| packet(number, sent_at(number))).collect();
+    careful.on_ack(&ack(Time::ZERO, &flight[..9], steady_rtt(RTT), 1), &view(RTT, 19));
     assert_eq!(careful.on_blocked(&view(RTT, 19)), None, "nine of ten");
     assert_eq!(careful.phase(), Some("reconnaissance"));
-    careful.on_ack(&ack(Time::ZERO, &flight[..1], steady_rtt(RTT), 1), &view(RTT, 20));
+    careful.on_ack(&ack(Time::ZERO, &flight[9..], steady_rtt(RTT), 1), &view(RTT, 20));
     assert!(!careful.is_in_charge(), "nothing happens until more is wanted");
     let adjustment = careful.on_blocked(&view(RTT, 20)).expect("the path is confirmed");
     assert_eq!(adjustment.window, Some(DATAGRAM * 150));

@@ -2,7 +2,7 @@
 //! its Reconnaissance (RFC 9959 sections 3.3 to 3.5).
 //!
 //! It is a part for policies that know of a window from somewhere else: the start from history
-//! ([`super::careful`]), and whatever resumes after a silence. Its owner passes on what it is told.
+//! ([`super`]), and whatever resumes after a silence. Its owner passes on what it is told.
 
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
@@ -70,7 +70,7 @@ impl Jump {
             largest_sent: 0,
             has_failed: false,
         };
-        (jump, Adjustment { window: Some(window), slow_start_threshold: None })
+        (jump, Adjustment { window: Some(window), ..Adjustment::default() })
     }
 
     /// A packet has been sent; `view` counts it.
@@ -195,7 +195,7 @@ impl Jump {
             self.phase = Phase::Validating;
             in_flight
         };
-        Adjustment { window: Some(window), slow_start_threshold: None }
+        Adjustment { window: Some(window), ..Adjustment::default() }
     }
 
     /// The numbers of the packets that the raised window has let out.
@@ -215,14 +215,14 @@ impl Jump {
         self.has_failed = true;
         let (numerator, denominator) = RETREAT_WINDOW;
         let window = self.pipe_size.mul_ratio(numerator, denominator).min(view.congestion.window);
-        Adjustment { window: Some(window), slow_start_threshold: Some(window) }
+        Adjustment { window: Some(window), slow_start_threshold: Some(window), ..Adjustment::default() }
     }
 
     fn leave_retreat(&mut self) -> Adjustment {
         self.phase = Phase::Over;
         let (numerator, denominator) = RETREAT_THRESHOLD;
         let threshold = self.pipe_size.mul_ratio(numerator, denominator);
-        Adjustment { window: None, slow_start_threshold: Some(threshold) }
+        Adjustment { slow_start_threshold: Some(threshold), ..Adjustment::default() }
     }
 
     /// True if the ack covers the last unvalidated packet or a later one; without any, whatever it covers.
