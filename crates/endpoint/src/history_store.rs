@@ -18,7 +18,7 @@ use posthaste_policy::history::{Change, History, HistoryRules, MAX_PATHS, PathKe
 use posthaste_policy::sample::PathHistory;
 use posthaste_transport::{MemoryStore, PathStore};
 use posthaste_units::Duration;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::clock;
 

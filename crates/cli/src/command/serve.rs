@@ -31,7 +31,9 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     let state = state(&args)?;
     let sessions = Arc::new(SessionStore::new());
+    let (path_memory, history) = kept::path_memory(args.history, &transport.profile, state.as_deref())?;
     let config = ServerConfig {
+        path_memory,
         retry: retry_policy(args.retry),
         secret: state.as_deref().map(kept::secret).transpose()?,
         ..ServerConfig::new(tls::server_with_early_data(&tls, Arc::clone(&sessions) as _))
@@ -50,13 +52,20 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         ..ServerOptions::default()
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
+    // What is to be left for the next run.
+    let save = || {
+        kept_sessions.save(&sessions);
+        if history.as_ref().is_some_and(|history| !history.flush()) {
+            tracing::warn!("the history of paths is not on the disk");
+        }
+    };
     let mut server = tokio::spawn(serve(endpoint, Arc::new(files), options, async move {
         // A sender that is dropped means the same.
         let _ = stopped.await;
     }));
     tokio::select! {
         ended = &mut server => {
-            kept_sessions.save(&sessions);
+            save();
             return finish(&args, ended);
         }
         () = interrupts.next() => {}
@@ -68,11 +77,11 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     let _ = stop.send(());
     tokio::select! {
         ended = &mut server => {
-            kept_sessions.save(&sessions);
+            save();
             finish(&args, ended)
         }
         () = interrupts.next() => {
-            kept_sessions.save(&sessions);
+            save();
             printer::note("ended at once");
             Ok(ExitCode::from(FAILED))
         }

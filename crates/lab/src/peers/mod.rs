@@ -11,6 +11,8 @@ use std::str::FromStr;
 
 use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
+use posthaste_policy::history::HistoryRules;
+use posthaste_transport::PathMemory;
 use posthaste_units::{ByteCount, Duration, Rng};
 
 use crate::peer::Peer;
@@ -165,6 +167,10 @@ pub struct Settings {
     pub connection_window: ByteCount,
     /// Silence after which a QUIC connection ends. Default an hour: the run's deadline ends what cannot finish.
     pub idle_timeout: Duration,
+    /// Where our servers keep what they learn of paths.
+    pub path_memory: PathMemory,
+    /// The last byte of the address by which a server of ours knows its client. Default 2.
+    pub client_number: u8,
     /// Where traces of our connections go.
     pub qlog: Option<std::sync::Arc<dyn posthaste_transport::QlogSink>>,
     /// TLS of the QUIC stacks. Default: full handshakes, without tickets.
@@ -178,6 +184,8 @@ impl Default for Settings {
             stream_window: ByteCount::new(16 << 20),
             connection_window: ByteCount::new(24 << 20),
             idle_timeout: Duration::from_secs(3600),
+            path_memory: PathMemory::Nowhere,
+            client_number: 2,
             qlog: None,
             tls: tls::Pair::default(),
         }
@@ -221,6 +229,14 @@ impl Stack {
             return None;
         }
         Some(Pair { client: client.pair(settings, rng).client, server: server.pair(settings, rng).server })
+    }
+
+    /// How the stack's servers keep what they learn of paths; `None` if they make nothing of it.
+    pub fn history_rules(&self) -> Option<HistoryRules> {
+        match self {
+            Self::Posthaste(profile) => profile.history_rules(),
+            _ => None,
+        }
     }
 
     /// True if the same seed gives the same run, bit for bit. noq-proto's BBR draws the times of its probes from a
