@@ -53,7 +53,10 @@ fn the_same_seed_gives_the_same_run_with_a_warm_up_too() {
 fn the_safe_form_believes_nothing_of_a_neighbour() {
     let warm = "warm-up = { connections = 1, client = \"neighbour\", workload = { kind = \"bulk\", object = \"5MB\" } }";
     assert_eq!(completion("history", warm), completion("cubic", ""));
-    assert!(completion("history-paper", warm) < completion("cubic", ""), "the paper's average is everybody's");
+    assert!(
+        completion("history-paper", warm) < completion("cubic", ""),
+        "the paper's average is everybody's"
+    );
 }
 
 #[test]

@@ -183,7 +183,9 @@ impl PathControl {
 
     /// Puts the controller into the state that the start policy wants; true if it wants one.
     fn carry_out(&mut self, adjustment: Option<Adjustment>) -> bool {
-        adjustment.iter().for_each(|adjustment| self.congestion.adjust(adjustment));
+        if let Some(adjustment) = &adjustment {
+            self.congestion.adjust(adjustment);
+        }
         adjustment.is_some()
     }
 

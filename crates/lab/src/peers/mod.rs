@@ -234,7 +234,7 @@ impl Stack {
     /// How the stack's servers keep what they learn of paths; `None` if they make nothing of it.
     pub fn history_rules(&self) -> Option<HistoryRules> {
         match self {
-            Self::Posthaste(profile) => profile.history_rules(),
+            Self::Posthaste(profile, _) => profile.history_rules(),
             _ => None,
         }
     }

@@ -101,7 +101,7 @@ impl Endpoint {
     pub(super) fn learn(&mut self, now: Time, index: u32) {
         let Some(mut learning) = self.learning.take() else { return };
         let at = self.clock_offset + now.since(Time::ZERO);
-        if self.slots.get(index).is_some_and(|connection| connection.is_ready_to_learn()) {
+        if self.slots.get(index).is_some_and(Connection::is_ready_to_learn) {
             self.begin_learning(&mut learning, at, index);
         }
         if let Some(connection) = self.slots.get_mut(index)

@@ -17,7 +17,9 @@ fn known(datagrams: u64) -> PathHistory {
 fn careful(parameters: Parameters, history: Option<PathHistory>) -> Careful {
     let mut careful = Careful::new(parameters);
     assert_eq!(careful.initial_window(DATAGRAM), DATAGRAM * 10);
-    history.iter().for_each(|known| careful.recall(known));
+    if let Some(known) = &history {
+        careful.recall(known);
+    }
     assert_eq!(careful.initial_window(DATAGRAM), DATAGRAM * 10, "at most the initial window at first");
     careful
 }
@@ -179,9 +181,13 @@ fn what_is_saved_is_what_was_carried() {
     assert_eq!(remembered(&careful, 40, Phase::CongestionAvoidance), Some(40), "four initial windows");
     assert_eq!(remembered(&careful, 39, Phase::CongestionAvoidance), None, "not worth it");
     // Rounds with little to send displace nothing; others do, eight of them.
-    (0..20).for_each(|_| observe(&mut careful, 5, true));
+    for _ in 0..20 {
+        observe(&mut careful, 5, true);
+    }
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), Some(100));
-    (0..7).for_each(|_| observe(&mut careful, 50, false));
+    for _ in 0..7 {
+        observe(&mut careful, 50, false);
+    }
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), Some(100));
     observe(&mut careful, 50, false);
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), Some(50));

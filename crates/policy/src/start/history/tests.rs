@@ -11,7 +11,9 @@ fn known(datagrams: u64, continues: bool) -> PathHistory {
 
 fn first_window(known: Option<PathHistory>) -> u64 {
     let mut start = History::new(Parameters::default());
-    known.iter().for_each(|known| start.recall(known));
+    if let Some(known) = &known {
+        start.recall(known);
+    }
     start.initial_window(DATAGRAM).get() / DATAGRAM.get()
 }
 
