@@ -254,9 +254,9 @@ impl Writer {
                 };
             }
             self.write(&changes);
-            waiting.iter().for_each(|done| {
+            for done in waiting {
                 let _ = done.send(());
-            });
+            }
         }
     }
 
@@ -334,6 +334,7 @@ impl<E: Into<redb::Error>> From<E> for Problem {
 
 /// Opens the file for as long as `work` takes, and tells damage from refusals. What others do to the file for a moment
 /// is waited for.
+#[expect(clippy::disallowed_methods, reason = "on the writer's own thread, or before a server begins")]
 fn attempt<T>(path: &Path, work: impl Fn(&Database) -> Result<T, Problem>) -> Result<T, HistoryError> {
     // A file full of nonsense may make redb panic; that is as good as an error.
     let open = || {

@@ -79,24 +79,23 @@ fn build<'a>(
     let base = if spec.name.is_empty() { spec.stack.to_string() } else { spec.name.clone() };
     let name = if spec.count == 1 { base } else { format!("{base} {}", copy + 1) };
     let wrong = |error| RunError::Workload { flow: name.clone(), error };
-    let (app, clients, servers) = match (&spec.warm_up, spec.stack.history_rules()) {
-        (Some(warm_up), Some(rules)) => {
-            let memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
-            let settings = Settings { path_memory: memory, ..settings.clone() };
-            let (mut stages, all) = warm_ups(spec, warm_up, &route, &settings, world)?;
-            let (clients, servers) = connect(spec, &spec.workload, &route, &settings, world);
-            let rng = world.rng().fork();
-            stages.push(Stage { workload: spec.workload.clone(), clients: clients.clone(), rng });
-            let app = Warmed::new(stages, Time::ZERO + spec.start, warm_up.pause).map_err(wrong)?;
-            let app = world.add_app(Box::new(app), &[&all[..], &clients].concat());
-            (app, clients, servers)
-        }
-        _ => {
-            let (clients, servers) = connect(spec, &spec.workload, &route, settings, world);
-            let rng = world.rng().fork();
-            let app = apps::client(&spec.workload, &clients, Time::ZERO + spec.start, rng).map_err(wrong)?;
-            (world.add_app(app, &clients), clients, servers)
-        }
+    let warm_up = spec.warm_up.as_ref().zip(spec.stack.history_rules());
+    let (app, clients, servers) = if let Some((warm_up, rules)) = warm_up {
+        let memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
+        let settings = Settings { path_memory: memory, ..settings.clone() };
+        let (mut stages, all) = warm_ups(spec, warm_up, &route, &settings, world)?;
+        let (clients, servers) = connect(spec, &spec.workload, &route, &settings, world);
+        let rng = world.rng().fork();
+        stages.push(Stage { workload: spec.workload.clone(), clients: clients.clone(), rng });
+        let (first, last) = (Time::ZERO + warm_up.start.unwrap_or(spec.start), Time::ZERO + spec.start);
+        let app = Warmed::new(stages, first, last, warm_up.pause).map_err(wrong)?;
+        let app = world.add_app(Box::new(app), &[&all[..], &clients].concat());
+        (app, clients, servers)
+    } else {
+        let (clients, servers) = connect(spec, &spec.workload, &route, settings, world);
+        let rng = world.rng().fork();
+        let app = apps::client(&spec.workload, &clients, Time::ZERO + spec.start, rng).map_err(wrong)?;
+        (world.add_app(app, &clients), clients, servers)
     };
     world.set_background(app, spec.background);
     world.add_app(Box::new(Responder::default()), &servers);

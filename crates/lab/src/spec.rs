@@ -101,6 +101,10 @@ pub struct WarmUpSpec {
     /// The path that they take, all to themselves, instead of the flow's.
     #[serde(default)]
     pub path: Option<PathSpec>,
+    /// When the first begins; the flow's `start` unless given. The measured one begins at the flow's `start`, or once
+    /// the others are done, if that is later.
+    #[serde(default)]
+    pub start: Option<Duration>,
     /// Virtual time between the end of one and the beginning of the next. Default 1 s.
     #[serde(default = "default_pause")]
     pub pause: Duration,

@@ -25,24 +25,32 @@ pub struct Warmed {
     clients: Vec<usize>,
     app: Box<dyn App>,
     pause: Duration,
+    /// The last stage begins no earlier.
+    last_at: Time,
     /// When the next stage begins, between two.
     next_at: Option<Time>,
 }
 
 impl Warmed {
-    /// A client that goes through `stages`, from `start_at` on, with a `pause` before each further one.
+    /// A client that goes through `stages`, from `first_at` on, with a `pause` before each further one; the last begins
+    /// at `last_at`, or once it can if that is later.
     ///
     /// # Errors
     /// If one of the workloads cannot be.
     ///
     /// # Panics
     /// Without stages.
-    pub fn new(mut stages: Vec<Stage>, start_at: Time, pause: Duration) -> Result<Self, WorkloadError> {
+    pub fn new(
+        mut stages: Vec<Stage>,
+        first_at: Time,
+        last_at: Time,
+        pause: Duration,
+    ) -> Result<Self, WorkloadError> {
         stages.iter().try_for_each(|stage| stage.workload.validate())?;
         stages.reverse();
         let Stage { workload, clients, rng } = stages.pop().expect("a stage at least");
-        let app = client(&workload, &clients, start_at, rng)?;
-        Ok(Self { stages, clients, app, pause, next_at: None })
+        let app = client(&workload, &clients, first_at, rng)?;
+        Ok(Self { stages, clients, app, pause, last_at, next_at: None })
     }
 
     /// Once a stage is over, hangs up, and waits for the next.
@@ -52,7 +60,8 @@ impl Warmed {
             for host in &self.clients {
                 hosts.peer(*host).close(now);
             }
-            self.next_at = Some(now + self.pause);
+            let soon = now + self.pause;
+            self.next_at = Some(if self.stages.len() == 1 { soon.max(self.last_at) } else { soon });
         }
     }
 
