@@ -158,25 +158,25 @@ fn a_full_disk_costs_the_history_and_nothing_else() {
     let mut stage = Stage::new();
     // The certificate and the secret are there already.
     drop(stage.serve(&[]));
-    let state = stage.folders.path("state");
+    let folder = stage.folders.path("state");
     let mut serve = Command::new("sh");
     // No file may grow beyond 8 blocks of 512 bytes; the signal for that is ignored.
     serve.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]);
     serve.arg(env!("CARGO_BIN_EXE_posthaste")).arg("serve").arg(stage.folders.path("www"));
-    serve.args(["--listen", &stage.listen, "--profile", "history", "--state"]).arg(&state);
+    serve.args(["--listen", &stage.listen, "--profile", "history", "--state"]).arg(&folder);
     let (code, _, stderr) = run(&mut serve);
     assert_eq!(code, 1, "at its start it says so: {stderr}");
     assert!(stderr.contains("history.redb") && stderr.contains("--state"), "{stderr}");
 
     // It becomes full while the server runs: the folder goes.
-    let _ = std::fs::remove_file(state.join("history.redb"));
+    let _ = std::fs::remove_file(folder.join("history.redb"));
     let (server, _) = stage.serve(&["--profile", "history"]);
     let aside = stage.folders.path("state-was");
-    std::fs::rename(&state, &aside).unwrap();
+    std::fs::rename(&folder, &aside).unwrap();
     let certificate = aside.join("localhost-certificate.pem");
-    std::fs::create_dir(&state).unwrap();
-    std::fs::copy(&certificate, state.join("localhost-certificate.pem")).unwrap();
-    std::fs::create_dir(state.join("history.redb")).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(&certificate, folder.join("localhost-certificate.pem")).unwrap();
+    std::fs::create_dir(folder.join("history.redb")).unwrap();
     let report = stage.get(&server, 2);
     assert!(report["transfers"].as_array().unwrap().iter().all(|one| one["ok"] == true), "{report}");
 }
@@ -184,18 +184,18 @@ fn a_full_disk_costs_the_history_and_nothing_else() {
 #[test]
 fn files_that_are_no_history_are_refused_with_a_reason_and_a_server_begins_anew() {
     let mut stage = Stage::new();
-    let state = stage.folders.path("state");
-    std::fs::create_dir(&state).unwrap();
-    std::fs::write(state.join("history.redb"), b"nonsense").unwrap();
+    let folder = stage.folders.path("state");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("history.redb"), b"nonsense").unwrap();
     for what in ["show", "clear"] {
         let mut command = common::posthaste();
-        let (code, _, stderr) = run(command.args(["history", what, "--state"]).arg(&state));
+        let (code, _, stderr) = run(command.args(["history", what, "--state"]).arg(&folder));
         assert_eq!(code, 1);
         assert!(stderr.contains("history.redb") && stderr.contains("begins anew"), "{stderr}");
     }
     let (server, _) = stage.serve(&["--profile", "history"]);
     assert_eq!(stage.get(&server, 1)["transfers"][0]["ok"], true);
-    assert!(state.join("history.redb.damaged").is_file());
+    assert!(folder.join("history.redb.damaged").is_file());
     assert_eq!(stage.until_known()["path"], "127.0.0.1/32");
 }
 

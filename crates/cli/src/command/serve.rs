@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use posthaste_endpoint::{Endpoint, RetryPolicy, ServerConfig, SessionStore, tls};
 use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
 use serde::Serialize;
+use tokio::task::JoinHandle;
 
 use crate::args::{Cipher, Retry, Serve};
 use crate::civil_date::timestamp;
@@ -52,22 +53,28 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         ..ServerOptions::default()
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
-    // What is to be left for the next run.
-    let save = || {
-        kept_sessions.save(&sessions);
-        if history.as_ref().is_some_and(|history| !history.flush()) {
-            tracing::warn!("the history of paths is not on the disk");
-        }
-    };
-    let mut server = tokio::spawn(serve(endpoint, Arc::new(files), options, async move {
+    let server = tokio::spawn(serve(endpoint, Arc::new(files), options, async move {
         // A sender that is dropped means the same.
         let _ = stopped.await;
     }));
+    let end = until_stopped(&args, server, stop, &mut interrupts).await;
+    // What is left for the next run.
+    kept_sessions.save(&sessions);
+    if history.is_some_and(|history| !history.flush()) {
+        tracing::warn!("the history of paths is not on the disk");
+    }
+    end
+}
+
+/// Waits for the server's end, at the first interrupt for that of its requests, at the second for nothing.
+async fn until_stopped(
+    args: &Serve,
+    mut server: JoinHandle<Ended>,
+    stop: tokio::sync::oneshot::Sender<()>,
+    interrupts: &mut Interrupts,
+) -> Result<ExitCode, Failure> {
     tokio::select! {
-        ended = &mut server => {
-            save();
-            return finish(&args, ended);
-        }
+        ended = &mut server => return finish(args, ended),
         () = interrupts.next() => {}
     }
     printer::note(format_args!(
@@ -76,12 +83,8 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     ));
     let _ = stop.send(());
     tokio::select! {
-        ended = &mut server => {
-            save();
-            finish(&args, ended)
-        }
+        ended = &mut server => finish(args, ended),
         () = interrupts.next() => {
-            save();
             printer::note("ended at once");
             Ok(ExitCode::from(FAILED))
         }
