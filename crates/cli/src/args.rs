@@ -9,10 +9,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 use posthaste_units::{ByteCount, ParseQuantityError, Rate};
 
 mod emulate;
+mod history;
 mod lab;
 mod page;
 
 pub(crate) use emulate::{Emulate, EmulateInside, Meter};
+pub(crate) use history::{History, HistoryCommand, HistoryFile, HistoryPlace};
 pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
 pub(crate) use page::{Page, PageVisit};
 
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Get(Get),
     Profiles(Profiles),
+    History(History),
     Lab(Lab),
     Emulate(Emulate),
     #[command(hide = true)]
@@ -165,6 +168,7 @@ Examples:
   posthaste serve /srv/www --listen 0.0.0.0:443 --cert fullchain.pem --key privkey.pem
   posthaste serve . --profile cubic-iw32 --qlog ./traces
   posthaste serve . --profile quicming --min-rate 1mbit     on a network that guarantees this rate
+  posthaste serve . --profile history                       who comes back starts at speed
 
 Nothing outside DIR can be reached: no `..`, no links that lead out, no devices.
 With --json stdout is one JSON object a line: `listening`, then `request` for each, at last `stopped`.
@@ -198,10 +202,15 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "RATE")]
     pub(crate) min_rate: Option<Rate>,
 
-    /// Folder for what is kept between runs: certificate, secret, sessions
+    /// Folder for what is kept between runs: certificate, secret, sessions, history
     /// [default: $XDG_STATE_HOME/posthaste or the like]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+
+    /// Where to keep what is learnt of clients' paths, for profiles that make use of it (history, history-paper)
+    /// [default: store with such a profile, else none]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) history: Option<HistoryPlace>,
 
     /// When a new client must show first that it receives at its address, which costs it a round trip
     #[arg(long, value_name = "WHEN", default_value = "under-load")]

@@ -2,6 +2,7 @@
 
 pub(crate) mod emulate;
 pub(crate) mod get;
+pub(crate) mod history;
 pub(crate) mod lab;
 pub(crate) mod page;
 pub(crate) mod profiles;

@@ -1,11 +1,16 @@
-//! What is kept between runs in the state directory: a server's secret and its sessions, a client's address tokens.
+//! What is kept between runs in the state directory: a server's secret, its sessions and its history, a client's address tokens.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use posthaste_endpoint::tls::crypto_provider;
-use posthaste_endpoint::{Secret, SessionStore, TokenCache};
+use posthaste_endpoint::{
+    HistoryError, HistoryStore, MemoryStore, PathMemory, Secret, SessionStore, TokenCache,
+};
+use posthaste_policy::Profile;
 
+use crate::args::HistoryPlace;
 use crate::exit::Failure;
 use crate::identity::{create_private_directory, replace};
 
@@ -14,6 +19,9 @@ const SECRET: &str = "secret";
 
 /// Address tokens that servers gave.
 const TOKENS: &str = "address-tokens";
+
+/// What a server has learnt of paths.
+const HISTORY: &str = "history.redb";
 
 /// The largest file that is read back.
 const MAX_FILE: u64 = 16 << 20;
@@ -74,6 +82,58 @@ impl KeptSessions {
             tracing::warn!(%error, path = %path.display(), "cannot keep the sessions");
         }
     }
+}
+
+/// The file of what a server has learnt of paths.
+pub(crate) fn history_file(state: &Path) -> PathBuf {
+    state.join(HISTORY)
+}
+
+/// Where a server that runs `profile` keeps what it learns of paths.
+pub(crate) fn path_memory(
+    place: Option<HistoryPlace>,
+    profile: &Profile,
+    state: Option<&Path>,
+) -> Result<(PathMemory, Option<Arc<HistoryStore>>), Failure> {
+    let Some(rules) = profile.history_rules() else {
+        return match place {
+            None | Some(HistoryPlace::None) => Ok((PathMemory::Nowhere, None)),
+            Some(_) => {
+                Err(Failure::usage(format!("the profile {} makes nothing of a history", profile.name()))
+                    .hint("choose one that does, as with --profile history, or leave --history out"))
+            }
+        };
+    };
+    match (place.unwrap_or(HistoryPlace::Store), state) {
+        (HistoryPlace::None, _) => Ok((PathMemory::Nowhere, None)),
+        (HistoryPlace::Token, _) => Ok((PathMemory::Tokens, None)),
+        (HistoryPlace::Store, Some(state)) => {
+            create_private_directory(state).map_err(|error| {
+                Failure::runtime(format!("cannot use the folder {}: {error}", state.display()))
+                    .hint("choose a folder that you may write to with --state DIR")
+            })?;
+            let store =
+                HistoryStore::open(&history_file(state), rules).map_err(|error| history_failure(&error))?;
+            let store = Arc::new(store);
+            Ok((PathMemory::Store(Arc::clone(&store) as _), Some(store)))
+        }
+        (HistoryPlace::Store, None) if place.is_some() => {
+            Err(Failure::usage("--history store needs a place")
+                .hint("name one with --state DIR, or use --history token"))
+        }
+        // Without a place, the process remembers for as long as it runs.
+        (HistoryPlace::Store, None) => Ok((PathMemory::Store(Arc::new(MemoryStore::new(rules))), None)),
+    }
+}
+
+/// Why the history cannot be used, and what to do.
+pub(crate) fn history_failure(error: &HistoryError) -> Failure {
+    let hint = match error {
+        HistoryError::Damaged { .. } => "a server moves it aside and begins anew; or delete it yourself",
+        HistoryError::InUse { .. } => "wait for the other program, or choose another folder with --state DIR",
+        HistoryError::Io { .. } => "choose a folder that you may read and write with --state DIR",
+    };
+    Failure::runtime(error).hint(hint)
 }
 
 /// The tokens in `state`, or none.

@@ -36,6 +36,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     match args.command {
         // Nothing of it waits for a network.
         Command::Profiles(args) => command::profiles::run(&args),
+        Command::History(args) => command::history::run(&args),
         Command::Race(args) => runtime()?.block_on(command::race::run(args)),
         // It goes into namespaces, which a process with several threads cannot.
         Command::Emulate(args) => command::emulate::run(&args),

@@ -65,6 +65,7 @@ mod connection_state;
 mod driver;
 mod endpoint;
 mod error;
+mod history_store;
 mod qlog_files;
 mod receive_buffers;
 mod roaming;
@@ -81,6 +82,7 @@ mod wakers;
 pub use connection::{Connection, EarlyData};
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, ReadError, RebindError, WriteError};
+pub use history_store::{HistoryError, HistoryStore};
 pub use qlog_files::QlogDirectory;
 pub use sessions::SessionStore;
 pub use socket::SocketStats;
@@ -89,7 +91,7 @@ pub use token_cache::TokenCache;
 
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
-    EndpointStats, LocalError, PeerError, Priority, QlogSink, ReceiveBudget, RetryPolicy, Secret,
-    ServerConfig, Side, StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig,
-    TransportErrorCode, Version,
+    EndpointStats, LocalError, MemoryStore, PathMemory, PathStore, PeerError, Priority, QlogSink,
+    ReceiveBudget, RetryPolicy, Secret, ServerConfig, Side, StreamId, TokenOwner, TokenStore, TokenTimes,
+    Traffic, TransportConfig, TransportErrorCode, Version,
 };

@@ -51,6 +51,17 @@ impl Network {
     }
 }
 
+impl Route {
+    /// A route of one link that is nobody else's.
+    ///
+    /// # Errors
+    /// If the link's configuration is out of range.
+    pub(crate) fn alone(name: &str, path: &PathSpec, world: &mut World) -> Result<Self, ConfigError> {
+        let (up, down) = add_both(world, name, path)?;
+        Ok(Self { up: vec![up], down: vec![down] })
+    }
+}
+
 fn add_both(world: &mut World, name: &str, path: &PathSpec) -> Result<(usize, usize), ConfigError> {
     let up = world.add_link(format!("{name} up"), path.up())?;
     let down = world.add_link(format!("{name} down"), path.down())?;

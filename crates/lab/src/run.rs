@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use posthaste_path::ConfigError;
-use posthaste_transport::QlogSink;
+use posthaste_transport::{MemoryStore, PathMemory, QlogSink};
 use posthaste_units::Time;
 
-use crate::apps::{self, AppReport, Responder};
+use crate::apps::{self, AppReport, Responder, Stage, Warmed};
 use crate::measure::Arrivals;
-use crate::network::Network;
+use crate::network::{Network, Route};
 use crate::peers::Settings;
 use crate::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult, Series};
-use crate::spec::{FlowSpec, RunSpec};
+use crate::spec::{FlowSpec, RunSpec, WarmUpClient, WarmUpSpec, WorkloadSpec};
 use crate::world::{End, World};
 
 /// Why a run could not begin.
@@ -76,22 +76,73 @@ fn build<'a>(
     world: &mut World,
 ) -> Result<Flow<'a>, RunError> {
     let route = network.route(index, world)?;
-    let (mut clients, mut servers) = (Vec::new(), Vec::new());
-    for _ in 0..spec.workload.connections(&spec.stack) {
-        let pair = spec.stack.pair(settings, world.rng());
-        let (client, server) = world.add_connection(pair, &route.up, &route.down);
-        clients.push(client);
-        servers.push(server);
-    }
     let base = if spec.name.is_empty() { spec.stack.to_string() } else { spec.name.clone() };
     let name = if spec.count == 1 { base } else { format!("{base} {}", copy + 1) };
-    let rng = world.rng().fork();
-    let app = apps::client(&spec.workload, &clients, Time::ZERO + spec.start, rng)
-        .map_err(|error| RunError::Workload { flow: name.clone(), error })?;
-    let app = world.add_app(app, &clients);
+    let wrong = |error| RunError::Workload { flow: name.clone(), error };
+    let warm_up = spec.warm_up.as_ref().zip(spec.stack.history_rules());
+    let (app, clients, servers) = if let Some((warm_up, rules)) = warm_up {
+        let memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
+        let settings = Settings { path_memory: memory, ..settings.clone() };
+        let (mut stages, all) = warm_ups(spec, warm_up, &route, &settings, world)?;
+        let (clients, servers) = connect(spec, &spec.workload, &route, &settings, world);
+        let rng = world.rng().fork();
+        stages.push(Stage { workload: spec.workload.clone(), clients: clients.clone(), rng });
+        let (first, last) = (Time::ZERO + warm_up.start.unwrap_or(spec.start), Time::ZERO + spec.start);
+        let app = Warmed::new(stages, first, last, warm_up.pause).map_err(wrong)?;
+        let app = world.add_app(Box::new(app), &[&all[..], &clients].concat());
+        (app, clients, servers)
+    } else {
+        let (clients, servers) = connect(spec, &spec.workload, &route, settings, world);
+        let rng = world.rng().fork();
+        let app = apps::client(&spec.workload, &clients, Time::ZERO + spec.start, rng).map_err(wrong)?;
+        (world.add_app(app, &clients), clients, servers)
+    };
     world.set_background(app, spec.background);
     world.add_app(Box::new(Responder::default()), &servers);
     Ok(Flow { spec, name, app, clients, servers })
+}
+
+/// Adds the connections that a client with this workload needs: its hosts and the servers'.
+fn connect(
+    spec: &FlowSpec,
+    workload: &WorkloadSpec,
+    route: &Route,
+    settings: &Settings,
+    world: &mut World,
+) -> (Vec<usize>, Vec<usize>) {
+    let count = workload.connections(&spec.stack);
+    let add = |_| {
+        let pair = spec.stack.pair(settings, world.rng());
+        world.add_connection(pair, &route.up, &route.down)
+    };
+    (0..count).map(add).unzip()
+}
+
+/// Adds the connections before the one that is measured: a stage each, and all their clients' hosts.
+fn warm_ups(
+    spec: &FlowSpec,
+    warm_up: &WarmUpSpec,
+    route: &Route,
+    settings: &Settings,
+    world: &mut World,
+) -> Result<(Vec<Stage>, Vec<usize>), RunError> {
+    let own = warm_up.path.as_ref().map(|path| Route::alone("warm-up", path, world)).transpose()?;
+    let route = own.as_ref().unwrap_or(route);
+    let client_number = match warm_up.client {
+        WarmUpClient::Same => settings.client_number,
+        WarmUpClient::Neighbour => settings.client_number + 1,
+    };
+    let settings = Settings { client_number, ..settings.clone() };
+    let workload = warm_up.workload.as_ref().unwrap_or(&spec.workload);
+    let (mut stages, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..warm_up.connections {
+        let (clients, servers) = connect(spec, workload, route, &settings, world);
+        world.add_app(Box::new(Responder::default()), &servers);
+        all.extend(&clients);
+        let rng = world.rng().fork();
+        stages.push(Stage { workload: workload.clone(), clients, rng });
+    }
+    Ok((stages, all))
 }
 
 fn collect(seed: u64, end: End, flows: &[Flow<'_>], mut world: World) -> RunResult {

@@ -83,6 +83,49 @@ pub struct FlowSpec {
     /// How many of it there are.
     #[serde(default = "one")]
     pub count: u32,
+    /// Connections before the one that is measured, from which the server learns, for stacks that make something of
+    /// that ([`Stack::history_rules`]); other stacks do without. None unless given.
+    #[serde(default)]
+    pub warm_up: Option<WarmUpSpec>,
+}
+
+/// Connections before the one that is measured, one after another, each with the flow's workload unless told otherwise.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WarmUpSpec {
+    /// How many, 1 to 64.
+    pub connections: u32,
+    /// What they do instead of the flow's workload.
+    #[serde(default)]
+    pub workload: Option<WorkloadSpec>,
+    /// The path that they take, all to themselves, instead of the flow's.
+    #[serde(default)]
+    pub path: Option<PathSpec>,
+    /// When the first begins; the flow's `start` unless given. The measured one begins at the flow's `start`, or once
+    /// the others are done, if that is later.
+    #[serde(default)]
+    pub start: Option<Duration>,
+    /// Virtual time between the end of one and the beginning of the next. Default 1 s.
+    #[serde(default = "default_pause")]
+    pub pause: Duration,
+    /// Whose they are.
+    #[serde(default)]
+    pub client: WarmUpClient,
+}
+
+/// Whose a warm-up's connections are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmUpClient {
+    /// The flow's own client's.
+    #[default]
+    Same,
+    /// Another's, with an address of the same network.
+    Neighbour,
+}
+
+fn default_pause() -> Duration {
+    Duration::from_secs(1)
 }
 
 fn one() -> u32 {

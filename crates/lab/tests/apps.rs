@@ -30,6 +30,7 @@ fn flow(stack: &str, workload: WorkloadSpec) -> FlowSpec {
         start: Duration::ZERO,
         background: false,
         count: 1,
+        warm_up: None,
     }
 }
 

@@ -33,6 +33,7 @@ fn ratio_to_mathis(p: f64) -> (f64, u64) {
         start: Duration::ZERO,
         background: false,
         count: 1,
+        warm_up: None,
     };
     let deadline = Duration::from_secs_f64(seconds);
     let network = NetworkSpec::Simple { path };

@@ -28,6 +28,7 @@ fn spec(path: PathSpec, stack: &str, object: u64, deadline: Duration) -> RunSpec
         start: Duration::ZERO,
         background: false,
         count: 1,
+        warm_up: None,
     };
     let network = NetworkSpec::Simple { path };
     RunSpec { network, flows: vec![flow], deadline, datagram: 1252, series: None }

@@ -11,6 +11,7 @@ pub mod congestion;
 pub mod credit;
 mod describe;
 pub mod group;
+pub mod history;
 pub mod profile;
 pub mod sample;
 pub mod silence;
@@ -26,8 +27,8 @@ use std::fmt::Debug;
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 use sample::{
-    AckRequest, AckSample, AckView, CreditMoment, LossSample, PathHistory, PathSummary, ReceivedSample,
-    RttView, SentSample, SilenceSample, SpuriousSample, WindowView,
+    AckRequest, AckSample, AckView, CreditMoment, LossSample, PathHistory, PathSummary, PathView,
+    ReceivedSample, RttView, SentSample, SilenceSample, SpuriousSample, WindowView,
 };
 
 pub use describe::{Constant, PolicyReport, PolicyText, ProfileReport, Seam};
@@ -36,23 +37,73 @@ pub use profile::{Profile, ProfileError};
 pub use variant::Variant;
 
 /// What a new path may send first, and what is worth remembering of it.
+///
+/// Beside [`Self::initial_window`] every method has a default that does nothing: most starts are over with the first
+/// flight. A start that has more to say sets the controller's state ([`Adjustment`]), and while
+/// [`Self::is_in_charge`] it alone does.
 pub trait Start: Debug + Send {
     /// The congestion window that a new path starts with.
     fn initial_window(&self, max_datagram_size: ByteCount) -> ByteCount;
 
-    /// Told of each ack before the controller is; may answer with a state to put the controller into
-    /// (a jump that has been validated, or taken back).
-    fn on_ack(&mut self, _ack: &AckSample<'_>, _state: &CongestionState) -> Option<Adjustment> {
+    /// Told what is known of the path, before data are sent on it; [`Self::initial_window`] is asked again after it.
+    fn recall(&mut self, _known: &PathHistory) {}
+
+    /// Told of each in-flight packet sent, after the controller.
+    fn on_sent(&mut self, _sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
         None
     }
 
-    /// Told of each loss before the controller is.
-    fn on_loss(&mut self, _loss: &LossSample<'_>, _state: &CongestionState) -> Option<Adjustment> {
+    /// Told that more data wait than the window permits.
+    fn on_blocked(&mut self, _view: &PathView) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told of each ack before the controller is; may answer with a state to put the controller into
+    /// (a jump that has been validated, or taken back).
+    fn on_ack(&mut self, _ack: &AckSample<'_>, _view: &PathView) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told of each loss after the controller, whose answer it may lower.
+    fn on_loss(&mut self, _loss: &LossSample<'_>, _view: &PathView) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told that packets were marked CE, after the controller.
+    fn on_congestion_experienced(&mut self, _view: &PathView) -> Option<Adjustment> {
+        None
+    }
+
+    /// Told that persistent congestion was established.
+    fn on_persistent_congestion(&mut self) {}
+
+    /// Told that the peer's address has changed in a way that may mean another path, while the controller is kept.
+    fn on_path_change(&mut self, _view: &PathView) -> Option<Adjustment> {
+        None
+    }
+
+    /// True while the controller is not shown acks: its window is what this policy has set.
+    fn is_in_charge(&self) -> bool {
+        false
+    }
+
+    /// The pacing to use instead of the controller's, where this policy has sent the window up itself.
+    fn pacing(&self, _rtt: &RttView, _max_datagram_size: ByteCount) -> Option<Pacing> {
         None
     }
 
     /// What to remember of the path when the connection ends or is sampled.
     fn remember(&self, _summary: &PathSummary) -> Option<PathHistory> {
+        None
+    }
+
+    /// True if what was recalled has proved wrong: it is to be forgotten, so that nobody else relies on it.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    /// The name of what the policy is doing, where that is worth a line in a trace.
+    fn phase(&self) -> Option<&'static str> {
         None
     }
 }

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use posthaste_units::{Duration, Rate};
 
 use crate::congestion::PathLimits;
+use crate::history::HistoryRules;
 use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Silence, Start};
 use bundle::Bundle;
 
@@ -39,7 +40,7 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 32] = [
+const BUILT_IN: [(&str, &str); 34] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
     ("bbr", include_str!("../../../profiles/bbr.toml")),
     ("bbr-draft", include_str!("../../../profiles/bbr-draft.toml")),
@@ -55,6 +56,8 @@ const BUILT_IN: [(&str, &str); 32] = [
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
     ("fast-autotune", include_str!("../../../profiles/fast-autotune.toml")),
     ("fast-autotune-paper", include_str!("../../../profiles/fast-autotune-paper.toml")),
+    ("history", include_str!("../../../profiles/history.toml")),
+    ("history-paper", include_str!("../../../profiles/history-paper.toml")),
     ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
     ("modquic-bbr-paper", include_str!("../../../profiles/modquic-bbr-paper.toml")),
     ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
@@ -255,6 +258,11 @@ impl Profile {
     /// What a new path may send first.
     pub fn start(&self) -> Box<dyn Start> {
         self.bundle.start.build()
+    }
+
+    /// How what is learnt of paths is to be kept for this profile's start; `None` if it makes nothing of it.
+    pub fn history_rules(&self) -> Option<HistoryRules> {
+        self.bundle.start.history_rules()
     }
 
     /// Congestion control for a new path; its initial window is what [`Self::start`] answered.

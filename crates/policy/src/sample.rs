@@ -152,6 +152,24 @@ pub struct PathHistory {
     pub window: ByteCount,
     /// The least RTT then.
     pub min_rtt: Duration,
+    /// True if `window` is where an earlier connection of the same client stood, which this one goes on from (0-RTT);
+    /// false if it is what the store makes of all that it has seen.
+    pub continues: bool,
+}
+
+/// Where a path stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathView {
+    /// The time.
+    pub now: Time,
+    /// Bytes in flight.
+    pub in_flight: ByteCount,
+    /// The size of a datagram.
+    pub max_datagram_size: ByteCount,
+    /// The RTT estimate.
+    pub rtt: RttView,
+    /// The controller's state.
+    pub congestion: crate::CongestionState,
 }
 
 /// A path at its end, for [`crate::Start::remember`].
@@ -163,6 +181,8 @@ pub struct PathSummary {
     pub rtt: RttView,
     /// Bytes delivered in all.
     pub delivered: ByteCount,
+    /// The size of a datagram.
+    pub max_datagram_size: ByteCount,
 }
 
 /// One receive window, a stream's or the connection's.

@@ -1,4 +1,6 @@
 //! What a new path may send first.
 
+pub mod careful;
+pub mod history;
 pub mod initial;
 pub mod jump;

@@ -11,6 +11,7 @@ use posthaste_wire::{ConnectionId, Side};
 
 use crate::address_token::TokenTimes;
 use crate::new_tokens::TokenStore;
+use crate::path_history::PathMemory;
 use crate::receive_budget::ReceiveBudget;
 
 /// Settings of a connection's transport, shared by all connections made from one configuration.
@@ -162,6 +163,9 @@ pub struct ServerConfig {
     pub new_tokens: usize,
     /// How long address tokens are good for.
     pub token_times: TokenTimes,
+    /// Where what is learnt of clients' paths is kept for their next connections, if the profile's start makes use of
+    /// it. Default nowhere.
+    pub path_memory: PathMemory,
     /// What stateless resets and address tokens are made with. Kept beyond the process's end, resets reach the
     /// clients of the process before, and their tokens stay good. `None`, the default, draws a new one.
     pub secret: Option<Secret>,
@@ -180,6 +184,7 @@ impl ServerConfig {
             retry: RetryPolicy::default(),
             new_tokens: 1,
             token_times: TokenTimes::default(),
+            path_memory: PathMemory::default(),
             secret: None,
             clock_offset: Duration::ZERO,
         }

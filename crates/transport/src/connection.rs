@@ -30,6 +30,7 @@ use crate::limits;
 use crate::new_tokens::NewTokens;
 use crate::path::mtu::Mtu;
 use crate::path::{Path, Roaming, fresh_control};
+use crate::path_history::PathLearning;
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
 use crate::recovery::{Expired, Fate, HandshakeView, Recovery};
@@ -66,6 +67,8 @@ pub struct Connection {
     pub(crate) early: EarlyData,
     /// On a server: the tokens for the client's next connections.
     pub(crate) new_tokens: NewTokens,
+    /// On a server: what is known of the path, and who is told of it.
+    pub(crate) learning: PathLearning,
     /// On a client: the server is known to have validated our address.
     pub(crate) peer_validated_address: bool,
     pub(crate) timers: Timers,
@@ -154,6 +157,7 @@ impl Connection {
             beginning: birth.beginning,
             early: EarlyData::None,
             new_tokens: NewTokens::default(),
+            learning: PathLearning::default(),
             peer_validated_address: side == Side::Server,
             timers: Timers::default(),
             probes: PerSpace::default(),

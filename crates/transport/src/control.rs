@@ -5,9 +5,12 @@ use std::fmt;
 
 use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView};
 use posthaste_policy::sample::{
-    AckSample, LossSample, PacketSample, PathSummary, RttView, SentSample, SilenceSample, SpuriousSample,
+    AckSample, LossSample, PacketSample, PathHistory, PathSummary, PathView, RttView, SentSample,
+    SilenceSample, SpuriousSample,
 };
-use posthaste_policy::{Adjustment, Congestion, CongestionState, Notice, Pacing, Silence, Start, Verdict};
+use posthaste_policy::{
+    Adjustment, Congestion, CongestionState, Notice, Pacing, Phase, Silence, Start, Verdict,
+};
 use posthaste_units::{ByteCount, Duration, Time};
 
 use crate::ecn::{EcnCodepoint, EcnValidation};
@@ -92,6 +95,8 @@ pub(crate) struct PathControl {
     bounds: Bounds,
     /// A round trip has begun since anyone asked.
     round_started: bool,
+    /// What was known of the path at its beginning.
+    recalled: Option<PathHistory>,
     in_flight: ByteCount,
     max_datagram_size: ByteCount,
     /// While the connection is in a group: what the group has not heard yet.
@@ -129,6 +134,7 @@ impl PathControl {
             sampler: RateSampler::default(),
             bounds: Bounds::default(),
             round_started: false,
+            recalled: None,
             in_flight: ByteCount::ZERO,
             max_datagram_size,
             membership: None,
@@ -144,6 +150,26 @@ impl PathControl {
     /// Strict, as RFC 9002 section 7 demands: a packet that would take the flight beyond the window must wait,
     /// so what is left of a window below one datagram stays unused. An empty pipe always lets one through.
     pub(crate) fn budget(&mut self, now: Time, app_wants: bool) -> Budget {
+        let budget = self.ask_budget(now);
+        let is_blocked = app_wants && budget.bytes.is_zero();
+        let budget = if is_blocked && budget.limited_by == Limit::Window {
+            let view = self.view(now);
+            let answer = self.start.on_blocked(&view);
+            // More may be possible now.
+            if self.carry_out(answer) { self.ask_budget(now) } else { budget }
+        } else {
+            budget
+        };
+        if app_wants && budget.bytes.is_zero() {
+            match budget.limited_by {
+                Limit::Window => self.bounds.window_full = Some(now),
+                Limit::Pacer { .. } => self.bounds.pacer_blocked = Some(now),
+            }
+        }
+        budget
+    }
+
+    fn ask_budget(&mut self, now: Time) -> Budget {
         let datagram = self.max_datagram_size;
         // spec: rfc9002 7 within-window
         let mut room = self.congestion.window() - self.in_flight;
@@ -153,21 +179,69 @@ impl PathControl {
         let room = self.whole_datagrams(room);
         let pacing = self.pacing();
         let tokens = self.pacer.available(now, pacing.as_ref(), datagram);
-        let budget = match (tokens, pacing) {
+        match (tokens, pacing) {
             (Some(tokens), Some(pacing)) if self.whole_datagrams(tokens) < room => {
                 let bytes = self.whole_datagrams(tokens);
                 let until = self.pacer.ready_at(&pacing, datagram, bytes);
                 Budget { bytes, limited_by: Limit::Pacer { until } }
             }
             _ => Budget { bytes: room, limited_by: Limit::Window },
-        };
-        if app_wants && budget.bytes.is_zero() {
-            match budget.limited_by {
-                Limit::Window => self.bounds.window_full = Some(now),
-                Limit::Pacer { .. } => self.bounds.pacer_blocked = Some(now),
-            }
         }
-        budget
+    }
+
+    /// Puts the controller into the state that the start policy wants; true if it wants one.
+    fn carry_out(&mut self, adjustment: Option<Adjustment>) -> bool {
+        if let Some(adjustment) = &adjustment {
+            self.congestion.adjust(adjustment);
+        }
+        adjustment.is_some()
+    }
+
+    /// What the start policy is shown.
+    fn view(&self, now: Time) -> PathView {
+        PathView {
+            now,
+            in_flight: self.in_flight,
+            max_datagram_size: self.max_datagram_size,
+            rtt: self.rtt.view(),
+            congestion: self.congestion.state(),
+        }
+    }
+
+    /// Tells the start policy what is known of the path; it may begin with another window then.
+    pub(crate) fn recall(&mut self, known: &PathHistory) {
+        let before = self.start.initial_window(self.max_datagram_size);
+        self.recalled = Some(*known);
+        self.start.recall(known);
+        let window = self.start.initial_window(self.max_datagram_size);
+        if window != before {
+            self.congestion.adjust(&Adjustment { window: Some(window), ..Adjustment::default() });
+        }
+    }
+
+    /// What was known of the path at its beginning.
+    pub(crate) fn recalled(&self) -> Option<PathHistory> {
+        self.recalled
+    }
+
+    /// What the start policy wants to be remembered of the path.
+    pub(crate) fn remember(&self) -> Option<PathHistory> {
+        self.start.remember(&self.summary())
+    }
+
+    /// True if what was known of the path has proved wrong.
+    pub(crate) fn has_start_failed(&self) -> bool {
+        self.start.has_failed()
+    }
+
+    /// Round trips so far.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.sampler.round()
+    }
+
+    /// Bytes that have arrived.
+    pub(crate) fn delivered(&self) -> ByteCount {
+        self.sampler.delivered()
     }
 
     fn whole_datagrams(&self, bytes: ByteCount) -> ByteCount {
@@ -201,6 +275,8 @@ impl PathControl {
         if let Some(adjustment) = self.silence.on_sent(&sample) {
             self.congestion.adjust(&adjustment);
         }
+        let answer = self.start.on_sent(&sample, &self.view(now));
+        self.carry_out(answer);
         if let Some(membership) = &mut self.membership {
             membership.on_sent();
         }
@@ -240,16 +316,29 @@ impl PathControl {
             newly_marked: acked.newly_marked,
             largest_sent: acked.largest_sent,
         };
-        if let Some(adjustment) = self.start.on_ack(&sample, &self.congestion.state()) {
+        // An ack of what a start policy has sent on its own account earns the controller nothing.
+        let is_withheld = self.start.is_in_charge();
+        let view = PathView {
+            now: acked.now,
+            in_flight: self.in_flight,
+            max_datagram_size: self.max_datagram_size,
+            rtt,
+            congestion: self.congestion.state(),
+        };
+        if let Some(adjustment) = self.start.on_ack(&sample, &view) {
             self.congestion.adjust(&adjustment);
         }
         let before = self.congestion.state();
-        self.congestion.on_ack(&sample);
+        if !is_withheld {
+            self.congestion.on_ack(&sample);
+        }
         if let Some(adjustment) = self.silence.on_ack(&sample, &self.congestion.state()) {
             self.congestion.adjust(&adjustment);
         }
         if acked.newly_marked > 0 {
             self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at);
+            let answer = self.start.on_congestion_experienced(&self.view(acked.now));
+            self.carry_out(answer);
             let state = self.congestion.state();
             if let Some(adjustment) = self.silence.on_congestion_experienced(&state) {
                 self.congestion.adjust(&adjustment);
@@ -325,13 +414,15 @@ impl PathControl {
     }
 
     fn on_counted_loss(&mut self, sample: &LossSample<'_>, is_persistent: bool) {
-        if let Some(adjustment) = self.start.on_loss(sample, &self.congestion.state()) {
-            self.congestion.adjust(&adjustment);
-        }
         let before = self.congestion.state();
         self.congestion.on_loss(sample);
+        let answer = self.start.on_loss(sample, &self.view(sample.now));
+        self.carry_out(answer);
         let sent_at = sample.packets.last().map_or(sample.now, |packet| packet.sent_at);
         self.note_reaction(sample.now, before, sent_at);
+        if is_persistent {
+            self.start.on_persistent_congestion();
+        }
         match self.silence.on_loss(sample, is_persistent, &self.congestion.state()) {
             Verdict::Stand => {}
             // spec: rfc9002 7.6.2 window-collapses
@@ -360,7 +451,9 @@ impl PathControl {
     }
 
     /// The path begins anew under another identity: what was in flight is no longer its own.
-    pub(crate) fn forget_flight(&mut self) {
+    pub(crate) fn forget_flight(&mut self, now: Time) {
+        let answer = self.start.on_path_change(&self.view(now));
+        self.carry_out(answer);
         self.in_flight = ByteCount::ZERO;
         self.is_silent = false;
         self.silence.on_path_change();
@@ -428,9 +521,11 @@ impl PathControl {
         self.rtt.view()
     }
 
-    /// Where the congestion controller stands.
+    /// Where the congestion controller stands; while a start policy has a phase of its own, under that one's name.
     pub(crate) fn state(&self) -> CongestionState {
-        self.congestion.state()
+        let state = self.congestion.state();
+        let phase = self.start.phase().map_or(state.phase, Phase::Named);
+        CongestionState { phase, ..state }
     }
 
     /// Bytes in flight.
@@ -441,7 +536,8 @@ impl PathControl {
     /// The pacing rate and burst, if the controller paces.
     pub(crate) fn pacing(&self) -> Option<Pacing> {
         let rtt = self.rtt.view();
-        self.silence.pacing(&rtt).or_else(|| self.congestion.pacing(&rtt))
+        let start = self.start.pacing(&rtt, self.max_datagram_size);
+        start.or_else(|| self.silence.pacing(&rtt)).or_else(|| self.congestion.pacing(&rtt))
     }
 
     /// What the policies have to say to whoever runs the endpoint.
@@ -470,13 +566,13 @@ impl PathControl {
         self.sampler.is_app_limited()
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "path history comes later"))]
     /// What there is to remember of the path.
     pub(crate) fn summary(&self) -> PathSummary {
         PathSummary {
             congestion: self.congestion.state(),
             rtt: self.rtt.view(),
             delivered: self.sampler.delivered(),
+            max_datagram_size: self.max_datagram_size,
         }
     }
 }

@@ -147,7 +147,8 @@ impl Connection {
         is_accepted: bool,
         parameters: &TransportParameters,
     ) -> Result<(), PeerError> {
-        let EarlyData::Offered(remembered) = std::mem::take(&mut self.early) else { return Ok(()) };
+        let EarlyData::Offered(remembered) = &self.early else { return Ok(()) };
+        let remembered = **remembered;
         if is_accepted {
             if remembered.is_reduced_by(&Remembered::of(parameters)) {
                 let reason = "0-RTT data accepted, and limits reduced";

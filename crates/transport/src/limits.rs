@@ -86,6 +86,9 @@ pub(crate) const PENDING_TOKENS: usize = 4;
 /// Used tokens that a server remembers, at some 40 bytes each.
 pub(crate) const USED_TOKENS: usize = 1 << 15;
 
+/// Clients whose tokens are not believed about their paths, because one was wrong.
+pub(crate) const DISTRUSTED_PATHS: usize = 4096;
+
 /// Retired connection IDs of the peer's whose numbers are remembered, to recognise late copies of their offers.
 pub(crate) const REMEMBERED_RETIREMENTS: usize = 64;
 

@@ -4,6 +4,7 @@
 mod admission;
 mod early_arrivals;
 mod groups;
+mod learning;
 mod neighbours;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -38,6 +39,7 @@ use crate::token::ResetKey;
 use crate::token_guard::TokenGuard;
 use early_arrivals::EarlyArrivals;
 use groups::Groups;
+use learning::Learning;
 use neighbours::Neighbours;
 
 /// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
@@ -88,6 +90,8 @@ pub struct Endpoint {
     tokens: TokenSealer,
     used_tokens: TokenGuard,
     groups: Groups,
+    /// What is learnt of clients' paths, where that is of use.
+    learning: Option<Learning>,
     /// The time since the Unix epoch at [`Time::ZERO`].
     clock_offset: Duration,
     rng: Rng,
@@ -108,6 +112,7 @@ impl Endpoint {
         }
         let times = server.as_ref().map_or_else(Default::default, |server| server.token_times);
         let clock_offset = server.as_ref().map_or(Duration::ZERO, |server| server.clock_offset);
+        let learning = Learning::new(server.as_ref());
         Self {
             is_accepting: server.is_some(),
             server,
@@ -126,6 +131,7 @@ impl Endpoint {
             tokens: TokenSealer::new(&secret, times),
             used_tokens: TokenGuard::default(),
             groups: Groups::new(&mut rng),
+            learning,
             clock_offset,
             rng,
             pending_handshakes: 0,
@@ -425,6 +431,7 @@ impl Endpoint {
 
     /// A connection has nothing more to send: brings routes and timers up to date, or forgets it.
     fn settle(&mut self, now: Time, index: u32) {
+        self.learn(now, index);
         let Some(connection) = self.slots.get_mut(index) else { return };
         let changes = connection.take_route_changes();
         let is_drained = connection.lifecycle.is_drained();
@@ -490,9 +497,10 @@ impl Endpoint {
     /// A server's client has finished its handshake, or moved: it gets tokens for its next connections.
     fn offer_tokens(&mut self, index: u32) {
         let count = self.server.as_ref().map_or(0, |server| server.new_tokens);
+        let payload = self.first_payload(index);
         if let Some(connection) = self.slots.get_mut(index) {
             for _ in 0..count {
-                let _ = connection.offer_token(&[]);
+                let _ = connection.offer_token(&payload);
             }
         }
     }

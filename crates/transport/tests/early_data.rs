@@ -122,6 +122,7 @@ fn early_data_arrive_with_the_first_flight() {
     let server = *stage.pair.server.accepted.last().expect("accepted");
     assert!(stage.pair.server.has(server, is_accepted));
     assert!(stage.pair.server.connection(server).is_handshaking(), "what it has read may be a repetition");
+    assert!(stage.pair.server.connection(server).is_early_data_accepted(), "and it says so");
     assert_eq!(stage.pair.server.connection(server).alpn(), Some(support::tls::ALPN), "known by then");
     stage.pair.run_until(|pair| pair.client.has(handle, |event| *event == Event::Confirmed));
     assert!(stage.pair.client.has(handle, is_accepted) && !stage.pair.client.has(handle, is_rejected));

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use http::Uri;
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
-use posthaste_units::Duration;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -30,7 +30,7 @@ use progress::Progress;
 use report::Transfer;
 
 /// Silence after which the server is asked whether it is still there.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+const KEEP_ALIVE: posthaste_units::Duration = posthaste_units::Duration::from_secs(5);
 
 pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let uris =
@@ -65,12 +65,30 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         let printed = printer::unless_reader_left(printer::json(&report));
         printed.map_err(|error| Failure::runtime(format!("cannot write the report: {error}")))?;
     }
+    if args.repeat > 1 && !args.json && transfers.iter().all(|transfer| transfer.error.is_none()) {
+        let rounds: Vec<_> = transfers.chunks(uris.len()).map(report::longest).collect();
+        printer::note(gain(&rounds));
+    }
     client.close().await;
     if let Some(state) = &args.state {
         kept::save_tokens(state, &tokens)?;
     }
     let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
     Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// What coming back has saved: the first time, and the median of the later ones.
+fn gain(rounds: &[Duration]) -> String {
+    let (first, mut later) = (rounds[0], rounds[1..].to_vec());
+    later.sort_unstable();
+    let median = later[later.len() / 2];
+    let saving = 100.0 * (1.0 - median.as_secs_f64() / first.as_secs_f64().max(f64::MIN_POSITIVE));
+    format!(
+        "first {}, then {} (median of {}): {saving:.0} % less",
+        printer::duration(first),
+        printer::duration(median),
+        later.len()
+    )
 }
 
 /// Fetches all URLs, as often as is asked for.
@@ -240,4 +258,16 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
         Failure::runtime(format!("the system's trusted certificates cannot be used: {error}"))
             .hint("give those to trust with --ca FILE")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gain_is_that_of_the_usual_later_time() {
+        let rounds = [400, 300, 100, 200].map(Duration::from_millis);
+        assert_eq!(gain(&rounds), "first 400.0 ms, then 200.0 ms (median of 3): 50 % less");
+        assert!(gain(&[Duration::ZERO; 2]).contains("median of 1"));
+    }
 }

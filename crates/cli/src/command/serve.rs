@@ -12,6 +12,7 @@ use posthaste_endpoint::{
 };
 use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
 use serde::Serialize;
+use tokio::task::JoinHandle;
 
 use crate::args::{Cipher, Retry, Serve};
 use crate::civil_date::timestamp;
@@ -38,7 +39,9 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     let state = state(&args)?;
     let sessions = Arc::new(SessionStore::new());
+    let (path_memory, history) = kept::path_memory(args.history, &transport.profile, state.as_deref())?;
     let config = ServerConfig {
+        path_memory,
         retry: retry_policy(args.retry),
         secret: state.as_deref().map(kept::secret).transpose()?,
         ..ServerConfig::new(tls::server_with_early_data(&tls, Arc::clone(&sessions) as _))
@@ -57,15 +60,28 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         ..ServerOptions::default()
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
-    let mut server = tokio::spawn(serve(endpoint, Arc::new(files), options, async move {
+    let server = tokio::spawn(serve(endpoint, Arc::new(files), options, async move {
         // A sender that is dropped means the same.
         let _ = stopped.await;
     }));
+    let end = until_stopped(&args, server, stop, &mut interrupts).await;
+    // What is left for the next run.
+    kept_sessions.save(&sessions);
+    if history.is_some_and(|history| !history.flush()) {
+        tracing::warn!("the history of paths is not on the disk");
+    }
+    end
+}
+
+/// Waits for the server's end, at the first interrupt for that of its requests, at the second for nothing.
+async fn until_stopped(
+    args: &Serve,
+    mut server: JoinHandle<Ended>,
+    stop: tokio::sync::oneshot::Sender<()>,
+    interrupts: &mut Interrupts,
+) -> Result<ExitCode, Failure> {
     tokio::select! {
-        ended = &mut server => {
-            kept_sessions.save(&sessions);
-            return finish(&args, ended);
-        }
+        ended = &mut server => return finish(args, ended),
         () = interrupts.next() => {}
     }
     printer::note(format_args!(
@@ -74,12 +90,8 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     ));
     let _ = stop.send(());
     tokio::select! {
-        ended = &mut server => {
-            kept_sessions.save(&sessions);
-            finish(&args, ended)
-        }
+        ended = &mut server => finish(args, ended),
         () = interrupts.next() => {
-            kept_sessions.save(&sessions);
             printer::note("ended at once");
             Ok(ExitCode::from(FAILED))
         }

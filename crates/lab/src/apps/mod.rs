@@ -18,6 +18,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 mod video;
+mod warmed;
 mod workload;
 
 use bytes::Bytes;
@@ -32,6 +33,7 @@ pub use responder::Responder;
 pub use sequence::{MAX_EXCHANGES, Next, Plan, Sequence};
 pub use split::Split;
 pub use video::{Video, VideoPlan, VideoSpec};
+pub use warmed::{Stage, Warmed};
 pub use workload::{WorkloadError, client};
 
 use crate::peer::{Peer, PeerEvent};

@@ -1,12 +1,15 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 29] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 32] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
     ("hs-dumbbell", include_str!("../../../../experiments/hs-dumbbell.toml")),
     ("hs-flows", include_str!("../../../../experiments/hs-flows.toml")),
+    ("hs-loss", include_str!("../../../../experiments/hs-loss.toml")),
+    ("hs-stale", include_str!("../../../../experiments/hs-stale.toml")),
+    ("hs-poisoned", include_str!("../../../../experiments/hs-poisoned.toml")),
     ("cg-baseline", include_str!("../../../../experiments/cg-baseline.toml")),
     ("cg-gain", include_str!("../../../../experiments/cg-gain.toml")),
     ("cg-gain-plain", include_str!("../../../../experiments/cg-gain-plain.toml")),

@@ -11,6 +11,8 @@ const DEADLINES: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..
 const DATAGRAMS: std::ops::RangeInclusive<u16> = 1200..=65_527;
 /// Flows of one run, copies counted.
 const MAX_FLOWS: u64 = 256;
+/// Connections of a warm-up.
+const WARM_UPS: std::ops::RangeInclusive<u32> = 1..=64;
 /// Finest interval of time series.
 const MIN_SERIES: Duration = Duration::from_micros(100);
 
@@ -49,7 +51,13 @@ pub(super) fn ranges(spec: &RunSpec) -> Result<(), String> {
     if spec.flows.iter().all(|flow| flow.background) {
         return Err("`flows` has only background: a run must wait for one at least".to_owned());
     }
-    paths(&spec.network).into_iter().try_for_each(path)
+    let warm_ups = || spec.flows.iter().filter_map(|flow| flow.warm_up.as_ref());
+    if warm_ups().any(|warm_up| !WARM_UPS.contains(&warm_up.connections)) {
+        return Err("`warm-up` needs 1 to 64 `connections`".to_owned());
+    }
+    let paths =
+        paths(&spec.network).into_iter().chain(warm_ups().filter_map(|warm_up| warm_up.path.as_ref()));
+    paths.into_iter().try_for_each(path)
 }
 
 fn paths(network: &NetworkSpec) -> Vec<&PathSpec> {

@@ -10,7 +10,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use posthaste_policy::group::MAX_MEMBERS;
+use posthaste_policy::history::HistoryRules;
 use posthaste_policy::{Profile, ProfileError};
+use posthaste_transport::PathMemory;
 use posthaste_units::{ByteCount, Duration, Rate, Rng};
 
 use crate::peer::Peer;
@@ -209,6 +211,10 @@ pub struct Settings {
     pub connection_window: ByteCount,
     /// Silence after which a QUIC connection ends. Default an hour: the run's deadline ends what cannot finish.
     pub idle_timeout: Duration,
+    /// Where our servers keep what they learn of paths.
+    pub path_memory: PathMemory,
+    /// The last byte of the address by which a server of ours knows its client. Default 2.
+    pub client_number: u8,
     /// Where traces of our connections go.
     pub qlog: Option<std::sync::Arc<dyn posthaste_transport::QlogSink>>,
     /// TLS of the QUIC stacks. Default: full handshakes, without tickets.
@@ -222,6 +228,8 @@ impl Default for Settings {
             stream_window: ByteCount::new(16 << 20),
             connection_window: ByteCount::new(24 << 20),
             idle_timeout: Duration::from_secs(3600),
+            path_memory: PathMemory::Nowhere,
+            client_number: 2,
             qlog: None,
             tls: tls::Pair::default(),
         }
@@ -288,6 +296,14 @@ impl Stack {
         match self {
             Self::Posthaste(profile, _) => profile.check_complete(),
             _ => Ok(()),
+        }
+    }
+
+    /// How the stack's servers keep what they learn of paths; `None` if they make nothing of it.
+    pub fn history_rules(&self) -> Option<HistoryRules> {
+        match self {
+            Self::Posthaste(profile, _) => profile.history_rules(),
+            _ => None,
         }
     }
 

@@ -77,8 +77,12 @@ pub(super) fn server(
     settings: &Settings,
     rng: &mut Rng,
 ) -> Box<dyn Peer> {
-    let config = ServerConfig::new(settings.tls.server.clone()).with_transport(transport(profile, settings));
-    Box::new(Posthaste::new(Some(config), None, connections, rng))
+    let mut config =
+        ServerConfig::new(settings.tls.server.clone()).with_transport(transport(profile, settings));
+    config.path_memory = settings.path_memory.clone();
+    let mut server = Posthaste::new(Some(config), None, connections, rng);
+    server.remote = SocketAddr::from(([10, 0, 0, settings.client_number], 443));
+    Box::new(server)
 }
 
 fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {

@@ -12,9 +12,10 @@ use crate::congestion::newreno::AdditiveIncrease;
 use crate::congestion::{LossBased, PathLimits, bbr1, bbr3, cubic, guaranteed, newreno};
 use crate::credit::{autotune, fast, fixed, improved, on_ack};
 use crate::group::{coordinated, ensemble};
+use crate::history::HistoryRules;
 use crate::silence::{collapse, freeze};
 use crate::slow_start::{self, classic, hybrid, hystart_pp};
-use crate::start::initial;
+use crate::start::{careful, history, initial};
 use crate::{
     AckPolicy, Congestion, Constant, Credit, Group, PolicyReport, PolicyText, Seam, Silence, SlowStart,
     Start, ack, group,
@@ -127,11 +128,15 @@ impl Bundle {
 #[serde(rename_all = "snake_case")]
 pub(super) enum StartChoice {
     Initial(initial::Parameters),
+    Careful(careful::Parameters),
+    History(history::Parameters),
 }
 
 impl StartChoice {
     pub(super) fn build(&self) -> Box<dyn Start> {
         match self {
+            Self::Careful(parameters) => Box::new(careful::Careful::new(*parameters)),
+            Self::History(parameters) => Box::new(history::History::new(*parameters)),
             Self::Initial(parameters) => Box::new(initial::Initial::new(*parameters)),
         }
     }
@@ -139,6 +144,17 @@ impl StartChoice {
     fn report(&self) -> (PolicyText, Vec<Constant>) {
         match self {
             Self::Initial(parameters) => (initial::TEXT, parameters.constants()),
+            Self::Careful(parameters) => (careful::TEXT, parameters.constants()),
+            Self::History(parameters) => (history::TEXT, parameters.constants()),
+        }
+    }
+
+    /// How what is learnt of paths is kept, where it is of use.
+    pub(super) fn history_rules(&self) -> Option<HistoryRules> {
+        match self {
+            Self::Initial(_) => None,
+            Self::Careful(parameters) => Some(parameters.rules()),
+            Self::History(parameters) => Some(parameters.rules()),
         }
     }
 }

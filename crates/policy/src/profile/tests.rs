@@ -71,6 +71,8 @@ fn profiles_differ_in_what_their_names_say() {
         assert_eq!(differences(name), expected);
     }
     assert_eq!(differences("standard"), ["slow_start=classic", "congestion=newreno"]);
+    assert_eq!(differences("history"), ["start=careful"]);
+    assert_eq!(differences("history-paper"), ["start=history"]);
     assert_eq!(differences("cubic-iw32"), Vec::<String>::new());
     assert_eq!(Profile::named("cubic-iw32").unwrap().start().initial_window(DATAGRAM), DATAGRAM * 32);
 }
@@ -129,6 +131,13 @@ fn values_out_of_range_are_refused_with_their_line_and_the_range() {
         ("[silence.freeze]\nvariant = \"brave\"", 2, "`safe` or `paper`"),
         ("[ack.standard]\nmax_ack_delay = \"25\"", 2, "\"25 ms\""),
         ("[ack.standard]\nmax_ack_delay = \"2000 ms\"", 2, "from 0 to 1000"),
+        ("[start.careful]\nlifetime = \"0 min\"", 2, "from 1 to 10080"),
+        ("[start.careful]\nlifetime = \"1 h\"", 2, "60 min"),
+        ("[start.careful]\nmax_jump = 0", 2, "from 1 KiB to 4 GiB"),
+        ("[start.history]\nipv4_prefix = 33", 2, "from 0 to 32"),
+        ("[start.history]\nipv6_prefix = 129", 2, "from 0 to 128"),
+        ("[start.history]\naverage = \"median\"", 2, "`moving` or `mean`"),
+        ("[start.history]\nscope = \"world\"", 2, "`server` or `prefix`"),
         ("[ack.standard]\npackets = 0", 2, "from 1 to 256"),
     ] {
         let (at, message) = invalid(text);

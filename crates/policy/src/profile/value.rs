@@ -19,6 +19,9 @@ pub(super) const LEAST_MIN_RATE: Rate = Rate::from_bits_per_second(10_000);
 /// Guaranteed rates above this are a typing error rather than a promise: no connection could keep up.
 pub(super) const GREATEST_MIN_RATE: Rate = Rate::from_bits_per_second(100_000_000_000);
 
+/// What a path was a week ago says nothing of it.
+const GREATEST_LIFETIME_MINUTES: u64 = 7 * 24 * 60;
+
 /// Refuses a value outside `range`.
 fn within<T: PartialOrd + Display, E: Error>(value: T, range: &RangeInclusive<T>) -> Result<T, E> {
     if range.contains(&value) {
@@ -124,6 +127,28 @@ impl Visitor<'_> for Bytes {
     fn visit_u64<E: Error>(self, count: u64) -> Result<ByteCount, E> {
         Ok(ByteCount::new(count))
     }
+}
+
+/// Bits of an IPv4 address.
+pub(crate) fn ipv4_prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    within(u8::deserialize(deserializer)?, &(0..=32))
+}
+
+/// Bits of an IPv6 address.
+pub(crate) fn ipv6_prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    within(u8::deserialize(deserializer)?, &(0..=128))
+}
+
+/// A text such as `"60 min"`: how long what was measured of a path is good for.
+pub(crate) fn lifetime<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let number = text.strip_suffix("min").map(str::trim).and_then(|number| number.parse().ok());
+    let Some(minutes) = number else {
+        return Err(D::Error::custom(format_args!(
+            "`{text}` is not valid here: write whole minutes, such as \"60 min\""
+        )));
+    };
+    within(minutes, &(1..=GREATEST_LIFETIME_MINUTES)).map(|minutes| Duration::from_secs(minutes * 60))
 }
 
 /// A text such as `"25 ms"`: whole milliseconds, which is what `max_ack_delay` carries.

@@ -242,7 +242,7 @@ impl Connection {
     fn follow(&mut self, now: Time, mut path: Path) {
         path.came_at = now;
         let before = self.probe_timeout();
-        let mut old = self.switch(path);
+        let mut old = self.switch(now, path);
         let probe_timeout = before.max(self.probe_timeout());
         // spec: rfc9000 9 changed-address-validated, 9.3 new-address-validated
         if !self.path.validation.is_valid() {
@@ -262,7 +262,7 @@ impl Connection {
     }
 
     /// Makes `path` the one in use; the one that was.
-    fn switch(&mut self, mut path: Path) -> Path {
+    fn switch(&mut self, now: Time, mut path: Path) -> Path {
         self.roaming.moves += 1;
         self.roaming.moved_from.get_or_insert(self.path.remote);
         path.is_fallback = false;
@@ -274,7 +274,7 @@ impl Connection {
         if is_same_host {
             self.keep_speed(&mut old);
         }
-        self.begin_path(&mut old);
+        self.begin_path(now, &mut old);
         old
     }
 
@@ -284,10 +284,10 @@ impl Connection {
         std::mem::swap(&mut self.path.mtu, &mut old.mtu);
     }
 
-    fn begin_path(&mut self, old: &mut Path) {
+    fn begin_path(&mut self, now: Time, old: &mut Path) {
         self.path.control.id = self.roaming.next_id;
         self.roaming.next_id += 1;
-        self.path.control.forget_flight();
+        self.path.control.forget_flight(now);
         self.path.control.ecn.begin_after(&mut old.control.ecn);
         self.recovery.on_path_change();
     }
@@ -350,7 +350,7 @@ impl Connection {
         // spec: rfc9000 9.3.2 falls-back
         // Section 9.3.2: back to the last path that worked. The one that failed is remembered with its ID: if the peer
         // is there all the same, its next packet must not cost another.
-        let failed = self.switch(fallback);
+        let failed = self.switch(now, fallback);
         self.remember_path(failed);
         self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
         self.apply_fate(now);
@@ -416,7 +416,7 @@ impl Connection {
         self.roaming.local_ip = None;
         self.roaming.claims_end_at = None;
         self.local_ids.claim();
-        self.begin_path(&mut old);
+        self.begin_path(now, &mut old);
         self.forget_path(&old);
         let probe_timeout = before.max(self.probe_timeout());
         self.path.validation.begin(now, probe_timeout);

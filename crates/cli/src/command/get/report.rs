@@ -51,6 +51,11 @@ impl Transfer {
     }
 }
 
+/// The longest of the transfers, which went on together.
+pub(super) fn longest(transfers: &[Transfer]) -> Duration {
+    transfers.iter().map(|transfer| transfer.total).max().unwrap_or_default()
+}
+
 /// All that `--json` prints.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {

@@ -1,0 +1,206 @@
+//! What a server learns of its clients' paths: asked for when a connection begins, told when it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use posthaste_policy::history::{HistoryRules, PathRecord};
+use posthaste_policy::sample::PathHistory;
+use posthaste_units::{Duration, Time};
+
+use super::Endpoint;
+use crate::config::ServerConfig;
+use crate::connection::Connection;
+use crate::limits;
+use crate::path_history::{PathMemory, from_payload, to_payload};
+
+/// What a server's endpoint needs to learn; none where the profile's start makes nothing of it, or nothing is kept.
+#[derive(Debug)]
+pub(super) struct Learning {
+    rules: HistoryRules,
+    memory: PathMemory,
+    /// Connections that have asked what is known, by client.
+    clients: BTreeMap<IpAddr, BTreeSet<u32>>,
+    /// Clients whose path is in use: what is known of a path serves one connection at a time (RFC 9959 section 4.2).
+    in_use: BTreeSet<IpAddr>,
+    distrusted: Distrusted,
+}
+
+/// Paths that have proved to be others than a token says: their tokens until then are not believed.
+#[derive(Debug, Default)]
+struct Distrusted {
+    until: BTreeMap<IpAddr, Duration>,
+    /// No token made until then is believed: who was forgotten for lack of room is among them.
+    floor: Option<Duration>,
+}
+
+impl Distrusted {
+    fn insert(&mut self, client: IpAddr, at: Duration) {
+        self.until.insert(client, at);
+        if self.until.len() > limits::DISTRUSTED_PATHS
+            && let Some((oldest, until)) = self.until.iter().min_by_key(|(_, until)| **until)
+        {
+            let (oldest, until) = (*oldest, *until);
+            self.until.remove(&oldest);
+            self.floor = Some(until);
+        }
+    }
+
+    fn believes(&self, client: IpAddr, record: &PathRecord) -> bool {
+        let is_after = |until: Option<&Duration>| until.is_none_or(|until| record.measured_at() > *until);
+        is_after(self.until.get(&client)) && is_after(self.floor.as_ref())
+    }
+}
+
+impl Learning {
+    pub(super) fn new(server: Option<&ServerConfig>) -> Option<Self> {
+        let server = server?;
+        let rules = server.transport.profile.history_rules()?;
+        let memory = server.path_memory.clone();
+        (!matches!(memory, PathMemory::Nowhere)).then(|| Self {
+            rules,
+            memory,
+            clients: BTreeMap::new(),
+            in_use: BTreeSet::new(),
+            distrusted: Distrusted::default(),
+        })
+    }
+
+    /// What is known of the path of a connection with `client`.
+    fn known(&self, at: Duration, client: IpAddr, record: Option<&PathRecord>) -> Option<PathHistory> {
+        if self.rules.is_exclusive && self.in_use.contains(&client) {
+            return None;
+        }
+        match &self.memory {
+            PathMemory::Nowhere => None,
+            PathMemory::Store(store) => store.recall(at, client),
+            PathMemory::Tokens => record
+                .filter(|record| record.is_good(self.rules.lifetime, at))
+                .filter(|record| self.distrusted.believes(client, record))
+                .map(PathRecord::recalled),
+        }
+    }
+
+    fn record(&self, at: Duration, client: IpAddr, seen: &PathHistory) {
+        if let PathMemory::Store(store) = &self.memory {
+            store.record(at, client, seen);
+        }
+    }
+
+    /// What was known of the path has proved wrong.
+    fn forget(&mut self, at: Duration, client: IpAddr) {
+        match &self.memory {
+            PathMemory::Nowhere => {}
+            PathMemory::Store(store) => store.forget(client),
+            PathMemory::Tokens => self.distrusted.insert(client, at),
+        }
+    }
+}
+
+impl Endpoint {
+    /// A connection has settled: asks for what is known of its path once that is of use, and tells what it has seen.
+    pub(super) fn learn(&mut self, now: Time, index: u32) {
+        let Some(mut learning) = self.learning.take() else { return };
+        let at = self.clock_offset + now.since(Time::ZERO);
+        if self.slots.get(index).is_some_and(Connection::is_ready_to_learn) {
+            self.begin_learning(&mut learning, at, index);
+        }
+        if let Some(connection) = self.slots.get_mut(index)
+            && let Some(client) = connection.learning.client
+        {
+            if connection.path.control.has_start_failed() && !connection.learning.is_failure_told {
+                connection.learning.is_failure_told = true;
+                learning.forget(at, client);
+            }
+            if connection.is_closed() {
+                end_learning(&mut learning, at, client, index, connection);
+            } else if matches!(learning.memory, PathMemory::Tokens)
+                && let Some(record) = connection.next_token_record(learning.rules.average, at)
+            {
+                // With too many under way already, the next one will tell.
+                let _ = connection.offer_token(&to_payload(&record));
+            }
+        }
+        self.learning = Some(learning);
+    }
+
+    fn begin_learning(&mut self, learning: &mut Learning, at: Duration, index: u32) {
+        let Some(connection) = self.slots.get(index) else { return };
+        let client = connection.remote().ip().to_canonical();
+        let resumes = connection.is_early_data_accepted() && !learning.rules.is_exclusive;
+        let earlier = if resumes { self.sample_earlier(learning, at, client) } else { None };
+        let Some(connection) = self.slots.get_mut(index) else { return };
+        let record = connection.token_payload().and_then(from_payload);
+        let known = earlier.or_else(|| learning.known(at, client, record.as_ref()));
+        connection.learning.from_token = record;
+        connection.learning.client = Some(client);
+        if let Some(known) = known {
+            connection.path.control.recall(&known);
+            connection.learning.is_user = learning.rules.is_exclusive;
+            if learning.rules.is_exclusive {
+                learning.in_use.insert(client);
+            }
+        }
+        learning.clients.entry(client).or_default().insert(index);
+    }
+
+    /// A client's 0-RTT handshake has come: its connections that are still there are sampled, and the new one goes on
+    /// from where the last of them stands.
+    fn sample_earlier(
+        &mut self,
+        learning: &mut Learning,
+        at: Duration,
+        client: IpAddr,
+    ) -> Option<PathHistory> {
+        let mut last = None;
+        for index in learning.clients.get(&client)? {
+            let Some(earlier) = self.slots.get_mut(*index) else { continue };
+            let begun = earlier.counters.connected_at;
+            if let Some(stands) = earlier.path.control.remember() {
+                let newest = last.as_ref().is_none_or(|(other, _)| begun >= *other);
+                if newest {
+                    last = Some((begun, PathHistory { continues: true, ..stands }));
+                }
+            }
+            if let Some(seen) = earlier.take_path_sample() {
+                learning.record(at, client, &seen);
+            }
+        }
+        last.map(|(_, stands)| stands)
+    }
+
+    /// The payload of a client's first token: what its last one said, until this connection knows better.
+    pub(super) fn first_payload(&self, index: u32) -> Vec<u8> {
+        let in_tokens =
+            self.learning.as_ref().is_some_and(|learning| matches!(learning.memory, PathMemory::Tokens));
+        // What was known of an address is void at another.
+        let is_there = |connection: &&Connection| {
+            connection.learning.client.is_none_or(|client| client == connection.remote().ip().to_canonical())
+        };
+        let connection = self.slots.get(index).filter(|_| in_tokens).filter(is_there);
+        let record = connection.and_then(Connection::token_payload).and_then(from_payload);
+        record.as_ref().map(to_payload).unwrap_or_default()
+    }
+}
+
+/// The connection is over: its path is sampled, and free for others. Nothing is done twice.
+fn end_learning(
+    learning: &mut Learning,
+    at: Duration,
+    client: IpAddr,
+    index: u32,
+    connection: &mut Connection,
+) {
+    let Some(indices) = learning.clients.get_mut(&client) else { return };
+    if !indices.remove(&index) {
+        return;
+    }
+    if indices.is_empty() {
+        learning.clients.remove(&client);
+    }
+    if connection.learning.is_user {
+        learning.in_use.remove(&client);
+    }
+    if let Some(seen) = connection.take_path_sample() {
+        learning.record(at, connection.remote().ip().to_canonical(), &seen);
+    }
+}

@@ -1,0 +1,378 @@
+//! What a server has learnt of a path serves the client's next connection: from a store, from the client's token, and
+//! over a restart (RFC 9959; the paper's Algorithm 1).
+
+mod support;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_policy::Profile;
+use posthaste_policy::history::HistoryRules;
+use posthaste_policy::sample::PathHistory;
+use posthaste_transport::{
+    ClientConfig, ConnectionHandle, Direction, Event, MemoryStore, PathMemory, PathStore, Secret,
+    ServerConfig, StreamId, TransportConfig,
+};
+use posthaste_units::{ByteCount, Duration};
+use rustls::server::StoresServerSessions;
+use support::resuming::{self, Tokens};
+use support::transfer::{Readers, Writers};
+use support::{Link, Pair};
+
+const RTT: Duration = Duration::from_millis(20);
+
+struct Stage {
+    pair: Pair,
+    client: ClientConfig,
+    tokens: Arc<Tokens>,
+    sessions: Arc<dyn StoresServerSessions>,
+    profile: &'static str,
+    memory: PathMemory,
+}
+
+/// A download under way.
+struct Fetch {
+    client: ConnectionHandle,
+    server: Option<ConnectionHandle>,
+    id: StreamId,
+    bytes: u64,
+    writers: Writers,
+    readers: Readers,
+    is_answered: bool,
+    /// Named phases of the server's start policy, in order.
+    phases: Vec<&'static str>,
+    took: Duration,
+    /// What the server knew of the path.
+    recalled: Option<PathHistory>,
+}
+
+impl Stage {
+    fn new(profile: &'static str, memory: PathMemory) -> Self {
+        let (tokens, sessions) = (Arc::new(Tokens::default()), resuming::sessions());
+        let client = resuming::client_config(1).with_tokens(Arc::clone(&tokens) as _);
+        let pair = Pair::with_server(1, server(profile, &memory, &sessions));
+        Self { pair, client, tokens, sessions, profile, memory }
+    }
+
+    /// The server ends and another begins, with the same secret.
+    fn restart(&mut self) {
+        let now = self.pair.now;
+        self.pair = Pair::with_server(2, server(self.profile, &self.memory, &self.sessions));
+        self.pair.now = now;
+    }
+
+    fn begin(&mut self, bytes: u64) -> Fetch {
+        let client = self.pair.connect_with(&self.client);
+        let connection = self.pair.client.connection(client);
+        let id = connection.open(Direction::Bidirectional).unwrap_or_else(|_| StreamId::from_wire(0));
+        Fetch {
+            client,
+            server: None,
+            id,
+            bytes,
+            writers: Writers::default(),
+            readers: Readers::default(),
+            is_answered: false,
+            phases: Vec::new(),
+            took: Duration::ZERO,
+            recalled: None,
+        }
+    }
+
+    /// Runs a fetch to its end and leaves the connection open.
+    fn finish(&mut self, fetch: &mut Fetch) {
+        let begun = self.pair.now;
+        let mut is_asked = false;
+        let others = self.pair.server.accepted.len();
+        self.pair.run_until(|pair| {
+            if !is_asked {
+                let connection = pair.client.connection(fetch.client);
+                if connection.may_send_early() || !connection.is_handshaking() {
+                    if connection.write(fetch.id, &mut Bytes::from_static(b"x")).is_err() {
+                        fetch.id = connection.open(Direction::Bidirectional).expect("a stream");
+                        connection.write(fetch.id, &mut Bytes::from_static(b"x")).expect("it has room");
+                    }
+                    connection.finish(fetch.id).expect("it is open");
+                    fetch.readers.add(fetch.id);
+                    is_asked = true;
+                }
+            }
+            fetch.server = fetch.server.or_else(|| pair.server.accepted.get(others).copied());
+            if let Some(server) = fetch.server {
+                fetch.serve(pair, server);
+            }
+            let now = pair.now;
+            fetch.readers.pump(now, pair.client.connection(fetch.client), usize::MAX);
+            fetch.readers.finished.contains_key(&fetch.id)
+        });
+        fetch.took = self.pair.now.since(begun);
+        assert_eq!(fetch.readers.finished[&fetch.id], fetch.bytes);
+        let server = fetch.server.expect("it was served");
+        fetch.recalled = self.pair.server.connection(server).recalled_path();
+        self.pair.run_for(Duration::from_millis(200));
+    }
+
+    fn leave(&mut self, fetch: &Fetch) {
+        let now = self.pair.now;
+        self.pair.client.connection(fetch.client).close(now, 0, Bytes::new());
+        self.pair.run_for(Duration::from_secs(5));
+        self.pair.server.accepted.clear();
+    }
+
+    fn fetch(&mut self, bytes: u64) -> Fetch {
+        let mut fetch = self.begin(bytes);
+        self.finish(&mut fetch);
+        self.leave(&fetch);
+        fetch
+    }
+}
+
+impl Fetch {
+    fn serve(&mut self, pair: &mut Pair, server: ConnectionHandle) {
+        let now = pair.now;
+        let connection = pair.server.connection(server);
+        if !self.is_answered && connection.accept(Direction::Bidirectional) == Some(self.id) {
+            self.is_answered = true;
+            let _ = connection.read(now, self.id, 10);
+            self.writers.add(self.id, self.bytes);
+        }
+        self.writers.pump(connection);
+        let phase = connection.stats().congestion.phase.name();
+        let is_named = ["reconnaissance", "unvalidated", "validating", "safe_retreat"].contains(&phase);
+        if is_named && self.phases.last() != Some(&phase) {
+            self.phases.push(phase);
+        }
+    }
+
+    fn has_jumped(&self) -> bool {
+        self.phases.contains(&"unvalidated")
+    }
+}
+
+fn server(profile: &str, memory: &PathMemory, sessions: &Arc<dyn StoresServerSessions>) -> ServerConfig {
+    let profile = Profile::named(profile).expect("it is built in");
+    ServerConfig {
+        path_memory: memory.clone(),
+        secret: Some(Secret([7; 32])),
+        transport: Arc::new(TransportConfig { profile, ..TransportConfig::default() }),
+        ..resuming::server_config(1, sessions)
+    }
+}
+
+fn rules(profile: &str) -> HistoryRules {
+    Profile::named(profile).unwrap().history_rules().expect("it keeps a history")
+}
+
+fn store(profile: &str) -> (Arc<MemoryStore>, PathMemory) {
+    let store = Arc::new(MemoryStore::new(rules(profile)));
+    (Arc::clone(&store), PathMemory::Store(store))
+}
+
+const BIG: u64 = 2_000_000;
+
+#[test]
+fn who_comes_back_jumps_and_is_faster() {
+    let (store, memory) = store("history");
+    for memory in [memory, PathMemory::Tokens] {
+        let mut stage = Stage::new("history", memory);
+        let first = stage.fetch(BIG);
+        assert_eq!((first.recalled, first.phases.len()), (None, 0));
+        let again = stage.fetch(BIG);
+        let known = again.recalled.expect("it was here before");
+        assert!(known.window >= ByteCount::new(4 * 12_000) && known.min_rtt >= RTT, "{known:?}");
+        assert_eq!(again.phases, ["reconnaissance", "unvalidated", "validating"]);
+        assert!(again.took + RTT < first.took, "{:?} after {:?}", again.took, first.took);
+        // Over a restart, by the store or by the client.
+        stage.restart();
+        let later = stage.fetch(BIG);
+        assert!(later.has_jumped(), "{:?}", later.recalled);
+    }
+    assert_eq!(store.history().len(), 1);
+}
+
+#[test]
+fn without_a_place_to_keep_it_nothing_is_known() {
+    for (profile, memory) in [("history", PathMemory::Nowhere), ("cubic", PathMemory::Tokens)] {
+        let mut stage = Stage::new(profile, memory);
+        stage.fetch(BIG);
+        assert_eq!(stage.fetch(BIG).recalled, None);
+    }
+}
+
+#[test]
+fn a_path_serves_one_connection_at_a_time() {
+    for memory in [store("history").1, PathMemory::Tokens] {
+        let mut stage = Stage::new("history", memory);
+        stage.fetch(BIG);
+        stage.fetch(BIG);
+        let mut one = stage.begin(BIG);
+        stage.finish(&mut one);
+        assert!(one.has_jumped());
+        let mut two = stage.begin(BIG);
+        stage.finish(&mut two);
+        assert_eq!((two.recalled, two.has_jumped()), (None, false), "the path is in use");
+        stage.leave(&one);
+        stage.leave(&two);
+        assert!(stage.fetch(BIG).has_jumped(), "and free again");
+    }
+}
+
+#[test]
+fn a_token_that_was_seen_does_not_jump_again() {
+    let mut stage = Stage::new("history", PathMemory::Tokens);
+    stage.fetch(BIG);
+    let token = stage.tokens.all().last().cloned().expect("the server gave some");
+    stage.tokens.set(token.clone());
+    assert!(stage.fetch(BIG).has_jumped());
+    stage.tokens.set(token.clone());
+    assert_eq!(stage.fetch(BIG).recalled, None);
+    // A token of somebody else's making says nothing, and neither does one that was bent.
+    let mut bent = token.to_vec();
+    *bent.last_mut().unwrap() ^= 1;
+    for hostile in [Bytes::from(bent), Bytes::from(vec![0; 80]), Bytes::from_static(b"x")] {
+        stage.tokens.set(hostile);
+        assert_eq!(stage.fetch(100_000).recalled, None);
+    }
+}
+
+#[test]
+fn what_was_measured_too_long_ago_is_not_used() {
+    for memory in [store("history").1, PathMemory::Tokens] {
+        let mut stage = Stage::new("history", memory);
+        stage.fetch(BIG);
+        stage.pair.run_for(Duration::from_secs(3590));
+        assert!(stage.fetch(BIG).has_jumped());
+        stage.pair.run_for(Duration::from_secs(3620));
+        assert_eq!(stage.fetch(BIG).recalled, None);
+    }
+}
+
+#[test]
+fn a_forgotten_path_is_forgotten_by_its_tokens_too() {
+    let mut stage = Stage::new("history", PathMemory::Tokens);
+    stage.fetch(BIG);
+    stage.fetch(BIG);
+    let token = stage.tokens.all().last().cloned().expect("the server gave some");
+    // The path breaks in the midst of the jump.
+    let mut fetch = stage.begin(BIG);
+    stage.pair.run_until(|pair| pair.client.has(fetch.client, |event| *event == Event::Connected));
+    break_at_the_jump(&mut stage, &mut fetch);
+    assert!(fetch.phases.contains(&"safe_retreat"), "{:?}", fetch.phases);
+    stage.leave(&fetch);
+    stage.tokens.set(token);
+    assert_eq!(stage.fetch(100_000).recalled, None, "it was made before the path proved wrong");
+}
+
+#[test]
+fn a_failed_path_is_forgotten_by_the_store() {
+    let (kept, memory) = store("history");
+    let mut stage = Stage::new("history", memory);
+    stage.fetch(BIG);
+    assert_eq!(kept.history().len(), 1);
+    let mut fetch = stage.begin(BIG);
+    break_at_the_jump(&mut stage, &mut fetch);
+    assert!(fetch.phases.contains(&"safe_retreat"), "{:?}", fetch.phases);
+    assert!(kept.history().is_empty());
+}
+
+/// Runs a fetch whose path loses everything for a moment once the jump has begun.
+fn break_at_the_jump(stage: &mut Stage, fetch: &mut Fetch) {
+    let mut is_asked = false;
+    let others = stage.pair.server.accepted.len().saturating_sub(1);
+    let mut until = None;
+    stage.pair.run_until(|pair| {
+        let connection = pair.client.connection(fetch.client);
+        if !is_asked && (connection.may_send_early() || !connection.is_handshaking()) {
+            fetch.id = connection.open(Direction::Bidirectional).unwrap_or(fetch.id);
+            let _ = connection.write(fetch.id, &mut Bytes::from_static(b"x"));
+            let _ = connection.finish(fetch.id);
+            fetch.readers.add(fetch.id);
+            is_asked = true;
+        }
+        fetch.server = fetch.server.or_else(|| pair.server.accepted.get(others).copied());
+        if let Some(server) = fetch.server {
+            fetch.serve(pair, server);
+        }
+        if fetch.has_jumped() && until.is_none() {
+            until = Some(pair.now + Duration::from_millis(3));
+        }
+        let is_broken = until.is_some_and(|until| pair.now < until);
+        pair.down = Link { loss: if is_broken { 1.0 } else { 0.0 }, ..Link::CLEAN };
+        let now = pair.now;
+        fetch.readers.pump(now, pair.client.connection(fetch.client), usize::MAX);
+        fetch.readers.finished.contains_key(&fetch.id)
+    });
+}
+
+#[test]
+fn the_papers_form_begins_with_the_average_at_once() {
+    let (kept, memory) = store("history-paper");
+    let mut stage = Stage::new("history-paper", memory);
+    let first = stage.fetch(BIG);
+    let average = kept.history().iter().next().map(|(_, record)| record.window()).expect("a sample");
+    assert!(average > ByteCount::new(100_000), "{average}");
+    // A full handshake: the average is the first window.
+    stage.client = resuming::client_config(2);
+    stage.pair.server.accepted.clear();
+    let mut again = stage.begin(100_000);
+    stage.finish(&mut again);
+    assert_eq!(again.recalled.map(|known| (known.window, known.continues)), Some((average, false)));
+    assert!(again.phases.is_empty(), "nothing is proved");
+    assert!(again.took + RTT < first.took);
+    stage.leave(&again);
+}
+
+#[test]
+fn a_0_rtt_handshake_samples_the_connection_before_and_goes_on_from_it() {
+    let (kept, memory) = store("history-paper");
+    let mut stage = Stage::new("history-paper", memory);
+    stage.fetch(BIG);
+    let mut open = stage.begin(BIG);
+    stage.finish(&mut open);
+    let server = open.server.expect("served");
+    let stands = stage.pair.server.connection(server).stats().congestion.window;
+    let samples = |kept: &MemoryStore| kept.history().iter().next().map(|(_, record)| record.samples());
+    assert_eq!(samples(&kept), Some(1));
+    // The client comes again while its connection is still there.
+    let mut resumed = stage.begin(100_000);
+    assert!(stage.pair.client.connection(resumed.client).may_send_early());
+    stage.finish(&mut resumed);
+    assert_eq!(resumed.recalled.map(|known| (known.window, known.continues)), Some((stands, true)));
+    assert_eq!(samples(&kept), Some(2), "sampled as the 0-RTT handshake came");
+    stage.leave(&open);
+    assert_eq!(samples(&kept), Some(2), "and not again at its end: one sample a transfer");
+    stage.leave(&resumed);
+    assert_eq!(samples(&kept), Some(3));
+}
+
+#[test]
+fn tokens_are_renewed_as_the_path_becomes_known_and_are_few() {
+    let mut stage = Stage::new("history", PathMemory::Tokens);
+    let mut fetch = stage.begin(20_000_000);
+    stage.finish(&mut fetch);
+    let count = stage.tokens.all().len();
+    assert!((2..=8).contains(&count), "{count} tokens over {:?}", fetch.took);
+}
+
+/// A store that is asked and never answers.
+#[derive(Debug)]
+struct Broken;
+
+impl PathStore for Broken {
+    fn recall(&self, _: Duration, _: std::net::IpAddr) -> Option<PathHistory> {
+        Some(PathHistory { window: ByteCount::new(u64::MAX), min_rtt: Duration::ZERO, continues: true })
+    }
+    fn record(&self, _: Duration, _: std::net::IpAddr, _: &PathHistory) {}
+    fn forget(&self, _: std::net::IpAddr) {}
+}
+
+#[test]
+fn a_store_full_of_nonsense_stalls_nobody() {
+    for profile in ["history", "history-paper"] {
+        let mut stage = Stage::new(profile, PathMemory::Store(Arc::new(Broken)));
+        for _ in 0..3 {
+            let fetch = stage.fetch(BIG);
+            assert!(fetch.took < Duration::from_secs(2), "{:?}", fetch.took);
+        }
+    }
+}
