@@ -7,20 +7,9 @@ pub mod improved;
 pub mod on_ack;
 
 use posthaste_units::ByteCount;
-use serde::Deserialize;
 
+use crate::Variant;
 use crate::sample::WindowView;
-
-/// Which form of a scheme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Variant {
-    /// What we would deploy.
-    #[default]
-    Safe,
-    /// As published.
-    Paper,
-}
 
 /// The greatest limit that the wire can carry (RFC 9000 section 16).
 const GREATEST_LIMIT: ByteCount = ByteCount::new((1 << 62) - 1);
