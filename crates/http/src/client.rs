@@ -20,8 +20,9 @@ pub use response::Response;
 
 use connect::Live;
 
-/// How often to look whether the network has changed, from Wi-Fi to cellular say.
-const LOOK_AT_NETWORK: Duration = Duration::from_secs(1);
+/// How often to look whether the network has changed, from Wi-Fi to cellular say. A download whose path has gone waits at
+/// most so long, if nothing that the client was about to send finds out first; to look costs a look at the routes.
+const LOOK_AT_NETWORK: Duration = Duration::from_millis(250);
 
 /// Time that is spent on seeing closed connections off: enough for the datagrams that say so to leave.
 const FAREWELL: Duration = Duration::from_millis(50);

@@ -89,6 +89,7 @@ fn handshakes(stack: &Stack, returning: Returning, count: u64, rng: &mut Rng) ->
 }
 
 /// One connection over a perfect wire, from its first packet to the request's arrival and to silence.
+#[expect(clippy::struct_excessive_bools, reason = "what has happened so far, in no one order")]
 struct Visit {
     client: Box<dyn Peer>,
     server: Box<dyn Peer>,

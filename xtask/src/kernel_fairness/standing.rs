@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::cells::{Cell, Contender};
+use super::cells::{Cell, Contender, Rival};
 use super::ends::Shares;
 use super::journal::Journal;
 use super::meeting::Conditions;
@@ -44,7 +44,9 @@ fn of(cell: &Cell, journal: &Journal, conditions: &Conditions) -> Option<Standin
     }
     let over =
         |shares: &[&Shares], figure: fn(&Shares) -> f64| median(shares.iter().map(|shares| figure(shares)));
-    let (kernel, kernel_alone) = (over(&runs, mean), over(&alone, mean));
+    // Where all flows are CUBIC they are alike: the mean of all says more than that of some.
+    let baseline_mean = if cell.rival == Rival::Cubic { mean_of_all } else { mean };
+    let (kernel, kernel_alone) = (over(&runs, mean), over(&alone, baseline_mean));
     let entries = journal.of(cell, conditions).chain(journal.of(&baseline, conditions));
     Some(Standing {
         cell: cell.clone(),
@@ -64,6 +66,11 @@ fn mean(shares: &Shares) -> f64 {
     shares.kernel.iter().sum::<f64>() / shares.kernel.len() as f64
 }
 
+/// The same, with the contender for one of them.
+fn mean_of_all(shares: &Shares) -> f64 {
+    (shares.kernel.iter().sum::<f64>() + shares.contender) / (shares.kernel.len() + 1) as f64
+}
+
 fn share(shares: &Shares) -> f64 {
     let all = shares.contender + shares.kernel.iter().sum::<f64>();
     shares.contender / all * (shares.kernel.len() + 1) as f64
@@ -79,7 +86,6 @@ fn jain(shares: &Shares) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::Rival;
     use super::super::journal::Entry;
     use super::*;
 
@@ -98,15 +104,24 @@ mod tests {
             let conditions = conditions.clone();
             journal.add(Entry { cell, conditions, seed: 1, shares, lateness: 1e-4 }).unwrap();
         };
-        note(cell.baseline(), 3.0, [4.0, 2.0]);
+        note(cell.baseline(), 6.0, [4.0, 2.0]);
         note(cell.clone(), 6.0, [1.0, 2.0]);
         let cells = [cell.baseline(), cell];
         let standings = all(&cells, &journal, &conditions);
         let [standing] = &standings[..] else { panic!("{standings:?}") };
-        assert!(is_near(standing.kernel, 1.5) && is_near(standing.kernel_alone, 3.0));
-        assert!(is_near(standing.harm, 0.5), "half of what it has beside one more CUBIC flow");
+        assert!(is_near(standing.kernel, 1.5) && is_near(standing.kernel_alone, 4.0));
+        assert!(is_near(standing.harm, 0.625), "of what it has beside one more CUBIC flow");
         assert!(is_near(standing.share, 6.0 / 9.0 * 3.0));
         assert!(is_near(standing.jain, 81.0 / (3.0 * 41.0)));
         assert!(all(&cells, &Journal::in_memory(), &conditions).is_empty());
+        // BBR's flows are not like the CUBIC flow that they meet.
+        let bbr = cells.map(|cell| Cell { rival: Rival::Bbr, ..cell });
+        let mut journal = Journal::in_memory();
+        for (cell, contender, kernel) in [(&bbr[0], 6.0, [4.0, 2.0]), (&bbr[1], 6.0, [1.0, 2.0])] {
+            let shares = Shares { contender, kernel: kernel.to_vec() };
+            let (cell, conditions) = (cell.clone(), conditions.clone());
+            journal.add(Entry { cell, conditions, seed: 1, shares, lateness: 1e-4 }).unwrap();
+        }
+        assert!(is_near(all(&bbr, &journal, &conditions)[0].kernel_alone, 3.0));
     }
 }
