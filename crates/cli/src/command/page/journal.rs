@@ -69,10 +69,11 @@ mod tests {
         std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
         let (mut journal, one) = Journal::open(Some(&path)).unwrap();
         assert_eq!(one.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1]);
-        journal.add(&record("a", 3, 2.5)).unwrap();
+        journal.add(&record("a", 3, 1.5)).unwrap();
         let (_, two) = Journal::open(Some(&path)).unwrap();
         assert_eq!(two.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1, 3]);
-        assert_eq!(two[1].seen.visits[0].objects, one[0].seen.visits[0].objects);
+        let objects = |index: usize| &two[index].seen.visits[0].objects;
+        assert_eq!((objects(0), objects(1)), (&one[0].seen.visits[0].objects, objects(0)));
     }
 
     #[test]
