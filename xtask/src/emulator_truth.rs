@@ -140,6 +140,7 @@ fn virtual_times(cell: &Cell) -> Result<Vec<f64>> {
             start: Duration::ZERO,
             background: false,
             count: 1,
+            warm_up: None,
         }],
         deadline: DEADLINE,
         datagram: DATAGRAM,

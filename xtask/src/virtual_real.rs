@@ -92,6 +92,7 @@ fn virtual_times(cell: &Cell, stack: &Stack) -> Result<Vec<f64>> {
             start: Duration::ZERO,
             background: false,
             count: 1,
+            warm_up: None,
         }],
         deadline: real::TIMEOUT,
         datagram: real::DATAGRAM,

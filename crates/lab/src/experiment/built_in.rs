@@ -1,10 +1,11 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 32] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 33] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
+    ("hs-calibrated-iw32", include_str!("../../../../experiments/hs-calibrated-iw32.toml")),
     ("hs-dumbbell", include_str!("../../../../experiments/hs-dumbbell.toml")),
     ("hs-flows", include_str!("../../../../experiments/hs-flows.toml")),
     ("hs-loss", include_str!("../../../../experiments/hs-loss.toml")),
