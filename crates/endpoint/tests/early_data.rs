@@ -173,12 +173,31 @@ async fn a_token_kept_as_text_spares_the_next_process_the_retry() {
     .await;
 }
 
-/// Starts a server in a runtime of its own, which can be ended at a blow.
-fn mortal(address: SocketAddr, config: ServerConfig) -> (tokio::runtime::Runtime, SocketAddr) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let endpoint = runtime.block_on(async move { serve(address, &config) });
-    let address = endpoint.local_addr().unwrap();
-    (runtime, address)
+/// A server that can be ended at a blow.
+struct Mortal {
+    end: tokio::sync::oneshot::Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Mortal {
+    /// Starts it in a runtime of one thread: what is dropped with that runs no more, so that nobody says goodbye.
+    fn start(address: SocketAddr, config: ServerConfig) -> (Self, SocketAddr) {
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                tell.send(serve(address, &config).local_addr().unwrap()).unwrap();
+                let _ = ended.await;
+            });
+        });
+        (Self { end, thread }, told.recv().unwrap())
+    }
+
+    fn kill(self) {
+        drop(self.end);
+        self.thread.join().unwrap();
+    }
 }
 
 #[test]
@@ -186,7 +205,7 @@ fn a_restarted_server_with_its_secret_resets_the_connections_of_before() {
     let (tls, roots) = identity();
     for (secret, is_reset) in [(Some(Secret([7; 32])), true), (None, false)] {
         let config = ServerConfig { secret, ..ServerConfig::new(Arc::clone(&tls)) };
-        let (first, address) = mortal("127.0.0.1:0".parse().unwrap(), config.clone());
+        let (first, address) = Mortal::start("127.0.0.1:0".parse().unwrap(), config.clone());
         let here = tokio::runtime::Runtime::new().unwrap();
         let tls = tls::client_config_with_roots(roots.clone(), ALPN).unwrap();
         let connection = here.block_on(bounded(async {
@@ -201,8 +220,8 @@ fn a_restarted_server_with_its_secret_resets_the_connections_of_before() {
             connection
         }));
         // The process of the server dies: nobody says goodbye.
-        first.shutdown_timeout(Duration::from_secs(5));
-        let (_second, _) = mortal(address, config);
+        first.kill();
+        let (second, _) = Mortal::start(address, config);
         let reason = here.block_on(bounded(async {
             let (mut send, _recv) = connection.open_bi().await.unwrap();
             send.write_all(&[1; 100]).await.unwrap();
@@ -213,5 +232,6 @@ fn a_restarted_server_with_its_secret_resets_the_connections_of_before() {
             .await
         }));
         assert_eq!(reason.ok(), is_reset.then_some(CloseReason::StatelessReset));
+        second.kill();
     }
 }

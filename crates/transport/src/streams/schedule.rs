@@ -10,13 +10,18 @@ const URGENCIES: u8 = 8;
 /// Lanes of one urgency: two classes, each with streams in order and streams in turn.
 const LANES: usize = 4;
 
+/// Bytes that a stream sends before its turn is over. RFC 9218 section 10 leaves it open how incremental responses share
+/// a connection; sent packet by packet, a page's pictures would all be complete at the very end, and many of them fit
+/// one turn. Browsers mark pictures as incremental, and are shown large ones in as many turns.
+pub(super) const TURN: u64 = 16 * 1024;
+
 /// A stream's place in the order of sending (RFC 9218 section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {
     /// 0 (most urgent) to 7; larger values count as 7. Default 3.
     pub urgency: u8,
-    /// True to share the connection packet by packet with the others of the same urgency; false to be sent
-    /// whole before streams of the same urgency with higher identifiers. Default true.
+    /// True to share the connection in turns of 16 KiB with the others of the same urgency; false to be sent whole
+    /// before streams of the same urgency with higher identifiers. Default true.
     pub incremental: bool,
 }
 
@@ -40,6 +45,8 @@ pub(super) enum Class {
 pub(super) struct Place {
     lane: usize,
     turn: u64,
+    /// Bytes sent in this turn.
+    spent: u64,
 }
 
 /// The streams that have something to send which their own flow control permits.
@@ -94,12 +101,12 @@ impl Schedule {
         if let Some(streams) = self.lanes.get_mut(lane) {
             streams.insert((turn, id));
             self.occupied |= 1 << lane;
-            *place = Some(Place { lane, turn });
+            *place = Some(Place { lane, turn, spent: 0 });
         }
     }
 
     fn remove(&mut self, id: StreamId, place: &mut Option<Place>) {
-        if let Some(Place { lane, turn }) = place.take()
+        if let Some(Place { lane, turn, .. }) = place.take()
             && let Some(streams) = self.lanes.get_mut(lane)
         {
             streams.remove(&(turn, id));
@@ -123,11 +130,14 @@ impl Schedule {
         self.lanes.get(lane).and_then(BTreeSet::first).map(|(_, id)| *id)
     }
 
-    /// The stream has sent: if it is one of several that take turns, it goes to the back.
-    pub(super) fn sent(&mut self, id: StreamId, place: &mut Option<Place>) {
-        let Some(Place { lane, .. }) = *place else { return };
+    /// The stream has sent `bytes`: if it is one of several that take turns, and its turn is over, it goes to the back.
+    pub(super) fn sent(&mut self, id: StreamId, place: &mut Option<Place>, bytes: u64) {
+        let Some(Place { lane, spent, .. }) = place else { return };
+        let lane = *lane;
+        *spent += bytes;
+        let is_over = *spent >= TURN;
         self.prefers_turns = !is_in_turn(lane);
-        if is_in_turn(lane) && self.lanes.get(lane).is_some_and(|streams| streams.len() > 1) {
+        if is_over && is_in_turn(lane) && self.lanes.get(lane).is_some_and(|streams| streams.len() > 1) {
             self.remove(id, place);
             self.insert(id, place, lane);
         }

@@ -21,12 +21,17 @@ impl Rig {
         self.schedule.update(id(index), self.places.entry(id(index)).or_default(), class);
     }
 
-    /// The order of the next `count` packets, by stream index.
+    /// The order of the next `count` turns, by stream index.
     fn order(&mut self, count: usize, has_credit: bool) -> Vec<u64> {
+        self.order_of(count, TURN, has_credit)
+    }
+
+    /// The order of the next `count` packets of so many bytes.
+    fn order_of(&mut self, count: usize, bytes: u64, has_credit: bool) -> Vec<u64> {
         let mut order = Vec::new();
         for _ in 0..count {
             let Some(next) = self.schedule.next(has_credit) else { break };
-            self.schedule.sent(next, self.places.get_mut(&next).unwrap());
+            self.schedule.sent(next, self.places.get_mut(&next).unwrap(), bytes);
             order.push(next.index());
         }
         order
@@ -34,7 +39,21 @@ impl Rig {
 }
 
 #[test]
-fn streams_in_turn_share_packet_by_packet() {
+fn a_turn_has_sixteen_kilobytes_and_one_that_is_broken_off_goes_on() {
+    let mut rig = Rig::default();
+    rig.put(0, Some((Class::Credit, IN_TURN)));
+    rig.put(1, Some((Class::Credit, IN_TURN)));
+    assert_eq!(rig.order_of(8, 6_000, true), [0, 0, 0, 1, 1, 1, 0, 0]);
+    rig.put(2, Some((Class::Credit, Priority { urgency: 0, incremental: true })));
+    assert_eq!(rig.order_of(2, 6_000, true), [2, 2], "something urgent comes between");
+    rig.put(2, None);
+    assert_eq!(rig.order_of(2, 6_000, true), [0, 1]);
+    rig.put(1, None);
+    assert_eq!(rig.order_of(9, 6_000, true), [0; 9], "alone, its turns never end");
+}
+
+#[test]
+fn streams_in_turn_share_turn_by_turn() {
     let mut rig = Rig::default();
     for index in 0..3 {
         rig.put(index, Some((Class::Credit, IN_TURN)));
