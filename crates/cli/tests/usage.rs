@@ -34,6 +34,7 @@ fn help_teaches_with_examples() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a flat table")]
 fn wrong_use_is_exit_code_2_and_says_what_is_right() {
     for (arguments, expected) in [
         (&[][..], "Usage"),

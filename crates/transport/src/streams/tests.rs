@@ -602,7 +602,7 @@ fn more_urgent_streams_are_sent_first_and_equals_share() {
     let (mut client, _) = pair(1 << 20, 1 << 22, 10);
     let ids: Vec<_> = (0..4).map(|_| client.open(UNI).unwrap()).collect();
     for id in &ids {
-        write_all(&mut client, *id, &[1; 40_000]);
+        write_all(&mut client, *id, &vec![1; 40_000]);
     }
     client.set_priority(ids[3], Priority { urgency: 0, incremental: false }).unwrap();
     client.set_priority(ids[2], Priority { urgency: 6, incremental: true }).unwrap();

@@ -383,9 +383,9 @@ fn twentieths(path: &mut Path, controller: &mut Guaranteed, (lost, then): (u64, 
         let share = if controller.promise.rate() == rate("1mbit") { lost } else { then };
         // Spread evenly, so that ten acks in a row never are without a loss.
         if (path.number * share) % 20 < share {
-            path.lose(controller)
+            path.lose(controller);
         } else {
-            path.ack(controller)
+            path.ack(controller);
         }
         path.send(controller);
     }
