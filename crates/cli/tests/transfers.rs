@@ -63,7 +63,7 @@ fn a_guaranteed_rate_serves_and_says_what_it_breaks() {
     let (code, stdout, _) = run(server.get().arg(server.url("file")));
     assert_eq!(code, 0);
     assert!(stdout == content);
-    server.signal("-INT");
+    server.signal("INT");
     assert!(server.wait().success());
     let mut told = String::new();
     std::io::Read::read_to_string(&mut server.child.stderr.take().unwrap(), &mut told).unwrap();
