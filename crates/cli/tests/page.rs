@@ -68,8 +68,6 @@ fn a_page_comes_whole_by_http3_cold_and_warm_and_the_journal_keeps_it() {
         assert!(visit["load"].as_f64().unwrap() > 0.06, "{}", visit["load"]);
         assert!(visit["first_paint"].as_f64().is_some() && visit["largest_paint"].as_f64().is_some());
     }
-    let wait = |visit: &Value| visit["objects"][0]["sent"].as_f64().unwrap();
-    assert!(wait(&visits[0]) >= 0.02, "the first request waits for a round trip");
     let html = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(html.contains("posthaste cubic") && html.contains("page.html, "));
 
