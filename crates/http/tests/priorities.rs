@@ -177,6 +177,6 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     let mut turns: Vec<u64> = frames.into_iter().filter(|id| *id == left || *id == right).collect();
     turns.dedup();
     // In turns of 16 KiB, of which each body has at least one whole.
-    let least = 2 * (BODY / (16 * 1024));
-    assert!(turns.len() > 2 && turns.len() >= least, "{turns:?}: the two are not sent side by side");
+    let whole_turns = 2 * (BODY / (16 * 1024));
+    assert!(turns.len() > 2 && turns.len() >= whole_turns, "{turns:?}: the two are not sent side by side");
 }
