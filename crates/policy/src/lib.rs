@@ -306,25 +306,30 @@ pub trait Silence: Debug + Send {
         false
     }
 
-    /// Told of each in-flight packet sent.
-    fn on_sent(&mut self, _sent: &SentSample) -> Option<Adjustment> {
+    /// Told of each in-flight packet sent; `view` counts it.
+    fn on_sent(&mut self, _sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
         None
     }
 
-    /// Told of each ack, with the controller's state after it.
-    fn on_ack(&mut self, _ack: &AckSample<'_>, _state: &CongestionState) -> Option<Adjustment> {
+    /// Told of each ack before the controller is.
+    fn on_ack(&mut self, _ack: &AckSample<'_>) -> Option<Adjustment> {
         None
     }
 
-    /// Told of losses that are not excused, with the controller's state after them; `is_persistent` if they
-    /// establish persistent congestion (RFC 9002 section 7.6).
-    fn on_loss(&mut self, _loss: &LossSample<'_>, is_persistent: bool, _state: &CongestionState) -> Verdict {
+    /// True while the controller is not told of acks, which would raise a window that nothing has proved.
+    fn is_in_charge(&self) -> bool {
+        false
+    }
+
+    /// Told of losses that are not excused, after the controller; `is_persistent` if they establish persistent
+    /// congestion (RFC 9002 section 7.6).
+    fn on_loss(&mut self, _loss: &LossSample<'_>, is_persistent: bool, _view: &PathView) -> Verdict {
         // spec: rfc9002 7.6.2 window-collapses
         if is_persistent { Verdict::Collapse } else { Verdict::Stand }
     }
 
-    /// Told that an ack reported CE marks, with the controller's state after that.
-    fn on_congestion_experienced(&mut self, _state: &CongestionState) -> Option<Adjustment> {
+    /// Told that an ack reported CE marks, after the controller.
+    fn on_congestion_experienced(&mut self, _view: &PathView) -> Option<Adjustment> {
         None
     }
 
@@ -332,7 +337,7 @@ pub trait Silence: Debug + Send {
     fn on_path_change(&mut self) {}
 
     /// The pacing that takes the place of the controller's, while there is one.
-    fn pacing(&self, _rtt: &RttView) -> Option<Pacing> {
+    fn pacing(&self, _rtt: &RttView, _max_datagram_size: ByteCount) -> Option<Pacing> {
         None
     }
 }

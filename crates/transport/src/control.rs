@@ -272,11 +272,11 @@ impl PathControl {
         let app_limited = stamp.app_limited;
         let sample = SentSample { now, number, bytes, prior_in_flight, app_limited };
         self.congestion.on_sent(&sample);
-        if let Some(adjustment) = self.silence.on_sent(&sample) {
-            self.congestion.adjust(&adjustment);
+        let view = self.view(now);
+        let answers = [self.silence.on_sent(&sample, &view), self.start.on_sent(&sample, &view)];
+        for answer in answers {
+            self.carry_out(answer);
         }
-        let answer = self.start.on_sent(&sample, &self.view(now));
-        self.carry_out(answer);
         if let Some(membership) = &mut self.membership {
             membership.on_sent();
         }
@@ -316,33 +316,26 @@ impl PathControl {
             newly_marked: acked.newly_marked,
             largest_sent: acked.largest_sent,
         };
-        // An ack of what a start policy has sent on its own account earns the controller nothing.
-        let is_withheld = self.start.is_in_charge();
-        let view = PathView {
-            now: acked.now,
-            in_flight: self.in_flight,
-            max_datagram_size: self.max_datagram_size,
-            rtt,
-            congestion: self.congestion.state(),
-        };
+        // An ack of what another policy has sent on its own account earns the controller nothing.
+        let is_withheld = self.start.is_in_charge() || self.silence.is_in_charge();
+        let view = self.view(acked.now);
         if let Some(adjustment) = self.start.on_ack(&sample, &view) {
+            self.congestion.adjust(&adjustment);
+        }
+        if let Some(adjustment) = self.silence.on_ack(&sample) {
             self.congestion.adjust(&adjustment);
         }
         let before = self.congestion.state();
         if !is_withheld {
             self.congestion.on_ack(&sample);
         }
-        if let Some(adjustment) = self.silence.on_ack(&sample, &self.congestion.state()) {
-            self.congestion.adjust(&adjustment);
-        }
         if acked.newly_marked > 0 {
             self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at);
-            let answer = self.start.on_congestion_experienced(&self.view(acked.now));
+            let view = self.view(acked.now);
+            let answer = self.start.on_congestion_experienced(&view);
             self.carry_out(answer);
-            let state = self.congestion.state();
-            if let Some(adjustment) = self.silence.on_congestion_experienced(&state) {
-                self.congestion.adjust(&adjustment);
-            }
+            let answer = self.silence.on_congestion_experienced(&view);
+            self.carry_out(answer);
         }
         if round_started && let Some(membership) = &mut self.membership {
             membership.on_round();
@@ -423,7 +416,8 @@ impl PathControl {
         if is_persistent {
             self.start.on_persistent_congestion();
         }
-        match self.silence.on_loss(sample, is_persistent, &self.congestion.state()) {
+        let view = self.view(sample.now);
+        match self.silence.on_loss(sample, is_persistent, &view) {
             Verdict::Stand => {}
             // spec: rfc9002 7.6.2 window-collapses
             Verdict::Collapse => self.congestion.on_persistent_congestion(sample.now),
@@ -537,7 +531,9 @@ impl PathControl {
     pub(crate) fn pacing(&self) -> Option<Pacing> {
         let rtt = self.rtt.view();
         let start = self.start.pacing(&rtt, self.max_datagram_size);
-        start.or_else(|| self.silence.pacing(&rtt)).or_else(|| self.congestion.pacing(&rtt))
+        start
+            .or_else(|| self.silence.pacing(&rtt, self.max_datagram_size))
+            .or_else(|| self.congestion.pacing(&rtt))
     }
 
     /// What the policies have to say to whoever runs the endpoint.

@@ -18,9 +18,9 @@ use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
 
 use super::back_off;
-use crate::sample::{AckSample, LossSample, RttView, SentSample, SilenceSample};
-use crate::start::jump::{Jump, JumpTerms};
-use crate::{Adjustment, CongestionState, Constant, Pacing, PolicyText, Silence, Variant, Verdict};
+use crate::sample::{AckSample, LossSample, PathView, RttView, SentSample, SilenceSample};
+use crate::start::jump::Jump;
+use crate::{Adjustment, Constant, Pacing, PolicyText, Silence, Variant, Verdict};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -82,7 +82,8 @@ pub struct Freeze {
     frozen: Option<Frozen>,
     /// The last silence that is over.
     thaw: Option<Thaw>,
-    jump: Option<Jump>,
+    /// When the jump began, and where it stands.
+    jump: Option<(Time, Jump)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -117,24 +118,17 @@ impl Freeze {
     }
 
     /// Persistent congestion after a silence: a jump to half of what was, if that is more than a collapse leaves.
-    fn jump(&mut self, loss: &LossSample<'_>, state: &CongestionState) -> Verdict {
+    fn jump(&mut self, view: &PathView) -> Verdict {
         let Some(thaw) = self.thaw.as_mut().filter(|thaw| !thaw.is_spent) else { return Verdict::Collapse };
         thaw.is_spent = true;
         let least_window = thaw.max_datagram_size * LEAST_DATAGRAMS;
-        let window = (thaw.window / SAFE_DIVISOR).min(state.window);
+        let window = (thaw.window / SAFE_DIVISOR).min(view.congestion.window);
         if window <= least_window {
             return Verdict::Collapse;
         }
-        let (jump, adjustment) = Jump::begin(JumpTerms {
-            now: loss.now,
-            window,
-            least_window,
-            // What was in flight is lost; only what came through since proves anything.
-            pipe: thaw.acked,
-            rtt: loss.rtt.smoothed,
-            max_datagram_size: thaw.max_datagram_size,
-        });
-        self.jump = Some(jump);
+        // What was in flight is lost; only what came through since proves anything.
+        let (jump, adjustment) = Jump::begin(view, window, least_window, thaw.acked);
+        self.jump = Some((view.now, jump));
         Verdict::Adjust(adjustment)
     }
 }
@@ -173,48 +167,54 @@ impl Silence for Freeze {
         self.variant == Variant::Paper && self.thaw.is_some_and(|thaw| sent_at <= thaw.at)
     }
 
-    fn on_sent(&mut self, sent: &SentSample) -> Option<Adjustment> {
-        self.jump.as_mut()?.on_sent(sent)
+    fn on_sent(&mut self, sent: &SentSample, view: &PathView) -> Option<Adjustment> {
+        let (_, jump) = self.jump.as_mut()?;
+        jump.on_sent(sent, view)
     }
 
-    fn on_ack(&mut self, ack: &AckSample<'_>, state: &CongestionState) -> Option<Adjustment> {
+    fn on_ack(&mut self, ack: &AckSample<'_>) -> Option<Adjustment> {
         if let Some(thaw) = &mut self.thaw {
             let proving = ack.packets.iter().filter(|packet| packet.sent_at >= thaw.since);
             thaw.acked += proving.map(|packet| packet.bytes).sum();
         }
-        let answer = self.jump.as_mut()?.on_ack(ack, state);
-        self.jump.take_if(|jump| jump.is_over());
+        let (_, jump) = self.jump.as_mut()?;
+        let answer = jump.on_ack(ack);
+        self.jump.take_if(|(_, jump)| !jump.is_running());
         answer
     }
 
-    fn on_loss(&mut self, loss: &LossSample<'_>, is_persistent: bool, state: &CongestionState) -> Verdict {
-        if let Some(jump) = &mut self.jump
-            && loss.packets.iter().any(|packet| packet.sent_at >= jump.began_at())
+    fn is_in_charge(&self) -> bool {
+        self.jump.as_ref().is_some_and(|(_, jump)| jump.is_in_charge())
+    }
+
+    fn on_loss(&mut self, loss: &LossSample<'_>, is_persistent: bool, view: &PathView) -> Verdict {
+        if let Some((began, jump)) = &mut self.jump
+            && loss.packets.iter().any(|packet| packet.sent_at >= *began)
         {
-            // Not Safe Retreat's half of what got through: the hope was that the network had not changed.
-            return match jump.retreat(ByteCount::ZERO, state) {
-                Some(_) => Verdict::Collapse,
-                None if is_persistent => Verdict::Collapse,
-                None => Verdict::Stand,
-            };
+            // A retreat until the flight is accounted for, but not with half of what got through: the hope was that the
+            // network had not changed.
+            let has_retreated = jump.on_congestion(loss.packets, view).is_some();
+            return if has_retreated || is_persistent { Verdict::Collapse } else { Verdict::Stand };
         }
         match (is_persistent, self.variant) {
             (false, _) => Verdict::Stand,
-            (true, Variant::Safe) => self.jump(loss, state),
+            (true, Variant::Safe) => self.jump(view),
             (true, Variant::Paper) => Verdict::Collapse,
         }
     }
 
-    fn on_congestion_experienced(&mut self, state: &CongestionState) -> Option<Adjustment> {
-        self.jump.as_mut()?.on_congestion_experienced(state)
+    fn on_congestion_experienced(&mut self, view: &PathView) -> Option<Adjustment> {
+        let (_, jump) = self.jump.as_mut()?;
+        jump.on_congestion(&[], view)
     }
 
     fn on_path_change(&mut self) {
         *self = Self::new(Parameters { variant: self.variant });
     }
 
-    fn pacing(&self, rtt: &RttView) -> Option<Pacing> {
-        self.jump.as_ref()?.pacing(rtt)
+    fn pacing(&self, rtt: &RttView, max_datagram_size: ByteCount) -> Option<Pacing> {
+        let (_, jump) = self.jump.as_ref()?;
+        jump.pacing(rtt, max_datagram_size)
     }
 }
 

@@ -2,23 +2,21 @@
 //!
 //! - Claims: a client that comes back gets half of its last speed a round trip or two after the handshake; if the path
 //!   is no longer that good, nobody else suffers for longer than a round trip.
-//! - Source: RFC 9959 (Careful Resume): Reconnaissance here, the other phases in [`jump`].
+//! - Source: RFC 9959 (Careful Resume): Reconnaissance here, the other phases in [`super::jump`].
 //! - Use when: clients come back within hours over long or wide paths, and load is short.
 //! - Breaks when: loss is random (a single loss takes the jump back), the path carries little (below four initial
 //!   windows nothing is remembered), or transfers are too short to be held back by the window.
 //! - Experiments: `hs-calibrated`, `hs-stale`, `hs-poisoned`.
 
-pub mod jump;
-
 use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
 
 use super::initial::{self, Initial};
+use super::jump::Jump;
 use crate::history::{Average, HistoryRules, Scope};
 use crate::profile::value;
 use crate::sample::{AckSample, LossSample, PathHistory, PathSummary, PathView, RttView, SentSample};
 use crate::{Adjustment, Constant, Pacing, Phase, PolicyText, Start};
-use jump::Jump;
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -242,7 +240,7 @@ impl Start for Careful {
         // As in the RFC's examples: when the window is full. What is in flight then is what a retreat falls back on.
         if let Ok(target) = self.target(&known, view) {
             let initial_window = self.initial_window(view.max_datagram_size);
-            let (jump, adjustment) = Jump::begin(view, target, initial_window);
+            let (jump, adjustment) = Jump::begin(view, target, initial_window, view.in_flight);
             self.state = State::Jumped(jump, known);
             return Some(adjustment);
         }

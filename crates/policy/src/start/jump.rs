@@ -1,220 +1,248 @@
-//! The validated jump: a window that something else has reason to believe in is tried, and kept only if it holds.
+//! A window that is raised at one stroke, and how that is validated or taken back: the phases of Careful Resume after
+//! its Reconnaissance (RFC 9959 sections 3.3 to 3.5).
 //!
-//! - Claims: a sender is at speed one round trip after it has reason to hope so, and a hope that was wrong costs
-//!   others one paced flight at most.
-//! - Source: RFC 9959 (Careful Resume), its phases Unvalidated, Validating, Safe Retreat and Normal. The phases
-//!   before them (observing a path, reconnaissance) belong to whoever decides to jump.
-//! - Use when: capacity was known and may still be there: a path of an earlier connection, the time after a silence.
-//! - Breaks when: it is not there any more: the flight of one round trip meets a slower path, is queued or lost.
-//!
-//! A part for other policies ([`crate::Start`], [`crate::Silence`]), not one by itself. Its owner
-//!
-//! 1. calls [`Jump::begin`] and has the [`Adjustment`] carried out;
-//! 2. passes on every [`SentSample`], [`AckSample`], [`LossSample`] and CE mark **after** the controller has been
-//!    told of them, with the controller's state then, and has each answer carried out. (After: the controller grows
-//!    and shrinks as always, and the answer corrects what may not be. Before, it would grow or shrink once more.)
-//! 3. has packets paced by [`Jump::pacing`] while that answers, instead of by the controller's own;
-//! 4. forgets what it believed in once [`Jump::has_retreated`], and the jump once [`Jump::is_over`].
+//! It is a part for policies that know of a window from somewhere else: the start from history ([`super::careful`]) and
+//! the end of a silence ([`crate::silence::freeze`]). Its owner passes on what it is told, and keeps acks from the
+//! controller while [`Jump::is_in_charge`].
 
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
-use crate::sample::{AckSample, LossSample, PacketSample, RttView, SentSample};
-use crate::{Adjustment, CongestionState, Pacing};
+use crate::sample::{AckSample, PacketSample, PathView, RttView, SentSample};
+use crate::{Adjustment, Pacing};
 
-/// The least window of any controller, in datagrams (RFC 9002 section 7.2).
-const LEAST_DATAGRAMS: u64 = 2;
-/// What a burst may last at the jump's rate; two datagrams at least. No finer timer is to be had.
+/// The share of `PipeSize` that is left of the window on entering Safe Retreat: at most a half.
+const RETREAT_WINDOW: (u64, u64) = (1, 2);
+/// Beta: the share of `PipeSize` that the slow-start threshold is set to on leaving Safe Retreat. The RFC's default.
+const RETREAT_THRESHOLD: (u64, u64) = (1, 2);
+/// A burst is what the rate yields in this time.
 const BURST_TIME: Duration = Duration::from_millis(1);
+/// Least burst in datagrams: a receiver acknowledges every second packet.
+const LEAST_BURST_DATAGRAMS: u64 = 2;
 
-/// Where a jump stands (RFC 9959 section 3).
+/// Where a jump stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JumpPhase {
-    /// What is sent now is beyond what the path has shown to carry; paced over one round trip.
-    Unvalidated,
-    /// Nothing more is sent on trust; the flight's acknowledgements are awaited.
+enum Phase {
+    /// The window has been raised; packets leave that nothing has earned.
+    Unvalidated {
+        /// When the window was raised.
+        since: Time,
+        /// The round trip over which the window is spread, and after which the phase ends.
+        round_trip: Duration,
+    },
+    /// They are all on their way; their acknowledgements are awaited.
     Validating,
-    /// The jump was wrong: the window is small and does not grow until the flight is accounted for.
+    /// Congestion was met: nothing grows until they are all accounted for.
     SafeRetreat,
-    /// The jump is over, one way or the other.
-    Normal,
+    /// Normal congestion control. Packets of the jump may still be declared lost.
+    Over,
 }
 
-/// What a jump begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JumpTerms {
-    /// Now.
-    pub now: Time,
-    /// The window to try: at most half of what was known, and at most what the profile allows.
-    pub window: ByteCount,
-    /// The window that needs no proof: the initial window, or two datagrams after a silence.
-    pub least_window: ByteCount,
-    /// RFC 9959's `PipeSize` on entry: what is known to get through now. The bytes in flight if none of them is in
-    /// doubt, else the bytes just acknowledged.
-    pub pipe: ByteCount,
-    /// The round-trip time over which the flight is spread, measured on this path now.
-    pub rtt: Duration,
-    /// Size of full datagrams.
-    pub max_datagram_size: ByteCount,
-}
-
-/// A packet's place in the order of sending. Packet numbers of different spaces do not compare; times do.
-type Place = (Time, u64);
-
-fn place(packet: &PacketSample) -> Place {
-    (packet.sent_at, packet.number)
-}
-
-/// A jump under way; see the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One jump, from its beginning to its validation or its retreat.
+#[derive(Debug, Clone)]
 pub struct Jump {
-    phase: JumpPhase,
-    terms: JumpTerms,
-    /// RFC 9959's `PipeSize`: what the path has shown to carry.
-    pipe: ByteCount,
-    /// The first and the last packet sent in [`JumpPhase::Unvalidated`].
-    first: Option<Place>,
-    last: Option<Place>,
-    /// The window of [`JumpPhase::SafeRetreat`].
-    retreat: Option<ByteCount>,
+    phase: Phase,
+    /// The window that was jumped to.
+    window: ByteCount,
+    /// Below this the window does not fall without congestion.
+    initial_window: ByteCount,
+    /// RFC 9959: what the path was known to carry when the window was raised, and what was acknowledged of later packets.
+    pipe_size: ByteCount,
+    /// Number and time of the first unvalidated packet.
+    first: Option<(u64, Time)>,
+    /// Number of the last unvalidated packet, once there will be no more.
+    last: Option<u64>,
+    /// The highest number sent.
+    largest_sent: u64,
+    has_failed: bool,
 }
 
 impl Jump {
-    /// Begins a jump: the new state, and the window to impose on the controller.
-    pub fn begin(terms: JumpTerms) -> (Self, Adjustment) {
+    /// Raises the window to `window`. `initial_window` is what the window may always be, `pipe_size` what the path is
+    /// known to carry now: the part of the window that was used before the jump (RFC 9959 section 3.3), if nothing of
+    /// that is in doubt.
+    pub fn begin(
+        view: &PathView,
+        window: ByteCount,
+        initial_window: ByteCount,
+        pipe_size: ByteCount,
+    ) -> (Self, Adjustment) {
+        let phase = Phase::Unvalidated { since: view.now, round_trip: view.rtt.smoothed };
         let jump = Self {
-            phase: JumpPhase::Unvalidated,
-            terms,
-            pipe: terms.pipe,
+            phase,
+            window,
+            initial_window,
+            pipe_size,
             first: None,
             last: None,
-            retreat: None,
+            largest_sent: 0,
+            has_failed: false,
         };
-        (jump, window_only(terms.window))
+        (jump, Adjustment { window: Some(window), ..Adjustment::default() })
     }
 
-    /// Where the jump stands.
-    pub fn phase(&self) -> JumpPhase {
-        self.phase
+    /// A packet has been sent; `view` counts it.
+    pub fn on_sent(&mut self, sent: &SentSample, view: &PathView) -> Option<Adjustment> {
+        self.largest_sent = self.largest_sent.max(sent.number);
+        let Phase::Unvalidated { since, round_trip } = self.phase else { return None };
+        self.first.get_or_insert((sent.number, sent.now));
+        let is_full = view.in_flight + view.max_datagram_size > view.congestion.window;
+        let is_late = sent.now.since(since) > round_trip;
+        (is_full || is_late).then(|| self.leave_unvalidated(view.in_flight))
     }
 
-    /// True once nothing is left to watch.
-    pub fn is_over(&self) -> bool {
-        self.phase == JumpPhase::Normal
-    }
-
-    /// True once the jump has turned out to be wrong: what it relied on must be forgotten (RFC 9959 section 3.5).
-    pub fn has_retreated(&self) -> bool {
-        self.retreat.is_some()
-    }
-
-    /// When the jump began: packets sent before it say nothing of it.
-    pub fn began_at(&self) -> Time {
-        self.terms.now
-    }
-
-    /// The rate of the unvalidated flight: its window spread over one round trip. `None` in every other phase: the
-    /// controller's own pacing will do.
-    pub fn pacing(&self, rtt: &RttView) -> Option<Pacing> {
-        if self.phase != JumpPhase::Unvalidated {
+    /// An ack has arrived, which the controller has not been shown yet.
+    pub fn on_ack(&mut self, ack: &AckSample<'_>) -> Option<Adjustment> {
+        if self.phase == Phase::Over {
             return None;
         }
-        let over = if rtt.is_measured { rtt.smoothed } else { self.terms.rtt };
-        let rate = Rate::from_transfer(self.terms.window, over).max(Rate::from_bytes_per_second(1));
-        let least = self.terms.max_datagram_size * LEAST_DATAGRAMS;
-        Some(Pacing { rate, burst: rate.bytes_in(BURST_TIME).max(least) })
+        // Those before are in it already: section 3.3's initial value, as the examples of appendix A count.
+        let proved: ByteCount =
+            ack.packets.iter().filter(|packet| self.is_after_jump(packet)).map(|packet| packet.bytes).sum();
+        self.pipe_size += proved;
+        match self.phase {
+            Phase::Unvalidated { since, round_trip } => {
+                let is_over = ack.now.since(since) > round_trip || !proved.is_zero();
+                is_over.then(|| self.leave_unvalidated(ack.in_flight))
+            }
+            Phase::Validating if self.is_last(ack) => {
+                self.phase = Phase::Over;
+                None
+            }
+            Phase::SafeRetreat if self.is_last(ack) => Some(self.leave_retreat()),
+            Phase::Validating | Phase::SafeRetreat | Phase::Over => None,
+        }
     }
 
-    /// A packet has left.
-    pub fn on_sent(&mut self, sent: &SentSample) -> Option<Adjustment> {
-        if self.phase != JumpPhase::Unvalidated {
-            return None;
+    /// Congestion was detected, by the loss of `lost` or, without any, by a CE mark; the controller has answered it.
+    pub fn on_congestion(&mut self, lost: &[PacketSample], view: &PathView) -> Option<Adjustment> {
+        match self.phase {
+            Phase::Unvalidated { .. } | Phase::Validating => {
+                let adjustment = self.retreat(view);
+                self.phase = Phase::SafeRetreat;
+                Some(adjustment)
+            }
+            // The ack that accounted for the last unvalidated packet may have shown that others are missing.
+            Phase::Over if !self.has_failed && self.is_unvalidated(lost) => {
+                let entered = self.retreat(view);
+                Some(Adjustment { window: entered.window, ..self.leave_retreat() })
+            }
+            Phase::SafeRetreat | Phase::Over => None,
         }
-        let place = (sent.now, sent.number);
-        self.first.get_or_insert(place);
-        self.last = Some(place);
-        let flight = sent.prior_in_flight + sent.bytes;
-        let is_full = flight + self.terms.max_datagram_size > self.terms.window;
-        (is_full || self.is_round_trip_over(sent.now)).then(|| self.leave_unvalidated(flight))
     }
 
-    /// An ack has arrived; `state` is the controller's after it.
-    pub fn on_ack(&mut self, ack: &AckSample<'_>, state: &CongestionState) -> Option<Adjustment> {
-        if self.phase == JumpPhase::Normal {
+    /// The path is another, or looks like it: what the jump was based on does not hold.
+    pub fn on_path_change(&mut self, view: &PathView) -> Option<Adjustment> {
+        matches!(self.phase, Phase::Unvalidated { .. }).then(|| {
+            let adjustment = self.retreat(view);
+            self.phase = Phase::SafeRetreat;
+            adjustment
+        })
+    }
+
+    /// Persistent congestion ends the jump (RFC 9959 section 3.6); the controller does what is to be done.
+    pub fn on_persistent_congestion(&mut self) {
+        self.has_failed |= self.is_running();
+        self.phase = Phase::Over;
+    }
+
+    /// True until normal congestion control has taken over.
+    pub fn is_running(&self) -> bool {
+        self.phase != Phase::Over
+    }
+
+    /// True while acks must not raise the window.
+    pub fn is_in_charge(&self) -> bool {
+        matches!(self.phase, Phase::Unvalidated { .. } | Phase::SafeRetreat)
+    }
+
+    /// True while the window is the one jumped to, and unproven.
+    pub fn is_unvalidated_phase(&self) -> bool {
+        matches!(self.phase, Phase::Unvalidated { .. })
+    }
+
+    /// True once congestion or another path has shown the window to be wrong.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// The window that was jumped to, spread over one present round trip (RFC 9959 section 4.3.2), while it is unproven.
+    /// A burst is never larger than the initial window.
+    pub fn pacing(&self, rtt: &RttView, max_datagram_size: ByteCount) -> Option<Pacing> {
+        if !self.is_unvalidated_phase() {
             return None;
         }
-        self.pipe += ack.acked;
-        let reaches = |bound: Option<Place>| {
-            bound.is_some_and(|bound| ack.packets.iter().any(|packet| place(packet) >= bound))
+        let rate = Rate::from_transfer(self.window, rtt.smoothed).max(Rate::from_bytes_per_second(1));
+        let least = max_datagram_size * LEAST_BURST_DATAGRAMS;
+        let burst = rate.bytes_in(BURST_TIME).min(self.initial_window).max(least);
+        Some(Pacing { rate, burst })
+    }
+
+    /// RFC 9959's name of the phase, in lower case; `None` once it is over.
+    pub fn phase(&self) -> Option<&'static str> {
+        match self.phase {
+            Phase::Unvalidated { .. } => Some("unvalidated"),
+            Phase::Validating => Some("validating"),
+            Phase::SafeRetreat => Some("safe_retreat"),
+            Phase::Over => None,
+        }
+    }
+
+    /// RFC 9959's `PipeSize`: what the path is known to have carried.
+    pub fn pipe_size(&self) -> ByteCount {
+        self.pipe_size
+    }
+
+    /// Ends the Unvalidated phase without congestion: what was not sent of the window is given back.
+    fn leave_unvalidated(&mut self, in_flight: ByteCount) -> Adjustment {
+        self.note_unvalidated();
+        let window = if in_flight < self.initial_window || in_flight <= self.pipe_size {
+            self.phase = Phase::Over;
+            self.pipe_size.max(self.initial_window)
+        } else {
+            self.phase = Phase::Validating;
+            in_flight
         };
-        let (reaches_first, reaches_last) = (reaches(self.first), reaches(self.last));
-        let answer = match self.phase {
-            JumpPhase::Unvalidated if reaches_first || self.is_round_trip_over(ack.now) => {
-                // The flight before the ack: what it took off is what the window of the next phase would grow by.
-                Some(self.leave_unvalidated(ack.prior_in_flight))
-            }
-            // Acknowledged trust earns no more of it.
-            JumpPhase::Unvalidated => {
-                (state.window != self.terms.window).then(|| window_only(self.terms.window))
-            }
-            JumpPhase::SafeRetreat if reaches_last || self.last.is_none() => {
-                self.phase = JumpPhase::Normal;
-                let threshold = Some((self.pipe / 2).max(self.least_datagrams()));
-                let window = self.retreat.map(|window| window.min(state.window));
-                return Some(Adjustment { window, slow_start_threshold: threshold, ..Adjustment::default() });
-            }
-            JumpPhase::SafeRetreat => self.retreat.filter(|window| state.window > *window).map(window_only),
-            JumpPhase::Validating | JumpPhase::Normal => None,
-        };
-        if self.phase == JumpPhase::Validating && reaches_last {
-            self.phase = JumpPhase::Normal;
+        Adjustment { window: Some(window), ..Adjustment::default() }
+    }
+
+    /// The numbers of the packets that the raised window has let out.
+    fn note_unvalidated(&mut self) {
+        if self.is_unvalidated_phase() {
+            self.last = self.first.map(|(number, _)| self.largest_sent.max(number));
         }
-        answer
     }
 
-    /// Packets were lost, or the path turned out to be another; `state` is the controller's after that. Losses that
-    /// are known to say nothing of the jump are the owner's to keep back.
-    pub fn on_loss(&mut self, _loss: &LossSample<'_>, state: &CongestionState) -> Option<Adjustment> {
-        self.retreat(self.pipe / 2, state)
+    /// True for a packet sent since the window was raised. Numbers alone will not do: the handshake has its own.
+    fn is_after_jump(&self, packet: &PacketSample) -> bool {
+        self.first.is_some_and(|(number, at)| packet.number >= number && packet.sent_at >= at)
     }
 
-    /// An ack reported a CE mark.
-    pub fn on_congestion_experienced(&mut self, state: &CongestionState) -> Option<Adjustment> {
-        self.retreat(self.pipe / 2, state)
+    fn retreat(&mut self, view: &PathView) -> Adjustment {
+        self.note_unvalidated();
+        self.has_failed = true;
+        let (numerator, denominator) = RETREAT_WINDOW;
+        let window = self.pipe_size.mul_ratio(numerator, denominator).min(view.congestion.window);
+        Adjustment { window: Some(window), slow_start_threshold: Some(window), ..Adjustment::default() }
     }
 
-    /// Enters [`JumpPhase::SafeRetreat`] with a window of at most `window` (RFC 9959: half of what was shown to get
-    /// through, or less), never below two datagrams, unless the jump is over or has retreated before.
-    pub fn retreat(&mut self, window: ByteCount, state: &CongestionState) -> Option<Adjustment> {
-        if !matches!(self.phase, JumpPhase::Unvalidated | JumpPhase::Validating) {
-            return None;
-        }
-        let window = window.max(self.least_datagrams()).min(state.window);
-        self.phase = JumpPhase::SafeRetreat;
-        self.retreat = Some(window);
-        Some(window_only(window))
+    fn leave_retreat(&mut self) -> Adjustment {
+        self.phase = Phase::Over;
+        let (numerator, denominator) = RETREAT_THRESHOLD;
+        let threshold = self.pipe_size.mul_ratio(numerator, denominator);
+        Adjustment { slow_start_threshold: Some(threshold), ..Adjustment::default() }
     }
 
-    /// The flight is out, or its time is: the window is what is in flight, unless that proves nothing.
-    fn leave_unvalidated(&mut self, flight: ByteCount) -> Adjustment {
-        if flight < self.terms.least_window || flight <= self.pipe {
-            self.phase = JumpPhase::Normal;
-            return window_only(self.pipe.max(self.terms.least_window));
-        }
-        self.phase = JumpPhase::Validating;
-        window_only(flight)
+    /// True if the ack covers the last unvalidated packet or a later one; without any, whatever it covers.
+    fn is_last(&self, ack: &AckSample<'_>) -> bool {
+        self.last.is_none_or(|last| {
+            ack.packets.iter().any(|packet| packet.number >= last && self.is_after_jump(packet))
+        })
     }
 
-    fn is_round_trip_over(&self, now: Time) -> bool {
-        now.since(self.terms.now) >= self.terms.rtt
+    fn is_unvalidated(&self, lost: &[PacketSample]) -> bool {
+        self.last
+            .is_some_and(|last| lost.iter().any(|packet| packet.number <= last && self.is_after_jump(packet)))
     }
-
-    fn least_datagrams(&self) -> ByteCount {
-        self.terms.max_datagram_size * LEAST_DATAGRAMS
-    }
-}
-
-fn window_only(window: ByteCount) -> Adjustment {
-    Adjustment { window: Some(window), ..Adjustment::default() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use posthaste_policy::sample::{AckSample, LossSample, PacketSample, RttView, SentSample, SpuriousSample};
+use posthaste_policy::sample::{
+    AckSample, LossSample, PacketSample, PathView, RttView, SentSample, SpuriousSample,
+};
 use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Phase, Silence, Start, Verdict};
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::{AckFrame, EcnCounts};
@@ -93,7 +95,7 @@ impl Silence for Recorder {
     fn excuses(&self, sent_at: Time) -> bool {
         self.log().excused_until.is_some_and(|until| sent_at <= until)
     }
-    fn on_loss(&mut self, _: &LossSample<'_>, is_persistent: bool, _: &CongestionState) -> Verdict {
+    fn on_loss(&mut self, _: &LossSample<'_>, is_persistent: bool, _: &PathView) -> Verdict {
         if is_persistent && self.log().collapses { Verdict::Collapse } else { Verdict::Stand }
     }
 }

@@ -1,182 +1,276 @@
+//! The examples of RFC 9959 appendix A, and what must hold of every jump.
+
+use proptest::prelude::*;
+
 use super::*;
-use crate::Phase;
-use crate::testing::{DATAGRAM, ack, loss, milliseconds, packet, steady_rtt};
+use crate::testing::{DATAGRAM, ack, milliseconds, packet, steady_rtt};
+use crate::{CongestionState, Phase as ControllerPhase};
 
-const RTT: Duration = milliseconds(100);
+const RTT: Duration = Duration::from_millis(100);
+const INITIAL: ByteCount = ByteCount::new(12_000);
 
-fn at(millis: u64) -> Time {
-    Time::ZERO + milliseconds(1000 + millis)
+/// A jump, the window that it has set, and the packets on their way.
+struct Sender {
+    jump: Jump,
+    now: Time,
+    window: ByteCount,
+    threshold: Option<ByteCount>,
+    /// The oldest packet that is not acknowledged and the next one to be sent, both counted from 0.
+    acked: u64,
+    next: u64,
 }
 
-fn terms(datagrams: u64) -> JumpTerms {
-    JumpTerms {
-        now: at(0),
-        window: DATAGRAM * datagrams,
-        least_window: DATAGRAM * 10,
-        pipe: DATAGRAM * 10,
-        rtt: RTT,
+impl Sender {
+    /// 29 packets are in flight, and the window is raised to 150: half of 300.
+    fn jumped() -> Self {
+        let now = Time::ZERO + milliseconds(1000);
+        let (jump, adjustment) = Jump::begin(&view(now, 29, 29), DATAGRAM * 150, INITIAL, DATAGRAM * 29);
+        let mut sender = Self { jump, now, window: ByteCount::ZERO, threshold: None, acked: 0, next: 29 };
+        sender.apply(Some(adjustment));
+        assert_eq!((sender.datagrams(), sender.jump.phase()), (150, Some("unvalidated")));
+        assert_eq!(sender.jump.pipe_size(), DATAGRAM * 29);
+        sender
+    }
+
+    fn apply(&mut self, adjustment: Option<Adjustment>) {
+        let Some(adjustment) = adjustment else { return };
+        self.window = adjustment.window.unwrap_or(self.window);
+        self.threshold = adjustment.slow_start_threshold.or(self.threshold);
+    }
+
+    fn datagrams(&self) -> u64 {
+        self.window.get() / DATAGRAM.get()
+    }
+
+    fn view(&self) -> PathView {
+        view(self.now, self.next - self.acked, self.datagrams())
+    }
+
+    fn send(&mut self, count: u64) {
+        for _ in 0..count {
+            let prior_in_flight = DATAGRAM * (self.next - self.acked);
+            let number = self.next;
+            self.next += 1;
+            let sent =
+                SentSample { now: self.now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false };
+            let view = self.view();
+            let adjustment = self.jump.on_sent(&sent, &view);
+            self.apply(adjustment);
+        }
+    }
+
+    /// The next `count` packets are acknowledged, one by one.
+    fn acknowledge(&mut self, count: u64) {
+        for _ in 0..count {
+            let packets = [packet(self.acked, sent_at(self.acked))];
+            self.acked += 1;
+            let in_flight = DATAGRAM * (self.next - self.acked);
+            let sample = AckSample { in_flight, ..ack(self.now, &packets, steady_rtt(RTT), 1) };
+            let adjustment = self.jump.on_ack(&sample);
+            self.apply(adjustment);
+        }
+    }
+
+    fn lose_next(&mut self) {
+        let lost = [packet(self.acked, sent_at(self.acked))];
+        self.acked += 1;
+        let view = self.view();
+        let adjustment = self.jump.on_congestion(&lost, &view);
+        self.apply(adjustment);
+    }
+}
+
+/// The first 29 packets left before the jump.
+fn sent_at(number: u64) -> Time {
+    if number < 29 { Time::ZERO } else { Time::ZERO + milliseconds(1000) }
+}
+
+fn view(now: Time, in_flight: u64, window: u64) -> PathView {
+    PathView {
+        now,
+        in_flight: DATAGRAM * in_flight,
         max_datagram_size: DATAGRAM,
+        rtt: steady_rtt(RTT),
+        congestion: CongestionState {
+            window: DATAGRAM * window,
+            slow_start_threshold: None,
+            phase: ControllerPhase::SlowStart,
+        },
     }
 }
 
-fn state(datagrams: u64) -> CongestionState {
-    CongestionState { window: DATAGRAM * datagrams, slow_start_threshold: None, phase: Phase::SlowStart }
-}
-
-fn sent(number: u64, millis: u64, prior: u64) -> SentSample {
-    let prior_in_flight = DATAGRAM * prior;
-    SentSample { now: at(millis), number, bytes: DATAGRAM, prior_in_flight, app_limited: false }
-}
-
-/// Sends packets 10 to `last` (before them 10 are in flight), one a millisecond; the last answer.
-fn send(jump: &mut Jump, last: u64) -> Option<Adjustment> {
-    (10..=last).map(|number| jump.on_sent(&sent(number, number - 10, number))).last().flatten()
-}
-
-fn on_ack(jump: &mut Jump, millis: u64, numbers: &[(u64, u64)], prior: u64) -> Option<Adjustment> {
-    let packets: Vec<_> = numbers.iter().map(|(number, sent_at)| packet(*number, at(*sent_at))).collect();
-    let sample = ack(at(millis), &packets, steady_rtt(RTT), 1);
-    let sample = AckSample { prior_in_flight: DATAGRAM * prior, ..sample };
-    jump.on_ack(&sample, &state(100))
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "what answers are compared with")]
-fn window(datagrams: u64) -> Option<Adjustment> {
-    Some(window_only(DATAGRAM * datagrams))
+#[test]
+fn without_loss_the_jump_is_validated_by_its_last_packet() {
+    let mut sender = Sender::jumped();
+    sender.send(120);
+    assert_eq!(sender.jump.phase(), Some("unvalidated"));
+    assert!(sender.jump.is_in_charge());
+    sender.send(1);
+    assert_eq!((sender.jump.phase(), sender.datagrams()), (Some("validating"), 150), "121 packets are sent");
+    assert!(!sender.jump.is_in_charge(), "normal congestion control sees the acks from now on");
+    sender.now += RTT;
+    sender.acknowledge(149);
+    assert!(sender.jump.is_running());
+    sender.acknowledge(1);
+    assert_eq!((sender.jump.phase(), sender.jump.has_failed()), (None, false));
+    assert_eq!(sender.jump.pipe_size(), DATAGRAM * 150);
+    assert_eq!((sender.datagrams(), sender.threshold), (150, None));
 }
 
 #[test]
-fn the_flight_is_spread_over_one_round_trip() {
-    let (jump, adjustment) = Jump::begin(terms(100));
-    assert_eq!(Some(adjustment), window(100));
-    let pacing = jump.pacing(&steady_rtt(RTT)).unwrap();
-    // 100 datagrams of 1,200 bytes in 100 ms.
-    assert_eq!(pacing.rate.as_bytes_per_second(), 1_200_000);
+fn a_sender_with_little_to_send_keeps_what_it_used() {
+    // The example: 50 unvalidated packets, and the acknowledgement of the first of them.
+    let mut sender = Sender::jumped();
+    sender.send(50);
+    sender.now += RTT;
+    sender.acknowledge(29);
+    assert_eq!(sender.jump.phase(), Some("unvalidated"), "these were sent before");
+    sender.acknowledge(1);
+    assert_eq!((sender.jump.phase(), sender.datagrams()), (Some("validating"), 49), "in flight after it");
+    // By the clock, the 29 still being in flight.
+    let mut sender = Sender::jumped();
+    sender.send(49);
+    sender.now += RTT + milliseconds(1);
+    sender.send(1);
+    assert_eq!((sender.jump.phase(), sender.datagrams()), (Some("validating"), 79));
+    // With hardly more than before, nothing is left to prove: PipeSize it is.
+    let mut sender = Sender::jumped();
+    sender.send(20);
+    sender.now += RTT;
+    sender.acknowledge(30);
+    assert_eq!((sender.jump.phase(), sender.datagrams(), sender.jump.has_failed()), (None, 30, false));
+    // And never less than the initial window.
+    let (mut jump, _) = Jump::begin(&view(sender.now, 1, 12), DATAGRAM * 50, INITIAL, DATAGRAM);
+    let late = [packet(0, Time::ZERO)];
+    let adjustment = jump.on_ack(&ack(sender.now + RTT * 2, &late, steady_rtt(RTT), 1)).unwrap();
+    assert_eq!(adjustment.window, Some(INITIAL));
+    assert!(!jump.is_running());
+}
+
+#[test]
+fn a_loss_takes_the_jump_back_to_half_of_what_was_proved() {
+    // The example: packet 64, the 35th unvalidated, is lost; three later ones tell.
+    let mut sender = Sender::jumped();
+    sender.send(121);
+    sender.now += RTT;
+    sender.acknowledge(29 + 34);
+    assert_eq!(sender.jump.pipe_size(), DATAGRAM * 63, "29 + 34");
+    let lost = packet(sender.acked, sent_at(sender.acked));
+    sender.acked += 1;
+    sender.acknowledge(3);
+    assert_eq!(sender.jump.pipe_size(), DATAGRAM * 66);
+    let view = sender.view();
+    let adjustment = sender.jump.on_congestion(&[lost], &view);
+    sender.apply(adjustment);
+    assert_eq!((sender.jump.phase(), sender.datagrams()), (Some("safe_retreat"), 33));
+    assert!(sender.jump.is_in_charge() && sender.jump.has_failed());
+    // 83 more arrive; the window stays.
+    sender.acknowledge(82);
+    assert_eq!((sender.jump.phase(), sender.datagrams()), (Some("safe_retreat"), 33));
+    sender.acknowledge(1);
+    assert_eq!((sender.jump.phase(), sender.datagrams()), (None, 33));
+    assert_eq!(sender.jump.pipe_size(), DATAGRAM * 149, "29 + 120");
+    assert_eq!(sender.threshold, Some(DATAGRAM * 149 / 2), "Beta is 0.5");
+}
+
+#[test]
+fn loss_or_another_path_ends_it_before_all_is_sent_too() {
+    for is_path in [false, true] {
+        let mut sender = Sender::jumped();
+        sender.send(10);
+        if is_path {
+            let view = sender.view();
+            let adjustment = sender.jump.on_path_change(&view);
+            sender.apply(adjustment);
+        } else {
+            sender.lose_next();
+        }
+        assert_eq!((sender.jump.phase(), sender.datagrams()), (Some("safe_retreat"), 14), "29 / 2");
+        assert_eq!(sender.jump.pacing(&steady_rtt(RTT), DATAGRAM), None);
+        sender.now += RTT;
+        let left = sender.next - sender.acked;
+        sender.acknowledge(left);
+        assert_eq!(sender.jump.phase(), None);
+    }
+    // Once validating, another path is the controller's business.
+    let mut sender = Sender::jumped();
+    sender.send(121);
+    let view = sender.view();
+    assert_eq!(sender.jump.on_path_change(&view), None);
+}
+
+#[test]
+fn what_the_last_acknowledgement_shows_to_be_missing_still_counts() {
+    let mut sender = Sender::jumped();
+    sender.send(121);
+    sender.now += RTT;
+    sender.acknowledge(148);
+    let lost = packet(sender.acked, sent_at(sender.acked));
+    sender.acked += 1;
+    sender.acknowledge(1);
+    assert_eq!(sender.jump.phase(), None, "the last has arrived");
+    let view = sender.view();
+    let late = packet(200, sender.now);
+    assert_eq!(sender.jump.on_congestion(&[late], &view), None, "not one of the jump's");
+    let adjustment = sender.jump.on_congestion(&[lost], &view);
+    sender.apply(adjustment);
+    assert_eq!((sender.datagrams(), sender.threshold), (74, Some(DATAGRAM * 149 / 2)));
+    assert!(sender.jump.has_failed() && !sender.jump.is_running());
+    assert_eq!(sender.jump.on_congestion(&[lost], &view), None, "once");
+}
+
+#[test]
+fn the_jump_is_spread_over_a_round_trip_in_small_bursts() {
+    let sender = Sender::jumped();
+    let pacing = sender.jump.pacing(&steady_rtt(RTT), DATAGRAM).unwrap();
+    // ITT = RTT x packet size / jump window: 100 ms / 150.
+    assert_eq!(pacing.rate.time_for(DATAGRAM).as_micros(), 666);
     assert_eq!(pacing.burst, DATAGRAM * 2);
-    // The round trip as it is now counts, the one of the terms only before there is one.
-    let unmeasured = RttView { is_measured: false, ..steady_rtt(milliseconds(333)) };
-    assert_eq!(jump.pacing(&unmeasured), Some(pacing));
-    assert_eq!(jump.pacing(&steady_rtt(RTT * 2)).unwrap().rate.as_bytes_per_second(), 600_000);
+    // The present round trip, not the one of the time when the window was saved.
+    let slower = sender.jump.pacing(&steady_rtt(RTT * 4), DATAGRAM).unwrap();
+    assert_eq!(slower.rate.time_for(DATAGRAM).as_micros(), 2666);
+    let faster = sender.jump.pacing(&steady_rtt(milliseconds(1)), DATAGRAM).unwrap();
+    assert_eq!(faster.burst, INITIAL, "no burst above the initial window");
 }
 
 #[test]
-fn a_jump_that_holds_is_unvalidated_then_validating_then_normal() {
-    let (mut jump, _) = Jump::begin(terms(100));
-    assert_eq!(send(&mut jump, 60), None);
-    assert_eq!(jump.phase(), JumpPhase::Unvalidated);
-    // The first unvalidated packet is acknowledged: the window is the flight, and may grow as the controller has it.
-    assert_eq!(on_ack(&mut jump, 100, &[(10, 0), (11, 1)], 61), window(61));
-    assert_eq!(jump.phase(), JumpPhase::Validating);
-    assert_eq!(jump.pacing(&steady_rtt(RTT)), None);
-    assert_eq!(on_ack(&mut jump, 149, &[(59, 49)], 40), None);
-    assert_eq!(jump.phase(), JumpPhase::Validating);
-    assert_eq!(on_ack(&mut jump, 150, &[(60, 50)], 39), None);
-    assert!(jump.is_over() && !jump.has_retreated());
+fn persistent_congestion_is_the_controllers() {
+    let mut sender = Sender::jumped();
+    sender.send(121);
+    sender.jump.on_persistent_congestion();
+    assert!(!sender.jump.is_running() && sender.jump.has_failed() && !sender.jump.is_in_charge());
+    let mut done = Sender::jumped();
+    done.send(121);
+    done.acknowledge(150);
+    done.jump.on_persistent_congestion();
+    assert!(!done.jump.has_failed(), "it was over");
 }
 
-#[test]
-fn acks_of_what_was_sent_before_end_nothing_and_grow_nothing() {
-    let (mut jump, _) = Jump::begin(terms(100));
-    send(&mut jump, 20);
-    let packets = [packet(3, at(0) - milliseconds(90))];
-    let sample = ack(at(10), &packets, steady_rtt(RTT), 1);
-    assert_eq!(jump.on_ack(&sample, &state(101)), window(100), "what the controller has added goes");
-    assert_eq!(jump.on_ack(&sample, &state(100)), None);
-    assert_eq!(jump.phase(), JumpPhase::Unvalidated);
-}
-
-#[test]
-fn the_unvalidated_flight_ends_when_the_window_is_full_or_a_round_trip_is_over() {
-    let (mut jump, _) = Jump::begin(terms(30));
-    assert_eq!(send(&mut jump, 28), None);
-    assert_eq!(jump.on_sent(&sent(29, 19, 29)), window(30), "no room for another");
-    assert_eq!(jump.phase(), JumpPhase::Validating);
-
-    let (mut jump, _) = Jump::begin(terms(100));
-    send(&mut jump, 39);
-    assert_eq!(jump.on_sent(&sent(40, 100, 40)), window(41));
-    assert_eq!(jump.phase(), JumpPhase::Validating);
-    // The last unvalidated packet is that one.
-    assert_eq!(on_ack(&mut jump, 139, &[(39, 29)], 41), None);
-    assert_eq!(jump.phase(), JumpPhase::Validating);
-    on_ack(&mut jump, 200, &[(40, 100)], 30);
-    assert!(jump.is_over());
-}
-
-#[test]
-fn a_flight_that_proves_nothing_leaves_what_had_got_through() {
-    // The application had little to send: seven packets above the pipe of ten, of which ten have been acknowledged.
-    let (mut jump, _) = Jump::begin(terms(100));
-    jump.on_sent(&sent(10, 1, 5));
-    let earlier: Vec<_> = (0..10).map(|number| (number, 0)).collect();
-    let earlier: Vec<_> = earlier.iter().map(|(number, _)| packet(*number, at(0) - RTT)).collect();
-    let sample = ack(at(50), &earlier, steady_rtt(RTT), 1);
-    jump.on_ack(&sample, &state(100));
-    assert_eq!(on_ack(&mut jump, 101, &[(10, 1)], 6), window(21), "PipeSize: 10 + 10 + 1");
-    assert!(jump.is_over() && !jump.has_retreated());
-    // Nothing was sent at all.
-    let (mut jump, _) = Jump::begin(JumpTerms { pipe: DATAGRAM * 3, ..terms(100) });
-    let sample = ack(at(100), &earlier[..1], steady_rtt(RTT), 1);
-    assert_eq!(jump.on_ack(&sample, &state(100)), window(10), "never below the window that needs no proof");
-    assert!(jump.is_over());
-}
-
-#[test]
-fn a_loss_is_a_safe_retreat_to_half_of_what_got_through() {
-    for late in [false, true] {
-        let (mut jump, _) = Jump::begin(terms(100));
-        send(&mut jump, 60);
-        if late {
-            on_ack(&mut jump, 100, &[(10, 0), (11, 1)], 61);
-            assert_eq!(jump.phase(), JumpPhase::Validating);
+proptest! {
+    /// Whatever happens: the window never exceeds what was jumped to, and a retreat leaves at most half of what was
+    /// proved.
+    #[test]
+    fn no_order_of_events_leaves_more_than_was_proved(events in proptest::collection::vec(0u8..6, 1..300)) {
+        let mut sender = Sender::jumped();
+        for event in events {
+            let before = sender.jump.phase();
+            match event {
+                0 | 1 => sender.send(3),
+                2 | 3 if sender.next > sender.acked => sender.acknowledge(1),
+                4 if sender.next > sender.acked => sender.lose_next(),
+                _ => sender.now += milliseconds(7),
+            }
+            let after = sender.jump.phase();
+            prop_assert!(sender.window <= sender.jump.pipe_size().max(DATAGRAM * 150));
+            if before != Some("safe_retreat") && after == Some("safe_retreat") {
+                prop_assert!(sender.window * 2 <= sender.jump.pipe_size());
+            }
+            if before == Some("safe_retreat") && after.is_none() {
+                prop_assert!(sender.threshold.unwrap() * 2 <= sender.jump.pipe_size());
+            }
+            if before.is_none() {
+                prop_assert_eq!(after, None);
+            }
         }
-        let pipe = if late { 12 } else { 10 };
-        let lost = [packet(12, at(2))];
-        let adjustment = jump.on_loss(&loss(at(103), &lost, steady_rtt(RTT)), &state(70));
-        assert_eq!(adjustment, window(pipe / 2));
-        assert_eq!(jump.phase(), JumpPhase::SafeRetreat);
-        assert!(jump.has_retreated());
-        // No growth, and no second retreat, until the last unvalidated packet is accounted for.
-        assert_eq!(jump.on_loss(&loss(at(104), &lost, steady_rtt(RTT)), &state(4)), None);
-        assert_eq!(on_ack(&mut jump, 120, &[(40, 30), (41, 31)], 30), window(pipe / 2));
-        let end = on_ack(&mut jump, 150, &[(60, 50)], 20).unwrap();
-        assert_eq!(end.window, Some(DATAGRAM * (pipe / 2)));
-        // Half of PipeSize, all acks until now included.
-        assert_eq!(end.slow_start_threshold, Some(DATAGRAM * (pipe + 3) / 2));
-        assert!(jump.is_over() && jump.has_retreated());
-    }
-}
-
-#[test]
-fn a_mark_is_a_retreat_and_a_retreat_never_widens() {
-    let (mut jump, _) = Jump::begin(terms(100));
-    send(&mut jump, 60);
-    assert_eq!(jump.on_congestion_experienced(&state(3)), window(3), "the controller is below already");
-    let (mut jump, _) = Jump::begin(JumpTerms { pipe: DATAGRAM, ..terms(100) });
-    assert_eq!(jump.retreat(ByteCount::ZERO, &state(50)), window(2), "two datagrams at the least");
-    // Nothing had been sent on trust: the next ack ends it.
-    assert!(on_ack(&mut jump, 10, &[(3, 0)], 5).is_some());
-    assert!(jump.is_over());
-    assert_eq!(jump.retreat(ByteCount::ZERO, &state(50)), None);
-    assert_eq!(jump.on_sent(&sent(99, 20, 1)), None);
-}
-
-#[test]
-fn absurd_terms_are_harmless() {
-    let greatest = ByteCount::MAX;
-    for (window, pipe, rtt, size) in [
-        (ByteCount::ZERO, ByteCount::ZERO, Duration::ZERO, ByteCount::ZERO),
-        (greatest, greatest, Duration::MAX, greatest),
-        (greatest, ByteCount::ZERO, Duration::ZERO, DATAGRAM),
-    ] {
-        let terms = JumpTerms { window, pipe, rtt, max_datagram_size: size, ..terms(1) };
-        let (mut jump, _) = Jump::begin(terms);
-        if let Some(pacing) = jump.pacing(&steady_rtt(rtt)) {
-            assert!(pacing.rate.as_bytes_per_second() > 0);
-        }
-        jump.on_sent(&sent(10, 0, 0));
-        on_ack(&mut jump, 50, &[(10, 0)], 1);
-        jump.on_congestion_experienced(&state(1));
-        assert!(jump.has_retreated() || jump.is_over());
     }
 }
