@@ -1,7 +1,6 @@
 //! A connection's side of groups: `GROUP_TOKEN` frames and the parameter `group_size` (`docs/groups.md`). What the
 //! members of a group have in common is the router's (`router/groups.rs`).
 
-use posthaste_units::Time;
 use posthaste_wire::frame::group::TOKEN_LEN;
 use posthaste_wire::{Frame, Side, TransportParameters};
 
@@ -131,10 +130,5 @@ impl Connection {
             }
         }
         Ok(())
-    }
-
-    /// The connection has become a member of a group.
-    pub(crate) fn enter_group(&mut self, now: Time) {
-        self.path.control.join_group(now);
     }
 }

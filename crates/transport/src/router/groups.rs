@@ -102,7 +102,7 @@ impl Groups {
     fn enter(&mut self, now: Time, index: u32, token: GroupToken, slots: &mut Slots) {
         let Some(connection) = slots.get_mut(index) else { return };
         let Some(group) = self.by_token.get_mut(&token) else { return };
-        connection.enter_group(now);
+        connection.path.control.join_group(now);
         group.members.push((MemberId(group.next_id), index));
         group.next_id += 1;
         self.memberships.insert(index, token);
@@ -115,14 +115,15 @@ impl Groups {
         let Some(group) = self.by_token.get_mut(&token) else { return };
         let place = group.members.iter().position(|(_, member)| *member == index);
         let Some((member, _)) = place.map(|place| group.members.remove(place)) else { return };
-        if group.members.is_empty() {
-            self.by_token.remove(&token);
-            return;
-        }
+        let is_last = group.members.is_empty();
         let window = slots.get_mut(index).map(|connection| {
             connection.path.control.leave_group();
             connection.path.control.state().window
         });
+        if is_last {
+            self.by_token.remove(&token);
+            return;
+        }
         let kind = MemberEventKind::Left { window: window.unwrap_or_default() };
         self.decide(MemberEvent { now, member, kind }, &token, slots);
     }
