@@ -40,7 +40,7 @@ use bundle::Bundle;
 const DEFAULT: &str = "cubic";
 
 /// The built-in profiles, the default first; the texts are the files in `profiles/`.
-const BUILT_IN: [(&str, &str); 34] = [
+const BUILT_IN: [(&str, &str); 37] = [
     (DEFAULT, include_str!("../../../profiles/cubic.toml")),
     ("bbr", include_str!("../../../profiles/bbr.toml")),
     ("bbr-draft", include_str!("../../../profiles/bbr-draft.toml")),
@@ -62,6 +62,9 @@ const BUILT_IN: [(&str, &str); 34] = [
     ("modquic-bbr-paper", include_str!("../../../profiles/modquic-bbr-paper.toml")),
     ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
     ("modquic-cubic-paper", include_str!("../../../profiles/modquic-cubic-paper.toml")),
+    ("mquic-bbr", include_str!("../../../profiles/mquic-bbr.toml")),
+    ("mquic-bbr-paper", include_str!("../../../profiles/mquic-bbr-paper.toml")),
+    ("mquic-bbr-plain", include_str!("../../../profiles/mquic-bbr-plain.toml")),
     ("mquic-cubic", include_str!("../../../profiles/mquic-cubic.toml")),
     ("mquic-cubic-paper", include_str!("../../../profiles/mquic-cubic-paper.toml")),
     ("mquic-cubic-plain", include_str!("../../../profiles/mquic-cubic-plain.toml")),

@@ -63,7 +63,17 @@ fn profiles_differ_in_what_their_names_say() {
         assert_eq!(differences(name), ["credit.stream=fast", "credit.connection=fast"]);
     }
     for name in ["modquic-cubic", "modquic-cubic-paper"] {
-        assert_eq!(differences(name), ["credit.stream=on_ack", "credit.connection=on_ack"]);
+        let expected = ["silence=freeze", "credit.stream=on_ack", "credit.connection=on_ack"];
+        assert_eq!(differences(name), expected);
+    }
+    for (name, congestion, group) in [
+        ("mquic-bbr", "bbr3", Some("ensemble")),
+        ("mquic-bbr-paper", "bbr1", Some("coordinated")),
+        ("mquic-bbr-plain", "bbr1", None),
+    ] {
+        let mut expected = vec!["slow_start=own".to_owned(), format!("congestion={congestion}")];
+        expected.extend(group.map(|group| format!("group={group}")));
+        assert_eq!(differences(name), expected);
     }
     for name in ["modquic-bbr", "modquic-bbr-paper"] {
         let expected =
@@ -231,6 +241,7 @@ fn guaranteed_rates_that_are_none_are_refused_with_what_is_valid() {
 fn policies_that_break_a_must_say_so_and_no_other_does() {
     for name in Profile::names() {
         let breaks = Profile::named(name).unwrap().describe().policies.iter().any(|p| !p.breaks.is_empty());
-        assert_eq!(breaks, name.contains("freeze") || name.contains("quicming"), "{name}");
+        let expected = ["freeze", "quicming", "modquic-cubic"].iter().any(|part| name.contains(part));
+        assert_eq!(breaks, expected, "{name}");
     }
 }
