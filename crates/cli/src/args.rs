@@ -300,10 +300,17 @@ Examples:
   posthaste get https://host/a https://host/b -O ./in   as ./in/a and ./in/b
   posthaste get --ca cert.pem https://127.0.0.1:4433/   a server with a certificate of its own
   posthaste get --json https://host/file                measure only: the bytes are counted and dropped
+  posthaste get --connections 3 https://host/big -o big one file over three connections, in parts
 
 --json prints to stdout, when all is over: for each URL its status, bytes and times in seconds since it was
 asked for (first byte, total); for each connection the handshake's time, round-trip times, packets sent and lost,
 and the congestion window at the end. Without -o or -O the bodies are then dropped.
+
+--connections fetches each file in byte ranges over several connections, if its server coordinates them as one sender
+(profiles mquic-*), so that they take no more of the path than one. A connection that is done takes half of what
+another has left; one that is lost is replaced by the others. Files below 512 KiB, servers without ranges, validators
+or groups get one connection, and you are told. --ungrouped uses them at any server: they then take the share of so
+many downloads, from others too.
 Exit code: 0 if everything arrived with a 2xx status, 1 if something did not, 2 if it is used wrongly.")]
 pub(crate) struct Get {
     /// What to fetch, https only
@@ -359,6 +366,14 @@ pub(crate) struct Get {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeat: u16,
 
+    /// Fetch each file over so many connections of its server, at most 16 [see below]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) connections: u16,
+
+    /// Use several connections also where the server does not coordinate them
+    #[arg(long, requires = "connections")]
+    pub(crate) ungrouped: bool,
+
     /// Transfers at a time
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) parallel: u16,
@@ -383,6 +398,10 @@ pub(crate) struct Get {
     /// Move to another socket once, when so many bytes of bodies have arrived
     #[arg(long, value_name = "BYTES", hide = true)]
     pub(crate) move_after: Option<u64>,
+
+    /// Close the second connection once, when so many bytes of bodies have arrived
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub(crate) drop_after: Option<u64>,
 
     /// Local address of that socket
     #[arg(long, value_name = "ADDRESS", hide = true, requires = "move_after", default_value = "0.0.0.0")]

@@ -28,6 +28,13 @@ impl std::fmt::Display for OutputError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 write!(f, "cannot write {shown}: {error}; choose a place that you may write to")
             }
+            io::ErrorKind::NotSeekable => {
+                write!(
+                    f,
+                    "{shown} takes bytes in their order only, and several connections bring them in none; \
+                           write to a file, or use --connections 1"
+                )
+            }
             _ => write!(f, "cannot write {shown}: {error}"),
         }
     }

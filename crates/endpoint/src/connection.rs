@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use posthaste_transport::{
-    CloseReason, ConnectionHandle, ConnectionStats, Direction, LocalError, Priority, Side, StreamId,
+    CloseReason, ConnectionHandle, ConnectionStats, Direction, GroupToken, LocalError, Priority, Side,
+    StreamId,
 };
 use rustls::pki_types::CertificateDer;
 
@@ -186,6 +187,52 @@ impl Connection {
             },
         );
         connected.await
+    }
+
+    /// On a client that asked for coordination ([`ClientConfig::group_size`](crate::ClientConfig)): the most connections
+    /// that the server treats as one sender. `None` before the handshake is complete, and if the server forms no groups.
+    pub fn group_limit(&self) -> Option<u64> {
+        self.0.shared.lock().transport.connection(self.0.handle)?.group_limit()
+    }
+
+    /// On a client: the name of the group that the server has put the connection into; it comes with the server's first
+    /// packets after the handshake. `None` if the server forms no groups, or none was asked for.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn group_token(&self) -> Result<Option<GroupToken>, ConnectionError> {
+        self.handshake().await?;
+        let handle = self.0.handle;
+        let grouped = wait(
+            &self.0.shared,
+            |state| state.waiting(handle, Wait::Grouped),
+            |guard| match guard.live(handle) {
+                Ok(connection) if connection.group_limit().is_none() => Poll::Ready(Ok(None)),
+                Ok(connection) => {
+                    connection.group_token().map_or(Poll::Pending, |token| Poll::Ready(Ok(Some(token))))
+                }
+                Err(error) => Poll::Ready(Err(error)),
+            },
+        );
+        grouped.await
+    }
+
+    /// On a server: connections that are coordinated with this one, itself included; 1 outside groups.
+    pub fn group_members(&self) -> usize {
+        self.0.shared.lock().transport.group_members(self.0.handle)
+    }
+
+    /// On a client: has the server put this connection into the group of another one, whose [`Self::group_token`] this
+    /// is. Nothing tells whether the server has done it: tokens that are not good are passed over.
+    ///
+    /// # Errors
+    /// [`ConnectionError::Closed`] if the connection is over; [`ConnectionError::NotNow`] on a server, before the handshake
+    /// is complete, or if the server forms no groups.
+    pub fn join_group(&self, token: GroupToken) -> Result<(), ConnectionError> {
+        let mut guard = self.0.shared.lock();
+        let joined = guard.live(self.0.handle)?.join_group(token);
+        guard.wake_driver();
+        joined.map_err(|_| ConnectionError::NotNow)
     }
 
     /// What became of early data, or `None` until the handshake is complete.

@@ -18,13 +18,14 @@ use crate::wakers::WakerSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     Connected,
+    Grouped,
     Closed,
     Open(Direction),
     Accept(Direction),
 }
 
 impl Wait {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 
     const fn index(self) -> usize {
         match self {
@@ -32,6 +33,7 @@ impl Wait {
             Self::Closed => 1,
             Self::Open(direction) => 2 + direction.index(),
             Self::Accept(direction) => 4 + direction.index(),
+            Self::Grouped => 6,
         }
     }
 }
@@ -176,14 +178,15 @@ impl ConnectionState {
     }
 
     pub(crate) fn waiting(&mut self, wait: Wait) -> &mut WakerSet {
-        let [connected, closed, open_bi, open_uni, accept_bi, accept_uni] = &mut self.waiting;
+        let [connected, closed, open_bi, open_uni, accept_bi, accept_uni, grouped] = &mut self.waiting;
         match wait.index() {
             0 => connected,
             1 => closed,
             2 => open_bi,
             3 => open_uni,
             4 => accept_bi,
-            _ => accept_uni,
+            5 => accept_uni,
+            _ => grouped,
         }
     }
 

@@ -91,7 +91,7 @@ pub use token_cache::TokenCache;
 
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
-    EndpointStats, LocalError, MemoryStore, PathMemory, PathStore, PeerError, Priority, QlogSink,
+    EndpointStats, GroupToken, LocalError, MemoryStore, PathMemory, PathStore, PeerError, Priority, QlogSink,
     ReceiveBudget, RetryPolicy, Secret, ServerConfig, Side, StreamId, TokenOwner, TokenStore, TokenTimes,
     Traffic, TransportConfig, TransportErrorCode, Version,
 };

@@ -283,7 +283,12 @@ impl State {
                 Event::EarlyDataAccepted => self.on_early(now, handle, true, wakes),
                 Event::EarlyDataRejected => self.on_early(now, handle, false, wakes),
                 Event::Connected => self.on_connected(now, handle, wakes),
-                Event::Confirmed | Event::Grouped => {}
+                Event::Confirmed => {}
+                Event::Grouped => {
+                    if let Some(tasks) = self.waiting(handle, Wait::Grouped) {
+                        tasks.take(wakes);
+                    }
+                }
                 Event::Notice(notice) => {
                     tracing::warn!(?handle, policy = notice.policy, "{}", notice.text);
                 }

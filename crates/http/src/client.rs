@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use posthaste_endpoint::{ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint, RebindError};
+use posthaste_endpoint::{
+    ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint, GroupToken, RebindError,
+};
 use tokio::time::{Instant, timeout};
 
 use crate::uri::{Origin, resolve};
@@ -14,9 +16,11 @@ use crate::uri::{Origin, resolve};
 mod connect;
 mod error;
 mod response;
+mod split;
 
 pub use error::ClientError;
 pub use response::Response;
+pub use split::{Download, MAX_CONNECTIONS, Piece, Single, SplitOptions, SplitReport};
 
 use connect::Live;
 
@@ -73,12 +77,16 @@ pub struct Client {
     inner: Arc<Inner>,
 }
 
+/// Connections by origin and number.
+type Pool = BTreeMap<(Origin, usize), Arc<Slot>>;
+
 struct Inner {
     options: ClientOptions,
     /// One socket for each address family, made when it is first needed.
     v4: OnceLock<Endpoint>,
     v6: OnceLock<Endpoint>,
-    pool: Mutex<BTreeMap<Origin, Arc<Slot>>>,
+    /// The connections that are there for requests: one for each origin, and those beside it that downloads in parts use.
+    pool: Mutex<Pool>,
     /// Where connections have stood before: there, early data may be sent.
     met: Mutex<BTreeMap<Origin, SocketAddr>>,
     /// All connections that were made, for [`Client::connections`].
@@ -91,7 +99,7 @@ impl std::fmt::Debug for Inner {
     }
 }
 
-/// The connection of one origin. Locked while it is being made, so that parallel requests wait for the same one.
+/// A connection of an origin. Locked while it is being made, so that parallel requests wait for the same one.
 #[derive(Default)]
 struct Slot {
     attempts: std::sync::atomic::AtomicU64,
@@ -204,14 +212,8 @@ impl Client {
                 live.handshake().await?;
             }
             let is_early = live.quic().is_handshaking();
-            let mut request = http::Request::new(());
-            *request.method_mut() = method.clone();
-            *request.uri_mut() = uri.clone();
-            request.headers_mut().clone_from(fields);
-            for (name, value) in DEFAULT_FIELDS {
-                request.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
-            }
-            match Response::receive(live.clone(), request, &self.inner.options, started).await {
+            let asked = ask(method, uri, fields);
+            match Response::receive(live.clone(), asked, &self.inner.options, started).await {
                 Ok(response) if response.status() == StatusCode::TOO_EARLY && is_early => {
                     // RFC 8470 section 5.2; then it is not early any more.
                     drop(response);
@@ -228,9 +230,32 @@ impl Client {
 
     /// The origin's connection; makes it if there is none that can be used.
     async fn connection(&self, origin: &Origin) -> Result<Arc<Live>, ClientError> {
+        self.pooled(origin, 0, connect::connect(&self.inner, origin)).await
+    }
+
+    /// The origin's connection number `leg` (from 1 on) beside the `first`; made, if need be, to the same address, and
+    /// put into the group of so many connections.
+    async fn beside(
+        &self,
+        first: &Live,
+        leg: usize,
+        group: Option<(usize, GroupToken)>,
+    ) -> Result<Arc<Live>, ClientError> {
+        let address = first.quic().remote_address();
+        let making = connect::beside(&self.inner, first.origin(), address, group);
+        self.pooled(first.origin(), leg, making).await
+    }
+
+    /// A connection of the pool, or the one that `making` makes.
+    async fn pooled(
+        &self,
+        origin: &Origin,
+        leg: usize,
+        making: impl Future<Output = Result<Live, ClientError>>,
+    ) -> Result<Arc<Live>, ClientError> {
         use std::sync::atomic::Ordering;
 
-        let slot = Arc::clone(lock(&self.inner.pool).entry(origin.clone()).or_default());
+        let slot = Arc::clone(lock(&self.inner.pool).entry((origin.clone(), leg)).or_default());
         let attempts_before = slot.attempts.load(Ordering::Relaxed);
         let mut state = slot.state.lock().await;
         match &*state {
@@ -239,7 +264,7 @@ impl Client {
             _ => {}
         }
         let attempt = slot.attempts.load(Ordering::Relaxed) + 1;
-        let result = connect::connect(&self.inner, origin).await.map(|mut live| {
+        let result = making.await.map(|mut live| {
             let mut made = lock(&self.inner.made);
             live.index = made.len();
             let live = Arc::new(live);
@@ -262,6 +287,14 @@ impl Client {
             live.close();
         }
         drop(slots);
+    }
+
+    /// Closes one connection, by its place in [`Self::connections`]. Requests in progress on it fail; downloads in parts
+    /// go on over the others.
+    pub fn hang_up_one(&self, index: usize) {
+        if let Some(live) = lock(&self.inner.made).get(index) {
+            live.close();
+        }
     }
 
     /// Moves all connections to servers of `local`'s family of addresses to a new socket that is bound to `local`
@@ -311,6 +344,18 @@ impl Inner {
             endpoint
         }))
     }
+}
+
+/// A request with what requests say unless `fields` say otherwise.
+fn ask(method: &Method, uri: &Uri, fields: &HeaderMap) -> http::Request<()> {
+    let mut request = http::Request::new(());
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri.clone();
+    request.headers_mut().clone_from(fields);
+    for (name, value) in DEFAULT_FIELDS {
+        request.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    request
 }
 
 /// Redirects that name where the same thing is (RFC 9110 section 15.4); the others need a choice.

@@ -2,7 +2,8 @@
 //!
 //! - [`server`]: [`serve`] runs a [`Handler`] on an endpoint.
 //! - [`StaticFiles`]: a handler that serves the files below a directory.
-//! - [`client`]: a [`Client`] that shares one connection an origin between parallel requests.
+//! - [`client`]: a [`Client`] that shares one connection an origin between parallel requests, or fetches one object over
+//!   several ([`Client::download`]).
 //!
 //! # Example
 //! A server of a directory, and a client that fetches a file of it:
@@ -64,7 +65,7 @@ mod patience;
 mod static_files;
 mod uri;
 
-pub use client::{Client, ClientError, ClientOptions, ConnectionReport};
+pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
 pub use handler::{Body, Handler, HandlerFuture, Response};
 pub use server::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, serve};
 pub use static_files::{FileBody, StaticFiles};

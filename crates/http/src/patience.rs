@@ -20,6 +20,11 @@ impl Progress {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How much has moved so far; only whether it is another than before says something.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// The operation's result, or `None` if for `limit` neither it nor anything else on the connection moved.
     pub(crate) async fn wait<T>(&self, limit: Duration, operation: impl Future<Output = T>) -> Option<T> {
         let mut operation = pin!(operation);

@@ -172,6 +172,10 @@ pub enum WorkloadSpec {
         /// web hosts. Default true.
         #[serde(default = "yes")]
         coalesce: bool,
+        /// Fetch the objects that the page names critical in byte ranges over all connections of the stack
+        /// (`profile@3` has three); all else comes over the first. Default false.
+        #[serde(default)]
+        split_critical: bool,
     },
     /// Chunked video of one bit rate.
     Video {

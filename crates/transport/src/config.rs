@@ -230,14 +230,15 @@ pub struct ClientConfig {
     /// Where address tokens are kept for later connections; `None`, the default, keeps none.
     pub tokens: Option<Arc<dyn TokenStore>>,
     /// Connections that the client means to open to the server at once, each included, for the server to coordinate
-    /// if it can ([`Connection::join_group`](crate::Connection::join_group)). Default 1: nothing is asked for.
+    /// if it can ([`Connection::join_group`](crate::Connection::join_group)): each begins with its part of the initial
+    /// window. With 1 others may join later. Default 0: nothing is asked for.
     pub group_size: usize,
 }
 
 impl ClientConfig {
     /// A client with default transport settings.
     pub fn new(tls: Arc<rustls::ClientConfig>) -> Self {
-        Self { version: Version::default(), transport: Arc::default(), tls, tokens: None, group_size: 1 }
+        Self { version: Version::default(), transport: Arc::default(), tls, tokens: None, group_size: 0 }
     }
 
     /// The same with this version.
@@ -252,7 +253,7 @@ impl ClientConfig {
         self
     }
 
-    /// The same for one of so many connections.
+    /// The same for one of so many connections that the server may coordinate; 0 for one that it may not.
     pub fn with_group_size(mut self, group_size: usize) -> Self {
         self.group_size = group_size;
         self

@@ -18,8 +18,8 @@ pub type GroupToken = [u8; TOKEN_LEN];
 pub(crate) struct Grouping {
     /// This end has sent `group_size`, so that the peer may send the frame.
     is_offered: bool,
-    /// The peer has sent `group_size`.
-    is_understood: bool,
+    /// The peer's `group_size`, if it has sent one.
+    peer_size: Option<u64>,
     /// On a server: the client has asked to be in a group, and the router has not seen to it yet.
     is_wanted: bool,
     /// On a server: the token that the client has shown last, until the router has looked at it.
@@ -80,6 +80,12 @@ impl Connection {
         self.grouping.name
     }
 
+    /// On a client that asked for coordination ([`ClientConfig::group_size`](crate::ClientConfig::group_size)): the most
+    /// connections that the server coordinates. `None` until the handshake is complete, and if it forms no groups.
+    pub fn group_limit(&self) -> Option<u64> {
+        self.grouping.peer_size.filter(|_| self.side == Side::Client && self.grouping.is_offered)
+    }
+
     /// On a client: has the server put this connection into the group of another one, whose
     /// [`Self::group_token`] this is. Servers pass over tokens that are not good.
     ///
@@ -93,7 +99,7 @@ impl Connection {
         if self.is_handshaking() {
             return Err(LocalError::TooEarly);
         }
-        if self.side == Side::Server || !self.grouping.is_understood {
+        if self.side == Side::Server || self.grouping.peer_size.is_none() {
             return Err(LocalError::NotNow);
         }
         self.grouping.send(token);
@@ -104,7 +110,7 @@ impl Connection {
     /// the window.
     pub(crate) fn on_group_size(&mut self, parameters: &TransportParameters) {
         let Some(size) = parameters.group_size else { return };
-        self.grouping.is_understood = true;
+        self.grouping.peer_size = Some(size);
         if self.side == Side::Server
             && let Some(group) = self.config.profile.group()
         {

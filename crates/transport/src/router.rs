@@ -162,7 +162,7 @@ impl Endpoint {
         let account = config.transport.receive_budget.open().ok_or(ConnectError::NoBudget)?;
         let streams = new_streams(Side::Client, &config.transport, account);
         let granted = streams.local_limits();
-        let group_size = (config.group_size > 1).then_some(config.group_size as u64);
+        let group_size = (config.group_size > 0).then_some(config.group_size as u64);
         let encoded = parameters::encode(
             &config.transport,
             &granted,

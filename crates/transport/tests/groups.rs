@@ -130,9 +130,12 @@ fn connections_of_one_address_join_by_the_token_that_one_of_them_got() {
 
 #[test]
 fn the_initial_window_is_divided_by_the_number_that_the_client_announces() {
-    for (profile, size, datagrams) in
-        [("mquic-cubic-paper", 3, 10.0), ("mquic-cubic-paper", 6, 5.0), ("mquic-cubic-plain", 3, 30.0)]
-    {
+    for (profile, size, datagrams) in [
+        ("mquic-cubic-paper", 1, 30.0),
+        ("mquic-cubic-paper", 3, 10.0),
+        ("mquic-cubic-paper", 6, 5.0),
+        ("mquic-cubic-plain", 3, 30.0),
+    ] {
         let mut party = Party::new(4, profile);
         party.connect(&asking_for(size));
         let window = party.windows()[0];

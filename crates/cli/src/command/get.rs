@@ -21,6 +21,7 @@ use crate::{kept, printer, profile};
 
 mod mover;
 mod output;
+mod parts;
 mod progress;
 mod report;
 
@@ -36,6 +37,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let uris =
         args.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
     let destinations = output::destinations(&args, &uris)?;
+    parts::check(&args, &destinations)?;
     let profile = profile::complete(&args.profile, args.min_rate)?;
     let mut transport = profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?;
     // Who only receives does not notice when a router forgets it: the server has to hear from where to send to.
@@ -107,7 +109,7 @@ async fn all(
         let is_last = round == args.repeat;
         let destination = |wanted: &Destination| if is_last { wanted.clone() } else { Destination::Nowhere };
         let jobs = args.urls.iter().zip(uris).zip(destinations).map(|((url, uri), wanted)| {
-            transfer((client, mover), progress, url, uri.clone(), destination(wanted))
+            transfer((client, mover, args), progress, url, uri.clone(), destination(wanted))
         });
         let done = futures::stream::iter(jobs).buffered(usize::from(args.parallel));
         transfers.extend(done.collect::<Vec<_>>().await);
@@ -117,7 +119,7 @@ async fn all(
 
 /// Fetches one URL, tells the user if that fails, and reports what was measured.
 async fn transfer(
-    client: (&Client, &Mover),
+    client: (&Client, &Mover, &Get),
     progress: &Progress,
     url: &str,
     uri: Uri,
@@ -125,7 +127,11 @@ async fn transfer(
 ) -> Transfer {
     let started = Instant::now();
     let mut transfer = Transfer::new(url, &destination);
-    let outcome = fetch(client, progress, &uri, destination, &mut transfer).await;
+    let outcome = if client.2.connections > 1 {
+        parts::fetch(client, progress, &uri, destination, &mut transfer).await
+    } else {
+        fetch(client, progress, &uri, destination, &mut transfer).await
+    };
     transfer.total = started.elapsed();
     if let Err(problem) = outcome {
         progress.suspend(|| {
@@ -137,7 +143,7 @@ async fn transfer(
 }
 
 async fn fetch(
-    (client, mover): (&Client, &Mover),
+    (client, mover, _): (&Client, &Mover, &Get),
     progress: &Progress,
     uri: &Uri,
     destination: Destination,
@@ -220,6 +226,8 @@ fn options(
         .with_version(version)
         .with_transport(Arc::new(transport))
         .with_tokens(Arc::clone(tokens) as _);
+    // The first connection begins as if it were alone; how many follow, the size of what is fetched decides.
+    let quic = quic.with_group_size(usize::from(args.connections > 1));
     let mut options = ClientOptions::new(quic);
     options.max_redirects = args.max_redirects;
     if let Some(timeout) = args.timeout {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use posthaste_endpoint::Connection;
+use posthaste_endpoint::{ClientConfig, Connection, GroupToken};
 use posthaste_http3::{Code, Event, Role, Settings};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -131,8 +131,42 @@ pub(super) async fn connect(inner: &Inner, origin: &Origin) -> Result<Live, Clie
         Some(quic) => quic,
         None => race(inner, origin, &addresses, deadline).await?,
     };
-    let hello = http3(options, origin, quic.clone());
     lock(&inner.met).insert(origin.clone(), quic.remote_address());
+    live(options, origin, quic, resolution, deadline).await
+}
+
+/// Connects to an origin once more, at the address of its first connection. With a group's size and name the connection
+/// joins it: only if the server coordinates, else there is none.
+pub(super) async fn beside(
+    inner: &Inner,
+    origin: &Origin,
+    address: SocketAddr,
+    group: Option<(usize, GroupToken)>,
+) -> Result<Live, ClientError> {
+    let options = &inner.options;
+    let deadline = Instant::now() + options.connect_timeout;
+    let mut config = options.quic.clone();
+    config.group_size = group.map_or(0, |(size, _)| size);
+    let connecting = connect_with(&config, inner, origin, address, false);
+    let quic = timeout_at(deadline, connecting).await.unwrap_or_else(|_| {
+        let (origin, waited) = (origin.clone(), options.connect_timeout);
+        Err(ClientError::NoAnswer { origin, addresses: vec![address], waited })
+    })?;
+    if let Some((_, token)) = group {
+        quic.join_group(token).map_err(|error| ClientError::connect(origin, address, error))?;
+    }
+    live(options, origin, quic, Duration::ZERO, deadline).await
+}
+
+/// HTTP/3 on a connection.
+async fn live(
+    options: &ClientOptions,
+    origin: &Origin,
+    quic: Connection,
+    resolution: Duration,
+    deadline: Instant,
+) -> Result<Live, ClientError> {
+    let hello = http3(options, origin, quic.clone());
     let http3 = timeout_at(deadline, hello).await.unwrap_or_else(|_| {
         quic.close(Code::H3_NO_ERROR.value(), b"");
         Err(ClientError::NoHttp3 { origin: origin.clone(), reason: "it permits no streams".to_owned() })
@@ -234,9 +268,18 @@ async fn attempt(
     address: SocketAddr,
     may_be_early: bool,
 ) -> Result<Connection, ClientError> {
+    connect_with(&inner.options.quic, inner, origin, address, may_be_early).await
+}
+
+async fn connect_with(
+    config: &ClientConfig,
+    inner: &Inner,
+    origin: &Origin,
+    address: SocketAddr,
+    may_be_early: bool,
+) -> Result<Connection, ClientError> {
     let endpoint = inner.endpoint(address)?;
     tracing::debug!(%origin, %address, "connecting");
-    let config = &inner.options.quic;
     let connected = if may_be_early {
         endpoint.connect_early(config, address, &origin.host).await
     } else {

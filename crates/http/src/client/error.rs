@@ -108,6 +108,23 @@ pub enum ClientError {
         /// What came (so far, if it is more).
         received: u64,
     },
+    /// An object that changed while it was fetched in parts, and then could not be fetched again.
+    #[error("{uri} changed while it was fetched in parts, and now the server answers {status}")]
+    Changed {
+        /// The object.
+        uri: String,
+        /// What the server answers.
+        status: http::StatusCode,
+    },
+    /// The server serves no more parts of an object, of which it has served some.
+    #[error(
+        "the server answers {status} to requests for parts of it, of which it has served some; \
+             try again, or with one connection"
+    )]
+    Part {
+        /// What the server answers.
+        status: http::StatusCode,
+    },
     /// A redirect that cannot be followed.
     #[error("{from} redirects to something that cannot be fetched: {source}")]
     Redirect {

@@ -101,6 +101,11 @@ impl Response {
         self.live.report()
     }
 
+    /// The same.
+    pub(super) fn live(&self) -> &Arc<Live> {
+        &self.live
+    }
+
     /// The body's next bytes, or `None` when it is complete.
     ///
     /// # Errors

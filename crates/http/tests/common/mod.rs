@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{StatusCode, Uri};
-use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, tls};
+use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, TransportConfig, tls};
 use posthaste_http::{
     ALPN, AccessLog, AccessRecord, Body, Client, ClientError, ClientOptions, Ended, Handler, HandlerFuture,
     Outcome, Response, ServerOptions, serve,
@@ -30,12 +30,18 @@ pub(crate) struct Server {
 
 /// An endpoint that takes connections, and the certificate that it shows.
 pub(crate) fn listen() -> (Endpoint, CertificateDer<'static>) {
+    listen_with(TransportConfig::default())
+}
+
+/// The same with these transport settings.
+pub(crate) fn listen_with(transport: TransportConfig) -> (Endpoint, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let tls = tls::server_config(vec![certificate.clone()], key.into(), &[ALPN]).unwrap();
     let local = (Ipv4Addr::LOCALHOST, 0).into();
-    (Endpoint::server(local, ServerConfig::new(tls)).unwrap(), certificate)
+    let config = ServerConfig::new(tls).with_transport(Arc::new(transport));
+    (Endpoint::server(local, config).unwrap(), certificate)
 }
 
 /// For clients that trust this certificate.
@@ -47,7 +53,14 @@ pub(crate) fn trust(certificate: &CertificateDer<'static>) -> ClientConfig {
 
 impl Server {
     pub(crate) fn start(handler: impl Handler, configure: impl FnOnce(&mut ServerOptions)) -> Self {
-        let (endpoint, certificate) = listen();
+        Self::start_at(listen(), handler, configure)
+    }
+
+    pub(crate) fn start_at(
+        (endpoint, certificate): (Endpoint, CertificateDer<'static>),
+        handler: impl Handler,
+        configure: impl FnOnce(&mut ServerOptions),
+    ) -> Self {
         let address = endpoint.local_addr().unwrap();
         let log = Arc::new(Log::default());
         let mut options =

@@ -46,16 +46,17 @@ impl Download {
         Some(Self::on(now, requested, stream, object, bytes, peer))
     }
 
-    /// The same on one of the peer's connections, wanted now.
+    /// The same on one of the peer's connections.
     pub(crate) fn begin_on(
         now: Time,
+        requested: Time,
         leg: usize,
         object: usize,
         bytes: u64,
         peer: &mut dyn Peer,
     ) -> Option<Self> {
         let stream = peer.open_on(now, leg)?;
-        Some(Self::on(now, now, stream, object, bytes, peer))
+        Some(Self::on(now, requested, stream, object, bytes, peer))
     }
 
     fn on(

@@ -18,6 +18,10 @@ pub(crate) struct FakePeer {
     pub(crate) permits: usize,
     /// Bytes that it still takes.
     pub(crate) room: usize,
+    /// Its connections.
+    pub(crate) legs: usize,
+    /// Of each stream, which of them it was opened on.
+    pub(crate) opened_on: Vec<usize>,
     /// The streams, in the order of opening; their numbers are 0, 1, ...
     pub(crate) streams: Vec<FakeStream>,
 }
@@ -37,7 +41,8 @@ pub(crate) struct FakeStream {
 
 impl Default for FakePeer {
     fn default() -> Self {
-        Self { connects: 0, permits: usize::MAX, room: usize::MAX, streams: Vec::new() }
+        let (legs, opened_on) = (1, Vec::new());
+        Self { connects: 0, permits: usize::MAX, room: usize::MAX, legs, opened_on, streams: Vec::new() }
     }
 }
 
@@ -79,8 +84,18 @@ impl Peer for FakePeer {
         None
     }
 
-    fn open(&mut self, _now: Time) -> Option<StreamKey> {
+    fn open(&mut self, now: Time) -> Option<StreamKey> {
+        self.open_on(now, 0)
+    }
+
+    fn legs(&self) -> usize {
+        self.legs
+    }
+
+    fn open_on(&mut self, _now: Time, leg: usize) -> Option<StreamKey> {
+        assert!(leg < self.legs, "there is no such connection");
         self.permits = self.permits.checked_sub(1)?;
+        self.opened_on.push(leg);
         self.streams.push(FakeStream::default());
         Some(StreamKey(self.streams.len() as u64 - 1))
     }

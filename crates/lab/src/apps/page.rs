@@ -11,6 +11,7 @@
 //! host = "www"
 //! size = "30kB"
 //! parse = "20ms"             # from its last byte to the requests of what depends on it; none unless given
+//! critical = true            # nothing is shown before it is there: the document, style sheets, scripts; false unless given
 //!
 //! [[objects]]
 //! name = "image"             # with `sizes` a series: image-1, image-2
@@ -69,6 +70,8 @@ pub struct PageObject {
     pub after: Vec<usize>,
     /// Time from its last byte to the requests of what depends on it.
     pub parse: Duration,
+    /// Nothing is shown before it is there.
+    pub is_critical: bool,
 }
 
 /// A page as its file says it.
@@ -92,6 +95,8 @@ struct ObjectFile {
     after: Vec<String>,
     #[serde(default)]
     parse: Option<Duration>,
+    #[serde(default)]
+    critical: bool,
 }
 
 impl ObjectFile {
@@ -142,6 +147,7 @@ impl Page {
             bytes: part(index),
             after: Vec::new(),
             parse: Duration::ZERO,
+            is_critical: false,
         };
         Self {
             description: format!("one object in {count} parts"),
@@ -217,6 +223,7 @@ impl FromStr for Page {
                 bytes: size.get(),
                 after: after.clone(),
                 parse,
+                is_critical: entry.critical,
             }));
         }
         if let Some(unused) = used.iter().position(|used| !used) {

@@ -92,7 +92,7 @@ impl Split {
         if bytes == 0 {
             return;
         }
-        if let Some(download) = Download::begin_on(now, leg, self.asked, bytes, peer) {
+        if let Some(download) = Download::begin_on(now, now, leg, self.asked, bytes, peer) {
             self.unasked -= bytes;
             self.asked += 1;
             self.downloads[leg].push(download);

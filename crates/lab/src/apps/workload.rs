@@ -61,14 +61,14 @@ pub fn client(
 ) -> Result<Box<dyn App>, WorkloadError> {
     spec.validate()?;
     let wrong = |needed: &str| WorkloadError::Connections { needed: needed.to_owned(), given: hosts.len() };
-    if let WorkloadSpec::Page { page, .. } = spec {
+    if let WorkloadSpec::Page { page, split_critical, .. } = spec {
         let page = Page::named(page)?;
         let map = match hosts {
             [host] => vec![*host; page.hosts.len()],
             hosts if hosts.len() == page.hosts.len() => hosts.to_vec(),
             _ => return Err(wrong(&format!("1 or {}", page.hosts.len()))),
         };
-        return Ok(Box::new(PageLoad::new(page, map, start_at)));
+        return Ok(Box::new(PageLoad::new(page, map, start_at).with_split_critical(*split_critical)));
     }
     let [host] = *hosts else { return Err(wrong("1")) };
     Ok(match *spec {
@@ -151,7 +151,7 @@ impl WorkloadSpec {
     /// TCP needs one to each web host (of which HTTP/1.1 makes six, inside its model); QUIC too unless it coalesces.
     pub fn connections(&self, stack: &Stack) -> usize {
         match self {
-            Self::Page { page, coalesce } if !coalesce || matches!(stack, Stack::Tcp(..)) => {
+            Self::Page { page, coalesce, .. } if !coalesce || matches!(stack, Stack::Tcp(..)) => {
                 Page::named(page).map_or(1, |page| page.hosts.len())
             }
             _ => 1,
@@ -204,7 +204,7 @@ impl WorkloadSpec {
     /// Requests in all, each answered with a header; `None` if it never ends.
     pub fn exchanges(&self) -> Option<u64> {
         match self {
-            // Of a split object, as few as can be.
+            // Of a split object, as few as can be; of a page's, too.
             Self::Bulk { .. } | Self::Split { .. } => Some(1),
             Self::Parallel { streams, .. } => Some(u64::from(*streams)),
             Self::Endless { .. } | Self::OnOff { .. } => None,

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 33] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 34] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -18,6 +18,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 33] = [
     ("cg-sync", include_str!("../../../../experiments/cg-sync.toml")),
     ("cg-count", include_str!("../../../../experiments/cg-count.toml")),
     ("cg-share", include_str!("../../../../experiments/cg-share.toml")),
+    ("cg-page", include_str!("../../../../experiments/cg-page.toml")),
     ("gr-page", include_str!("../../../../experiments/gr-page.toml")),
     ("gr-broken-promise", include_str!("../../../../experiments/gr-broken-promise.toml")),
     ("freeze", include_str!("../../../../experiments/freeze.toml")),

@@ -66,7 +66,7 @@ pub(super) fn client(
 ) -> Box<dyn Peer> {
     let config = ClientConfig::new(settings.tls.client.clone())
         .with_transport(transport(profile, settings))
-        .with_group_size(connections);
+        .with_group_size(if connections > 1 { connections } else { 0 });
     Box::new(Posthaste::new(None, Some(config), connections, rng))
 }
 

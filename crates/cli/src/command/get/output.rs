@@ -14,6 +14,8 @@ use crate::args::Get;
 use crate::exit::Failure;
 use crate::output_file::{OutputError, PartialFile, open_file};
 
+mod parts;
+
 /// Bytes that are collected before they are written.
 const BLOCK: usize = 256 * 1024;
 
@@ -123,6 +125,8 @@ pub(super) struct Output {
     /// Stays here while a task writes: that task may not get to its end when the process is to end.
     partial: Option<PartialFile>,
     block: Vec<u8>,
+    /// What comes in parts.
+    runs: Vec<parts::Run>,
     flushed: Instant,
     shown: String,
 }
@@ -139,6 +143,7 @@ impl Output {
             writer: None,
             partial: None,
             block: Vec::new(),
+            runs: Vec::new(),
             flushed: Instant::now(),
             shown: String::new(),
         };
@@ -174,6 +179,7 @@ impl Output {
 
     /// Puts the file in place under its name.
     pub(super) async fn finish(mut self) -> Result<(), OutputError> {
+        self.flush_parts().await?;
         self.flush().await?;
         self.writer = None;
         match self.partial.take() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_endpoint::EarlyData;
 use posthaste_http::ConnectionReport;
-use posthaste_http::client::Response;
+use posthaste_http::client::{Download, Response, SplitReport};
 use serde::Serialize;
 
 use super::output::Destination;
@@ -20,6 +20,8 @@ pub(super) struct Transfer {
     first_byte: Option<Duration>,
     pub(super) total: Duration,
     connection: Option<ConnectionReport>,
+    /// With `--connections`.
+    pub(super) split: Option<SplitReport>,
     pub(super) error: Option<String>,
 }
 
@@ -38,6 +40,7 @@ impl Transfer {
             first_byte: None,
             total: Duration::ZERO,
             connection: None,
+            split: None,
             error: None,
         }
     }
@@ -48,6 +51,14 @@ impl Transfer {
         self.status = Some(response.status().as_u16());
         self.first_byte = Some(response.first_byte());
         self.connection = Some(response.connection());
+    }
+
+    /// The same of a download that may be in parts; `connection` is its first.
+    pub(super) fn begin_in_parts(&mut self, download: &Download, connection: Option<ConnectionReport>) {
+        self.final_url = Some(download.uri().to_string());
+        self.status = Some(download.status().as_u16());
+        self.first_byte = Some(download.first_byte());
+        self.connection = connection;
     }
 }
 
@@ -77,8 +88,48 @@ struct TransferReport {
     bytes: u64,
     bytes_per_second: f64,
     times: Times,
-    /// Which of `connections` carried it.
+    /// Which of `connections` carried it, or began to.
     connection: Option<usize>,
+    /// With `--connections`: over which it came, and how.
+    split: Option<Split>,
+}
+
+/// A file that was to come over several connections.
+#[derive(Debug, Serialize)]
+struct Split {
+    connections: Vec<Share>,
+    /// Why one connection had to do; null if several were used.
+    single: Option<String>,
+    /// The server treats them as one sender.
+    grouped: bool,
+    /// Requests for ranges.
+    ranges: u64,
+    /// How many of them took over what another connection had been asked for.
+    steals: u64,
+    /// Bytes that came though another connection had been asked for them.
+    surplus_bytes: u64,
+    /// Connections that others had to stand in for.
+    lost_connections: u64,
+}
+
+/// What one of `connections` brought.
+#[derive(Debug, Serialize)]
+struct Share {
+    connection: usize,
+    bytes: u64,
+}
+
+fn split(report: &SplitReport) -> Split {
+    let share = |&(connection, bytes): &(usize, u64)| Share { connection, bytes };
+    Split {
+        connections: report.connections.iter().map(share).collect(),
+        single: report.single.map(|reason| reason.to_string()),
+        grouped: report.is_grouped,
+        ranges: report.ranges,
+        steals: report.steals,
+        surplus_bytes: report.surplus,
+        lost_connections: report.lost,
+    }
 }
 
 /// Seconds. `first_byte` and `total` count from the moment that the URL was asked for, name resolution and
@@ -160,6 +211,7 @@ fn transfer(transfer: &Transfer) -> TransferReport {
             total,
         },
         connection: connection.map(|connection| connection.index),
+        split: transfer.split.as_ref().map(split),
     }
 }
 

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use posthaste_units::Time;
 
-use super::Page;
+use super::{Page, PageObject};
 use crate::apps::download::{Download, Step};
 use crate::apps::{App, AppReport, Exchange, Hosts, Progress};
 use crate::peer::{PeerEvent, StreamKey};
+
+/// A critical object is divided into no smaller parts: seven packets, of which a request and a header take a twentieth.
+const LEAST_PART: u64 = 10_000;
 
 /// Loads a page once, from the first request to the last byte of the last object.
 ///
@@ -16,6 +19,9 @@ use crate::peer::{PeerEvent, StreamKey};
 /// its objects is wanted; objects are asked for in the order in which they were wanted, those of one time in the
 /// page's order, as soon as the connection is there and permits a stream. In the report, an exchange's `requested` is
 /// when its object was wanted: waiting for a connection or a stream counts.
+///
+/// Where the stack has several connections to a host, all comes over the first, unless critical objects are to be split:
+/// those come in equal byte ranges over as many connections as they have [`LEAST_PART`]s.
 #[derive(Debug)]
 pub struct PageLoad {
     page: Arc<Page>,
@@ -27,6 +33,7 @@ pub struct PageLoad {
     /// Objects by when they will be wanted.
     upcoming: BTreeSet<(Time, usize)>,
     downloads: BTreeMap<(usize, StreamKey), Download>,
+    splits_critical: bool,
     /// Objects not read to their end.
     unread: usize,
     report: AppReport,
@@ -38,6 +45,8 @@ struct Connection {
     state: ConnectionState,
     /// Objects that wait for it, and since when.
     waiting: VecDeque<(usize, Time)>,
+    /// What is to be asked for next of them: object, since when it is wanted, which of the stack's connections, bytes.
+    parts: VecDeque<(usize, Time, usize, u64)>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -57,6 +66,10 @@ struct Pending {
     parsed_at: Time,
     /// Objects that depend on it.
     dependents: Vec<usize>,
+    /// Parts that have not been read.
+    parts: usize,
+    /// What the parts that have been read come to.
+    read: Option<Exchange>,
 }
 
 impl PageLoad {
@@ -74,6 +87,8 @@ impl PageLoad {
                 missing: object.after.len(),
                 parsed_at: start_at,
                 dependents: Vec::new(),
+                parts: 1,
+                read: None,
             })
             .collect();
         for (index, object) in page.objects.iter().enumerate() {
@@ -86,12 +101,18 @@ impl PageLoad {
             upcoming: roots.map(|index| (start_at, index)).collect(),
             connections: hosts.iter().map(|&host| (host, Connection::default())).collect(),
             downloads: BTreeMap::new(),
+            splits_critical: false,
             unread: page.objects.len(),
             report: AppReport::default(),
             page,
             hosts,
             objects,
         }
+    }
+
+    /// The same with critical objects split over the stack's connections, or not (the default).
+    pub fn with_split_critical(self, splits_critical: bool) -> Self {
+        Self { splits_critical, ..self }
     }
 
     fn is_over(&self) -> bool {
@@ -121,14 +142,22 @@ impl PageLoad {
 
     /// Begins what waits for a connection, as far as it permits.
     fn open(&mut self, now: Time, host: usize, hosts: &mut dyn Hosts) {
-        while let Some(connection) = self.connections.get_mut(&host)
-            && let Some(&(object, wanted)) = connection.waiting.front()
-        {
-            let bytes = self.page.objects[object].bytes;
-            let Some(download) = Download::begin(now, wanted, object, bytes, hosts.peer(host)) else {
-                return;
-            };
-            connection.waiting.pop_front();
+        loop {
+            let legs = hosts.peer(host).legs();
+            let Some(connection) = self.connections.get_mut(&host) else { return };
+            if connection.parts.is_empty() {
+                let Some((object, wanted)) = connection.waiting.pop_front() else { return };
+                let PageObject { bytes, is_critical, .. } = self.page.objects[object];
+                let count = if self.splits_critical && is_critical { parts(bytes, legs) } else { 1 };
+                self.objects[object].parts = count;
+                let ends = |part: usize| bytes * part as u64 / count as u64;
+                connection.parts =
+                    (0..count).map(|part| (object, wanted, part, ends(part + 1) - ends(part))).collect();
+            }
+            let Some(&(object, wanted, leg, bytes)) = connection.parts.front() else { return };
+            let download = Download::begin_on(now, wanted, leg, object, bytes, hosts.peer(host));
+            let Some(download) = download else { return };
+            connection.parts.pop_front();
             let stream = download.stream();
             self.downloads.insert((host, stream), download);
             self.pump(now, host, stream, hosts);
@@ -141,12 +170,31 @@ impl PageLoad {
             Step::Open => {}
             Step::Done(exchange) => {
                 self.downloads.remove(&(host, stream));
-                self.on_read(now, exchange);
+                self.on_part(now, exchange);
             }
             Step::Failed(reason) => {
                 let name = &self.page.objects[download.object()].name;
                 self.report.failure.get_or_insert_with(|| format!("{name}: {reason}"));
             }
+        }
+    }
+
+    /// A part of an object is there, or all of it.
+    fn on_part(&mut self, now: Time, exchange: Exchange) {
+        let pending = &mut self.objects[exchange.object];
+        pending.parts -= 1;
+        let whole = match pending.read.take() {
+            None => exchange,
+            Some(read) => Exchange {
+                first_byte: read.first_byte.min(exchange.first_byte),
+                bytes: read.bytes + exchange.bytes,
+                ..exchange
+            },
+        };
+        if pending.parts == 0 {
+            self.on_read(now, whole);
+        } else {
+            pending.read = Some(whole);
         }
     }
 
@@ -169,6 +217,12 @@ impl PageLoad {
             self.report.finished = Some(now);
         }
     }
+}
+
+/// How many parts an object of so many bytes is worth, over so many connections.
+fn parts(bytes: u64, legs: usize) -> usize {
+    let worth = usize::try_from(bytes / LEAST_PART).unwrap_or(usize::MAX);
+    worth.clamp(1, legs)
 }
 
 impl App for PageLoad {
@@ -219,6 +273,8 @@ impl App for PageLoad {
 
     fn report(&self) -> AppReport {
         let mut report = self.report.clone();
+        let parts = self.objects.iter().filter_map(|object| object.read.as_ref());
+        report.bytes += parts.map(|read| read.bytes).sum::<u64>();
         report.bytes += self.downloads.values().map(Download::body_read).sum::<u64>();
         report
     }

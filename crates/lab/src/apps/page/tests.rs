@@ -207,3 +207,43 @@ fn an_object_in_parts_is_whole_and_its_parts_wait_for_nothing() {
         assert_eq!(page.depth(), 1);
     }
 }
+
+#[test]
+fn critical_objects_come_in_parts_over_all_connections() {
+    let mut text = "description = \"\"\nhosts = [\"a\"]\n".to_owned();
+    for (name, size, more) in [
+        ("html", "30001B", "critical = true"),
+        ("style", "25000B", "critical = true\nafter = [\"html\"]"),
+        ("crumb", "19999B", "critical = true\nafter = [\"html\"]"),
+        ("image", "90000B", "after = [\"html\"]"),
+    ] {
+        let _ = write!(text, "[[objects]]\nname = \"{name}\"\nhost = \"a\"\nsize = \"{size}\"\n{more}\n");
+    }
+    let page: Arc<Page> = Arc::new(text.parse().expect("a page"));
+    let mut bench = Bench::start(PageLoad::new(Arc::clone(&page), vec![0], ms(1)).with_split_critical(true));
+    bench.peers.at(0).legs = 3;
+    bench.fire();
+    bench.event_at(0, ms(10), PeerEvent::Connected);
+    assert_eq!(bench.peers.at(0).opened_on, [0, 1, 2]);
+    bench.respond(0, 1, 10_000, ms(20));
+    bench.respond(0, 0, 10_000, ms(30));
+    assert_eq!((bench.app.report().bytes, bench.app.report().exchanges.len()), (20_000, 0));
+    bench.respond(0, 2, 10_001, ms(40));
+    // The style sheet in two, what is too small for two parts and what is not critical over the first.
+    assert_eq!(bench.peers.at(0).opened_on[3..], [0, 1, 0, 0]);
+    for (stream, bytes) in [(3, 12_500), (4, 12_500), (5, 19_999), (6, 90_000)] {
+        bench.respond(0, stream, bytes, ms(50));
+    }
+    let report = bench.app.report();
+    assert_eq!((report.bytes, report.finished), (page.body_bytes(), Some(ms(50))));
+    let first = &report.exchanges[0];
+    assert_eq!((first.object, first.requested, first.bytes), (0, ms(1), 30_001));
+    assert_eq!((first.first_byte, first.finished, report.exchanges.len()), (ms(20), ms(40), 4));
+
+    // Unless that is asked for, all comes over the first.
+    let mut bench = Bench::start(PageLoad::new(page, vec![0], ms(1)));
+    bench.peers.at(0).legs = 3;
+    bench.fire();
+    bench.event_at(0, ms(10), PeerEvent::Connected);
+    assert_eq!(bench.peers.at(0).opened_on, [0]);
+}

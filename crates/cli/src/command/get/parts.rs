@@ -1,0 +1,83 @@
+//! `--connections`: one file over several connections, in parts.
+
+use http::Uri;
+use posthaste_http::Client;
+use posthaste_http::client::{Piece, Single, SplitOptions};
+
+use super::Problem;
+use super::mover::Mover;
+use super::output::{Destination, Output};
+use super::progress::Progress;
+use super::report::Transfer;
+use crate::args::Get;
+use crate::exit::Failure;
+use crate::printer;
+
+/// Refuses what cannot be written in parts before anything is fetched.
+pub(super) fn check(args: &Get, destinations: &[Destination]) -> Result<(), Failure> {
+    if args.connections > 1 && destinations.contains(&Destination::Stdout) {
+        return Err(Failure::usage(
+            "several connections bring a file's bytes in no order, and stdout takes them in their order only",
+        )
+        .hint("write to a file with -o FILE, or leave out --connections"));
+    }
+    Ok(())
+}
+
+/// Fetches one URL over several connections, if that can be.
+pub(super) async fn fetch(
+    (client, mover, args): (&Client, &Mover, &Get),
+    progress: &Progress,
+    uri: &Uri,
+    destination: Destination,
+    transfer: &mut Transfer,
+) -> Result<(), Problem> {
+    let mut output = Output::open(destination).await?;
+    output.check_takes_parts()?;
+    let options =
+        SplitOptions { connections: usize::from(args.connections), may_be_ungrouped: args.ungrouped };
+    let mut download = client.download(uri, &options).await?;
+    transfer.begin_in_parts(&download, client.connections().into_iter().nth(download.connection()));
+    if !download.status().is_success() {
+        return Err(Problem::Status(download.status()));
+    }
+    let mut bar = progress.bar(uri.path(), download.length());
+    loop {
+        let piece = download.next().await;
+        if !matches!(piece, Ok(Some(_))) {
+            transfer.split = Some(download.report());
+        }
+        match piece? {
+            Some(Piece::Data { offset, data }) => {
+                let count = data.len() as u64;
+                transfer.bytes += count;
+                bar.advance(count);
+                mover.received(count);
+                output.write_at(offset, &data).await?;
+            }
+            Some(Piece::Restart) => {
+                transfer.bytes = 0;
+                bar = progress.bar(uri.path(), download.length());
+                output.restart()?;
+            }
+            None => break,
+        }
+    }
+    output.finish().await?;
+    if let Some(reason) = download.report().single {
+        progress.suspend(|| explain(uri, args.connections, reason));
+    }
+    Ok(())
+}
+
+/// Tells why there was one connection only, unless that is as it should be.
+fn explain(uri: &Uri, wanted: u16, reason: Single) {
+    match reason {
+        Single::NotAsked | Single::Small => {}
+        Single::Changed => printer::note(format_args!("{uri}: {reason}")),
+        Single::NoGroup => printer::note(format_args!(
+            "{uri}: fetched over one connection instead of {wanted}: {reason}; --ungrouped makes them all the same"
+        )),
+        _ => printer::note(format_args!("{uri}: fetched over one connection instead of {wanted}: {reason}")),
+    }
+}
