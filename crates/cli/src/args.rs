@@ -76,6 +76,7 @@ Examples:
   posthaste race                                    cubic and standard, 1 MB over the path `average`
   posthaste race --path bad --object 100kB          188 ms and 8 % loss
   posthaste race --path my.toml --profiles cubic,mine.toml --runs 50
+  posthaste race --profiles all --runs 5            every profile, with clients that have it too
   posthaste race --json --no-html > race.json       for programs
 
 A path file says what differs from a named path, or all of it:
@@ -96,12 +97,13 @@ pub(crate) struct Race {
     #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = object_size)]
     pub(crate) object: ByteCount,
 
-    /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files
+    /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files; `all` are all of them,
+    /// `all-server` those that a server alone can use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = DEFAULT_RACERS)]
     pub(crate) profiles: Vec<String>,
 
     /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming); or write
-    /// quicming@1mbit
+    /// quicming@1mbit [default with `all`: 1mbit]
     #[arg(long, value_name = "RATE")]
     pub(crate) min_rate: Option<Rate>,
 
