@@ -41,7 +41,7 @@ struct Visit {
     early_data: Option<EarlyData>,
 }
 
-const ANEW: Visit = Visit { is_resumed: false, early_data: None };
+const ANEW: Visit = Visit { is_resumed: false, early_data: Some(EarlyData::None) };
 const EARLY: Visit = Visit { is_resumed: true, early_data: Some(EarlyData::Accepted) };
 
 impl Stage {

@@ -74,19 +74,17 @@ fn all<'a>(rows: &[(&'static Peer, Role)], cases: &'a [&'static Case]) -> Vec<Ce
     rows.iter().flat_map(|&(peer, role)| cases.iter().map(move |case| (peer, role, case))).collect()
 }
 
-/// For the profile at `index`: a third party of each role and a case that it can do, another for each profile.
+/// For the profile at `index`: a cell of each role, the next one for the next profile, of those that can be.
 fn in_turn<'a>(index: usize, rows: &[(&'static Peer, Role)], cases: &'a [&'static Case]) -> Vec<Cell<'a>> {
     let mut chosen = Vec::new();
     for role in [Role::Client, Role::Server] {
-        let peers: Vec<&'static Peer> =
-            rows.iter().filter(|(_, other)| *other == role).map(|(peer, _)| *peer).collect();
-        let Some(&peer) = peers.get(index % peers.len().max(1)) else { continue };
-        // Beside the third party the case turns as well, and not in step with it.
-        let first = index + index / peers.len();
-        let mut turned = (0..cases.len()).map(|offset| &cases[(first + offset) % cases.len()]);
-        if let Some(case) = turned.find(|case| support::missing(peer.name, role, case).is_none()) {
-            chosen.push((peer, role, case));
-        }
+        let peers = || rows.iter().filter(|(_, other)| *other == role).map(|(peer, _)| *peer);
+        let cells: Vec<Cell<'a>> = cases
+            .iter()
+            .flat_map(|case| peers().map(move |peer| (peer, role, case)))
+            .filter(|(peer, role, case)| support::missing(peer.name, *role, case).is_none())
+            .collect();
+        chosen.extend(cells.get(index % cells.len().max(1)).copied());
     }
     chosen
 }

@@ -36,10 +36,9 @@ const fn runner(seam: Seam) -> Runner {
         // Credit is what a receiver grants.
         Seam::StreamCredit | Seam::ConnectionCredit => Runner::Receiver,
         // The receiver acknowledges; a sender may ask for less of it, if the receiver has said that it can be asked
-        // (draft-ietf-quic-ack-frequency), which browsers do not say.
-        Seam::Ack => Runner::Both,
-        // A server knows the members of a group by the token that their client brings.
-        Seam::Group => Runner::Both,
+        // (draft-ietf-quic-ack-frequency), which browsers do not say. And a server knows the members of a group by the
+        // token that their client brings.
+        Seam::Ack | Seam::Group => Runner::Both,
     }
 }
 
