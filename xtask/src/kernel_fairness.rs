@@ -11,7 +11,7 @@ mod meeting;
 mod page;
 mod standing;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use posthaste_policy::Profile;
@@ -49,6 +49,7 @@ or a group decides is part of it; there is one connection.
 share: Posthaste's part of all goodput, as a multiple of its fair part. Jain: the index over all flows, 1 if all are
 equal. harm: what a kernel flow loses, as part of what it has beside one more kernel CUBIC flow; below zero it gains."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct Arguments {
     /// Profiles, as `posthaste profiles` names them (quicming@1mbit for one with a guaranteed rate); `all` are all of
     /// them, `all-server` those that a server alone can use
@@ -193,7 +194,8 @@ fn conditions(arguments: &Arguments) -> Result<Conditions> {
 
 /// A name that is none must not be found out by the first run that needs it. Files are left to `posthaste`.
 fn check_profiles(arguments: &Arguments) -> Result<()> {
-    let is_file = |name: &&String| name.ends_with(".toml") || name.contains('/');
+    let is_file =
+        |name: &&String| Path::new(name.as_str()).extension().is_some_and(|extension| extension == "toml");
     for name in expand(&arguments.profiles, Some(DEFAULT_MIN_RATE)).iter().filter(|name| !is_file(name)) {
         Profile::named(name)?.check_complete()?;
     }

@@ -67,7 +67,8 @@ pub(crate) enum Command {
 /// over a new connection, through a relay that makes loopback as slow and lossy as the path. Every byte is
 /// compared. It needs no privileges and touches no network.
 ///
-/// In each round all profiles meet a path with the same seed, in an order that rotates. It ends with a table: median,
+/// In each round all profiles meet a path with the same seed, in an order that rotates. Both ends have the profile, and a
+/// server whose profile makes use of a history remembers earlier rounds. It ends with a table: median,
 /// 95th percentile, how many times the physical limit that is, and what is saved against the baseline with its 95 %
 /// confidence interval. The page race.html shows the same with figures.
 #[derive(Debug, clap::Args)]

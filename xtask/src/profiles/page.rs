@@ -17,10 +17,10 @@ pub(super) fn table(races: &[Race]) -> String {
     let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(3 * races.len()));
     let rows = races.first().map_or(0, |race| race.profiles.len());
     for index in 0..rows {
-        let racers: Vec<&Racer> = races.iter().filter_map(|race| race.profiles.get(index)).collect();
-        let Some(first) = racers.first() else { continue };
+        let row: Vec<&Racer> = races.iter().filter_map(|race| race.profiles.get(index)).collect();
+        let Some(first) = row.first() else { continue };
         let _ = write!(text, "| {} | {} |", first.profile, who(&first.profile));
-        for racer in racers {
+        for racer in row {
             let _ = write!(text, " {} |", cells(racer));
         }
         text.push('\n');
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn a_row_has_all_paths_and_a_failure_is_no_figure() {
-        let racers = format!("{WHOLE}, {BROKEN}");
-        let races = [race("average", &racers), race("bad", &racers)];
+        let both = format!("{WHOLE}, {BROKEN}");
+        let races = [race("average", &both), race("bad", &both)];
         let table = table(&races);
         let whole = "| history | server | 0.50 | 0.40 to 0.60 | 5.0 | 0.50 | 0.40 to 0.60 | 5.0 |";
         assert!(table.contains(whole), "{table}");
