@@ -11,9 +11,11 @@ mod meeting;
 mod page;
 mod standing;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use posthaste_policy::Profile;
+use posthaste_policy::profile::selection::{DEFAULT_MIN_RATE, expand};
 
 use crate::Result;
 use crate::emulated;
@@ -38,11 +40,19 @@ Cells that the journal has are not run again, so an interrupted grid goes on whe
 --plan it only says what it would run and how long that takes. Void runs, in which the emulator was late or interfaces
 dropped packets, are made again with another seed, three times in all; a cell without a valid run is left out, and said.
 
+Every profile, beside one kernel CUBIC and one kernel BBR flow:
+  cargo xtask kernel-fairness --profiles all --compact --plan
+  cargo xtask kernel-fairness --profiles all --compact --markdown docs/kernel-fairness-profiles.md
+With `all`, profiles with a guaranteed part are promised 1 Mbit/s. Both ends have the profile, so what only a receiver
+or a group decides is part of it; there is one connection.
+
 share: Posthaste's part of all goodput, as a multiple of its fair part. Jain: the index over all flows, 1 if all are
 equal. harm: what a kernel flow loses, as part of what it has beside one more kernel CUBIC flow; below zero it gains."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct Arguments {
-    /// Profiles, as `posthaste profiles` names them
+    /// Profiles, as `posthaste profiles` names them (quicming@1mbit for one with a guaranteed rate); `all` are all of
+    /// them, `all-server` those that a server alone can use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "standard,cubic")]
     profiles: Vec<String>,
     /// The kernel's controllers
@@ -51,6 +61,9 @@ pub(crate) struct Arguments {
     /// Numbers of kernel flows
     #[arg(long, value_name = "COUNT,...", value_delimiter = ',', default_value = "1,2,4")]
     flows: Vec<usize>,
+    /// One bottleneck instead of a grid: 30 Mbit/s, a queue of 1 BDP, one kernel flow. For many profiles
+    #[arg(long, conflicts_with_all = ["flows", "rates", "buffers", "short"])]
+    compact: bool,
     /// Rates, in Mbit/s
     #[arg(long, value_name = "RATE,...", value_delimiter = ',', default_value = "10,30,100")]
     rates: Vec<f64>,
@@ -95,6 +108,7 @@ pub(crate) struct Arguments {
 /// Runs what is missing and prints all.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let conditions = conditions(arguments)?;
+    check_profiles(arguments)?;
     let cells = cells(arguments);
     let mut journal = journal(arguments)?;
     let missing = |journal: &Journal, cell: &Cell| {
@@ -133,11 +147,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         std::fs::write(path, serde_json::to_string_pretty(&standings)?)?;
     }
     if let Some(path) = &arguments.markdown {
-        std::fs::write(path, page::page(&standings, &conditions)?)?;
+        std::fs::write(path, page::page(&standings, &conditions, &command(arguments))?)?;
     }
     let expected = cells.iter().filter(|cell| cell.baseline() != **cell).count();
     for_missing(&cells, &standings);
     Ok(arguments.short || standings.len() == expected)
+}
+
+/// What wrote a page.
+fn command(arguments: &Arguments) -> String {
+    let mut command = "cargo xtask kernel-fairness".to_owned();
+    if arguments.profiles != ["standard", "cubic"] {
+        command = format!("{command} --profiles {}", arguments.profiles.join(","));
+    }
+    if arguments.compact {
+        command.push_str(" --compact");
+    }
+    let file = arguments.markdown.iter().map(|file| format!(" --markdown {}", file.display()));
+    command + &file.collect::<String>()
 }
 
 /// Tells which cells have no figures.
@@ -165,18 +192,37 @@ fn conditions(arguments: &Arguments) -> Result<Conditions> {
     Ok(Conditions { rtt: arguments.rtt, warm_up, seconds })
 }
 
+/// A name that is none must not be found out by the first run that needs it. Files are left to `posthaste`.
+fn check_profiles(arguments: &Arguments) -> Result<()> {
+    let is_file =
+        |name: &&String| Path::new(name.as_str()).extension().is_some_and(|extension| extension == "toml");
+    for name in expand(&arguments.profiles, Some(DEFAULT_MIN_RATE)).iter().filter(|name| !is_file(name)) {
+        Profile::named(name)?.check_complete()?;
+    }
+    Ok(())
+}
+
 fn cells(arguments: &Arguments) -> Vec<Cell> {
+    let profiles = expand(&arguments.profiles, Some(DEFAULT_MIN_RATE));
     let axes = if arguments.short {
         Axes {
-            profiles: &arguments.profiles[..1],
+            profiles: &profiles[..1],
             rivals: &[Rival::Cubic],
             flows: &[1],
             megabits: &[20.0],
             buffers: &[1.0],
         }
+    } else if arguments.compact {
+        Axes {
+            profiles: &profiles,
+            rivals: &arguments.rivals,
+            flows: &[1],
+            megabits: &[30.0],
+            buffers: &[1.0],
+        }
     } else {
         Axes {
-            profiles: &arguments.profiles,
+            profiles: &profiles,
             rivals: &arguments.rivals,
             flows: &arguments.flows,
             megabits: &arguments.rates,
@@ -196,3 +242,7 @@ fn journal(arguments: &Arguments) -> Result<Journal> {
     }
     Journal::open(path)
 }
+
+#[cfg(test)]
+#[path = "kernel_fairness/arguments_tests.rs"]
+mod tests;

@@ -20,6 +20,7 @@ mod migration;
 mod page_rivals;
 mod peers;
 mod process;
+mod profiles;
 mod virtual_real;
 mod workspace;
 
@@ -61,6 +62,8 @@ enum Command {
     /// Set the emulator beside its model, and the lab's TCP beside the kernel's, over a grid of paths
     #[cfg(target_os = "linux")]
     EmulatorTruth(emulator_truth::Arguments),
+    /// Race every profile over real sockets, and show which end has to have it
+    Profiles(profiles::Arguments),
     /// Load pages in Chromium from our server, nginx, quiche and quic-go, over emulated paths
     #[cfg(target_os = "linux")]
     PageRivals(page_rivals::Arguments),
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
         Command::KernelFairness(arguments) => kernel_fairness::run(&arguments),
         #[cfg(target_os = "linux")]
         Command::FairnessEnd(end) => kernel_fairness::play(&end),
+        Command::Profiles(arguments) => profiles::run(&arguments),
         Command::VirtualReal(arguments) => virtual_real::run(&arguments),
     };
     match outcome {

@@ -67,7 +67,8 @@ pub(crate) enum Command {
 /// over a new connection, through a relay that makes loopback as slow and lossy as the path. Every byte is
 /// compared. It needs no privileges and touches no network.
 ///
-/// In each round all profiles meet a path with the same seed, in an order that rotates. It ends with a table: median,
+/// In each round all profiles meet a path with the same seed, in an order that rotates. Both ends have the profile, and a
+/// server whose profile makes use of a history remembers earlier rounds. It ends with a table: median,
 /// 95th percentile, how many times the physical limit that is, and what is saved against the baseline with its 95 %
 /// confidence interval. The page race.html shows the same with figures.
 #[derive(Debug, clap::Args)]
@@ -76,6 +77,7 @@ Examples:
   posthaste race                                    cubic and standard, 1 MB over the path `average`
   posthaste race --path bad --object 100kB          188 ms and 8 % loss
   posthaste race --path my.toml --profiles cubic,mine.toml --runs 50
+  posthaste race --profiles all --runs 5            every profile, with clients that have it too
   posthaste race --json --no-html > race.json       for programs
 
 A path file says what differs from a named path, or all of it:
@@ -96,12 +98,13 @@ pub(crate) struct Race {
     #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = object_size)]
     pub(crate) object: ByteCount,
 
-    /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files
+    /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files; `all` are all of them,
+    /// `all-server` those that a server alone can use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = DEFAULT_RACERS)]
     pub(crate) profiles: Vec<String>,
 
     /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming); or write
-    /// quicming@1mbit
+    /// quicming@1mbit [default with `all`: 1mbit]
     #[arg(long, value_name = "RATE")]
     pub(crate) min_rate: Option<Rate>,
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use posthaste_endpoint::{QlogDirectory, TransportConfig};
 use posthaste_policy::Profile;
+use posthaste_policy::profile::selection::{self, DEFAULT_MIN_RATE};
 use posthaste_units::Rate;
 
 use crate::exit::Failure;
@@ -25,6 +26,12 @@ pub(crate) fn complete(name: &str, min_rate: Option<Rate>) -> Result<Profile, Fa
     };
     profile.check_complete().map_err(Failure::usage)?;
     Ok(profile)
+}
+
+/// `names` with `all` and `all-server` replaced by what they stand for. Profiles with a guaranteed part come in with
+/// [`DEFAULT_MIN_RATE`], unless `min_rate` says what they will get.
+pub(crate) fn expand(names: &[String], min_rate: Option<Rate>) -> Vec<String> {
+    selection::expand(names, min_rate.is_none().then_some(DEFAULT_MIN_RATE))
 }
 
 /// Tells whoever serves with `profile` which MUSTs it breaks.

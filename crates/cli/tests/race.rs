@@ -121,6 +121,24 @@ fn json_has_every_run_and_nothing_else_is_printed() {
 }
 
 #[test]
+fn every_profile_goes_through_a_race() {
+    let ground = Ground::new(QUICK);
+    let arguments = ["--profiles", "all", "--object", "200kB", "--runs", "1", "--json", "--no-html"];
+    let (code, stdout, stderr) = ground.race(&arguments);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let report: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let profiles = report["profiles"].as_array().unwrap();
+    let names: Vec<_> = profiles.iter().map(|profile| profile["profile"].as_str().unwrap()).collect();
+    let bare: Vec<_> = names.iter().map(|name| name.split('@').next().unwrap()).collect();
+    assert_eq!(bare, posthaste_policy::Profile::names());
+    assert!(names.contains(&"quicming@1mbit"), "it wants a rate: {names:?}");
+    for profile in profiles {
+        assert_eq!((&profile["completed"], &profile["failed"]), (&1.into(), &0.into()), "{profile}");
+        assert_eq!(profile["runs"][0]["bytes"], 200_000, "{profile}");
+    }
+}
+
+#[test]
 fn a_path_that_carries_nothing_fails_every_run_and_says_so() {
     let ground = Ground::new("rtt = \"1ms\"\nloss = 1.0\n");
     let (code, stdout, _) = ground.race(&["--runs", "1", "--profiles", "cubic", "--timeout", "0.3"]);

@@ -24,6 +24,7 @@
 //! A seam that is left out has the policy of the default profile.
 
 mod bundle;
+pub mod selection;
 pub(crate) mod value;
 
 use std::str::FromStr;

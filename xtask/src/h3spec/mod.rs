@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         peers::build([peer])?;
         Side::Peer(peer)
     } else {
-        Side::Posthaste(build_posthaste_debug()?)
+        Side::posthaste(build_posthaste_debug()?)
     };
     let logs = root().join("artifacts/h3spec");
     if logs.exists() {

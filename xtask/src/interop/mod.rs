@@ -6,13 +6,15 @@ mod content;
 mod deck;
 mod hello;
 mod moves;
+mod profiles;
 mod proof;
+mod section;
 pub(crate) mod side;
 mod support;
 mod table;
 mod tap;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -45,6 +47,9 @@ enum Role {
   cargo xtask interop --against quic-go                  the harness itself: quic-go plays our part
   cargo xtask interop --quick                            what CI runs: without the cases that take long
   cargo xtask interop --markdown docs/interop.md         all of it, as a table for people
+  cargo xtask interop --profiles all                     every profile at our side: nobody must notice (an hour and a half)
+  cargo xtask interop --profiles all --quick             each with one client, one server and one case, in turn (CI)
+  cargo xtask interop --profiles bbr,quicming@1mbit --peer curl --peer quic-go
   cargo xtask interop --list                             the cases
 
 Every file is checked by SHA-256, and every case proves that what it names has happened.
@@ -54,6 +59,10 @@ pub(crate) struct Arguments {
     /// Only these third parties (repeatable)
     #[arg(long = "peer", value_name = "NAME")]
     peers: Vec<String>,
+    /// With our side under each of these profiles; `all` are all of them, with 1 Mbit/s promised to those that want a
+    /// guaranteed rate. Unless --case says otherwise: handshake, transfer, parallel, lossy, zerortt, keyupdate
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "against")]
+    profiles: Vec<String>,
     /// Only these cases (repeatable)
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<String>,
@@ -66,7 +75,7 @@ pub(crate) struct Arguments {
     /// Also write the results here, as a table for people
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Without the cases that take long
+    /// Without the cases that take long; with --profiles: one client, one server and one case for each
     #[arg(long, conflicts_with = "cases")]
     quick: bool,
     /// Use what was built before: target/release/posthaste and the peers
@@ -95,6 +104,9 @@ enum Verdict {
 /// The result of one cell.
 #[derive(Debug, Serialize)]
 struct Outcome {
+    /// Our side's, unless it is the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
     peer: &'static str,
     role: Role,
     case: &'static str,
@@ -109,6 +121,9 @@ struct Outcome {
 
 /// Runs the matrix; true if every cell passes.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    if !arguments.profiles.is_empty() && !arguments.list {
+        return profiles::run(arguments);
+    }
     let peers = chosen_peers(&arguments.peers)?;
     let cases = chosen_cases(&arguments.cases, arguments.quick)?;
     if arguments.list {
@@ -128,30 +143,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
     let ours = match against {
         Some(peer) => Side::Peer(peer),
-        None if arguments.no_build => Side::Posthaste(target().join("release/posthaste")),
-        None => {
-            eprintln!("building posthaste");
-            Side::Posthaste(build_posthaste()?)
-        }
+        None => Side::posthaste(our_program(arguments)?),
     };
     let folder = tempfile::tempdir()?;
-    let bench = cell::Bench {
-        content: Content::create(&folder.path().join("root"))?,
-        identity: Identity::create(folder.path())?,
-        large_identity: Identity::create_large(&folder.path().join("large"))?,
-        artifacts: root().join("artifacts/interop"),
-        runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
-    };
+    let bench = bench(folder.path())?;
     let mut outcomes = Vec::new();
     for &(peer, role) in &rows {
         for case in &cases {
             let outcome = run_cell(&bench, &ours, peer, role, case);
-            let mark = match outcome.verdict {
-                Verdict::Passed => "ok",
-                Verdict::Failed => "FAILED",
-                Verdict::Unsupported => "-",
-            };
-            eprintln!("{:<6} {} as {}: {}: {}", mark, peer.name, label(role), case.name, outcome.detail);
+            say(&outcome);
             outcomes.push(outcome);
         }
     }
@@ -160,9 +160,41 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         std::fs::write(path, serde_json::to_string_pretty(&outcomes)?)?;
     }
     if let Some(path) = &arguments.markdown {
-        std::fs::write(path, table::markdown(&ours, &rows, &cases, &outcomes)?)?;
+        let page = table::markdown(&ours, &rows, &cases, &outcomes)?;
+        std::fs::write(path, section::kept(&page, &section::read(path)?))?;
     }
     Ok(outcomes.iter().all(|outcome| outcome.verdict != Verdict::Failed))
+}
+
+/// The release binary, built unless it is to be used as it is.
+fn our_program(arguments: &Arguments) -> Result<PathBuf> {
+    if arguments.no_build {
+        return Ok(target().join("release/posthaste"));
+    }
+    eprintln!("building posthaste");
+    build_posthaste()
+}
+
+fn bench(folder: &Path) -> Result<cell::Bench> {
+    Ok(cell::Bench {
+        content: Content::create(&folder.join("root"))?,
+        identity: Identity::create(folder)?,
+        large_identity: Identity::create_large(&folder.join("large"))?,
+        artifacts: root().join("artifacts/interop"),
+        runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
+    })
+}
+
+/// A line as soon as a cell is over.
+fn say(outcome: &Outcome) {
+    let mark = match outcome.verdict {
+        Verdict::Passed => "ok",
+        Verdict::Failed => "FAILED",
+        Verdict::Unsupported => "-",
+    };
+    let profile = outcome.profile.as_ref().map(|profile| format!("{profile}: ")).unwrap_or_default();
+    let Outcome { peer, case, detail, .. } = outcome;
+    eprintln!("{mark:<6} {profile}{peer} as {}: {case}: {detail}", label(outcome.role));
 }
 
 fn run_cell(
@@ -172,10 +204,16 @@ fn run_cell(
     role: Role,
     case: &'static Case,
 ) -> Outcome {
-    let name = format!("{}-{}-{}", peer.name, label(role), case.name);
+    let profile = match ours {
+        Side::Posthaste { profile, .. } => profile.clone(),
+        Side::Peer(_) => None,
+    };
+    let of_profile = profile.as_ref().map(|profile| format!("{profile}-")).unwrap_or_default();
+    let name = format!("{of_profile}{}-{}-{}", peer.name, label(role), case.name);
     if let Some(reason) = support::missing(peer.name, role, case) {
         let (verdict, detail) = (Verdict::Unsupported, reason.to_owned());
-        return Outcome { peer: peer.name, role, case: case.name, verdict, seconds: 0.0, detail, logs: None };
+        let (peer, case) = (peer.name, case.name);
+        return Outcome { profile, peer, role, case, verdict, seconds: 0.0, detail, logs: None };
     }
     let started = Instant::now();
     let theirs = Side::Peer(peer);
@@ -189,7 +227,7 @@ fn run_cell(
             (Verdict::Failed, format!("{error}; see {logs}"), Some(logs))
         }
     };
-    Outcome { peer: peer.name, role, case: case.name, verdict, seconds, detail, logs }
+    Outcome { profile, peer: peer.name, role, case: case.name, verdict, seconds, detail, logs }
 }
 
 fn chosen_peers(names: &[String]) -> Result<Vec<&'static Peer>> {

@@ -15,7 +15,11 @@ use crate::peers::Peer;
 #[derive(Debug)]
 pub(crate) enum Side {
     /// Our binary.
-    Posthaste(PathBuf),
+    Posthaste {
+        program: PathBuf,
+        /// What decides about speed, as `--profile` takes it; the default without.
+        profile: Option<String>,
+    },
     /// A third party.
     Peer(&'static Peer),
 }
@@ -34,17 +38,22 @@ struct Report {
 }
 
 impl Side {
+    /// Our binary with the default profile.
+    pub(crate) fn posthaste(program: PathBuf) -> Self {
+        Self::Posthaste { program, profile: None }
+    }
+
     /// For tables.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Posthaste(_) => "posthaste",
+            Self::Posthaste { .. } => "posthaste",
             Self::Peer(peer) => peer.name,
         }
     }
 
     /// True for our program.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self, Self::Posthaste(_))
+        matches!(self, Self::Posthaste { .. })
     }
 
     /// The command that serves `root` on `listen`. What our program keeps comes into `folder`, its traces into
@@ -58,9 +67,10 @@ impl Side {
         folder: &Path,
     ) -> Command {
         let mut command = match self {
-            Self::Posthaste(program) => {
+            Self::Posthaste { program, profile } => {
                 let mut command = Command::new(program);
                 command.arg("serve").arg(root).arg("--state").arg(folder.join("state"));
+                command.args(profile.iter().flat_map(|profile| ["--profile", profile]));
                 if case.proof == Proof::Retry {
                     command.args(["--retry", "always"]);
                 }
@@ -94,7 +104,7 @@ impl Side {
     /// True for the line of a server's output that says that it takes connections.
     pub(crate) fn is_ready_line(&self, line: &str) -> bool {
         match self {
-            Self::Posthaste(_) => line.contains("https://"),
+            Self::Posthaste { .. } => line.contains("https://"),
             Self::Peer(_) => line.starts_with("READY "),
         }
     }
@@ -110,9 +120,10 @@ impl Side {
         qlog: &Path,
     ) -> Command {
         let mut command = match self {
-            Self::Posthaste(program) => {
+            Self::Posthaste { program, profile } => {
                 let mut command = Command::new(program);
                 command.arg("get").arg("-O").arg(output).arg("--json");
+                command.args(profile.iter().flat_map(|profile| ["--profile", profile]));
                 command.arg("--repeat").arg(case.proof.connections().to_string());
                 if case.qlog {
                     command.arg("--qlog").arg(qlog);

@@ -44,7 +44,7 @@ fn short(outcome: &Outcome) -> String {
     }
 }
 
-fn summary(outcomes: &[Outcome]) -> String {
+pub(super) fn summary(outcomes: &[Outcome]) -> String {
     let count = |verdict| outcomes.iter().filter(|outcome| outcome.verdict == verdict).count();
     format!(
         "{} cells pass, {} fail, {} are unsupported by the third party",
@@ -140,11 +140,11 @@ fn locked(file: &Path, name: &str) -> Result<String> {
     Ok(version.ok_or_else(|| format!("{name} is not locked"))?.trim_matches('"').to_owned())
 }
 
-fn date() -> Result<String> {
+pub(super) fn date() -> Result<String> {
     output(Command::new("date").args(["-u", "+%Y-%m-%d"]))
 }
 
-fn commit() -> Result<String> {
+pub(super) fn commit() -> Result<String> {
     output(Command::new("git").current_dir(root()).args(["rev-parse", "--short", "HEAD"]))
 }
 

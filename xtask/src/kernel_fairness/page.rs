@@ -73,7 +73,7 @@ fn overview(standings: &[Standing]) -> String {
 }
 
 /// The whole page.
-pub(super) fn page(standings: &[Standing], conditions: &Conditions) -> Result<String> {
+pub(super) fn page(standings: &[Standing], conditions: &Conditions, command: &str) -> Result<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let version = kernel.split('-').next().unwrap_or_default().trim();
     let date = String::from_utf8(std::process::Command::new("date").args(["-u", "+%F"]).output()?.stdout)?;
@@ -81,7 +81,7 @@ pub(super) fn page(standings: &[Standing], conditions: &Conditions) -> Result<St
     let (overview, table) = (overview(standings), table(standings));
     Ok(format!(
         "# Posthaste beside the kernel's TCP\n\
-         <!-- Written by `cargo xtask kernel-fairness --markdown docs/kernel-fairness.md`; do not edit. -->\n\
+         <!-- Written by `{command}`; do not edit. -->\n\
          One download by `posthaste get` from `posthaste serve` shares a bottleneck (`posthaste emulate`, drop-tail, {rtt} ms \
          there and back)\nwith downloads by the kernel's TCP (Linux {version}). All begin at once; {seconds} s are counted \
          after {warm_up} s, as programs read them. {date}\n\
@@ -121,7 +121,8 @@ mod tests {
             lateness: 2e-4,
         };
         let conditions = Conditions { rtt: 40.0, warm_up: 5.0, seconds: 20.0 };
-        let page = page(&[standing(10.0, 0.5), standing(100.0, 1.5)], &conditions).unwrap();
+        let page = page(&[standing(10.0, 0.5), standing(100.0, 1.5)], &conditions, "the command").unwrap();
+        assert!(page.contains("Written by `the command`"), "{page}");
         let row =
             "| standard | 4 x bbr | 10 | 0.25 | 2.00 | 1.50 | 1.25 | 0.50 | 0.900 | -20 % | 2 | 0.20 ms |";
         assert!(page.contains(row), "{page}");

@@ -20,6 +20,7 @@ use crate::command::page::Protocol;
 Examples:
   posthaste page                                       our profiles, page gr-page, path average
   posthaste page --page news --path bad,lte-trace --runs 20
+  posthaste page --profiles all-server                 every profile that does something without its client
   posthaste page --rivals rivals.toml                  beside servers that the file says how to start
   posthaste page https://localhost:4433/ --spki HASH   a server of your own on this machine, on 0.0.0.0 (root)
   posthaste page https://example.org/ --path none --protocols h3,h2     as the network is
@@ -48,7 +49,8 @@ pub(crate) struct Page {
     )]
     pub(crate) page: Vec<String>,
 
-    /// Profiles of `posthaste serve`: names of `posthaste profiles`, or TOML files
+    /// Profiles of `posthaste serve`: names of `posthaste profiles` (quicming@1mbit for one with a guaranteed rate), or
+    /// TOML files; `all-server` are those that a server alone can use, for Chromium has none of them
     #[arg(
         long,
         value_name = "NAME,...",

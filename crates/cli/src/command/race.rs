@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
     let page = page::Page::new(&args)?;
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
-    let arena = Arena::start(&plan)?;
+    let mut arena = Arena::start(&plan)?;
     announce(&plan, &args)?;
     arena.warm_up().await?;
     let tally = race(&plan, arena, &args, &mut interrupts).await?;

@@ -11,8 +11,8 @@ use crate::exit::Failure;
 use crate::printer::shell_quote;
 use crate::profile;
 
-/// Contestants at most: a table and colours for people.
-const MAX_CONTESTANTS: usize = 16;
+/// Contestants at most: all profiles that a server alone can use, and many rivals.
+const MAX_CONTESTANTS: usize = 96;
 
 /// A server that pages are loaded from.
 #[derive(Debug, Clone)]
@@ -60,9 +60,9 @@ pub(super) fn contestants(args: &Page) -> Result<Vec<Contestant>, Failure> {
         }
     }
     if args.urls.is_empty() {
-        for name in &args.profiles {
-            // A name that is none must not be found out by a server, later.
-            profile::find(name)?;
+        for name in &profile::expand(&args.profiles, None) {
+            // A name that is none, or lacks a rate, must not be found out by a server, later.
+            profile::complete(name, None)?;
             let place = if profile::is_file(name) {
                 absolute(Path::new(name))?.display().to_string()
             } else {

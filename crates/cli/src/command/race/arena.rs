@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{StatusCode, Uri};
 use posthaste_emulator::{LatenessHistogram, RelayConfig, RelayStats, UdpRelay};
-use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig};
+use posthaste_endpoint::{ClientConfig, Endpoint, MemoryStore, PathMemory, ServerConfig};
 use posthaste_http::{Client, ClientOptions, Handler, HandlerFuture, Response, ServerOptions, serve};
 use posthaste_units::Rng;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::bare;
-use super::plan::{Plan, Start};
+use super::plan::{Plan, Racer, Start};
 use super::progress::Progress;
 use super::tls::Keys;
 use crate::exit::Failure;
@@ -92,40 +92,52 @@ impl Arena {
         let mut content = vec![0; plan.object.get() as usize];
         // Any content will do that is nowhere like itself: what arrives in the wrong place must show.
         Rng::from_test_seed(0).fill(&mut content);
-        let object = Bytes::from(content);
-        let start = |racer: &super::plan::Racer| {
-            let config = ServerConfig::new(keys.server()?).with_transport(Arc::clone(&racer.transport));
-            let fail = |error| Failure::runtime(format!("cannot start a server on 127.0.0.1: {error}"));
-            let endpoint = Endpoint::server((Ipv4Addr::LOCALHOST, 0).into(), config).map_err(fail)?;
-            let address = endpoint.local_addr().map_err(fail)?;
-            let object = object.clone();
-            let task = if plan.is_bare {
-                tokio::spawn(bare::serve(endpoint, object))
-            } else {
-                let handler = Arc::new(ObjectHandler(object));
-                tokio::spawn(async move {
-                    serve(endpoint, handler, ServerOptions::default(), std::future::pending()).await;
-                })
-            };
-            Ok(Server { address, task })
+        let mut arena =
+            Self { plan: Arc::clone(plan), keys, object: Bytes::from(content), servers: Vec::new() };
+        arena.servers = plan.racers.iter().map(|racer| arena.serve(racer)).collect::<Result<_, _>>()?;
+        Ok(arena)
+    }
+
+    /// A server that has met nobody yet. With a profile that makes use of it, it remembers its clients' paths.
+    fn serve(&self, racer: &Racer) -> Result<Server, Failure> {
+        let mut config = ServerConfig::new(self.keys.server()?).with_transport(Arc::clone(&racer.transport));
+        if let Some(rules) = racer.transport.profile.history_rules() {
+            config.path_memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
+        }
+        let fail = |error| Failure::runtime(format!("cannot start a server on 127.0.0.1: {error}"));
+        let endpoint = Endpoint::server((Ipv4Addr::LOCALHOST, 0).into(), config).map_err(fail)?;
+        let address = endpoint.local_addr().map_err(fail)?;
+        let object = self.object.clone();
+        let task = if self.plan.is_bare {
+            tokio::spawn(bare::serve(endpoint, object))
+        } else {
+            let handler = Arc::new(ObjectHandler(object));
+            tokio::spawn(async move {
+                serve(endpoint, handler, ServerOptions::default(), std::future::pending()).await;
+            })
         };
-        let servers = plan.racers.iter().map(start).collect::<Result<_, Failure>>()?;
-        Ok(Self { plan: Arc::clone(plan), keys, object, servers })
+        Ok(Server { address, task })
     }
 
     /// One download from each server without a relay: what is slow only the first time is not measured then, and
     /// what does not work at all shows at once.
-    pub(super) async fn warm_up(&self) -> Result<(), Failure> {
-        for (index, server) in self.servers.iter().enumerate() {
+    /// Servers that would remember it are replaced: loopback is not the path that is raced over.
+    pub(super) async fn warm_up(&mut self) -> Result<(), Failure> {
+        let plan = Arc::clone(&self.plan);
+        for (index, racer) in plan.racers.iter().enumerate() {
             let client = self.client(index)?;
             let mut bytes = 0;
-            let fetched = self.fetch(&client, server.address, |new| bytes += new);
+            let fetched = self.fetch(&client, self.servers[index].address, |new| bytes += new);
             let fetched = timeout(WARM_UP_TIMEOUT, fetched)
                 .await
                 .unwrap_or_else(|_| Err("it takes too long".to_owned()));
             client.close().await;
-            fetched
-                .map_err(|error| Failure::runtime(format!("a download without a relay fails: {error}")))?;
+            fetched.map_err(|error| {
+                Failure::runtime(format!("{}: a download without a relay fails: {error}", racer.name))
+            })?;
+            if racer.transport.profile.history_rules().is_some() {
+                self.servers[index] = self.serve(racer)?;
+            }
         }
         Ok(())
     }

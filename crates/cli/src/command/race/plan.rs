@@ -13,8 +13,8 @@ use crate::args::Race;
 use crate::exit::Failure;
 use crate::{path_choice, printer, profile};
 
-/// Profiles at most: a table and bars for people.
-const MAX_RACERS: usize = 16;
+/// Profiles at most: all built-in ones, and as many again.
+const MAX_RACERS: usize = 96;
 
 /// Runs at a time, at most, unless told otherwise.
 const MAX_LANES: f64 = 4.0;
@@ -152,7 +152,7 @@ fn trimmed(text: &str) -> String {
 fn racers(args: &Race) -> Result<Vec<Racer>, Failure> {
     let mut racers: Vec<Racer> = Vec::new();
     let mut wanted_rates = 0;
-    for name in &args.profiles {
+    for name in &profile::expand(&args.profiles, args.min_rate) {
         let name = name.trim();
         if racers.iter().any(|racer| racer.name == name) {
             return Err(Failure::usage(format!("the profile `{name}` is named twice")));

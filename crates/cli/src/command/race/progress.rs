@@ -11,12 +11,18 @@ use super::plan::Plan;
 use super::tally::median;
 use crate::printer;
 
+/// Racers up to which each has a bar: more do not fit into a terminal.
+const MAX_BARS: usize = 16;
+
 /// The bars, or what stands for them.
 pub(super) enum Progress {
     Bars(Bars),
     Lines,
     Silent,
 }
+
+/// Below the bars.
+const OVERALL: &str = "  {pos} of {len} runs, {elapsed} gone, {msg}";
 
 /// A bar a racer, which moves with every byte, and the time that is left.
 pub(super) struct Bars {
@@ -80,15 +86,18 @@ impl Bars {
         let width = plan.racers.iter().map(|racer| racer.name.len()).max().unwrap_or(0);
         let template = format!("  {{prefix:{width}}} {{bar:32.cyan/dim}} {{msg}}");
         let object = plan.object.get();
+        let is_shown = plan.racers.len() <= MAX_BARS;
         let racers = plan.racers.iter().map(|racer| {
-            let bar = ProgressBar::new(object * plan.runs).with_style(style(&template).progress_chars("━╸─"));
-            let bar = all.add(bar.with_prefix(printer::printable(&racer.name)));
+            let bar = if is_shown { ProgressBar::new(object * plan.runs) } else { ProgressBar::hidden() };
+            let bar = bar.with_style(style(&template).progress_chars("━╸─"));
+            let bar = bar.with_prefix(printer::printable(&racer.name));
+            let bar = if is_shown { all.add(bar) } else { bar };
             bar.set_message(format!("0/{}", plan.runs));
             bar
         });
         let racers: Vec<ProgressBar> = racers.collect();
         let total = plan.runs * plan.racers.len() as u64;
-        let overall = ProgressBar::new(total).with_style(style("  {elapsed} gone, {msg}"));
+        let overall = ProgressBar::new(total).with_style(style(OVERALL));
         let overall = all.add(overall);
         overall.set_message(format!("about {} left; Ctrl-C ends early", spoken(plan.estimate())));
         overall.enable_steady_tick(Duration::from_millis(500));
@@ -149,7 +158,7 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in ["  {prefix:8} {bar:32.cyan/dim} {msg}", "  {elapsed} gone, {msg}"] {
+        for template in ["  {prefix:8} {bar:32.cyan/dim} {msg}", OVERALL] {
             ProgressStyle::with_template(template).unwrap();
         }
     }
