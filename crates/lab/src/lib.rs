@@ -7,7 +7,8 @@
 //! - [`spec`], [`mod@run`], [`result`]: a run described, done, and what it has shown; [`mod@limit`]: what it could not beat;
 //! - [`experiment_result`]: many runs; [`statistics`], [`metric`]: numbers from them; [`report`]: what people see;
 //! - [`adverse`]: drawn paths that do all that a path can do wrong, and whether transfers survive them;
-//! - [`experiment`]: what is varied, from a file; [`sweep`]: all of its runs, in parallel.
+//! - [`experiment`]: what is varied, from a file; [`sweep`]: all of its runs, in parallel;
+//! - [`reproduction`]: every published figure beside ours, by rules from files.
 
 pub mod adverse;
 pub mod apps;
@@ -21,6 +22,7 @@ pub mod packet;
 pub mod peer;
 pub mod peers;
 pub mod report;
+pub mod reproduction;
 pub mod result;
 pub mod run;
 pub mod spec;

@@ -37,21 +37,26 @@ pub enum ExperimentError {
 
 /// A fault at a place in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) span: Option<Range<usize>>,
-    pub(super) message: String,
+pub(crate) struct Fault {
+    pub(crate) span: Option<Range<usize>>,
+    pub(crate) message: String,
 }
 
 impl Fault {
-    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+    pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span: Some(span), message: message.into() }
+    }
+
+    /// Its line in `text`, counted from 1, if it is at one place.
+    pub(crate) fn line(&self, text: &str) -> Option<usize> {
+        self.span.as_ref().map(|span| line_of(text, span.start))
     }
 
     /// The error of the experiment `name`, whose text is `text`.
     pub(super) fn of(self, name: &str, text: &str) -> ExperimentError {
         ExperimentError::Invalid {
             name: name.to_owned(),
-            line: self.span.map(|span| line_of(text, span.start)),
+            line: self.line(text),
             message: self.message.trim().to_owned(),
         }
     }

@@ -70,13 +70,13 @@ pub(super) struct AxisFile {
 /// A text or several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "expected a text, or a list of texts")]
-pub(super) enum OneOrMany {
+pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
 impl OneOrMany {
-    pub(super) fn all(&self) -> &[String] {
+    pub(crate) fn all(&self) -> &[String] {
         match self {
             Self::One(text) => std::slice::from_ref(text),
             Self::Many(texts) => texts,
@@ -113,7 +113,7 @@ pub(super) struct PublishedFile {
     untagged,
     expecting = "expected a column's name, or { column = \"...\", labels = { text = \"label\" } }"
 )]
-pub(super) enum Column {
+pub(crate) enum Column {
     Name(String),
     Labelled { column: String, labels: BTreeMap<String, OneOrMany> },
 }
@@ -174,7 +174,8 @@ pub(super) fn parse(text: &str, traces: &Traces<'_>) -> Result<File, Fault> {
     })
 }
 
-fn from_toml<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
+/// Reads a text; faults have their place.
+pub(crate) fn from_toml<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error: toml::de::Error| {
         let message = error.message().to_owned();
         Fault { span: error.span().map(|span| span::pinpoint(text, span, &message)), message }

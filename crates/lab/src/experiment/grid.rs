@@ -121,7 +121,7 @@ fn skips(file: &File, axes: &[GridAxis]) -> Result<Vec<Skip>, Fault> {
 }
 
 /// The index of the axis `name`, which must have the value `label`.
-pub(super) fn find(
+pub(crate) fn find(
     all: impl Iterator<Item = crate::experiment_result::Axis> + Clone,
     name: &str,
     label: &str,

@@ -46,11 +46,12 @@
 mod axis;
 mod built_in;
 mod check;
-mod error;
-mod file;
-mod grid;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod grid;
 mod published;
-mod span;
+pub(crate) mod rows;
+pub(crate) mod span;
 mod traces;
 
 use std::path::Path;

@@ -24,8 +24,9 @@ use std::path::Path;
 use toml::Spanned;
 
 use super::error::Fault;
-use super::file::{Column, OneOrMany, PublishedFile, read_bounded};
-use super::{Cell, MAX_FILE, built_in, check, grid};
+use super::file::PublishedFile;
+use super::rows::{Choice, Placement, Table};
+use super::{Cell, check};
 use crate::experiment_result::{Axis, Published};
 
 /// A row of a file of published figures.
@@ -48,44 +49,6 @@ pub struct Figure {
     pub metric: String,
     /// How many cells it stands at.
     pub cells: usize,
-}
-
-struct Table {
-    headings: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn read(name: &str, folder: Option<&Path>) -> Result<Self, String> {
-        let known = built_in::REFERENCES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
-        let text = match (known, folder) {
-            (Some(text), _) => text.to_owned(),
-            (None, Some(folder)) => read_bounded(&folder.join(name), MAX_FILE)
-                .map_err(|reason| format!("cannot read `{name}`: {reason}"))?,
-            (None, None) => {
-                let names: Vec<&str> = built_in::REFERENCES.iter().map(|(name, _)| *name).collect();
-                return Err(format!(
-                    "there is no file `{name}` of published figures; there are {}",
-                    names.join(", ")
-                ));
-            }
-        };
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-        let fail = |error: csv::Error| format!("`{name}` is no CSV file: {error}");
-        let fields = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect();
-        let headings = fields(reader.headers().map_err(fail)?);
-        let rows = reader
-            .records()
-            .map(|record| record.map(|record| fields(&record)).map_err(fail))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { headings, rows })
-    }
-
-    fn column(&self, heading: &str, file: &str) -> Result<usize, String> {
-        self.headings.iter().position(|known| known == heading).ok_or_else(|| {
-            format!("`{file}` has no column `{heading}`; there are {}", self.headings.join(", "))
-        })
-    }
 }
 
 /// Puts each figure at its cells; all rows that were chosen.
@@ -118,22 +81,19 @@ fn attach_entry(
     let mut chosen = 0;
     let mut placed = 0;
     for (index, row) in table.rows.iter().enumerate() {
-        if !plan.chooses(row) {
+        if !plan.choice.chooses(row) {
             continue;
         }
         chosen += 1;
         let shown = rows.entry((entry.file.clone(), index)).or_insert_with(|| PublishedRow {
             file: entry.file.clone(),
             row: index + 1,
-            columns: std::iter::zip(&table.headings, row)
-                .filter(|(_, text)| !text.is_empty())
-                .map(|(heading, text)| (heading.clone(), text.clone()))
-                .collect(),
+            columns: table.columns_of(row),
             figures: Vec::new(),
         });
         let Some(figure) = plan.figure(index, row) else { continue };
         let mut count = 0;
-        for cell in cells.iter_mut().filter(|cell| plan.is_at(row, &cell.coordinates)) {
+        for cell in cells.iter_mut().filter(|cell| plan.placement.is_at(row, &cell.coordinates)) {
             cell.published.push(figure.clone());
             count += 1;
         }
@@ -154,17 +114,11 @@ fn attach_entry(
     }
 }
 
-/// A column's texts and the labels that stand for them; `None`: they are the same.
-type Translation<'a> = Option<&'a BTreeMap<String, OneOrMany>>;
-
 /// One `[[published]]` entry, its names turned into positions.
 struct Plan<'a> {
     entry: &'a PublishedFile,
-    rows: Vec<(usize, &'a [String])>,
-    /// Axis, column, translation.
-    columns: Vec<(usize, usize, Translation<'a>)>,
-    /// Axis, labels.
-    at: Vec<(usize, &'a [String])>,
+    choice: Choice,
+    placement: Placement<'a>,
     /// What it is set beside, and the column with the figure.
     figure: Option<(&'a str, usize)>,
     unit: Option<usize>,
@@ -173,59 +127,18 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new(entry: &'a PublishedFile, table: &Table, axes: &[Axis]) -> Result<Self, String> {
-        let column = |heading: &str| table.column(heading, &entry.file);
-        let position_of = |name: &str| {
-            axes.iter().position(|axis| axis.name == name).ok_or_else(|| {
-                let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
-                format!("there is no axis `{name}`; there are {}", names.join(", "))
-            })
-        };
-        let rows = entry.rows.iter().map(|(heading, texts)| Ok((column(heading)?, texts.all())));
-        let columns = entry.axes.iter().map(|(name, how)| match how {
-            Column::Name(heading) => Ok((position_of(name)?, column(heading)?, None)),
-            Column::Labelled { column: heading, labels } => {
-                let position = position_of(name)?;
-                for label in labels.values().flat_map(OneOrMany::all) {
-                    grid::find(axes.iter().cloned(), name, label).map_err(|error| error.to_string())?;
-                }
-                Ok((position, column(heading)?, Some(labels)))
-            }
-        });
-        let at = entry.at.iter().map(|(name, labels): (&String, &OneOrMany)| {
-            for label in labels.all() {
-                grid::find(axes.iter().cloned(), name, label).map_err(|error| error.to_string())?;
-            }
-            Ok((position_of(name)?, labels.all()))
-        });
         Ok(Self {
             entry,
-            rows: rows.collect::<Result<_, String>>()?,
-            columns: columns.collect::<Result<_, String>>()?,
-            at: at.collect::<Result<_, String>>()?,
+            choice: Choice::new(&entry.rows, table)?,
+            placement: Placement::new(&entry.axes, &entry.at, table, axes)?,
             figure: match (&entry.metric, &entry.value) {
-                (Some(metric), Some(value)) => Some((metric, column(value)?)),
+                (Some(metric), Some(value)) => Some((metric, table.column(value)?)),
                 (None, None) => None,
                 _ => return Err("`metric` and `value` need each other".to_owned()),
             },
-            unit: column("unit").ok(),
-            place: column("where").ok(),
+            unit: table.column("unit").ok(),
+            place: table.column("where").ok(),
         })
-    }
-
-    fn chooses(&self, row: &[String]) -> bool {
-        self.rows.iter().all(|(column, texts)| texts.contains(&row[*column]))
-    }
-
-    fn is_at(&self, row: &[String], coordinates: &[String]) -> bool {
-        let by_column = self.columns.iter().all(|(axis, column, labels)| {
-            let text = &row[*column];
-            let here = &coordinates[*axis];
-            match labels {
-                Some(labels) => labels.get(text).is_some_and(|labels| labels.all().contains(here)),
-                None => text == here,
-            }
-        });
-        by_column && self.at.iter().all(|(axis, labels)| labels.contains(&coordinates[*axis]))
     }
 
     /// The row's figure, if it is one number.

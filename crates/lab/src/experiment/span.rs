@@ -9,12 +9,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The line of a byte, counted from 1.
-pub(super) fn line_of(text: &str, offset: usize) -> usize {
+pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
 
 /// The place of what `message` quotes first, if it stands within `span`; else `span`.
-pub(super) fn pinpoint(text: &str, span: Range<usize>, message: &str) -> Range<usize> {
+pub(crate) fn pinpoint(text: &str, span: Range<usize>, message: &str) -> Range<usize> {
     // What is missing stands nowhere.
     if message.starts_with("missing") {
         return span;
