@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 37] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 40] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -32,6 +32,9 @@ pub(super) const EXPERIMENTS: [(&str, &str); 37] = [
     ("wa-onehop", include_str!("../../../../experiments/wa-onehop.toml")),
     ("wa-cc-packets", include_str!("../../../../experiments/wa-cc-packets.toml")),
     ("wa-cc-rate", include_str!("../../../../experiments/wa-cc-rate.toml")),
+    ("wa-cc-loss", include_str!("../../../../experiments/wa-cc-loss.toml")),
+    ("wa-fair", include_str!("../../../../experiments/wa-fair.toml")),
+    ("wa-browser", include_str!("../../../../experiments/wa-browser.toml")),
     ("wa-mobile", include_str!("../../../../experiments/wa-mobile.toml")),
     ("bbr-loss", include_str!("../../../../experiments/bbr-loss.toml")),
     ("bbr-share", include_str!("../../../../experiments/bbr-share.toml")),

@@ -76,6 +76,17 @@ pub(super) fn goodput(context: &Context<'_>) -> Reading {
     first(context, |flow| Known(flow.goodput))
 }
 
+/// The goodput of a flow, the first being 0; nothing where there are not so many.
+pub(super) fn goodput_of<const FLOW: usize>(context: &Context<'_>) -> Reading {
+    context.run.flows.get(FLOW).map_or(Unknown, |flow| Known(flow.goodput))
+}
+
+/// A flow's share of what all of them get, background included.
+pub(super) fn part_of<const FLOW: usize>(context: &Context<'_>) -> Reading {
+    let all: f64 = context.run.flows.iter().map(|flow| flow.goodput).sum();
+    context.run.flows.get(FLOW).map_or(Unknown, |flow| share(flow.goodput, all))
+}
+
 pub(super) fn throughput(context: &Context<'_>) -> Reading {
     first(context, |flow| {
         let so_far = (flow.goodput > 0.0).then(|| flow.bytes as f64 * 8.0 / flow.goodput);

@@ -243,3 +243,20 @@ fn numbers_are_written_alike_everywhere() {
     assert_eq!(scale.number(-0.001), "0.0");
     assert_eq!(scale.number(f64::NAN), "\u{2013}");
 }
+
+/// Three flows, the last in the background.
+#[test]
+fn further_flows_and_their_parts() {
+    let mut one = cell("cubic", &[Some(2.0)]);
+    let first = one.runs[0].flows[0].clone();
+    let other = |goodput, is_background| FlowResult { goodput, is_background, ..first.clone() };
+    one.runs[0].flows.extend([other(3e6, false), other(1e6, true)]);
+    let all = experiment(vec![one]);
+    for (name, expected) in
+        [("goodput-2", 3e6), ("goodput-3", 1e6), ("part", 0.5), ("part-2", 0.375), ("part-3", 0.125)]
+    {
+        let values = values(name, &all, 0);
+        assert!(values.len() == 1 && is_near(values[0], expected), "{name}: {values:?}");
+    }
+    assert!(values("goodput-4", &all, 0).is_empty() && values("part-4", &all, 0).is_empty());
+}
