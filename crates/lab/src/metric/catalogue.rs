@@ -184,7 +184,7 @@ pub const CATALOGUE: &[Metric] = &[
     ),
     metric(
         ("ack-ratio", "acks / packets"),
-        Index,
+        Share,
         Lower,
         read::ack_ratio,
         "ACK frames that the client sent over packets that the server sent.",
