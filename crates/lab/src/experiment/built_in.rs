@@ -1,22 +1,26 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 37] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 41] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
     ("hs-calibrated-iw32", include_str!("../../../../experiments/hs-calibrated-iw32.toml")),
     ("hs-dumbbell", include_str!("../../../../experiments/hs-dumbbell.toml")),
+    ("hs-dumbbell-calibrated", include_str!("../../../../experiments/hs-dumbbell-calibrated.toml")),
     ("hs-flows", include_str!("../../../../experiments/hs-flows.toml")),
     ("hs-loss", include_str!("../../../../experiments/hs-loss.toml")),
     ("hs-stale", include_str!("../../../../experiments/hs-stale.toml")),
     ("hs-poisoned", include_str!("../../../../experiments/hs-poisoned.toml")),
     ("cg-baseline", include_str!("../../../../experiments/cg-baseline.toml")),
+    ("cg-single", include_str!("../../../../experiments/cg-single.toml")),
     ("cg-gain", include_str!("../../../../experiments/cg-gain.toml")),
     ("cg-gain-plain", include_str!("../../../../experiments/cg-gain-plain.toml")),
+    ("cg-gain-bbr", include_str!("../../../../experiments/cg-gain-bbr.toml")),
     ("cg-radio", include_str!("../../../../experiments/cg-radio.toml")),
     ("cg-sync", include_str!("../../../../experiments/cg-sync.toml")),
     ("cg-count", include_str!("../../../../experiments/cg-count.toml")),
+    ("cg-iw", include_str!("../../../../experiments/cg-iw.toml")),
     ("cg-share", include_str!("../../../../experiments/cg-share.toml")),
     ("cg-page", include_str!("../../../../experiments/cg-page.toml")),
     ("gr-page", include_str!("../../../../experiments/gr-page.toml")),

@@ -103,20 +103,8 @@ pub const CATALOGUE: &[Metric] = &[
         read::part_of::<1>,
         "The same of the run's second flow, in the order of the experiment.",
     ),
-    metric(
-        ("part-3", "part of flow 3"),
-        Share,
-        Neither,
-        read::part_of::<2>,
-        "The same of its third flow.",
-    ),
-    metric(
-        ("part-4", "part of flow 4"),
-        Share,
-        Neither,
-        read::part_of::<3>,
-        "The same of its fourth flow.",
-    ),
+    metric(("part-3", "part of flow 3"), Share, Neither, read::part_of::<2>, "The same of its third flow."),
+    metric(("part-4", "part of flow 4"), Share, Neither, read::part_of::<3>, "The same of its fourth flow."),
     metric(
         ("throughput", "throughput"),
         BitsPerSecond,
@@ -246,6 +234,20 @@ pub const CATALOGUE: &[Metric] = &[
         Neither,
         read::congestion_events,
         "Reductions of the server's congestion window.",
+    ),
+    metric(
+        ("slow-start-packets", "packets in slow start"),
+        Count,
+        Neither,
+        read::slow_start_packets,
+        "Packets that the server had sent when its slow start first ended.",
+    ),
+    metric(
+        ("slow-start-window", "window at the end of slow start"),
+        Bytes,
+        Neither,
+        read::slow_start_window,
+        "The server's congestion window when its slow start first ended.",
     ),
     metric(
         ("jain", "Jain's index"),
