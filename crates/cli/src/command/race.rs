@@ -21,7 +21,7 @@ mod tally;
 mod tls;
 
 use arena::{Arena, Run};
-use plan::Plan;
+use plan::{Plan, Start};
 use progress::{Progress, spoken};
 use tally::Tally;
 
@@ -60,12 +60,15 @@ async fn race(
     let progress = Arc::new(Progress::new(plan, args.json));
     let arena = Arc::new(arena);
     let mut tally = Tally::new(plan.racers.len());
-    let mut waiting = plan.order();
+    let mut waiting: Vec<Start> = plan.order().collect();
+    // Of each racer.
+    let mut busy = vec![0_u32; plan.racers.len()];
     let mut running: JoinSet<Result<Run, Failure>> = JoinSet::new();
     loop {
         while running.len() < plan.parallel
-            && let Some(start) = waiting.next()
+            && let Some(start) = take_next(&mut waiting, &busy)
         {
+            busy[start.racer] += 1;
             let (arena, progress) = (Arc::clone(&arena), Arc::clone(&progress));
             running.spawn(async move { arena.run(start, &progress).await });
         }
@@ -74,6 +77,7 @@ async fn race(
                 Some(ended) => {
                     let ended = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run broke off: {error}"))));
                     let run = ended.inspect_err(|_| progress.clear())?;
+                    busy[run.start.racer] -= 1;
                     progress.finish(plan, &run);
                     tally.add(run);
                 }
@@ -89,6 +93,14 @@ async fn race(
     }
     progress.clear();
     Ok(tally)
+}
+
+/// The next run to be made. If it can be, of a racer that has none under way: all clients come from one address, so
+/// what a server knows of it (how many connections, what its path carried) would mix the runs up.
+fn take_next(waiting: &mut Vec<Start>, busy: &[u32]) -> Option<Start> {
+    let is_free = |start: &Start| busy.get(start.racer) == Some(&0);
+    let index = waiting.iter().position(is_free).unwrap_or(0);
+    (index < waiting.len()).then(|| waiting.remove(index))
 }
 
 /// What will happen, for people.
@@ -128,4 +140,20 @@ fn say(text: impl std::fmt::Display) -> Result<(), Failure> {
 fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
     printer::unless_reader_left(result)
         .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_racer_runs_once_at_a_time_while_others_wait() {
+        let start = |racer, round| Start { racer, round, seed: round };
+        let mut waiting = vec![start(0, 1), start(1, 1), start(1, 2), start(0, 2)];
+        assert_eq!(take_next(&mut waiting, &[0, 0]), Some(start(0, 1)));
+        assert_eq!(take_next(&mut waiting, &[1, 0]), Some(start(1, 1)));
+        assert_eq!(take_next(&mut waiting, &[0, 1]), Some(start(0, 2)), "its turn is later, but it is free");
+        assert_eq!(take_next(&mut waiting, &[1, 1]), Some(start(1, 2)), "better than an empty lane");
+        assert_eq!(take_next(&mut waiting, &[0, 0]), None);
+    }
 }
