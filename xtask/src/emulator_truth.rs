@@ -2,7 +2,8 @@
 //!
 //! Each cell is a path and an object. The kernel's TCP carries the object through `posthaste emulate`, with flights
 //! as long as those of TLS and HTTP in front of it; the lab's model of TCP carries it over the same path in virtual
-//! time. Before that, UDP datagrams in lockstep measure the emulator's round trip.
+//! time. Before that, UDP datagrams in lockstep measure the emulator's round trip. Where ping and iperf3 are
+//! installed, they say in a second table what they find on the same paths.
 
 mod cells;
 mod ends;
@@ -20,7 +21,7 @@ use crate::Result;
 use crate::bench::median;
 use crate::workspace::build_posthaste;
 use cells::{CELLS, Cell};
-use kernel::{Emulator, Measured};
+use kernel::{Emulator, Measured, Players};
 
 pub(crate) use ends::{End, play};
 
@@ -41,7 +42,8 @@ const DEADLINE: Duration = Duration::from_secs(300);
 #[command(
     after_help = "Prints a table in Markdown. A cell passes if the kernel's median completion time with CUBIC is within 10 %
 of the lab's. BBR, which the lab's TCP has not, is shown beside it. Void runs, those in which the emulator was late or
-interfaces dropped packets, are made again with another seed.
+interfaces dropped packets, are made again with another seed. The second table is by ping and iperf3, where they are
+installed (apt-get install iputils-ping iperf3), and is not judged.
 Exit code: 0 if every cell passes, 1 if one does not or could not be measured."
 )]
 pub(crate) struct Arguments {
@@ -71,14 +73,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
          |---|---|---|---|---|---|---|---|---|"
     );
     let mut all_agree = true;
+    let mut witnesses = Vec::new();
+    let has_witnesses = Emulator::has_witnesses();
     for cell in cells {
         eprintln!("{}", cell.name);
-        let cubic = emulator.measure(cell, "cubic")?;
-        let bbr = emulator.measure(cell, "bbr")?;
+        let cubic = emulator.measure(cell, "cubic", Players::Ours)?;
+        let bbr = emulator.measure(cell, "bbr", Players::Ours)?;
         let lab = virtual_times(cell)?;
         let (row, agrees) = row(cell, &lab, &cubic, &bbr)?;
         println!("{row}");
         all_agree &= agrees;
+        if has_witnesses {
+            let cubic = emulator.measure(cell, "cubic", Players::Witnesses)?;
+            let bbr = emulator.measure(cell, "bbr", Players::Witnesses)?;
+            witnesses.push(witness_row(cell, &lab, &cubic, &bbr)?);
+        }
+    }
+    if has_witnesses {
+        println!(
+            "\n| cell | ping, median - model | iperf3 CUBIC, median s (runs) | / lab without its flights - 1 \
+             | iperf3 BBR, median s (runs) | void runs |\n|---|---|---|---|---|---|\n{}",
+            witnesses.join("\n")
+        );
+    } else {
+        println!("\nno second table: ping or iperf3 is missing (apt-get install iputils-ping iperf3)");
     }
     Ok(all_agree || arguments.short)
 }
@@ -126,6 +144,26 @@ fn row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<(St
         cubic.lateness.max(bbr.lateness) * 1e3,
     );
     Ok((text, agrees))
+}
+
+/// Round trips before the first byte of content, which iperf3 does not count: TCP's, TLS's, and the request's.
+const ROUND_TRIPS_BEFORE: f64 = 3.0;
+
+fn witness_row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<String> {
+    let median_of = |times: &[f64]| median(times.iter().copied());
+    let round_trip = cell.path()?.rtt.as_secs_f64();
+    let expected = median_of(lab) - ROUND_TRIPS_BEFORE * round_trip;
+    Ok(format!(
+        "| {} | {:+.3} ms | {:.4} ({}) | {:+.1} % | {:.4} ({}) | {} |",
+        cell.name,
+        (median_of(&cubic.round_trips) - round_trip) * 1e3,
+        median_of(&cubic.seconds),
+        cubic.seconds.len(),
+        (median_of(&cubic.seconds) / expected - 1.0) * 100.0,
+        median_of(&bbr.seconds),
+        bbr.seconds.len(),
+        cubic.void + bbr.void,
+    ))
 }
 
 /// Completion times in the lab, in seconds; infinite where a run did not complete.

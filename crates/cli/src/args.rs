@@ -13,7 +13,7 @@ mod history;
 mod lab;
 mod page;
 
-pub(crate) use emulate::{Emulate, EmulateInside, Meter};
+pub(crate) use emulate::{Device, Emulate, EmulateInside, Meter};
 pub(crate) use history::{History, HistoryCommand, HistoryFile, HistoryPlace};
 pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
 pub(crate) use page::{Page, PageVisit};

@@ -1,11 +1,11 @@
 //! `posthaste emulate` as a process, in network namespaces of its own. Where the system permits none, the tests that
-//! need them say so and pass. Nothing here asks how fast it is: upper bounds hold only for runs that were valid.
+//! need them say so and pass. Most run once with each kind of device. Nothing here asks how fast it is: upper bounds hold only for runs that were valid.
 #![cfg(target_os = "linux")]
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,9 +18,38 @@ const ROLE: &str = "POSTHASTE_TEST_ROLE";
 /// The far end's UDP port.
 const PORT: u16 = 7_000;
 
-/// A run in a folder of its own.
+/// Each of these is a test with TUN devices, and one with pairs of veth.
+macro_rules! with_each_device {
+    ($($name:ident)*) => {
+        mod tun {
+            $(#[test] fn $name() { super::$name("tun"); })*
+        }
+        mod veth {
+            $(#[test] fn $name() { super::$name("veth"); })*
+        }
+    };
+}
+
+with_each_device! {
+    a_round_trip_takes_both_delays
+    paths_are_joined_by_nesting
+    the_rate_is_kept_to_a_hundredth
+    losses_are_those_of_the_model
+    what_an_interface_that_is_down_misses_is_counted
+    kernel_tcp_arrives_whole
+    a_user_without_privileges_may_do_it
+    a_file_is_fetched_through_it
+    a_download_goes_on_when_its_path_is_taken_down
+    the_commands_end_is_the_runs
+    ctrl_c_ends_all_of_it
+    a_killed_run_takes_its_command_along
+    no_interface_stays
+}
+
+/// Runs in a folder of their own.
 struct Ground {
     guard: tempfile::TempDir,
+    device: String,
 }
 
 /// What a run has left behind.
@@ -31,34 +60,60 @@ struct Outcome {
 }
 
 impl Ground {
-    /// `None`, and a remark on stderr, where there can be no network namespaces.
-    fn new() -> Option<Self> {
-        let (code, _, stderr) =
-            run(posthaste().args(["emulate", "-q", "--isolate", "--down", "delay=0ms", "--", "true"]));
+    /// `None`, and a remark on stderr, where there can be no network namespaces with such devices.
+    fn new(device: &str) -> Option<Self> {
+        let ground = Self { guard: tempfile::tempdir().unwrap(), device: device.to_owned() };
+        let (code, _, stderr) = run(&mut ground.command(&["--down", "delay=0ms", "--", "true"]));
         if code == 1 {
             eprintln!("SKIPPED, nothing was tested: {stderr}");
             return None;
         }
         assert!([0, 125].contains(&code), "{code}: {stderr}");
-        Some(Self { guard: tempfile::tempdir().unwrap() })
+        Some(ground)
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.guard.path().join(name)
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = posthaste();
-        command.args(["emulate", "-q", "--isolate", "--json", "report.json"]).args(arguments);
+    /// A program that knows where everything is.
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
         command
+            .env_remove("RUST_LOG")
             .env("TESTS", std::env::current_exe().unwrap())
-            .env("POSTHASTE", env!("CARGO_BIN_EXE_posthaste"));
+            .env("POSTHASTE", env!("CARGO_BIN_EXE_posthaste"))
+            .env("DEVICE", &self.device);
         command.current_dir(&self.guard);
         command
     }
 
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.program(env!("CARGO_BIN_EXE_posthaste"));
+        command.args(["emulate", "-q", "--isolate", "--device", &self.device, "--json", "report.json"]);
+        command.args(arguments);
+        command
+    }
+
+    /// A script in a user namespace that is made by `unshare` with these options; `None` where that is not possible.
+    fn unshared(&self, options: &[&str], script: &str) -> Option<Outcome> {
+        let mut probe = self.program("unshare");
+        if !probe.args(options).arg("true").status().is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED, nothing was tested: `unshare {}` is not possible here", options.join(" "));
+            return None;
+        }
+        let mut command = self.program("unshare");
+        Some(self.outcome(command.args(options).args(["sh", "-c", script])))
+    }
+
     fn run(&self, arguments: &[&str]) -> Outcome {
-        let (code, stdout, stderr) = run(&mut self.command(arguments));
+        let outcome = self.outcome(&mut self.command(arguments));
+        assert_eq!(outcome.report["device"], *self.device, "{}", outcome.report);
+        outcome
+    }
+
+    fn outcome(&self, command: &mut Command) -> Outcome {
+        let (code, stdout, stderr) = run(command);
         let report = std::fs::read(self.path("report.json")).unwrap_or_else(|_| panic!("{code}: {stderr}"));
         let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
         // A busy machine makes figures worthless, and no test fails by that; but it has to be said.
@@ -97,6 +152,9 @@ fn a_role_is_played() {
         Some("sink") => sink(),
         Some("ping") => ping(),
         Some("flood") => flood(),
+        Some("poke") => poke(),
+        Some("send") => send(),
+        Some("take") => take(),
         Some(other) => panic!("{other}"),
     }
 }
@@ -128,15 +186,51 @@ fn sink() {
     }
 }
 
+/// Bytes that go through TCP.
+const TCP_BYTES: usize = 1_000_000;
+
+/// Sends them to who connects; it is killed with the run.
+fn send() {
+    let listener = TcpListener::bind(("0.0.0.0", PORT)).unwrap();
+    loop {
+        let (mut client, _) = listener.accept().unwrap();
+        client.write_all(&sample(TCP_BYTES)).unwrap();
+    }
+}
+
+/// Says whether they have come as they were.
+fn take() {
+    let began = Instant::now();
+    let mut server = loop {
+        match TcpStream::connect(far_address()) {
+            Ok(server) => break server,
+            Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let mut bytes = Vec::new();
+    server.read_to_end(&mut bytes).unwrap();
+    println!("same {}", u64::from(bytes == sample(TCP_BYTES)));
+}
+
+/// Asks a far end that listens, and does not wait for the answers.
+fn poke() {
+    let socket = near_socket();
+    for _ in 0..5 {
+        socket.send(&[1, 2]).unwrap();
+    }
+}
+
+fn far_address() -> SocketAddr {
+    let far = std::env::var("TARGET").or_else(|_| std::env::var("POSTHASTE_FAR"));
+    let far: std::net::IpAddr = far.expect("the far end's address is in the environment").parse().unwrap();
+    SocketAddr::new(far, PORT)
+}
+
 /// A socket to the far end, once somebody answers there.
 fn near_socket() -> UdpSocket {
-    let far: std::net::IpAddr = std::env::var("TARGET")
-        .or_else(|_| std::env::var("POSTHASTE_FAR"))
-        .expect("the far end's address is in the environment")
-        .parse()
-        .unwrap();
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    socket.connect(SocketAddr::new(far, PORT)).unwrap();
+    socket.connect(far_address()).unwrap();
     ask(&socket);
     socket
 }
@@ -195,9 +289,8 @@ fn figures(text: &str, name: &str) -> Vec<u64> {
     lines.map(|figure| figure.parse().unwrap()).collect()
 }
 
-#[test]
-fn a_round_trip_takes_both_delays() {
-    let Some(ground) = Ground::new() else { return };
+fn a_round_trip_takes_both_delays(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     let run = ground.run(&[
         "--down",
         "delay=20ms",
@@ -219,11 +312,10 @@ fn a_round_trip_takes_both_delays() {
     assert!(run.count("up", "delivered") >= 20 && run.count("down", "delivered") >= 20, "{}", run.report);
 }
 
-#[test]
-fn paths_are_joined_by_nesting() {
-    let Some(ground) = Ground::new() else { return };
+fn paths_are_joined_by_nesting(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     let inner = format!(
-        "TARGET=$POSTHASTE_FAR exec \"$POSTHASTE\" emulate -q --up delay=15ms --down delay=0ms -- sh -c '{}'",
+        "TARGET=$POSTHASTE_FAR exec \"$POSTHASTE\" emulate -q --device $DEVICE --up delay=15ms --down delay=0ms -- sh -c '{}'",
         role("ping")
     );
     let run = ground.run(&[
@@ -252,9 +344,8 @@ fn departures(log: &str, direction: &str) -> Vec<f64> {
     full.map(|fields| fields[0].parse::<f64>().unwrap() + fields[5].parse::<f64>().unwrap()).collect()
 }
 
-#[test]
-fn the_rate_is_kept_to_a_hundredth() {
-    let Some(ground) = Ground::new() else { return };
+fn the_rate_is_kept_to_a_hundredth(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     let run = ground.run(&[
         "--up",
         "rate=20mbit,queue=10MB",
@@ -276,9 +367,8 @@ fn the_rate_is_kept_to_a_hundredth() {
     assert!(run.count("up", "peak_queue_bytes") > 3_000_000, "{}", run.report);
 }
 
-#[test]
-fn losses_are_those_of_the_model() {
-    let Some(ground) = Ground::new() else { return };
+fn losses_are_those_of_the_model(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     let flood = format!("COUNT=600 {}", role("flood"));
     let arguments =
         ["--up", "rate=5mbit,queue=10MB,loss=20%", "--far", &role("sink"), "--", "sh", "-c", &flood];
@@ -292,9 +382,104 @@ fn losses_are_those_of_the_model() {
     assert!((600 - lost..=delivered).contains(&arrived), "{arrived} arrived: {}", run.report);
 }
 
+/// Lengths of all packets of a log.
+fn lengths(log: &str) -> impl Iterator<Item = u32> {
+    log.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().parse().unwrap())
+}
+
+fn kernel_tcp_arrives_whole(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
+    let run = ground.run(&[
+        "--down",
+        "rate=50mbit,delay=5ms,queue=100ms,loss=1%,corrupt=1%",
+        "--up",
+        "delay=5ms",
+        "--log",
+        "log.csv",
+        "--far",
+        &role("send"),
+        "--",
+        "sh",
+        "-c",
+        &role("take"),
+    ]);
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    // Noise is found by the receiver alone, by its checksums: they must be right, and no one may mend them.
+    assert_eq!(figures(&run.stdout, "same"), [1], "{}{}", run.stdout, run.stderr);
+    assert!(run.count("down", "lost") > 0 && run.count("down", "corrupted") > 0, "{}", run.report);
+    let log = std::fs::read_to_string(ground.path("log.csv")).unwrap();
+    assert_eq!(lengths(&log).max(), Some(1_500), "full packets, and no larger ones");
+    // The interface is counted to the last packet: each byte is in one that the path has had.
+    assert!(run.count("down", "offered") > (TCP_BYTES / 1_500) as u64, "{}", run.report);
+    assert_eq!(run.count("down", "undeliverable"), 0, "{}", run.report);
+    assert!(run.report["down"]["lateness_max"].as_f64().unwrap() > 0.0, "{}", run.report);
+}
+
+fn what_an_interface_that_is_down_misses_is_counted(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
+    // The answers are under way when there is nobody to take them.
+    let near = format!("({}); ip link set posthaste down && sleep 0.7", role("poke"));
+    let arguments = ["--down", "delay=400ms", "--far", &role("echo"), "--", "sh", "-c", &near];
+    let run = ground.run(&arguments);
+    if run.exit_code() == 127 {
+        return eprintln!("SKIPPED, nothing was tested: there is no `ip`: {}", run.stderr);
+    }
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    assert!(run.count("down", "undeliverable") >= 5, "{}", run.report);
+    assert_eq!(run.count("down", "unaccounted"), 0, "{}", run.report);
+}
+
+fn a_user_without_privileges_may_do_it(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
+    let far = role("echo");
+    let script = format!(
+        "[ $(id -u) = 1000 ] && exec \"$POSTHASTE\" emulate -q --device $DEVICE --json report.json --down delay=20ms \
+         --far '{far}' -- sh -c '{}'",
+        role("ping")
+    );
+    let Some(run) = ground.unshared(&["--map-user=1000", "--map-group=1000"], &script) else { return };
+    assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(run.report["device"], *device, "{}", run.report);
+    let times = figures(&run.stdout, "rtt");
+    assert!(times.len() == 20 && times.iter().all(|&time| time >= 20_000), "{times:?}");
+}
+
 #[test]
-fn a_file_is_fetched_through_it() {
-    let Some(ground) = Ground::new() else { return };
+fn where_there_is_no_tun_it_is_veth() {
+    let Some(ground) = Ground::new("veth") else { return };
+    let script = "mount -t tmpfs none /dev/net &&
+        ! \"$POSTHASTE\" emulate -q --isolate --device tun -- true 2>message &&
+        exec \"$POSTHASTE\" emulate -q --isolate --json report.json -- true";
+    let Some(run) = ground.unshared(&["--map-root-user", "--mount"], script) else { return };
+    assert_eq!(run.exit_code(), 0, "{}", run.stderr);
+    assert_eq!(run.report["device"], "veth", "{}", run.report);
+    let message = std::fs::read_to_string(ground.path("message")).unwrap();
+    assert!(message.contains("It takes /dev/net/tun") && message.contains("--device veth"), "{message}");
+}
+
+#[test]
+fn both_kinds_get_along() {
+    for (outer, inner) in [("tun", "veth"), ("veth", "tun")] {
+        let (Some(ground), Some(_)) = (Ground::new(outer), Ground::new(inner)) else { return };
+        // One inside the other, and beside one of the other kind.
+        let script = format!(
+            "far=$POSTHASTE_FAR
+             \"$POSTHASTE\" emulate -q --device {outer} -- sleep 1000 & beside=$!
+             while ! grep -q posthaste0: /proc/net/dev; do sleep 0.1; done
+             TARGET=$far \"$POSTHASTE\" emulate -q --device {inner} --up delay=15ms -- sh -c '{}'; code=$?
+             kill $beside
+             [ $code = 125 ] || exit $code",
+            role("ping")
+        );
+        let run = ground.run(&["--up", "delay=10ms", "--far", &role("echo"), "--", "sh", "-c", &script]);
+        let times = figures(&run.stdout, "rtt");
+        assert_eq!((times.len(), run.exit_code()), (20, 0), "{}{}", run.stdout, run.stderr);
+        assert!(times.iter().all(|&time| time >= 25_000), "{times:?}");
+    }
+}
+
+fn a_file_is_fetched_through_it(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     std::fs::create_dir(ground.path("www")).unwrap();
     let content = sample(300_000);
     std::fs::write(ground.path("www/file"), &content).unwrap();
@@ -313,9 +498,8 @@ fn a_file_is_fetched_through_it() {
     assert!(run.count("down", "delivered_bytes") > 300_000, "{}", run.report);
 }
 
-#[test]
-fn a_download_goes_on_when_its_path_is_taken_down() {
-    let Some(ground) = Ground::new() else { return };
+fn a_download_goes_on_when_its_path_is_taken_down(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     std::fs::create_dir(ground.path("www")).unwrap();
     let content = sample(1_500_000);
     std::fs::write(ground.path("www/file"), &content).unwrap();
@@ -346,9 +530,8 @@ fn a_download_goes_on_when_its_path_is_taken_down() {
     assert!(first + second > content.len() as u64, "{}", run.report);
 }
 
-#[test]
-fn the_commands_end_is_the_runs() {
-    let Some(ground) = Ground::new() else { return };
+fn the_commands_end_is_the_runs(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     for (script, expected) in [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)] {
         assert_eq!(ground.run(&["--", "sh", "-c", script]).exit_code(), expected, "{script}");
     }
@@ -377,8 +560,8 @@ fn is_gone(process: u32) -> bool {
 }
 
 /// Starts a run whose command has a child of its own, and sends the run's process a signal.
-fn interrupted(signal: &str) -> Option<(std::process::ExitStatus, bool)> {
-    let ground = Ground::new()?;
+fn interrupted(device: &str, signal: &str) -> Option<(std::process::ExitStatus, bool)> {
+    let ground = Ground::new(device)?;
     let script = "sleep 1000 & echo $!; echo $$; wait";
     let mut child = ground
         .command(&["--far", "exec sleep 1001", "--", "sh", "-c", script])
@@ -401,37 +584,34 @@ fn interrupted(signal: &str) -> Option<(std::process::ExitStatus, bool)> {
     Some((status, all_gone))
 }
 
-#[test]
-fn ctrl_c_ends_all_of_it() {
+fn ctrl_c_ends_all_of_it(device: &str) {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let Some((status, all_gone)) = interrupted(signal) else { return };
+        let Some((status, all_gone)) = interrupted(device, signal) else { return };
         assert!([Some(code), Some(125)].contains(&status.code()), "{signal}: {status}");
         assert!(all_gone, "{signal}: something still runs");
     }
 }
 
-#[test]
-fn a_killed_run_takes_its_command_along() {
-    let Some((_, all_gone)) = interrupted("KILL") else { return };
+fn a_killed_run_takes_its_command_along(device: &str) {
+    let Some((_, all_gone)) = interrupted(device, "KILL") else { return };
     assert!(all_gone, "the command still runs");
 }
 
 /// Counts interfaces from inside a namespace in which other runs come and go.
-#[test]
-fn no_interface_stays() {
-    let Some(ground) = Ground::new() else { return };
+fn no_interface_stays(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
     let script = "
         count() { grep -c 'posthaste[0-9]:' /proc/net/dev; }
         await() { n=0; while [ \"$(count)\" != $1 ]; do n=$((n+1)); [ $n -lt 600 ] || exit 9; sleep 0.1; done; }
         for signal in TERM KILL; do
             await 0
-            \"$POSTHASTE\" emulate -q --down delay=1ms -- sleep 1000 & first=$!
-            \"$POSTHASTE\" emulate -q --down delay=1ms -- sleep 1000 & second=$!
+            \"$POSTHASTE\" emulate -q --device $DEVICE --down delay=1ms -- sleep 1000 & first=$!
+            \"$POSTHASTE\" emulate -q --device $DEVICE --down delay=1ms -- sleep 1000 & second=$!
             await 2
             kill -$signal $first; wait $first; await 1
             kill -$signal $second; wait $second; await 0
         done
-        \"$POSTHASTE\" emulate -q --down delay=1ms -- sh -c 'kill -KILL $$'; echo crash $?
+        \"$POSTHASTE\" emulate -q --device $DEVICE --down delay=1ms -- sh -c 'kill -KILL $$'; echo crash $?
         echo left $(count)";
     let run = ground.run(&["--", "sh", "-c", script]);
     assert_eq!(run.exit_code(), 0, "{}{}", run.stdout, run.stderr);
@@ -451,6 +631,7 @@ fn wrong_use_is_explained() {
         (&["--and", "nosuch", "--", "true"], "there is no path `nosuch`"),
         (&["--leave-after", "1", "--", "true"], "--and"),
         (&["--meter", "loud", "--", "true"], "loud"),
+        (&["--device", "tap", "--", "true"], "[possible values: tun, veth]"),
     ] {
         let (code, _, stderr) = run(posthaste().arg("emulate").args(arguments));
         assert_eq!(code, 2, "{arguments:?}: {stderr}");

@@ -147,6 +147,44 @@ fn processes_with(marker: &str) -> Vec<String> {
 }
 
 #[test]
+fn downloads_beside_the_page_take_their_part_and_are_kept() {
+    let Some(folder) = ground() else { return };
+    let arguments = ["--background", "2", "--cold-only", "--json", "--no-html", "--journal", "journal"];
+    let (code, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
+    if code == 1 && stderr.contains("apt-get install iperf3") {
+        return eprintln!("SKIPPED, nothing was tested: {stderr}");
+    }
+    let report: Value = serde_json::from_slice(&stdout).unwrap_or_else(|_| panic!("{code}: {stderr}"));
+    let record = &report["runs"][0];
+    assert_eq!((&record["failure"], &record["background"]), (&Value::Null, &Value::from(2)), "{record}");
+    assert!(record["background_rate"].as_f64().is_some_and(|rate| rate > 0.0), "{record}");
+    // The journal's run is none of a command without them.
+    let other = ["--cold-only", "--json", "--no-html", "--journal", "journal", "--background", "1"];
+    let mut child =
+        page(folder.path(), "1", &other).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let announcement = std::io::BufReader::new(child.stderr.take().unwrap());
+    for line in std::io::BufRead::lines(announcement).map_while(Result::ok) {
+        if line.contains("runs each") {
+            send_signal(child.id(), "INT");
+        }
+        said.push_str(&line);
+    }
+    child.wait().unwrap();
+    assert!(said.contains("1 in all") && !said.contains("kept"), "{said}");
+}
+
+#[test]
+fn without_iperf3_it_says_how_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("path.toml"), PATH).unwrap();
+    let mut command = page(folder.path(), "1", &["--background", "1", "--browser", "/bin/true"]);
+    let (code, _, stderr) = run(command.env("PATH", folder.path()));
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("there is none here") && stderr.contains("apt-get install iperf3"), "{stderr}");
+}
+
+#[test]
 fn wrong_use_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("path.toml"), PATH).unwrap();
@@ -155,6 +193,7 @@ fn wrong_use_is_refused_before_anything_starts() {
         (&["--browser", "./nowhere"], "apt-get install chromium"),
         (&["--only", "x"], "there are: posthaste cubic"),
         (&["--path", "none"], "--path none is for URLs"),
+        (&["--background", "65"], "65 is not in"),
         (&["--journal", "/nowhere/x"], "cannot keep runs in /nowhere/x"),
         (&["--html", "/nowhere/x"], "no such folder"),
     ] {

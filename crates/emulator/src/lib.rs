@@ -18,7 +18,7 @@ mod udp_relay;
 pub use lateness::{Lateness, LatenessHistogram};
 #[cfg(target_os = "linux")]
 pub use tunnel::{
-    DirectionReport, LATENESS_BOUND, Tunnel, TunnelConfig, TunnelError, TunnelReport, Validity, is_permitted,
-    isolate,
+    DeviceKind, DirectionReport, LATENESS_BOUND, Tunnel, TunnelConfig, TunnelError, TunnelReport, Validity,
+    is_permitted, isolate,
 };
 pub use udp_relay::{RelayConfig, RelayStats, UdpRelay};

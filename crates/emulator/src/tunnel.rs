@@ -2,11 +2,14 @@
 
 mod address;
 mod carrier;
+mod checksum;
+mod device;
 mod error;
 mod interface;
 mod ip_packet;
 mod log;
 mod namespace;
+mod netlink;
 mod precision;
 mod shared;
 mod validity;
@@ -21,7 +24,9 @@ use std::thread::JoinHandle;
 use posthaste_path::{Path, PathConfig, PathStats};
 use posthaste_units::{ByteCount, Rng};
 
+use address::Block;
 use carrier::Carrier;
+use device::Devices;
 use interface::{Interface, Rank};
 use ip_packet::IpPacket;
 use log::{Direction, LogWriter, PacketLog};
@@ -31,6 +36,7 @@ use shared::Shared;
 use crate::clock::Clock;
 use crate::lateness::Lateness;
 
+pub use device::DeviceKind;
 pub use error::TunnelError;
 pub use namespace::{is_permitted, isolate};
 pub use validity::{LATENESS_BOUND, Validity};
@@ -44,6 +50,9 @@ pub struct TunnelConfig {
     pub up: PathConfig,
     /// The lab's first link with this seed meets the same fates, packet by packet.
     pub seed: u64,
+    /// What is at both ends; TUN devices where they can be made, and else pairs of virtual Ethernet interfaces, if
+    /// nothing is given.
+    pub device: Option<DeviceKind>,
 }
 
 /// One direction's counts.
@@ -76,6 +85,31 @@ pub struct TunnelReport {
     pub missing_lines: u64,
 }
 
+/// Both ends of a tunnel, and the addresses that they took.
+type Ends = (Interface, Interface, Block);
+
+/// Ends of this kind, one in the namespace of the calling thread.
+fn ends(device: DeviceKind, namespace: &NamespaceThread, rank: Rank) -> Result<Ends, TunnelError> {
+    let devices = Devices::of(device)?;
+    let (far, block) = Interface::far(&devices)?;
+    let near = namespace.run(move || Interface::near(&devices, block, rank))??;
+    Ok((far, near, block))
+}
+
+/// Ends of the kind that can be made here.
+fn any_ends(namespace: &NamespaceThread, rank: Rank) -> Result<(DeviceKind, Ends), TunnelError> {
+    match ends(DeviceKind::Tun, namespace, rank) {
+        Err(tun @ TunnelError::Device(_)) => match ends(DeviceKind::Veth, namespace, rank) {
+            Ok(ends) => Ok((DeviceKind::Veth, ends)),
+            Err(veth @ TunnelError::Pair { .. }) => {
+                Err(TunnelError::NoDevice { tun: Box::new(tun), veth: Box::new(veth) })
+            }
+            Err(error) => Err(error),
+        },
+        result => Ok((DeviceKind::Tun, result?)),
+    }
+}
+
 /// A network namespace whose only way out is an emulated path, which leads into the calling thread's namespace.
 ///
 /// Nothing of it outlives this, or the process: interfaces and routes are bound to open files, the namespace to a
@@ -84,6 +118,7 @@ pub struct TunnelReport {
 pub struct Tunnel {
     far: Arc<Interface>,
     near: Arc<Interface>,
+    device: DeviceKind,
     addresses: (Ipv4Addr, Ipv4Addr),
     shared: Arc<Shared>,
     is_stopped: Arc<AtomicBool>,
@@ -125,12 +160,15 @@ impl Tunnel {
         let _ = rng.fork();
         let up = Path::<IpPacket>::new(config.up, rng.fork())?;
         let down = Path::<IpPacket>::new(config.down, rng.fork())?;
-        let (far, block) = Interface::far()?;
-        let near = namespace.run(move || Interface::near(block, rank))??;
+        let (device, (far, near, block)) = match config.device {
+            Some(device) => (device, ends(device, &namespace, rank)?),
+            None => any_ends(&namespace, rank)?,
+        };
         let (writer, log) = log.map(LogWriter::start).transpose()?.unzip();
         let mut this = Self {
             far: Arc::new(far),
             near: Arc::new(near),
+            device,
             addresses: (block.far(), block.near()),
             shared: Arc::default(),
             is_stopped: Arc::default(),
@@ -170,6 +208,11 @@ impl Tunnel {
         Ok(())
     }
 
+    /// What is at both ends.
+    pub fn device(&self) -> DeviceKind {
+        self.device
+    }
+
     /// The address of the namespace that the tunnel leads to.
     pub fn far_address(&self) -> Ipv4Addr {
         self.addresses.0
@@ -203,8 +246,12 @@ impl Tunnel {
     /// # Errors
     /// The system does not tell how many packets its interfaces dropped.
     pub fn report(&self) -> io::Result<TunnelReport> {
-        let (far, near) = (self.far.losses()?, self.near.losses()?);
-        let direction = |direction, dropped: u64| {
+        self.count(false)
+    }
+
+    fn count(&self, is_over: bool) -> io::Result<TunnelReport> {
+        let (far, near) = (self.far.losses(is_over)?, self.near.losses(is_over)?);
+        let direction = |direction, dropped: u64, undeliverable: u64| {
             let counts = self.shared.counts(direction);
             DirectionReport {
                 path: counts.stats,
@@ -212,14 +259,14 @@ impl Tunnel {
                 lateness: counts.lateness.summary(),
                 // What an interface refuses it also counts, but not for every reason.
                 unaccounted: dropped.saturating_sub(counts.undeliverable).max(counts.refused),
-                undeliverable: counts.undeliverable,
+                undeliverable: counts.undeliverable + undeliverable,
                 is_real_time: counts.is_real_time,
                 failure: counts.failure.clone(),
             }
         };
         Ok(TunnelReport {
-            down: direction(Direction::Down, far.sent + near.received),
-            up: direction(Direction::Up, near.sent + far.received),
+            down: direction(Direction::Down, far.sent + near.received, near.undeliverable),
+            up: direction(Direction::Up, near.sent + far.received, far.undeliverable),
             missing_lines: 0,
         })
     }
@@ -230,7 +277,7 @@ impl Tunnel {
     /// As [`Self::report`], or the log could not be written.
     pub fn finish(mut self) -> io::Result<TunnelReport> {
         self.stop();
-        let mut report = self.report()?;
+        let mut report = self.count(true)?;
         if let Some(log) = self.log.take() {
             report.missing_lines = log.finish()?;
         }

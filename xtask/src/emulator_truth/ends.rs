@@ -1,11 +1,14 @@
 //! The two ends of a measurement, as processes: kernel TCP with TLS's and HTTP's flights, but without their contents.
+//! Or, of programs by others, ping and iperf3.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use posthaste_units::ByteCount;
+use serde_json::Value;
 
 use crate::Result;
 
@@ -43,13 +46,18 @@ pub(crate) struct End {
 enum Role {
     Server,
     Client,
+    Witness,
 }
+
+/// The far end of [`Role::Witness`], as a shell command.
+pub(super) const WITNESS_SERVER: &str = "exec iperf3 --server >/dev/null";
 
 /// Plays the role.
 pub(crate) fn play(end: &End) -> Result<bool> {
     match end.role {
         Role::Server => serve(end)?,
         Role::Client => fetch(end)?,
+        Role::Witness => witness(end)?,
     }
     Ok(true)
 }
@@ -104,6 +112,36 @@ fn fetch(end: &End) -> Result<()> {
     take(&mut server, bytes_on_tcp(end.object))?;
     println!("seconds {}", began.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Prints what ping and iperf3 say: round trips, and how long the object takes at the rate of its download.
+fn witness(end: &End) -> Result<()> {
+    let far = std::env::var("POSTHASTE_FAR")?;
+    let ping = Command::new("ping").args(["-n", "-i", "0.02", "-c", &PINGS.to_string(), &far]).output()?;
+    let said = String::from_utf8(ping.stdout)?;
+    let times = said.split("time=").skip(1).filter_map(|text| text.split_whitespace().next());
+    for time in times {
+        println!("rtt {}", time.parse::<f64>()? / 1e3);
+    }
+    // In small blocks: it counts whole ones.
+    let object = end.object.get();
+    let bytes = object.to_string();
+    let began = Instant::now();
+    loop {
+        let arguments = ["--client", &far, "--reverse", "--json", "--length", "8K", "--bytes", &bytes];
+        let output =
+            Command::new("iperf3").args(arguments).args(["--congestion", &end.controller]).output()?;
+        let report: Value = serde_json::from_slice(&output.stdout)?;
+        match report["end"]["sum_received"]["bits_per_second"].as_f64() {
+            Some(rate) if output.status.success() => {
+                println!("seconds {}", object as f64 * 8.0 / rate);
+                return Ok(());
+            }
+            _ if began.elapsed() > PATIENCE => return Err(format!("iperf3: {}", report["error"]).into()),
+            // Nobody listens yet.
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 fn take(from: &mut TcpStream, count: u64) -> Result<()> {

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::cells::Cell;
+use super::ends::WITNESS_SERVER;
 use crate::Result;
 use crate::emulated;
 
@@ -19,6 +20,15 @@ pub(super) struct Emulator {
     ends: PathBuf,
     /// What gives the ends real-time priority, where that is permitted.
     priority: &'static str,
+}
+
+/// Who plays the ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Players {
+    /// This program.
+    Ours,
+    /// ping and iperf3.
+    Witnesses,
 }
 
 /// What the runs of a cell have shown.
@@ -58,8 +68,16 @@ impl Emulator {
         emulated::obstacle(&self.program)
     }
 
+    /// True if ping and iperf3 are there.
+    pub(super) fn has_witnesses() -> bool {
+        let is_there = |program: &str, argument: &str| {
+            Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
+        };
+        is_there("ping", "-V") && is_there("iperf3", "--version")
+    }
+
     /// Runs the cell until enough runs count, or too many were void.
-    pub(super) fn measure(&self, cell: &Cell, controller: &str) -> Result<Measured> {
+    pub(super) fn measure(&self, cell: &Cell, controller: &str, players: Players) -> Result<Measured> {
         let mut measured = Measured::default();
         let mut attempts = 0;
         while let missing @ 1.. = cell.runs.saturating_sub(measured.seconds.len() as u64)
@@ -70,7 +88,8 @@ impl Emulator {
                 let lanes: Vec<_> = (1..=lanes)
                     .map(|lane| {
                         scope.spawn(move || {
-                            self.run(cell, controller, attempts + lane).map_err(|error| error.to_string())
+                            self.run(cell, controller, players, attempts + lane)
+                                .map_err(|error| error.to_string())
                         })
                     })
                     .collect();
@@ -89,7 +108,7 @@ impl Emulator {
     }
 
     /// One run: the emulator's report and what the client printed.
-    fn run(&self, cell: &Cell, controller: &str, seed: u64) -> Result<(Report, String)> {
+    fn run(&self, cell: &Cell, controller: &str, players: Players, seed: u64) -> Result<(Report, String)> {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("path.toml"), cell.path)?;
         let end = |role: &str| {
@@ -100,18 +119,13 @@ impl Emulator {
                 self.ends.display()
             ))
         };
+        let (far, near) = match players {
+            Players::Ours => (end("server")?, end("client")?),
+            Players::Witnesses => (WITNESS_SERVER.to_owned(), end("witness")?),
+        };
         let mut command = Command::new(&self.program);
         command.args(["emulate", "-q", "--isolate", "--json", "report.json", "--path", "path.toml"]);
-        command.args([
-            "--seed",
-            &seed.to_string(),
-            "--far",
-            &end("server")?,
-            "--",
-            "sh",
-            "-c",
-            &end("client")?,
-        ]);
+        command.args(["--seed", &seed.to_string(), "--far", &far, "--", "sh", "-c", &near]);
         command.current_dir(&folder).stdin(Stdio::null());
         let output = command.output()?;
         let report = std::fs::read(folder.path().join("report.json"))

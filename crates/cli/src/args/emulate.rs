@@ -52,6 +52,10 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
     pub(crate) up: Vec<String>,
 
+    /// What is at both ends of the path [default: tun where /dev/net/tun may be opened, else veth]
+    #[arg(long, value_name = "KIND", value_enum)]
+    pub(crate) device: Option<Device>,
+
     /// Seed of losses, jitter and whatever else is drawn
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -83,6 +87,15 @@ pub(crate) struct Emulate {
     /// The program and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// What is at the ends of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Device {
+    /// TUN devices: they take /dev/net/tun
+    Tun,
+    /// Pairs of virtual Ethernet interfaces, read and written by `AF_PACKET` sockets
+    Veth,
 }
 
 /// Where the meter is.

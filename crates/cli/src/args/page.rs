@@ -85,6 +85,10 @@ pub(crate) struct Page {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
+    /// Downloads by iperf3 (kernel TCP, CUBIC) beside each run, through the same bottleneck, two seconds ahead
+    #[arg(long, value_name = "COUNT", default_value = "0", value_parser = clap::value_parser!(u16).range(..=64))]
+    pub(crate) background: u16,
+
     /// Leave the warm visits out
     #[arg(long)]
     pub(crate) cold_only: bool,

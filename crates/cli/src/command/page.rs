@@ -5,6 +5,8 @@ mod protocol;
 pub(crate) use protocol::Protocol;
 
 #[cfg(target_os = "linux")]
+mod background;
+#[cfg(target_os = "linux")]
 mod html;
 #[cfg(target_os = "linux")]
 mod journal;

@@ -16,7 +16,8 @@ use posthaste_units::{Duration, Time};
 
 use std::os::fd::AsFd;
 
-use super::interface::{Handed, Interface};
+use super::device::Handed;
+use super::interface::Interface;
 use super::ip_packet::IpPacket;
 use super::log::{Direction, Event, PacketLog, Record};
 use super::precision::{RunDelay, prefer_real_time};

@@ -19,6 +19,25 @@ pub enum TunnelError {
         "cannot make a TUN device: {0}. It takes /dev/net/tun and the kernel's module tun (modprobe tun)"
     )]
     Device(io::Error),
+    /// No pair of virtual Ethernet interfaces can be made.
+    #[error(
+        "cannot make {what}: {why}. It takes the kernel's modules veth and af_packet (modprobe veth af_packet) and the \
+         right to raw sockets (CAP_NET_RAW)"
+    )]
+    Pair {
+        /// What could not be made.
+        what: &'static str,
+        /// What the system said.
+        why: String,
+    },
+    /// Neither kind of device can be made.
+    #[error("there is no device for a tunnel. tun: {tun}. veth: {veth}")]
+    NoDevice {
+        /// Why no TUN device.
+        tun: Box<Self>,
+        /// Why no pair of virtual Ethernet interfaces.
+        veth: Box<Self>,
+    },
     /// An interface took no address, no route or no setting.
     #[error("cannot set up {what}: {why}")]
     Interface {

@@ -1,18 +1,19 @@
-//! A TUN device with its addresses, and what the kernel counts for it.
+//! An end of a tunnel: an interface with its addresses and routes, and what the kernel counts for it.
 
 use std::fs::File;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
 use futures::TryStreamExt;
-use nix::errno::Errno;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
 use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
-use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::address::{Block, candidates};
+use super::device::{Device, Devices, Handed, Losses};
 use super::error::TunnelError;
+use super::netlink::{index_of, loopback_up, prefer, with_netlink};
 
 /// Packets that may wait in an interface until they are read: 20 ms of small packets at the most that a TUN device
 /// can do. The usual 500 are less than what one window of a fast sender brings at once.
@@ -33,72 +34,43 @@ pub(super) enum Rank {
     Second,
 }
 
-/// An end of a tunnel: a TUN device. It is gone when this is.
+/// An end of a tunnel. It is gone when this is.
+#[derive(Debug)]
 pub(super) struct Interface {
-    device: SyncDevice,
+    device: Box<dyn Device>,
     name: String,
     /// `/proc/thread-self/net/dev` of its namespace.
     counters: File,
 }
 
-impl std::fmt::Debug for Interface {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Interface").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Packets that an interface did not pass on, whatever the path said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Losses {
-    /// On the way from the namespace into the tunnel: its queue was full.
-    pub(super) sent: u64,
-    /// On the way out of the tunnel into the namespace.
-    pub(super) received: u64,
-}
-
-/// What became of a packet that was to enter a namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handed {
-    Over,
-    /// Somebody has taken the interface down.
-    ToNobody,
-    /// The kernel has lost it.
-    Refused,
-}
-
 impl Interface {
     /// A tunnel's far end, in the namespace of the calling thread, and the block that it took.
-    pub(super) fn far() -> Result<(Self, Block), TunnelError> {
+    pub(super) fn far(devices: &Devices) -> Result<(Self, Block), TunnelError> {
         with_netlink(async |netlink| {
             let around = surrounding(&netlink).await?;
             loopback_up(&netlink).await?;
             let blocks = candidates(around);
             for (index, &block) in blocks.iter().enumerate() {
                 let name = format!("{}{index}", NEAR_NAMES[0]);
-                match open(&name) {
-                    Ok(device) => {
-                        let this = Self::with_device(device, name)?;
-                        this.set_up(&netlink, block.far(), block).await?;
-                        return Ok((this, block));
-                    }
-                    // Somebody else's.
-                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
-                    Err(error) => return Err(TunnelError::Device(error)),
-                }
+                let Some(device) = devices.open(&netlink, &name, "far").await? else { continue };
+                let this = Self::with_device(device, name)?;
+                this.set_up(&netlink, block.far(), block).await?;
+                return Ok((this, block));
             }
             Err(TunnelError::Full { taken: blocks.len() })
         })
     }
 
     /// The near end of the tunnel with this block, and a way out of the calling thread's namespace.
-    pub(super) fn near(block: Block, rank: Rank) -> Result<Self, TunnelError> {
+    pub(super) fn near(devices: &Devices, block: Block, rank: Rank) -> Result<Self, TunnelError> {
         with_netlink(async |netlink| {
             loopback_up(&netlink).await?;
             let name = NEAR_NAMES[rank as usize];
-            let device = open(name).map_err(TunnelError::Device)?;
+            let taken = || io::Error::new(io::ErrorKind::AlreadyExists, format!("there is a {name} already"));
+            let device = devices.open(&netlink, name, "near").await?.ok_or_else(taken)?;
             let this = Self::with_device(device, name.to_owned())?;
             this.set_up(&netlink, block.near(), block).await?;
-            let mut route = RouteMessageBuilder::<std::net::Ipv4Addr>::new().gateway(block.far());
+            let mut route = RouteMessageBuilder::<Ipv4Addr>::new().gateway(block.far());
             if rank == Rank::Second {
                 route = route.priority(METRIC);
             }
@@ -114,20 +86,20 @@ impl Interface {
         })
     }
 
-    fn with_device(device: SyncDevice, name: String) -> Result<Self, TunnelError> {
-        device.set_nonblocking(true)?;
+    fn with_device(device: Box<dyn Device>, name: String) -> io::Result<Self> {
         Ok(Self { device, name, counters: File::open("/proc/thread-self/net/dev")? })
     }
 
-    async fn set_up(
-        &self,
-        netlink: &Handle,
-        address: std::net::Ipv4Addr,
-        block: Block,
-    ) -> Result<(), TunnelError> {
+    /// For the thread that is in its namespace.
+    fn index(&self) -> Result<u32, TunnelError> {
+        index_of(&self.name)
+            .ok_or_else(|| TunnelError::Interface { what: "an interface", why: "it is gone".to_owned() })
+    }
+
+    async fn set_up(&self, netlink: &Handle, address: Ipv4Addr, block: Block) -> Result<(), TunnelError> {
         // Before it is up, or the kernel asks for routers.
         prefer(&format!("net/ipv6/conf/{}/disable_ipv6", self.name), "1");
-        let index = self.device.if_index().map_err(TunnelError::Device)?;
+        let index = self.index()?;
         let link = LinkUnspec::new_with_index(index).txqueuelen(QUEUE_PACKETS).up().build();
         netlink.link().set(link).execute().await.map_err(TunnelError::interface("an interface"))?;
         netlink
@@ -135,13 +107,16 @@ impl Interface {
             .add(index, address.into(), block.prefix())
             .execute()
             .await
-            .map_err(TunnelError::interface("an address"))
+            .map_err(TunnelError::interface("an address"))?;
+        // What a device has lost before it was up is no loss.
+        self.losses(false)?;
+        Ok(())
     }
 
     /// Takes it down, and with it all routes that lead through it. For the thread that is in its namespace.
     pub(super) fn take_down(&self) -> Result<(), TunnelError> {
         with_netlink(async |netlink| {
-            let index = self.device.if_index().map_err(TunnelError::Device)?;
+            let index = self.index()?;
             let link = LinkUnspec::new_with_index(index).down().build();
             netlink.link().set(link).execute().await.map_err(TunnelError::interface("an interface down"))
         })
@@ -149,31 +124,22 @@ impl Interface {
 
     /// The next packet that the namespace has sent, or `None` if there is none now.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.device.recv(buffer) {
-            Ok(length) => Ok(Some(length)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        self.device.receive(buffer)
     }
 
     /// Hands a packet to the namespace.
     pub(super) fn send(&self, packet: &[u8]) -> Handed {
-        match self.device.send(packet) {
-            Ok(_) => Handed::Over,
-            // What the kernel answers where the interface is down.
-            Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => Handed::ToNobody,
-            Err(_) => Handed::Refused,
-        }
+        self.device.send(packet)
     }
 
-    /// What it did not pass on since it was made.
-    pub(super) fn losses(&self) -> io::Result<Losses> {
+    /// What it did not pass on since it was made. If `is_over` nobody else receives from it any more.
+    pub(super) fn losses(&self, is_over: bool) -> io::Result<Losses> {
         let mut text = vec![0; 64 << 10];
         let length = self.counters.read_at(&mut text, 0)?;
         let text = String::from_utf8_lossy(&text[..length]);
-        losses_of(&text, &self.name).ok_or_else(|| io::Error::other("the system does not count packets"))
+        let interface = losses_of(&text, &self.name);
+        self.device
+            .losses(interface.ok_or_else(|| io::Error::other("the system does not count packets"))?, is_over)
     }
 }
 
@@ -190,35 +156,7 @@ fn losses_of(text: &str, name: &str) -> Option<Losses> {
         text.lines().filter_map(|line| line.split_once(':')).find(|(found, _)| found.trim() == name)?;
     let figures: Vec<u64> = figures.split_whitespace().map_while(|figure| figure.parse().ok()).collect();
     let lost = |first: usize| Some(figures.get(first + 2)? + figures.get(first + 3)?);
-    Some(Losses { received: lost(0)?, sent: lost(8)? })
-}
-
-fn open(name: &str) -> io::Result<SyncDevice> {
-    DeviceBuilder::new().name(name).enable(false).build_sync()
-}
-
-/// Asks for a setting that a tunnel can do without: containers often show /proc/sys read-only, and where the kernel
-/// has no IPv6 there is nothing to switch off.
-fn prefer(key: &str, value: &str) {
-    if let Err(error) = std::fs::write(format!("/proc/sys/{key}"), value) {
-        tracing::debug!(%error, key, "not set");
-    }
-}
-
-/// Runs `work` with netlink in the calling thread's namespace.
-fn with_netlink<T>(work: impl AsyncFnOnce(Handle) -> Result<T, TunnelError>) -> Result<T, TunnelError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(async {
-        let (connection, netlink, _) = rtnetlink::new_connection()?;
-        tokio::spawn(connection);
-        work(netlink).await
-    })
-}
-
-async fn loopback_up(netlink: &Handle) -> Result<(), TunnelError> {
-    // Loopback is the first interface of every namespace.
-    let link = LinkUnspec::new_with_index(1).up().build();
-    netlink.link().set(link).execute().await.map_err(TunnelError::interface("loopback"))
+    Some(Losses { received: lost(0)?, sent: lost(8)?, undeliverable: 0 })
 }
 
 /// The block whose near end is in this namespace.
@@ -253,7 +191,7 @@ Inter-|   Receive                                                |  Transmit
     lo:     100       1    0    0    0     0          0         0      100       1    0    0    0     0       0          0
 posthaste0: 5000      50    1    2    0     0          0         0     7000      70    3    4    0     0       0          0
 ";
-        assert_eq!(losses_of(text, "posthaste0"), Some(Losses { received: 3, sent: 7 }));
+        assert_eq!(losses_of(text, "posthaste0"), Some(Losses { received: 3, sent: 7, undeliverable: 0 }));
         assert_eq!(losses_of(text, "lo"), Some(Losses::default()));
         assert_eq!(losses_of(text, "posthaste"), None);
     }

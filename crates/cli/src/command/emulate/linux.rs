@@ -31,6 +31,8 @@ impl From<TunnelError> for Failure {
     fn from(error: TunnelError) -> Self {
         match error {
             TunnelError::Path(error) => Self::usage(error),
+            error @ TunnelError::Device(_) => Self::runtime(error).hint("--device veth does without it"),
+            error @ TunnelError::Pair { .. } => Self::runtime(error).hint("--device tun does without them"),
             other => Self::runtime(other),
         }
     }
@@ -72,9 +74,9 @@ pub(crate) fn run(args: &Emulate) -> Result<ExitCode, Failure> {
     }
     if let Some(json) = json {
         let second = counted.second.as_ref().map(|(path, report)| (path.as_str(), report));
-        let page =
-            report::Report::new((&counted.summary, args.seed), (code, seconds), &counted.first, &validity)
-                .with_second(second, counted.left_at);
+        let run = (counted.summary.as_str(), args.seed, counted.device);
+        let page = report::Report::new(run, (code, seconds), &counted.first, &validity)
+            .with_second(second, counted.left_at);
         let mut text = serde_json::to_vec_pretty(&page).map_err(Failure::runtime)?;
         text.push(b'\n');
         json.write(&text).map_err(Failure::runtime)?;

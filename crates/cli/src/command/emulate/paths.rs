@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use posthaste_emulator::{Tunnel, TunnelConfig, TunnelReport, Validity};
+use posthaste_emulator::{DeviceKind, Tunnel, TunnelConfig, TunnelReport, Validity};
 
 use super::directions::{self, Directions};
-use crate::args::Emulate;
+use crate::args::{Device, Emulate};
 use crate::exit::Failure;
 use crate::printer;
 
@@ -32,6 +32,7 @@ pub(super) struct Paths {
 pub(super) struct Counted {
     pub(super) first: TunnelReport,
     pub(super) summary: String,
+    pub(super) device: DeviceKind,
     pub(super) second: Option<(String, TunnelReport)>,
     pub(super) left_at: Option<f64>,
 }
@@ -52,6 +53,7 @@ impl Paths {
             down: directions.down.clone(),
             up: directions.up.clone(),
             seed,
+            device: args.device.map(DeviceKind::from),
         };
         let log = log.map(|file| Box::new(file) as Box<dyn Write + Send>);
         let tunnel = Tunnel::start(config(&first, args.seed), log)?;
@@ -73,7 +75,8 @@ impl Paths {
     /// What is in use, and where it leads.
     pub(super) fn describe(&self) -> String {
         let second = self.second.as_ref().map_or(String::new(), |(path, _)| format!("; beside it {path}"));
-        format!("{}, to {}{second}", self.summary, self.first.far_address())
+        let (first, device) = (&self.first, self.first.device());
+        format!("{}, to {} by {device}{second}", self.summary, first.far_address())
     }
 
     /// Leaves the first path when it is time for that; waits for ever if that is not asked for.
@@ -103,11 +106,21 @@ impl Paths {
         let second =
             self.second.map(|(path, tunnel)| Ok::<_, io::Error>((path, tunnel.finish()?))).transpose()?;
         Ok(Counted {
+            device: self.first.device(),
             first: self.first.finish()?,
             summary: self.summary,
             second,
             left_at: self.left_at.get(),
         })
+    }
+}
+
+impl From<Device> for DeviceKind {
+    fn from(device: Device) -> Self {
+        match device {
+            Device::Tun => Self::Tun,
+            Device::Veth => Self::Veth,
+        }
     }
 }
 

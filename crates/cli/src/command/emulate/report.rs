@@ -1,6 +1,6 @@
 //! What a run has counted, for people and for programs.
 
-use posthaste_emulator::{DirectionReport, TunnelReport, Validity};
+use posthaste_emulator::{DeviceKind, DirectionReport, TunnelReport, Validity};
 use posthaste_units::{ByteCount, Duration};
 use serde::Serialize;
 
@@ -11,6 +11,8 @@ use super::meter::dropped;
 pub(super) struct Report<'a> {
     path: &'a str,
     seed: u64,
+    /// What was at both ends: `tun` or `veth`.
+    device: String,
     /// COMMAND's, as a shell would report it.
     exit_code: u8,
     seconds: f64,
@@ -85,7 +87,7 @@ impl From<&DirectionReport> for Direction {
 
 impl<'a> Report<'a> {
     pub(super) fn new(
-        (path, seed): (&'a str, u64),
+        (path, seed, device): (&'a str, u64, DeviceKind),
         (exit_code, seconds): (u8, f64),
         report: &TunnelReport,
         validity: &'a Validity,
@@ -93,6 +95,7 @@ impl<'a> Report<'a> {
         Self {
             path,
             seed,
+            device: device.to_string(),
             exit_code,
             seconds,
             valid: validity.is_valid(),

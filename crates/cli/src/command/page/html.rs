@@ -85,6 +85,9 @@ fn facts(plan: &Plan, tally: &Tally, page: &PagePlan) -> String {
         let _ = write!(out, "<li>{}: <b>{}</b></li>", escape(&path.name), escape(&path.description));
     }
     let _ = write!(out, "<li>browser: <b>{}</b></li>", escape(&tally.browsers().join(", ")));
+    if let Some(rate) = tally.background_rate() {
+        let _ = write!(out, "<li>downloads beside it: <b>{:.2} Mbit/s</b> together, median</li>", rate / 1e6);
+    }
     if let Some(lateness) = tally.lateness() {
         let _ = write!(
             out,

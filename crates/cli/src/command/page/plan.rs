@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use posthaste_lab::apps::Page as Description;
 use tempfile::TempDir;
 
+use super::background;
 use super::record::{Key, Record};
 use super::site;
 use super::target::{self, Contestant, Origin};
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     pub(super) runs: u64,
     pub(super) seed: u64,
     pub(super) parallel: usize,
+    /// Downloads beside each run.
+    pub(super) background: u16,
     pub(super) is_warm_wanted: bool,
     pub(super) timeout: Duration,
     pub(super) browser: PathBuf,
@@ -71,6 +74,7 @@ impl Plan {
     pub(super) fn new(args: &Page) -> Result<Self, Failure> {
         let paths = args.path.iter().map(|name| path(args, name)).collect::<Result<Vec<_>, _>>()?;
         let contestants = target::contestants(args)?;
+        background::check(args.background, paths.iter().all(|path| path.argument.is_some()))?;
         let browser = find_browser(&args.browser).ok_or_else(|| no_browser(&args.browser))?;
         let failed = |error: &dyn std::fmt::Display| Failure::runtime(format!("cannot prepare: {error}"));
         let ground = TempDir::with_prefix("posthaste-page-").map_err(|error| failed(&error))?;
@@ -92,6 +96,7 @@ impl Plan {
             runs: args.runs,
             seed: args.seed,
             parallel: args.parallel.into(),
+            background: args.background,
             is_warm_wanted: !args.cold_only,
             timeout: args.timeout,
             browser,
@@ -133,6 +138,7 @@ impl Plan {
     pub(super) fn includes(&self, record: &Record) -> bool {
         let Key { page, path, contestant, round } = &record.key;
         record.seed == self.seed + round - 1
+            && record.background == self.background
             && *round <= self.runs
             && self.pages.iter().any(|known| known.name == *page)
             && self.paths.iter().any(|known| known.name == *path)
@@ -167,7 +173,8 @@ fn path(args: &Page, name: &str) -> Result<PathPlan, Failure> {
     } else {
         name.to_owned()
     };
-    Ok(PathPlan { name: name.to_owned(), description: spec.summary(), argument: Some(argument) })
+    let description = spec.summary() + &background::describe(args.background);
+    Ok(PathPlan { name: name.to_owned(), description, argument: Some(argument) })
 }
 
 fn no_browser(name: &str) -> Failure {

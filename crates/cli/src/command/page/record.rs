@@ -9,6 +9,9 @@ pub(super) struct Seen {
     pub(super) browser: String,
     /// The cold visit, and the warm one if it was wanted.
     pub(super) visits: Vec<Visit>,
+    /// What the downloads beside it got together, bits per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) background_rate: Option<f64>,
     /// Why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<String>,
@@ -75,6 +78,9 @@ pub(super) struct Record {
     #[serde(flatten)]
     pub(super) key: Key,
     pub(super) seed: u64,
+    /// Downloads beside it.
+    #[serde(default)]
+    pub(super) background: u16,
     #[serde(flatten)]
     pub(super) seen: Seen,
     /// Attempts before this one whose emulation was worthless.

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
+use super::background;
 use super::plan::{Item, Plan, is_started_here};
 use super::record::{Record, Seen};
 use super::site::port;
@@ -139,6 +140,7 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
     Ok(Some(Record {
         key: plan.key(item),
         seed,
+        background: plan.background,
         seen: outcome,
         voided: 0,
         faults,
@@ -168,6 +170,7 @@ fn order(plan: &Plan, item: Item, folder: &Path) -> Order {
         ports: if is_started_here { (0..page.hosts).map(port).collect() } else { vec![first_port] },
         is_awaited: is_started_here,
         requests: page.requests,
+        background: plan.background,
         is_warm_wanted: plan.is_warm_wanted,
         timeout: plan.timeout.as_secs_f64(),
         folder: folder.to_owned(),
@@ -193,6 +196,9 @@ fn command(plan: &Plan, item: Item, seed: u64, folder: &Path, order: &Path) -> C
         };
         if let Some(servers) = contestant.command(&around) {
             command.args(["--isolate", "--far", &servers]);
+        }
+        if plan.background > 0 {
+            command.args(["--far", &background::server()]);
         }
         command.arg("--").arg(&plan.posthaste);
     }

@@ -110,6 +110,9 @@ fn figures(cell: &Cell<'_>, base: &Cell<'_>, temperature: Temperature) -> String
 /// How far the figures can be trusted.
 fn remarks(tally: &Tally) -> String {
     let mut text = format!("\nBrowser  {}", tally.browsers().join(", "));
+    if let Some(rate) = tally.background_rate() {
+        let _ = write!(text, "\nBeside   the downloads got {:.2} Mbit/s together, median", rate / 1e6);
+    }
     if let Some(lateness) = tally.lateness() {
         let _ = write!(
             text,

@@ -74,6 +74,13 @@ impl Tally {
         self.records.iter().map(|record| record.voided + u64::from(!record.is_valid())).sum()
     }
 
+    /// What the downloads beside the runs that count got together, bits per second: the median.
+    pub(super) fn background_rate(&self) -> Option<f64> {
+        let valid = self.records.iter().filter(|record| record.is_valid());
+        let rates: Vec<f64> = valid.filter_map(|record| record.seen.background_rate).collect();
+        statistics::summarise(&rates).map(|summary| summary.p50)
+    }
+
     /// The worst 99th percentile of lateness among runs that count, in seconds.
     pub(super) fn lateness(&self) -> Option<f64> {
         let valid = self.records.iter().filter(|record| record.is_valid());

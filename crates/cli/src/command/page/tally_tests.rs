@@ -23,7 +23,12 @@ pub(in super::super) fn record(contestant: &str, round: u64, load: f64) -> Recor
     Record {
         key: Key { page: "p".to_owned(), path: "q".to_owned(), contestant: contestant.to_owned(), round },
         seed: round,
-        seen: Seen { browser: "B/1".to_owned(), visits: vec![visit(load), visit(load / 2.0)], failure: None },
+        background: 0,
+        seen: Seen {
+            browser: "B/1".to_owned(),
+            visits: vec![visit(load), visit(load / 2.0)],
+            ..Seen::default()
+        },
         voided: 0,
         faults: Vec::new(),
         lateness: Some(1e-4),

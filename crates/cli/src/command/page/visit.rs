@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::background::Downloads;
 use super::protocol::Protocol;
 use super::record::{Seen, Visit};
 use crate::args::PageVisit;
@@ -39,6 +40,8 @@ pub(super) struct Order {
     pub(super) is_awaited: bool,
     /// Requests that a whole page takes, where that is known.
     pub(super) requests: Option<usize>,
+    /// Downloads beside the visits.
+    pub(super) background: u16,
     /// A second visit follows, over new connections.
     pub(super) is_warm_wanted: bool,
     /// Seconds that a visit may take.
@@ -96,6 +99,10 @@ fn carry_out(order: &Order) -> Result<Seen, String> {
     let tab = Tab::open(&mut devtools, WARM_UP)?;
     settle(&mut devtools, Duration::from_millis(200))?;
     tab.close(&mut devtools)?;
+    let downloads = match (order.background, &far) {
+        (1.., Some(far)) => Some(Downloads::start(order.background, far, &order.folder)?),
+        _ => None,
+    };
     visits.push(visit(&mut devtools, order)?);
     if order.is_warm_wanted {
         forget_all_but_sessions(&mut devtools)?;
@@ -106,7 +113,8 @@ fn carry_out(order: &Order) -> Result<Seen, String> {
         visits.push(warm);
     }
     devtools.close();
-    Ok(Seen { browser, visits, failure: None })
+    let background_rate = downloads.map(Downloads::finish).transpose()?;
+    Ok(Seen { browser, visits, background_rate, failure: None })
 }
 
 /// A tab that is listened to.
