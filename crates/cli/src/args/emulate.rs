@@ -94,7 +94,7 @@ pub(crate) struct Emulate {
 pub(crate) enum Device {
     /// TUN devices: they take /dev/net/tun
     Tun,
-    /// Pairs of virtual Ethernet interfaces, read and written by `AF_PACKET` sockets
+    /// Pairs of virtual Ethernet interfaces with `AF_PACKET` sockets at their ends: they take no device file
     Veth,
 }
 

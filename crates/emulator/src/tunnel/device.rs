@@ -20,7 +20,7 @@ use wire::Wire;
 pub enum DeviceKind {
     /// TUN devices, which take `/dev/net/tun`.
     Tun,
-    /// Pairs of virtual Ethernet interfaces whose other ends are read and written by `AF_PACKET` sockets.
+    /// Pairs of virtual Ethernet interfaces with `AF_PACKET` sockets at their ends.
     Veth,
 }
 

@@ -24,6 +24,7 @@ fn plan(names: &[&str]) -> Plan {
         runs: 8,
         seed: 1,
         parallel: 1,
+        background: 0,
         is_warm_wanted: true,
         timeout: std::time::Duration::from_secs(1),
         browser: "b".into(),

@@ -1,4 +1,4 @@
-//! IP packets as Ethernet frames: an `AF_PACKET` socket at an interface.
+//! IP packets as Ethernet frames: `AF_PACKET` sockets at both ends of a pair of interfaces.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvmsg,
-    sendmsg, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvmsg, sendmsg,
+    setsockopt, socket, sockopt,
 };
+use socket2::{SockFilter, SockRef};
 
 use super::Handed;
 use crate::tunnel::checksum;
@@ -21,11 +22,20 @@ const HEADER: usize = 14;
 const IPV4: [u8; 2] = 0x0800_u16.to_be_bytes();
 const IPV6: [u8; 2] = 0x86dd_u16.to_be_bytes();
 
-/// What the kernel calls a frame that was sent, not received (`PACKET_OUTGOING`).
-const OUTGOING: u8 = 4;
+/// What the kernel calls a frame that is sent, not received (`PACKET_OUTGOING`).
+const OUTGOING: u32 = 4;
 
-/// Bytes of frames that may wait to be read, as the kernel counts them: some 10,000 full ones. Where root is not
-/// root outside of its namespace it is what everybody may have (`net.core.rmem_max`).
+/// A program for the kernel (BPF): load the kind of the frame (`SKF_AD_OFF + SKF_AD_PKTTYPE`); if it is one that is
+/// sent, take all of it, else nothing.
+const ONLY_OUTGOING: [SockFilter; 4] = [
+    SockFilter::new(0x20, 0, 0, (-0x1000_i32).cast_unsigned() + 4),
+    SockFilter::new(0x15, 0, 1, OUTGOING),
+    SockFilter::new(0x06, 0, 0, u32::MAX),
+    SockFilter::new(0x06, 0, 0, 0),
+];
+
+/// Bytes of frames that may wait to be read, of which the kernel makes twice as many, as it counts them: some 25,000
+/// full ones. Where root is not root outside of its namespace it is what everybody may have (`net.core.rmem_max`).
 const BUFFER: usize = 32 << 20;
 
 /// Hardware addresses, told apart by their last byte: locally administered, and the same in all tunnels, as none ever
@@ -34,9 +44,24 @@ pub(super) const fn hardware_address(is_in_namespace: bool) -> [u8; 6] {
     [0x02, 0x50, 0x48, 0, 0, if is_in_namespace { 1 } else { 2 }]
 }
 
-/// Reads and writes the frames of an interface whose other end is in a tunnel's namespace. Never blocks.
+/// A socket at an interface of the calling thread's namespace.
+fn socket_at(interface: &str, protocol: impl Into<Option<SockProtocol>>) -> io::Result<OwnedFd> {
+    // The library has no other way to an address of this kind.
+    let address = getifaddrs()?
+        .filter(|found| found.interface_name == interface)
+        .find_map(|found| found.address?.as_link_addr().copied())
+        .ok_or_else(|| io::Error::other("the interface has no hardware address"))?;
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let descriptor = socket(AddressFamily::Packet, SockType::Raw, flags, protocol)?;
+    SockRef::from(&descriptor).attach_filter(&ONLY_OUTGOING)?;
+    bind(descriptor.as_raw_fd(), &address)?;
+    Ok(descriptor)
+}
+
+/// Where packets leave a namespace: it gets a copy of what is sent at the interface, in the order in which it is sent
+/// there. (Where they arrive, at the other end, processors may have changed it.)
 #[derive(Debug)]
-pub(super) struct FrameSocket {
+pub(super) struct Outlet {
     descriptor: OwnedFd,
     /// Frames that it has got.
     received: AtomicU64,
@@ -44,26 +69,13 @@ pub(super) struct FrameSocket {
     overflowed: AtomicU64,
 }
 
-impl FrameSocket {
-    /// At an interface of the calling thread's namespace which is up, and whose other end is not.
-    pub(super) fn at(interface: &str) -> io::Result<Self> {
-        // The library has no other way to an address of this kind.
-        let address = getifaddrs()?
-            .filter(|found| found.interface_name == interface)
-            .find_map(|found| found.address?.as_link_addr().copied())
-            .ok_or_else(|| io::Error::other("the interface has no hardware address"))?;
-        let descriptor = socket(
-            AddressFamily::Packet,
-            SockType::Raw,
-            SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
-            SockProtocol::EthAll,
-        )?;
+impl Outlet {
+    /// Of an interface of the calling thread's namespace, which is not up yet.
+    pub(super) fn of(interface: &str) -> io::Result<Self> {
+        let descriptor = socket_at(interface, SockProtocol::EthAll)?;
         setsockopt(&descriptor, sockopt::RxqOvfl, &1)?;
         let _ = setsockopt(&descriptor, sockopt::RcvBufForce, &BUFFER)
             .or_else(|_| setsockopt(&descriptor, sockopt::RcvBuf, &BUFFER));
-        let _ = setsockopt(&descriptor, sockopt::SndBufForce, &BUFFER)
-            .or_else(|_| setsockopt(&descriptor, sockopt::SndBuf, &BUFFER));
-        bind(descriptor.as_raw_fd(), &address)?;
         let this = Self { descriptor, received: AtomicU64::new(0), overflowed: AtomicU64::new(0) };
         // Until it was bound it belonged to all interfaces.
         this.drain()?;
@@ -73,12 +85,11 @@ impl FrameSocket {
 
     /// Reads what waits, for nothing but the counts.
     pub(super) fn drain(&self) -> io::Result<()> {
-        let mut buffer = [0; 64];
-        while self.frame(&mut [0; HEADER], &mut buffer)?.is_some() {}
+        while self.frame(&mut [0; HEADER], &mut [0; HEADER])?.is_some() {}
         Ok(())
     }
 
-    /// Frames that the other end has sent, and that were read.
+    /// Frames that were read.
     pub(super) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -109,24 +120,45 @@ impl FrameSocket {
             let mut control = nix::cmsg_space!(u32);
             let mut slices = [IoSliceMut::new(header), IoSliceMut::new(buffer)];
             let descriptor = self.descriptor.as_raw_fd();
-            let message =
-                match recvmsg::<LinkAddr>(descriptor, &mut slices, Some(&mut control), MsgFlags::empty()) {
-                    Ok(message) => message,
-                    Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
-                    Err(error) => return Err(error.into()),
-                };
+            let message = match recvmsg::<()>(descriptor, &mut slices, Some(&mut control), MsgFlags::empty())
+            {
+                Ok(message) => message,
+                // Said once each time that the interface goes down.
+                Err(Errno::ENETDOWN) => continue,
+                Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
             for control in message.cmsgs()? {
                 if let ControlMessageOwned::RxqOvfl(count) = control {
                     self.overflowed.store(count.into(), Ordering::Relaxed);
                 }
             }
-            // What the kernel itself might send at the wire's end.
-            if message.address.is_some_and(|address| address.pkttype() == OUTGOING) {
-                continue;
-            }
             self.received.fetch_add(1, Ordering::Relaxed);
             return Ok(Some(message.bytes.saturating_sub(HEADER)));
         }
+    }
+}
+
+impl AsFd for Outlet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Where packets enter a namespace: what is sent at the other end of its interface.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    descriptor: OwnedFd,
+}
+
+impl Inlet {
+    /// At an interface of the calling thread's namespace, the other end of that which packets are for.
+    pub(super) fn at(interface: &str) -> io::Result<Self> {
+        // Of no protocol: it receives nothing.
+        let descriptor = socket_at(interface, None)?;
+        let _ = setsockopt(&descriptor, sockopt::SndBufForce, &BUFFER)
+            .or_else(|_| setsockopt(&descriptor, sockopt::SndBuf, &BUFFER));
+        Ok(Self { descriptor })
     }
 
     pub(super) fn send(&self, packet: &[u8]) -> Handed {
@@ -145,11 +177,5 @@ impl FrameSocket {
             Ok(_) | Err(Errno::ENOBUFS) => Handed::Over,
             Err(_) => Handed::Refused,
         }
-    }
-}
-
-impl AsFd for FrameSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
     }
 }

@@ -1,5 +1,7 @@
 //! A pair of virtual Ethernet interfaces: one end in the namespace, one on the wire.
 //!
+//! Packets from the namespace are read at its own end; on the wire nobody takes them. Packets for it are sent on the wire.
+//!
 //! The end in the namespace is set so that its kernel hands over packets as a wire would have them: none is larger
 //! than the MTU (no segmentation offload, which is the kernel's default here), and nobody asks for hardware addresses.
 //! Checksums it leaves to the hardware all the same: `checksum` completes them.
@@ -7,26 +9,17 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
 use rtnetlink::{Handle, LinkUnspec, LinkVeth};
 
-use super::frame_socket::{FrameSocket, hardware_address};
+use super::frame_socket::{Inlet, Outlet, hardware_address};
 use super::wire::{Look, Wire, take_up};
 use super::{Device, Handed, Losses, TunnelError};
 use crate::tunnel::netlink::index_of;
 
 /// Bytes of an IP packet, at most.
 const MTU: u32 = 1_500;
-
-/// At the end a frame that the interface has counted may not be in the socket yet: so often it is looked for, and
-/// waited for so long each time.
-const LAST_LOOKS: u32 = 10;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// A pair whose one end is in the calling thread's namespace; `None` if the name is taken.
 pub(super) async fn open(
@@ -57,9 +50,12 @@ pub(super) async fn open(
         .append_extra_attribute(LinkAttribute::GsoMaxSegs(1))
         .build();
     netlink.link().set(plain).execute().await.map_err(failed("a veth without offloads"))?;
-    let socket = end.socket()?;
+    let no_socket =
+        |error: io::Error| TunnelError::Pair { what: "an AF_PACKET socket", why: error.to_string() };
+    let outlet = Outlet::of(name).map_err(no_socket)?;
+    let inlet = end.inlet()?.map_err(no_socket)?;
     let counted = Mutex::new(Counted { last: wire.look(end.name)?, ..Counted::default() });
-    Ok(Some(Box::new(Veth { socket, end, counted })))
+    Ok(Some(Box::new(Veth { outlet, inlet, end, counted })))
 }
 
 /// The wire's end of a pair, which takes the other one along when it is dropped.
@@ -70,13 +66,12 @@ struct End {
 }
 
 impl End {
-    /// Takes it up and listens. The other end is not up yet.
-    fn socket(&self) -> Result<FrameSocket, TunnelError> {
+    /// Takes it up. The other end is not up yet.
+    fn inlet(&self) -> Result<io::Result<Inlet>, TunnelError> {
         let name = self.name;
         self.wire.run(move || {
             take_up(name)?;
-            FrameSocket::at(name)
-                .map_err(|error| TunnelError::Pair { what: "an AF_PACKET socket", why: error.to_string() })
+            Ok(Inlet::at(name))
         })?
     }
 }
@@ -93,7 +88,8 @@ impl Drop for End {
 /// The pair.
 #[derive(Debug)]
 struct Veth {
-    socket: FrameSocket,
+    outlet: Outlet,
+    inlet: Inlet,
     end: End,
     counted: Mutex<Counted>,
 }
@@ -102,31 +98,20 @@ impl Veth {
     /// Frames from the namespace that the interface has counted and the socket has not got. There is nobody else who
     /// reads it.
     fn missed(&self) -> io::Result<u64> {
-        let mut looks = 0;
-        loop {
-            let sent = self.end.wire.look(self.end.name)?.received;
-            self.socket.drain()?;
-            let missed = sent.saturating_sub(self.socket.received());
-            looks += 1;
-            if missed == 0 || looks == LAST_LOOKS {
-                return Ok(missed);
-            }
-            let mut sources = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-            match ppoll(&mut sources, Some(TimeSpec::from_duration(BETWEEN_LOOKS)), None) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        // The socket has each before it is counted.
+        let sent = self.end.wire.look(self.end.name)?.received;
+        self.outlet.drain()?;
+        Ok(sent.saturating_sub(self.outlet.received()))
     }
 }
 
 impl Device for Veth {
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        self.socket.receive(buffer)
+        self.outlet.receive(buffer)
     }
 
     fn send(&self, packet: &[u8]) -> Handed {
-        self.socket.send(packet)
+        self.inlet.send(packet)
     }
 
     fn losses(&self, interface: Losses, is_over: bool) -> io::Result<Losses> {
@@ -136,7 +121,7 @@ impl Device for Veth {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.see(now);
         Ok(Losses {
-            sent: interface.sent + self.socket.overflowed().max(missed),
+            sent: interface.sent + self.outlet.overflowed().max(missed),
             // Some drops both ends count.
             received: interface.received.max(counted.dropped),
             undeliverable: counted.undeliverable,
@@ -146,7 +131,7 @@ impl Device for Veth {
 
 impl AsFd for Veth {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.outlet.as_fd()
     }
 }
 
