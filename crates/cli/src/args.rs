@@ -311,9 +311,9 @@ and the congestion window at the end. Without -o or -O the bodies are then dropp
 
 --connections fetches each file in byte ranges over several connections, if its server coordinates them as one sender
 (profiles mquic-*), so that they take no more of the path than one. A connection that is done takes half of what
-another has left; one that is lost is replaced by the others. Files below 512 KiB, servers without ranges, validators
-or groups get one connection, and you are told. --ungrouped uses them at any server: they then take the share of so
-many downloads, from others too.
+another has left; what one that is lost had to bring, the others do. It needs -o or -O: parts come in no order. Files
+below 512 KiB get one connection, and so do servers without ranges, validators or groups: a note then says why.
+--ungrouped makes them at any server: they then take the share of so many downloads, from others too.
 Exit code: 0 if everything arrived with a 2xx status, 1 if something did not, 2 if it is used wrongly.")]
 pub(crate) struct Get {
     /// What to fetch, https only
@@ -369,7 +369,7 @@ pub(crate) struct Get {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeat: u16,
 
-    /// Fetch each file over so many connections of its server, at most 16 [see below]
+    /// Fetch each file over so many connections of its server, 1 to 16 (see below)
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=16))]
     pub(crate) connections: u16,
 

@@ -182,8 +182,8 @@ async fn small_objects_get_one_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_group_one_connection_does_unless_the_user_insists() {
     let object = content(LARGE, 2);
-    let served = object.clone();
-    let server = start("cubic", parts(move |range, _| slowly(part(&served, range, "\"a\""))));
+    let copy = object.clone();
+    let server = start("cubic", parts(move |range, _| slowly(part(&copy, range, "\"a\""))));
     let single = client(&server);
     let (all, report) = fetch(&single, &server, &over(3)).await;
     assert!(all == object);
@@ -206,9 +206,9 @@ async fn what_cannot_be_divided_is_asked_for_once() {
         (Single::NoValidator, "W/\"a\"", false, true),
         (Single::Encoded, "\"a\"", true, true),
     ] {
-        let served = object.clone();
+        let copy = object.clone();
         let answer = move |range: Option<Range<u64>>, _| {
-            let response = part(&served, range.filter(|_| knows_ranges), tag);
+            let response = part(&copy, range.filter(|_| knows_ranges), tag);
             let coding = HeaderValue::from_static(if is_coded { "gzip" } else { "identity" });
             response.with_header(header::CONTENT_ENCODING, coding)
         };
@@ -224,12 +224,12 @@ async fn what_cannot_be_divided_is_asked_for_once() {
 async fn nonsense_about_ranges_is_answered_by_asking_without() {
     let object = content(LARGE, 4);
     for field in ["bytes 5-10/3000000", "bytes 0-99/*", "bytes 9-1/3", "x", "bytes 0-299999/2000000"] {
-        let served = object.clone();
+        let copy = object.clone();
         let answer = move |range: Option<Range<u64>>, number| {
             let value = HeaderValue::from_str(field).unwrap();
             match number {
-                0 => part(&served, range, "W/\"a\"").with_header(header::CONTENT_RANGE, value),
-                _ => part(&served, None, "\"a\""),
+                0 => part(&copy, range, "W/\"a\"").with_header(header::CONTENT_RANGE, value),
+                _ => part(&copy, None, "\"a\""),
             }
         };
         let server = start("mquic-cubic", parts(answer));
@@ -268,10 +268,10 @@ async fn an_object_that_changes_is_fetched_anew() {
 async fn the_first_response_goes_on_where_parts_are_refused() {
     let object = content(LARGE, 7);
     for status in [StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK] {
-        let served = object.clone();
+        let copy = object.clone();
         let answer = move |range, number| match (number, status) {
-            (0, _) => slowly(part(&served, range, "\"a\"")),
-            (_, StatusCode::OK) => part(&served, None, "\"a\""),
+            (0, _) => slowly(part(&copy, range, "\"a\"")),
+            (_, StatusCode::OK) => part(&copy, None, "\"a\""),
             _ => Response::text(status, ""),
         };
         let server = start("mquic-cubic", parts(answer));
@@ -285,10 +285,10 @@ async fn the_first_response_goes_on_where_parts_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shorter_parts_than_asked_for_are_taken() {
     let object = content(LARGE, 8);
-    let served = object.clone();
+    let copy = object.clone();
     let answer = move |range: Option<Range<u64>>, number| {
         let range = range.map(|range| range.start..range.end.min(range.start + 300_000));
-        if number == 0 { slowly(part(&served, range, "\"a\"")) } else { part(&served, range, "\"a\"") }
+        if number == 0 { slowly(part(&copy, range, "\"a\"")) } else { part(&copy, range, "\"a\"") }
     };
     let server = start("mquic-cubic", parts(answer));
     let (all, report) = fetch(&client(&server), &server, &over(3)).await;
@@ -300,11 +300,11 @@ async fn shorter_parts_than_asked_for_are_taken() {
 async fn a_part_that_breaks_off_or_stands_still_is_fetched_by_others() {
     let object = content(LARGE, 9);
     for is_reset in [true, false] {
-        let served = object.clone();
+        let copy = object.clone();
         let answer = move |range, number| match number {
-            0 => slowly(part(&served, range, "\"a\"")),
-            1 => cut_off(part(&served, range, "\"a\""), 100_000, is_reset),
-            _ => part(&served, range, "\"a\""),
+            0 => slowly(part(&copy, range, "\"a\"")),
+            1 => cut_off(part(&copy, range, "\"a\""), 100_000, is_reset),
+            _ => part(&copy, range, "\"a\""),
         };
         let server = start("mquic-cubic", parts(answer));
         let (all, report) = fetch(&client(&server), &server, &over(3)).await;
@@ -317,8 +317,8 @@ async fn a_part_that_breaks_off_or_stands_still_is_fetched_by_others() {
 async fn a_connection_that_ends_is_replaced_by_the_others() {
     let object = content(LARGE, 10);
     for victim in 0..3 {
-        let served = object.clone();
-        let server = start("mquic-cubic", parts(move |range, _| slowly(part(&served, range, "\"a\""))));
+        let copy = object.clone();
+        let server = start("mquic-cubic", parts(move |range, _| slowly(part(&copy, range, "\"a\""))));
         let client = client(&server);
         let mut download = client.download(&server.uri("/object"), &over(3)).await.unwrap();
         let mut is_done = false;
