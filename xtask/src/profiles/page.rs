@@ -8,6 +8,9 @@ use posthaste_policy::Profile;
 use super::{Race, Racer};
 use crate::Result;
 
+/// Seconds at the 99th percentile from which on times say more of the machine than of a profile, as `posthaste race` has it.
+const DOUBTFUL_LATENESS: f64 = 1e-3;
+
 /// A row a profile, three columns a path.
 pub(super) fn table(races: &[Race]) -> String {
     let mut text = String::from("| profile | who has to have it |");
@@ -69,10 +72,15 @@ pub(super) fn page(races: &[Race], command: &str, object: &str) -> Result<String
     );
     for race in races {
         let Race { path, runs, parallel, limit, lateness, .. } = race;
+        let doubt = if lateness.p99 > DOUBTFUL_LATENESS {
+            " **The machine was too busy: times are too long.**"
+        } else {
+            ""
+        };
         let _ = writeln!(
             text,
             "- `{}`: {}. {runs} runs each, {parallel} at a time; limit {:.3} s; packets left the path {:.2} ms late at the 99th \
-             percentile.",
+             percentile.{doubt}",
             path.name,
             path.description,
             limit.seconds,
@@ -116,6 +124,9 @@ mod tests {
         assert_eq!(super::super::failures(&races).count(), 2);
         let page = page(&races, "cargo xtask profiles", "1MB").unwrap();
         assert!(page.contains("- `bad`: fast. 3 runs each, 2 at a time; limit 0.100 s"), "{page}");
+        assert!(!page.contains("too busy"), "{page}");
+        let late = Race { lateness: super::super::Lateness { p99: 0.002 }, ..race("average", WHOLE) };
+        assert!(super::page(&[late], "", "1MB").unwrap().contains("too busy"));
     }
 
     #[test]
