@@ -13,33 +13,12 @@ use posthaste_policy::{
 };
 use posthaste_units::{ByteCount, Duration, Time};
 
+use crate::budget::{self, Budget, Limit};
 use crate::ecn::{EcnCodepoint, EcnValidation};
 use crate::membership::Membership;
 use crate::pacing::Pacer;
 use crate::recovery::rate_sample::{RateSampler, Stamp};
 use crate::recovery::rtt::RttEstimator;
-
-/// What may leave now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Budget {
-    /// Bytes of in-flight packets: zero, or a whole number of full datagrams. Packets of ACK alone and probes need
-    /// none.
-    pub(crate) bytes: ByteCount,
-    /// What keeps `bytes` from being more.
-    pub(crate) limited_by: Limit,
-}
-
-/// What bounds a [`Budget`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// The congestion window: only an ack or a loss makes room.
-    Window,
-    /// The pacer.
-    Pacer {
-        /// When to ask again, once the budget has been used.
-        until: Time,
-    },
-}
 
 /// When the flight was last bounded, and by what.
 ///
@@ -147,8 +126,7 @@ impl PathControl {
     /// What may leave now. `app_wants` says that there is data that would: being refused is then remembered as
     /// being bounded by the window or the pacer.
     ///
-    /// Strict, as RFC 9002 section 7 demands: a packet that would take the flight beyond the window must wait,
-    /// so what is left of a window below one datagram stays unused. An empty pipe always lets one through.
+    /// The window's room is that of [`budget::room`]; the pacer's is whole datagrams.
     pub(crate) fn budget(&mut self, now: Time, app_wants: bool) -> Budget {
         let budget = self.ask_budget(now);
         let is_blocked = app_wants && budget.bytes.is_zero();
@@ -171,17 +149,12 @@ impl PathControl {
 
     fn ask_budget(&mut self, now: Time) -> Budget {
         let datagram = self.max_datagram_size;
-        // spec: rfc9002 7 within-window
-        let mut room = self.congestion.window() - self.in_flight;
-        if self.in_flight.is_zero() {
-            room = room.max(datagram);
-        }
-        let room = self.whole_datagrams(room);
+        let room = budget::room(self.congestion.window(), self.in_flight, datagram);
         let pacing = self.pacing();
         let tokens = self.pacer.available(now, pacing.as_ref(), datagram);
         match (tokens, pacing) {
-            (Some(tokens), Some(pacing)) if self.whole_datagrams(tokens) < room => {
-                let bytes = self.whole_datagrams(tokens);
+            (Some(tokens), Some(pacing)) if budget::whole_datagrams(tokens, datagram) < room => {
+                let bytes = budget::whole_datagrams(tokens, datagram);
                 let until = self.pacer.ready_at(&pacing, datagram, bytes);
                 Budget { bytes, limited_by: Limit::Pacer { until } }
             }
@@ -242,11 +215,6 @@ impl PathControl {
     /// Bytes that have arrived.
     pub(crate) fn delivered(&self) -> ByteCount {
         self.sampler.delivered()
-    }
-
-    fn whole_datagrams(&self, bytes: ByteCount) -> ByteCount {
-        let size = self.max_datagram_size.get().max(1);
-        ByteCount::new(bytes.get() - bytes.get() % size)
     }
 
     /// The sender has run dry (of data, or of the peer's flow-control credit). Call it whenever nothing is left to

@@ -44,21 +44,12 @@ fn the_start_policy_gives_the_first_window() {
 }
 
 #[test]
-fn a_budget_is_whole_datagrams_within_the_window() {
+fn a_budget_is_what_the_window_has_room_for() {
     // spec: rfc9002 7 within-window
-    // (window, in flight) -> budget
-    let table = [
-        ((12_000, 0), 12_000),
-        ((12_000, 10_800), 1200),
-        // RFC 9002 section 7: no packet may take the flight beyond the window.
-        ((12_000, 10_801), 0),
-        ((12_000, 12_000), 0),
-        ((12_000, 50_000), 0),
-        ((12_700, 0), 12_000),
-        // An empty pipe lets one through, whatever the policy says.
-        ((0, 0), 1200),
-    ];
-    for ((window, in_flight), expected) in table {
+    // (window, in flight) -> budget; `budget::room` has the table.
+    for ((window, in_flight), expected) in
+        [((12_700, 0), 12_000), ((12_700, 10_800), 1200), ((12_700, 12_000), 700), ((12_500, 12_000), 0)]
+    {
         let mut harness = with_window(0);
         harness.log().window = window;
         if in_flight > 0 {
@@ -68,6 +59,21 @@ fn a_budget_is_whole_datagrams_within_the_window() {
         assert_eq!(answer.bytes.get(), expected, "window {window}, in flight {in_flight}");
         assert_eq!(answer.limited_by, Limit::Window);
     }
+}
+
+#[test]
+fn the_rest_of_a_window_waits_for_the_pacer_as_a_whole_datagram_does() {
+    let mut harness = with_window(0);
+    harness.log().window = 3_000;
+    pace(&harness, 1200, 2_400);
+    assert_eq!(fill(&mut harness, 2), 2);
+    let until = at_millis(1);
+    assert_eq!(
+        budget(&mut harness, true),
+        Budget { bytes: ByteCount::ZERO, limited_by: Limit::Pacer { until } }
+    );
+    harness.now = until;
+    assert_eq!(budget(&mut harness, true), Budget { bytes: ByteCount::new(600), limited_by: Limit::Window });
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod address_token;
 mod api;
 mod arrivals;
 mod beginning;
+mod budget;
 mod cids;
 mod config;
 mod connection;

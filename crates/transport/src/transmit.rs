@@ -6,9 +6,9 @@ use posthaste_wire::packet::number;
 use posthaste_wire::{ConnectionId, Frame, Side};
 
 use crate::ack::Written;
+use crate::budget::{Budget, Limit};
 use crate::config::ACK_DELAY_EXPONENT;
 use crate::connection::Connection;
-use crate::control::{Budget, Limit};
 use crate::crypto::{OneRttKeys, SealError, seal};
 use crate::datagram::Transmit;
 use crate::datagram_builder::{DatagramBuilder, FinishedPackets, HeaderFields, OpenPacket, Sealable};
@@ -97,9 +97,11 @@ impl Connection {
             {
                 break;
             }
-            let permit = self.permit(now);
+            let (permit, room) = self.permit(now);
             let before = buffer.len();
-            let Ok(is_bulk) = self.transmit_datagram(now, buffer, limit, permit) else {
+            // A datagram that takes the rest of a window is smaller than the others, and therefore the last.
+            let size = room.map_or(limit, |room| limit.min(room));
+            let Ok(is_bulk) = self.transmit_datagram(now, buffer, size, permit) else {
                 // spec: rfc9001 6.6 no-update-no-connection
                 self.fail_locally(now, TransportErrorCode::AEAD_LIMIT_REACHED, "a key is used up");
                 break;
@@ -119,8 +121,9 @@ impl Connection {
         if buffer.len() == start { None } else { first }
     }
 
-    /// Asks window and pacer, and sets the pacing timer or notes that the sender has run dry.
-    fn permit(&mut self, now: Time) -> Permit {
+    /// Asks window and pacer, and sets the pacing timer or notes that the sender has run dry. With the answer comes
+    /// the size of the next datagram, where it has to be smaller than others for the window's sake.
+    fn permit(&mut self, now: Time) -> (Permit, Option<usize>) {
         let wants = self.has_controlled_frames();
         let Budget { bytes, limited_by } = self.path.control.budget(now, wants);
         self.timers.set(Timer::Pacing, None);
@@ -129,16 +132,22 @@ impl Connection {
         }
         // The probes of a silence go on only while something is in flight that calls for them.
         if self.path.control.holds_back() && self.recovery.has_ack_eliciting_in_flight(SpaceId::Data) {
-            return Permit::AcksAndProbes;
+            return (Permit::AcksAndProbes, None);
         }
         // spec: rfc9002 7 within-window, 7.5 probes-unblocked
-        if !bytes.is_zero() {
-            return Permit::Everything;
+        let is_whole = bytes >= self.path.max_datagram_size().into();
+        // Probes are whole datagrams, whatever is left of the window.
+        if is_whole || (!bytes.is_zero() && self.probes[SpaceId::Data] > 0) {
+            return (Permit::Everything, None);
+        }
+        // The handshake's datagrams have sizes of their own.
+        if !bytes.is_zero() && self.handshake.is_confirmed() {
+            return (Permit::Everything, usize::try_from(bytes.get()).ok());
         }
         if let (true, Limit::Pacer { until }) = (wants, limited_by) {
             self.timers.set(Timer::Pacing, Some(until));
         }
-        Permit::AcksAndProbes
+        (Permit::AcksAndProbes, None)
     }
 
     /// True if anything waits that window and pacer hold back.

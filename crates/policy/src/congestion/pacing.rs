@@ -18,6 +18,11 @@ const BURST_TIME: Duration = Duration::from_millis(1);
 /// Least burst: a receiver acknowledges every second packet, so singles only cost wake-ups. (Ten already lose at
 /// 400 kbit/s.)
 const LEAST_BURST_DATAGRAMS: u64 = 2;
+/// Least burst of a small window: what a loss sets free there is much of the window, and pairs of it leave a large part
+/// of a round trip apart. Ten at once bring no more than four (docs/lab.md).
+const SMALL_WINDOW_BURST_DATAGRAMS: u64 = 4;
+/// Windows up to so many datagrams are small: RFC 9002 section 7.7 lets the initial window leave at once.
+const SMALL_WINDOW_DATAGRAMS: u64 = 10;
 /// Greatest burst: four segmentation-offload batches of 64.
 const GREATEST_BURST_DATAGRAMS: u64 = 256;
 
@@ -31,8 +36,8 @@ pub(super) fn constants() -> [Constant; 2] {
         Constant::new(
             "burst",
             format!(
-                "the initial window at first; then {} ms of the rate, {LEAST_BURST_DATAGRAMS} to \
-                 {GREATEST_BURST_DATAGRAMS} datagrams",
+                "the initial window at first; then {} ms of the rate, {LEAST_BURST_DATAGRAMS} (in windows up to \
+                 {SMALL_WINDOW_DATAGRAMS}: {SMALL_WINDOW_BURST_DATAGRAMS}) to {GREATEST_BURST_DATAGRAMS} datagrams",
                 BURST_TIME.as_millis()
             ),
         ),
@@ -59,7 +64,9 @@ pub(super) fn pace(view: View, rtt: &RttView) -> Option<Pacing> {
     let rate = Rate::from_transfer(view.window, rtt.smoothed).mul_ratio(numerator, denominator);
     // An absurd RTT must not round to a rate at which nothing ever leaves.
     let rate = rate.max(Rate::from_bytes_per_second(1));
-    let steady = burst(rate, view.max_datagram_size);
+    let is_small = view.window <= view.max_datagram_size * SMALL_WINDOW_DATAGRAMS;
+    let least = if is_small { SMALL_WINDOW_BURST_DATAGRAMS } else { LEAST_BURST_DATAGRAMS };
+    let steady = burst(rate, view.max_datagram_size).max(view.max_datagram_size * least);
     Some(Pacing { rate, burst: view.first_burst.map_or(steady, |first| first.max(steady)) })
 }
 

@@ -230,11 +230,15 @@ fn pacing_follows_the_phase_and_the_burst_follows_the_rate() {
     path.lose(&mut reno, 1);
     let after = reno.pacing(&steady_rtt(RTT)).unwrap();
     assert_eq!(after.rate.as_bytes_per_second(), 150_000, "1.25 windows a round trip");
-    assert_eq!(after.burst, DATAGRAM * 2);
+    assert_eq!(reno.window(), DATAGRAM * 10);
+    assert_eq!(after.burst, DATAGRAM * 4, "a small window's burst is larger");
     // 1.25 x 12,000 bytes in 1 ms: the burst is one millisecond of it.
     assert_eq!(reno.pacing(&steady_rtt(milliseconds(1))).unwrap().burst, ByteCount::new(15_000));
     assert_eq!(reno.pacing(&steady_rtt(Duration::from_micros(10))).unwrap().burst, DATAGRAM * 256);
     assert_eq!(reno.pacing(&steady_rtt(Duration::ZERO)).unwrap().burst, DATAGRAM * 256);
+    path.round_trip(&mut reno);
+    assert!(reno.window() > DATAGRAM * 10);
+    assert_eq!(reno.pacing(&steady_rtt(RTT)).unwrap().burst, DATAGRAM * 2, "small no more");
 }
 
 #[test]
