@@ -136,6 +136,9 @@ pub struct Counters {
     pub congestion_events: Option<u64>,
     /// Nanoseconds during which flow control alone kept data back.
     pub blocked_nanos: Option<u64>,
+    /// Most bytes at a time that this end had permitted the other to send, and not read.
+    #[serde(default)]
+    pub granted_bytes: Option<u64>,
 }
 
 impl Counters {
@@ -152,6 +155,7 @@ impl Counters {
             probe_timeouts: sum(self.probe_timeouts, other.probe_timeouts),
             congestion_events: sum(self.congestion_events, other.congestion_events),
             blocked_nanos: sum(self.blocked_nanos, other.blocked_nanos),
+            granted_bytes: sum(self.granted_bytes, other.granted_bytes),
         }
     }
 }
