@@ -59,10 +59,7 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["get", "https://h/a", "--profile", "quicming"], "quicming@1mbit"),
         (&["get", "https://h/a", "--profile", "quicming@0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
         (&["race", "--profiles", "cubic,quicming"], "--min-rate 1mbit"),
-        (
-            &["race", "--profiles", "quicming", "--min-rate", "0bit"],
-            "from 10.0 kbit/s to 100 Gbit/s",
-        ),
+        (&["race", "--profiles", "quicming", "--min-rate", "0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
         (&["race", "--profiles", "quicming@1000gbit"], "from 10.0 kbit/s to 100 Gbit/s"),
         (&["race", "--profiles", "mquic-cubic@64"], "`mquic-cubic`"),
         (&["race", "--min-rate", "1mbit"], "none of the profiles wants a guaranteed rate"),

@@ -89,7 +89,14 @@ fn completion(stack: &str, seed: u64, loss: f64) -> (f64, String) {
 
 #[test]
 fn an_object_over_several_connections_comes_whole_and_the_same_each_time() {
-    for stack in ["cubic", "mquic-cubic-paper@3", "mquic-newreno-windows@6", "mquic-cubic@8", "mquic-bbr@3", "mquic-bbr-paper@2"] {
+    for stack in [
+        "cubic",
+        "mquic-cubic-paper@3",
+        "mquic-newreno-windows@6",
+        "mquic-cubic@8",
+        "mquic-bbr@3",
+        "mquic-bbr-paper@2",
+    ] {
         let (took, hash) = completion(stack, 3, 0.01);
         assert!(took >= 0.04 + 2_400_000.0 * 8.0 / 20e6, "{stack}: {took} s beats the link");
         assert_eq!(completion(stack, 3, 0.01), (took, hash), "{stack}");

@@ -489,9 +489,7 @@ impl PathControl {
     pub(crate) fn pacing(&self) -> Option<Pacing> {
         let rtt = self.rtt.view();
         let start = self.start.pacing(&rtt, self.max_datagram_size);
-        start
-            .or_else(|| self.silence.pacing(&rtt, self.max_datagram_size))
-            .or_else(|| self.own_pacing(&rtt))
+        start.or_else(|| self.silence.pacing(&rtt, self.max_datagram_size)).or_else(|| self.own_pacing(&rtt))
     }
 
     /// What the policies have to say to whoever runs the endpoint.

@@ -38,7 +38,10 @@ const WORTH_TELLING: f64 = 0.01;
 
 /// The constants, for people.
 pub fn constants() -> Vec<Constant> {
-    vec![Constant::new("model", "one for all members"), Constant::new("division", "equal, less what is not used")]
+    vec![
+        Constant::new("model", "one for all members"),
+        Constant::new("division", "equal, less what is not used"),
+    ]
 }
 
 /// One controller for all members; see the module.
@@ -153,7 +156,8 @@ impl Joint {
 fn parts(division: &Division, members: &[MemberView]) -> Vec<f64> {
     let busy = division.busy.len().max(1) as f64;
     let whole = division.window.as_f64().max(1.0);
-    let is_hungry = |id: MemberId| division.busy.iter().find(|(member, _)| *member == id).map(|found| found.1);
+    let is_hungry =
+        |id: MemberId| division.busy.iter().find(|(member, _)| *member == id).map(|found| found.1);
     let used: f64 = members
         .iter()
         .filter(|view| is_hungry(view.id) == Some(false))

@@ -87,9 +87,11 @@ impl Bundle {
                     .to_owned());
             }
             (GroupChoice::Ensemble(_), _) if has_model => {
-                return Err("group.ensemble divides windows that losses cut, and a BBR has a model instead: \
+                return Err(
+                    "group.ensemble divides windows that losses cut, and a BBR has a model instead: \
                             [group.joint] with [congestion.bbr3], or [group.coordinated] with either BBR"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
             _ => {}
         }
@@ -390,7 +392,9 @@ impl GroupChoice {
     /// `congestion` is the members' controller.
     pub(super) fn build(&self, congestion: &CongestionChoice) -> Option<Box<dyn Group>> {
         match (self, congestion) {
-            (Self::Joint(_), CongestionChoice::Bbr3(parameters)) => Some(Box::new(joint::Joint::new(*parameters))),
+            (Self::Joint(_), CongestionChoice::Bbr3(parameters)) => {
+                Some(Box::new(joint::Joint::new(*parameters)))
+            }
             // `Bundle::check` refuses it.
             (Self::Joint(_), _) => None,
             (choice, _) => choice.build_around_controllers(),

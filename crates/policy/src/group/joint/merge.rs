@@ -39,6 +39,14 @@ struct Known {
     app_limited: bool,
 }
 
+/// What all members have in flight together. No connection works with less than its least window: where the model wants
+/// less than the sum of these, for `ProbeRTT` above all, it is told that it has been obeyed, or it would wait for ever.
+fn flight(members: &[MemberView], model: &Bbr3) -> ByteCount {
+    let sum: ByteCount = members.iter().map(|view| view.in_flight).sum();
+    let least: ByteCount = members.iter().map(|view| view.least_window).sum();
+    if model.window() < least { sum.min(model.window()) } else { sum }
+}
+
 /// The sums over all members, and over their past.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
@@ -101,7 +109,8 @@ impl Merge {
         if self.stamps.len() == KEPT_STAMPS {
             self.stamps.pop_front();
         }
-        let newest_sent_at = self.stamps.back().map_or(newest_sent_at, |last| last.newest_sent_at.max(newest_sent_at));
+        let newest_sent_at =
+            self.stamps.back().map_or(newest_sent_at, |last| last.newest_sent_at.max(newest_sent_at));
         let Self { delivered, lost, .. } = *self;
         self.stamps.push_back(Stamp { at: now, delivered, lost, in_flight, newest_sent_at });
     }
@@ -132,7 +141,7 @@ impl Merge {
         if pause >= (view.rtt.smoothed + view.rtt.variance * 4) * SILENCE {
             self.silent_until = Some(now);
         }
-        let in_flight: ByteCount = members.iter().map(|view| view.in_flight).sum();
+        let in_flight = flight(members, model);
         let prior_in_flight = in_flight + ack.acked;
         // One member's want of data is none of the whole while another takes what it leaves.
         let app_limited = ack.app_limited && self.known.iter().all(|known| known.app_limited);
@@ -203,7 +212,7 @@ impl Merge {
         model: &mut Bbr3,
     ) {
         self.count(view);
-        let in_flight: ByteCount = members.iter().map(|view| view.in_flight).sum();
+        let in_flight = flight(members, model);
         let count = loss.packets.clamp(1, MOST_LOST);
         let span = loss.newest_sent_at.since(loss.oldest_sent_at);
         // A number is left out: losses of two reports are apart.
@@ -237,7 +246,13 @@ impl Merge {
     }
 
     /// A member sends again after a pause: if no other sends, that is the end of the whole flow's pause.
-    pub(super) fn on_resumed(&mut self, now: Time, view: &MemberView, members: &[MemberView], model: &mut Bbr3) {
+    pub(super) fn on_resumed(
+        &mut self,
+        now: Time,
+        view: &MemberView,
+        members: &[MemberView],
+        model: &mut Bbr3,
+    ) {
         let others = members.iter().filter(|other| other.id != view.id);
         if others.map(|other| other.in_flight).sum::<ByteCount>().is_zero() {
             let number = self.take_number();

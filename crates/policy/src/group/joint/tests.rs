@@ -88,7 +88,7 @@ fn a_late_member_gets_its_part_at_once_and_nobody_more_than_before() {
     members.push(member(1, 10, Phase::SlowStart));
     tell(&mut group, now, 1, MemberEventKind::Joined, &mut members);
     let after = windows(&members);
-    assert!((after[0] - after[1]).abs() < 0.01, "{after:?}");
+    assert!((after[0] - after[1]).abs() < 1.0, "{after:?}");
     assert!((total(&members) - before).abs() < 1.0, "{before} became {after:?}");
 }
 
@@ -105,7 +105,7 @@ fn a_member_that_ends_or_pauses_leaves_its_part_to_the_others() {
     members[0].idle_since = None;
     tell(&mut group, later, 0, MemberEventKind::Resumed, &mut members);
     let resumed = windows(&members);
-    assert!((resumed[0] - resumed[1]).abs() < 0.01 && (resumed[0] * 2.0 - whole).abs() < 1.5, "{resumed:?}");
+    assert!((resumed[0] - resumed[1]).abs() < 1.0 && (resumed[0] * 2.0 - whole).abs() < 1.5, "{resumed:?}");
     let left = members.remove(1);
     let kind = MemberEventKind::Left { window: left.congestion.window };
     tell(&mut group, later, 1, kind, &mut members);
@@ -153,6 +153,25 @@ fn a_silence_of_one_is_no_collapse_and_one_of_all_is() {
 }
 
 #[test]
+fn a_model_that_wants_less_than_the_members_least_windows_does_not_wait_for_it_for_ever() {
+    // Eight members with two datagrams each over a path that holds five: `ProbeRTT` wants four in flight.
+    let (mut group, mut members) = joined(&[2; 8]);
+    let (mut now, mut probing) = (NOW, 0);
+    for step in 0..2_000 {
+        now += Duration::from_millis(10);
+        let index = step % members.len();
+        members[index].delivered += DATAGRAM;
+        members[index].in_flight = DATAGRAM * 2;
+        let round_trip = ROUND_TRIP + Duration::from_millis(110);
+        let ack = MemberAck { acked: DATAGRAM, sent_at: now - round_trip, app_limited: false };
+        tell(&mut group, now, index as u64, MemberEventKind::Acked(ack), &mut members);
+        let phase = group.model.as_ref().unwrap().state().phase;
+        probing += u32::from(phase == Phase::Named("probe_rtt"));
+    }
+    assert!((1..200).contains(&probing), "{probing} of 2000 acks in ProbeRTT");
+}
+
+#[test]
 fn much_loss_of_one_member_lowers_what_all_may_have_in_flight() {
     let (mut group, mut members) = joined(&[5, 5]);
     let mut now = run(&mut group, &mut members, NOW, 1_000);
@@ -181,7 +200,12 @@ fn nothing_that_members_can_do_makes_a_window_without_bound() {
         let now = NOW + Duration::from_millis(index as u64);
         let ack = MemberAck { acked: ByteCount::new(extreme), sent_at: now, app_limited: index % 2 == 0 };
         tell(&mut group, now, 0, MemberEventKind::Acked(ack), &mut members);
-        let loss = MemberLoss { packets: extreme, bytes: ByteCount::new(extreme), oldest_sent_at: now, newest_sent_at: now };
+        let loss = MemberLoss {
+            packets: extreme,
+            bytes: ByteCount::new(extreme),
+            oldest_sent_at: now,
+            newest_sent_at: now,
+        };
         tell(&mut group, now, 1, MemberEventKind::Lost(loss), &mut members);
         assert!(total(&members) <= 2.0 * 68_719_476_736.0 / 1200.0);
         assert!(windows(&members).iter().all(|window| *window >= 2.0));
