@@ -1,4 +1,4 @@
-//! Group `joint`: parallel connections with one BBRv3 between them.
+//! Group `joint`: parallel connections with one `bbr3` between them.
 //!
 //! - Claims: N connections of a client are one flow to everybody else; a late one sends at its part of the rate with its
 //!   first flight, and one that pauses or ends leaves its part to those that go on.
@@ -11,7 +11,7 @@
 //! and each takes the losses of the others' probes for the path's own; no bound on each makes of that one flow's share.
 //! So what the members send, what arrives and what is lost is added up (`joint/merge.rs`), one controller hears of the
 //! sums as if a single connection had sent it all, and its window and rate are divided: equally, but for what members
-//! without enough data leave over. Why BBRv3: the paper's BBRv1 passes over losses and starves whoever backs off for
+//! without enough data leave over. Why `bbr3`: the paper's `bbr1` passes over losses and starves whoever backs off for
 //! them, so that one flow of it already takes more than a safe form may.
 
 mod merge;
