@@ -140,6 +140,9 @@ pub struct Counters {
     pub slow_start_packets: Option<u64>,
     /// Bytes of the congestion window then.
     pub slow_start_window: Option<u64>,
+    /// Most bytes at a time that this end had permitted the other to send, and not read.
+    #[serde(default)]
+    pub granted_bytes: Option<u64>,
 }
 
 impl Counters {
@@ -158,6 +161,7 @@ impl Counters {
             blocked_nanos: sum(self.blocked_nanos, other.blocked_nanos),
             slow_start_packets: sum(self.slow_start_packets, other.slow_start_packets),
             slow_start_window: sum(self.slow_start_window, other.slow_start_window),
+            granted_bytes: sum(self.granted_bytes, other.granted_bytes),
         }
     }
 }

@@ -49,6 +49,24 @@ fn share(stack: &str) -> f64 {
 }
 
 #[test]
+fn numbers_of_connections_that_no_group_has_are_refused_with_those_that_are_possible() {
+    for name in ["mquic-cubic@0", "mquic-cubic@1", "mquic-bbr@9", "cubic@64", "cubic@-3"] {
+        let message = name.parse::<Stack>().expect_err(name).to_string();
+        assert!(message.contains(name) || message.contains("no guaranteed part"), "{name}: {message}");
+        assert!(message.contains("@2 to @8") || message.contains("quicming"), "{name}: {message}");
+    }
+}
+
+#[test]
+fn one_model_for_all_members_takes_about_the_share_of_one_flow() {
+    let single = share("bbr");
+    for stack in ["mquic-bbr@3", "mquic-bbr@8"] {
+        let ratio = share(stack) / single;
+        assert!((0.7..1.4).contains(&ratio), "{stack}: {ratio}");
+    }
+}
+
+#[test]
 fn an_ensemble_takes_about_the_share_of_one_flow_and_plain_connections_one_each() {
     // Wide bounds: two seeds of 30 s. The experiment `cg-share` says it with more.
     for stack in ["mquic-cubic@3", "mquic-cubic@8"] {
@@ -71,7 +89,14 @@ fn completion(stack: &str, seed: u64, loss: f64) -> (f64, String) {
 
 #[test]
 fn an_object_over_several_connections_comes_whole_and_the_same_each_time() {
-    for stack in ["cubic", "mquic-cubic-paper@3", "mquic-newreno-windows@6", "mquic-cubic@8"] {
+    for stack in [
+        "cubic",
+        "mquic-cubic-paper@3",
+        "mquic-newreno-windows@6",
+        "mquic-cubic@8",
+        "mquic-bbr@3",
+        "mquic-bbr-paper@2",
+    ] {
         let (took, hash) = completion(stack, 3, 0.01);
         assert!(took >= 0.04 + 2_400_000.0 * 8.0 / 20e6, "{stack}: {took} s beats the link");
         assert_eq!(completion(stack, 3, 0.01), (took, hash), "{stack}");

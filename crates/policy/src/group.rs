@@ -5,13 +5,14 @@
 
 pub mod coordinated;
 pub mod ensemble;
+pub mod joint;
 
 use std::fmt::Debug;
 
 use posthaste_units::{ByteCount, Rate, Time};
 
-use crate::sample::RttView;
-use crate::{Adjustment, CongestionState, FlowShare, PolicyText};
+use crate::sample::{RttView, SpuriousSample};
+use crate::{Adjustment, CongestionState, FlowShare, Lead, PolicyText};
 
 /// The most members that a group may have. The published evaluation ends at 6; 8 is what the safe form is held to.
 pub const MAX_MEMBERS: usize = 8;
@@ -35,6 +36,36 @@ pub struct MemberView {
     pub rtt: RttView,
     /// Since when it has had nothing in flight; `None` while it has.
     pub idle_since: Option<Time>,
+    /// Bytes that it has in flight.
+    pub in_flight: ByteCount,
+    /// Bytes that have arrived of what it has sent, in all.
+    pub delivered: ByteCount,
+    /// Bytes of it that were declared lost, in all.
+    pub lost: ByteCount,
+}
+
+/// A member's packets have arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberAck {
+    /// Their sizes summed.
+    pub acked: ByteCount,
+    /// When the newest of them was sent.
+    pub sent_at: Time,
+    /// True if the member had no more to send then.
+    pub app_limited: bool,
+}
+
+/// A member's packets are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberLoss {
+    /// How many, above zero.
+    pub packets: u64,
+    /// Their sizes summed.
+    pub bytes: ByteCount,
+    /// When the oldest of them was sent.
+    pub oldest_sent_at: Time,
+    /// When the newest of them was sent.
+    pub newest_sent_at: Time,
 }
 
 /// What has happened to a member.
@@ -74,6 +105,19 @@ pub enum MemberEventKind {
     Round,
     /// It sends again after having had nothing in flight.
     Resumed,
+    /// Packets of it have arrived. This and what follows is told only to policies that are told of acks.
+    Acked(MemberAck),
+    /// Packets of it are lost.
+    Lost(MemberLoss),
+    /// An ack reported packets marked CE; the newest that it acknowledges was sent at this time.
+    Marked {
+        /// When the packet was sent.
+        sent_at: Time,
+    },
+    /// Packets that counted as lost have arrived after all.
+    Refuted(SpuriousSample),
+    /// Its losses are persistent congestion (RFC 9002 section 7.6).
+    Collapsed,
 }
 
 /// Why a controller reacted.
@@ -101,6 +145,11 @@ pub enum Action {
     Adjust(Adjustment),
     /// Let the controller go on as one of several that count as one flow.
     Share(FlowShare),
+    /// Have so much more in flight than the controller's window: other members leave it unused, being less than one of
+    /// their datagrams. Holds until told otherwise.
+    Extra(ByteCount),
+    /// Do without the controller until told otherwise: window and pacing are these.
+    Lead(Lead),
     /// Let the controller react as if a packet sent at this time had met congestion; it does so once a round trip.
     Congestion {
         /// When the packet was sent.
@@ -113,6 +162,11 @@ pub trait Group: Debug + Send {
     /// The window that each of `size` connections begins with, where one alone would begin with `initial`.
     fn initial_window(&self, initial: ByteCount, size: usize) -> ByteCount {
         initial / size.clamp(1, MAX_MEMBERS) as u64
+    }
+
+    /// True if the policy is to be told of each ack and loss of a member, not only of what its controller makes of it.
+    fn is_told_of_acks(&self) -> bool {
+        false
     }
 
     /// Told of what happens to the members; appends what they have to do. `members` are all of them after the event,
@@ -129,10 +183,54 @@ pub const PLAIN: PolicyText = PolicyText {
     breaks_when: "a client opens several: each takes a flow's share, and finds the capacity for itself",
 };
 
+/// True if the member has had something in flight within the last round trip.
+fn is_busy(view: &MemberView, now: Time) -> bool {
+    view.idle_since.is_none_or(|since| now.since(since) < view.rtt.smoothed)
+}
+
+/// What each of the members may have in flight beyond its window, so that together they use all of it: a window that is
+/// no whole number of datagrams leaves a part unused, which with many small windows is a tenth of the whole. Those that
+/// lack least of a datagram get one out of what the others leave over; the sum never exceeds the sum of the windows.
+fn extras(windows: &[ByteCount], datagram: ByteCount) -> Vec<ByteCount> {
+    let size = datagram.get().max(1);
+    let left_over = |window: ByteCount| window.get() % size;
+    let mut order: Vec<usize> = (0..windows.len()).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(left_over(windows[index])));
+    let whole = windows.iter().map(|window| left_over(*window)).sum::<u64>() / size;
+    let mut extras = vec![ByteCount::ZERO; windows.len()];
+    for index in order.into_iter().take(whole as usize) {
+        extras[index] = ByteCount::new(size - left_over(windows[index]));
+    }
+    extras
+}
+
 /// The mean of the members' windows; zero without members.
 fn mean_window(members: &[MemberView]) -> ByteCount {
     let total: ByteCount = members.iter().map(|member| member.congestion.window).sum();
     total / (members.len() as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn together_members_use_their_windows_to_less_than_a_datagram_and_never_exceed_them(
+            windows in prop::collection::vec(0..1_000_000_u64, 1..=MAX_MEMBERS),
+            datagram in 1..65_536_u64,
+        ) {
+            let sizes: Vec<ByteCount> = windows.iter().map(|window| ByteCount::new(*window)).collect();
+            let extras = extras(&sizes, ByteCount::new(datagram));
+            let whole = |bytes: u64| bytes - bytes % datagram;
+            let used: u64 = windows.iter().zip(&extras).map(|(window, extra)| whole(window + extra.get())).sum();
+            let total: u64 = windows.iter().sum();
+            prop_assert!(used <= total && total - used < datagram, "{used} of {total}");
+            prop_assert!(extras.iter().all(|extra| extra.get() < datagram));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +250,9 @@ pub(crate) mod testing {
             least_window: DATAGRAM * 2,
             rtt: steady_rtt(milliseconds(50)),
             idle_since: None,
+            in_flight: ByteCount::ZERO,
+            delivered: ByteCount::ZERO,
+            lost: ByteCount::ZERO,
         }
     }
 
@@ -181,6 +282,11 @@ pub(crate) mod testing {
                 Action::Share(share) => {
                     view.congestion.window = share.window;
                     share.slow_start_threshold
+                }
+                Action::Extra(_) => None,
+                Action::Lead(lead) => {
+                    view.congestion.window = lead.window;
+                    None
                 }
                 Action::Congestion { .. } => {
                     view.congestion.window = ByteCount::from_f64(view.congestion.window.as_f64() * 0.7);

@@ -233,6 +233,15 @@ pub struct FlowShare {
     pub slow_start_threshold: Option<ByteCount>,
 }
 
+/// What a group policy has in the place of a member's controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lead {
+    /// Most bytes that may be in flight.
+    pub window: ByteCount,
+    /// How fast packets may leave, or `None` for as fast as the window allows.
+    pub pacing: Option<Pacing>,
+}
+
 /// What a policy has to say to whoever runs the endpoint: it ends up in logs and traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {

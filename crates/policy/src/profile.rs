@@ -292,7 +292,7 @@ impl Profile {
 
     /// What several connections of one client have in common; `None` if nothing.
     pub fn group(&self) -> Option<Box<dyn Group>> {
-        self.bundle.group.build()
+        self.bundle.group.build(&self.bundle.congestion)
     }
 
     /// When to acknowledge, given the `max_ack_delay` that was promised to the peer.

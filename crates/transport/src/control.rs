@@ -1,9 +1,10 @@
 //! Everything of one path that bears on how fast: the policies, the RTT estimate, the pacer, the delivery-rate
 //! sampler, ECN validation and the bytes in flight.
 
+mod group;
+
 use std::fmt;
 
-use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView};
 use posthaste_policy::sample::{
     AckSample, LossSample, PacketSample, PathHistory, PathSummary, PathView, RttView, SentSample,
     SilenceSample, SpuriousSample,
@@ -149,7 +150,7 @@ impl PathControl {
 
     fn ask_budget(&mut self, now: Time) -> Budget {
         let datagram = self.max_datagram_size;
-        let room = budget::room(self.congestion.window(), self.in_flight, datagram);
+        let room = budget::room(self.window(), self.in_flight, datagram);
         let pacing = self.pacing();
         let tokens = self.pacer.available(now, pacing.as_ref(), datagram);
         match (tokens, pacing) {
@@ -177,7 +178,7 @@ impl PathControl {
             in_flight: self.in_flight,
             max_datagram_size: self.max_datagram_size,
             rtt: self.rtt.view(),
-            congestion: self.congestion.state(),
+            congestion: self.congestion_state(),
         }
     }
 
@@ -228,7 +229,7 @@ impl PathControl {
     }
 
     fn is_window_full(&self) -> bool {
-        self.in_flight + self.max_datagram_size > self.congestion.window()
+        self.in_flight + self.max_datagram_size > self.window()
     }
 
     /// An in-flight packet leaves.
@@ -297,6 +298,9 @@ impl PathControl {
         if !is_withheld {
             self.congestion.on_ack(&sample);
         }
+        if let Some(membership) = &mut self.membership {
+            membership.on_acked(&sample);
+        }
         if acked.newly_marked > 0 {
             self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at);
             let view = self.view(acked.now);
@@ -305,20 +309,7 @@ impl PathControl {
             let answer = self.silence.on_congestion_experienced(&view);
             self.carry_out(answer);
         }
-        if round_started && let Some(membership) = &mut self.membership {
-            membership.on_round();
-        }
         self.note_reaction(acked.now, before, acked.newest.sent_at);
-    }
-
-    /// The group is to hear of what the controller has made of an ack or a loss.
-    fn note_reaction(&mut self, now: Time, before: CongestionState, sent_at: Time) {
-        if let Some(membership) = &mut self.membership {
-            membership.on_reaction(before, self.congestion.state(), sent_at);
-            if self.in_flight.is_zero() {
-                membership.on_idle(now);
-            }
-        }
     }
 
     /// A probe timeout for 1-RTT packets has expired, the `count`th in a row.
@@ -384,6 +375,9 @@ impl PathControl {
         if is_persistent {
             self.start.on_persistent_congestion();
         }
+        if let Some(membership) = &mut self.membership {
+            membership.on_lost(sample, is_persistent);
+        }
         let view = self.view(sample.now);
         match self.silence.on_loss(sample, is_persistent, &view) {
             Verdict::Stand => {}
@@ -403,7 +397,7 @@ impl PathControl {
         let before = self.congestion.state();
         self.congestion.on_spurious_loss(spurious);
         if let Some(membership) = &mut self.membership {
-            membership.on_refutation(before, self.congestion.state());
+            membership.on_refutation(before, self.congestion.state(), spurious);
         }
     }
 
@@ -424,42 +418,6 @@ impl PathControl {
     /// Begins with this window instead of the start policy's. For use before anything has been sent.
     pub(crate) fn begin_with(&mut self, window: ByteCount) {
         self.congestion.adjust(&Adjustment { window: Some(window), ..Adjustment::default() });
-    }
-
-    /// From now on what happens here is kept for a group policy, too.
-    pub(crate) fn join_group(&mut self, now: Time) {
-        self.membership = Some(Membership::new(self.in_flight.is_zero().then_some(now)));
-    }
-
-    /// Ends that.
-    pub(crate) fn leave_group(&mut self) {
-        self.membership = None;
-    }
-
-    /// What the group is to hear next.
-    pub(crate) fn next_member_event(&mut self) -> Option<MemberEventKind> {
-        self.membership.as_mut()?.next_event()
-    }
-
-    /// The path as a member of a group.
-    pub(crate) fn member_view(&self, id: MemberId) -> MemberView {
-        MemberView {
-            id,
-            congestion: self.congestion.state(),
-            model_rate: self.congestion.model_rate(),
-            least_window: self.max_datagram_size * 2,
-            rtt: self.rtt.view(),
-            idle_since: self.membership.as_ref().and_then(Membership::idle_since),
-        }
-    }
-
-    /// Carries out what a group policy has ordered.
-    pub(crate) fn obey(&mut self, now: Time, action: &Action) {
-        match action {
-            Action::Adjust(adjustment) => self.congestion.adjust(adjustment),
-            Action::Share(share) => self.congestion.take_share(share),
-            Action::Congestion { sent_at } => self.congestion.on_congestion_experienced(now, *sent_at),
-        }
     }
 
     /// The path carries datagrams of another size now.
@@ -485,7 +443,7 @@ impl PathControl {
 
     /// Where the congestion controller stands; while a start policy has a phase of its own, under that one's name.
     pub(crate) fn state(&self) -> CongestionState {
-        let state = self.congestion.state();
+        let state = self.congestion_state();
         let phase = self.start.phase().map_or(state.phase, Phase::Named);
         CongestionState { phase, ..state }
     }
@@ -499,9 +457,7 @@ impl PathControl {
     pub(crate) fn pacing(&self) -> Option<Pacing> {
         let rtt = self.rtt.view();
         let start = self.start.pacing(&rtt, self.max_datagram_size);
-        start
-            .or_else(|| self.silence.pacing(&rtt, self.max_datagram_size))
-            .or_else(|| self.congestion.pacing(&rtt))
+        start.or_else(|| self.silence.pacing(&rtt, self.max_datagram_size)).or_else(|| self.own_pacing(&rtt))
     }
 
     /// What the policies have to say to whoever runs the endpoint.
@@ -533,7 +489,7 @@ impl PathControl {
     /// What there is to remember of the path.
     pub(crate) fn summary(&self) -> PathSummary {
         PathSummary {
-            congestion: self.congestion.state(),
+            congestion: self.congestion_state(),
             rtt: self.rtt.view(),
             delivered: self.sampler.delivered(),
             max_datagram_size: self.max_datagram_size,

@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
-use posthaste_policy::group::{Fluctuation, MemberEventKind};
-use posthaste_policy::{CongestionState, Phase};
-use posthaste_units::Time;
+use posthaste_policy::group::{Fluctuation, MemberAck, MemberEventKind, MemberLoss};
+use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
+use posthaste_policy::{CongestionState, Lead, Phase};
+use posthaste_units::{ByteCount, Time};
 
 /// Events kept for the group. The router fetches them after each call, which causes few; of a flood, only the news
 /// that a round trip has begun are left out.
@@ -17,12 +18,18 @@ pub(crate) struct Membership {
     events: VecDeque<MemberEventKind>,
     /// Since when nothing has been in flight.
     idle_since: Option<Time>,
+    /// The group wants to hear of each ack and loss.
+    tells_acks: bool,
+    /// What the group has in the place of the controller.
+    led: Option<Lead>,
+    /// What the group permits beyond the window.
+    extra: ByteCount,
 }
 
 impl Membership {
     /// The membership of a connection that has something in flight, or will have at once.
-    pub(crate) fn new(idle_since: Option<Time>) -> Self {
-        Self { events: VecDeque::new(), idle_since }
+    pub(crate) fn new(idle_since: Option<Time>, tells_acks: bool) -> Self {
+        Self { events: VecDeque::new(), idle_since, tells_acks, led: None, extra: ByteCount::ZERO }
     }
 
     pub(crate) fn idle_since(&self) -> Option<Time> {
@@ -46,7 +53,7 @@ impl Membership {
     }
 
     /// A round trip has begun.
-    pub(crate) fn on_round(&mut self) {
+    fn on_round(&mut self) {
         if self.events.len() < KEPT_EVENTS {
             self.events.push_back(MemberEventKind::Round);
         }
@@ -69,8 +76,68 @@ impl Membership {
         self.events.push_back(MemberEventKind::Fluctuation { cause, prior_window, sent_at });
     }
 
+    /// What the group has in the place of the controller, if anything.
+    pub(crate) fn led(&self) -> Option<&Lead> {
+        self.led.as_ref()
+    }
+
+    /// What the group permits to be in flight beyond the window: others leave as much unused.
+    pub(crate) fn extra(&self) -> ByteCount {
+        self.extra
+    }
+
+    pub(crate) fn set_extra(&mut self, bytes: ByteCount) {
+        self.extra = bytes;
+    }
+
+    /// The group takes the controller's place.
+    pub(crate) fn lead(&mut self, lead: Lead) {
+        self.led = Some(lead);
+    }
+
+    /// Packets have arrived.
+    pub(crate) fn on_acked(&mut self, sample: &AckSample<'_>) {
+        if sample.round_started {
+            self.on_round();
+        }
+        let Some(newest) = sample.packets.last() else { return };
+        let ack = MemberAck { acked: sample.acked, sent_at: newest.sent_at, app_limited: newest.app_limited };
+        self.tell(MemberEventKind::Acked(ack));
+        if sample.newly_marked > 0 {
+            self.tell(MemberEventKind::Marked { sent_at: newest.sent_at });
+        }
+    }
+
+    /// Packets are lost.
+    pub(crate) fn on_lost(&mut self, sample: &LossSample<'_>, is_persistent: bool) {
+        let (Some(oldest), Some(newest)) = (sample.packets.first(), sample.packets.last()) else { return };
+        self.tell(MemberEventKind::Lost(MemberLoss {
+            packets: sample.packets.len() as u64,
+            bytes: sample.bytes,
+            oldest_sent_at: oldest.sent_at,
+            newest_sent_at: newest.sent_at,
+        }));
+        if is_persistent {
+            self.tell(MemberEventKind::Collapsed);
+        }
+    }
+
+    /// Keeps an event for a group that is told of such. Sums of bytes are in the member's view: what is left out of a
+    /// flood is not lost.
+    fn tell(&mut self, event: MemberEventKind) {
+        if self.tells_acks && self.events.len() < KEPT_EVENTS {
+            self.events.push_back(event);
+        }
+    }
+
     /// Losses have proved to be none, and that led the controller from one state to another.
-    pub(crate) fn on_refutation(&mut self, before: CongestionState, after: CongestionState) {
+    pub(crate) fn on_refutation(
+        &mut self,
+        before: CongestionState,
+        after: CongestionState,
+        spurious: &SpuriousSample,
+    ) {
+        self.tell(MemberEventKind::Refuted(*spurious));
         if after.window > before.window {
             self.events.push_back(MemberEventKind::Undone);
         }

@@ -135,6 +135,11 @@ fn the_initial_window_is_divided_by_the_number_that_the_client_announces() {
         ("mquic-cubic-paper", 3, 10.0),
         ("mquic-cubic-paper", 6, 5.0),
         ("mquic-cubic-plain", 3, 30.0),
+        ("mquic-cubic", 1, 10.0),
+        // More than there may be count as the most, and no window is below two datagrams.
+        ("mquic-cubic-paper", 64, 3.75),
+        ("mquic-cubic", 64, 2.0),
+        ("mquic-bbr", 64, 2.0),
     ] {
         let mut party = Party::new(4, profile);
         party.connect(&asking_for(size));
@@ -173,7 +178,13 @@ fn congestion_of_one_member_is_that_of_all_in_an_ensemble_and_only_its_own_other
 
 #[test]
 fn a_late_member_starts_from_what_the_others_know_and_a_lost_one_leaves_it() {
-    let mut party = Party::joined(6, "mquic-cubic", 2);
+    for profile in ["mquic-cubic", "mquic-bbr"] {
+        comes_late_and_is_lost(profile);
+    }
+}
+
+fn comes_late_and_is_lost(profile: &str) {
+    let mut party = Party::joined(6, profile, 2);
     party.download(20_000_000);
     party.run_for(Duration::from_millis(120));
     party.connect(&asking_for(3));

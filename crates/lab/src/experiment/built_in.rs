@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 41] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 47] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -43,6 +43,12 @@ pub(super) const EXPERIMENTS: [(&str, &str); 41] = [
     ("fa-small", include_str!("../../../../experiments/fa-small.toml")),
     ("fa-large", include_str!("../../../../experiments/fa-large.toml")),
     ("fa-size", include_str!("../../../../experiments/fa-size.toml")),
+    ("harm-cut", include_str!("../../../../experiments/harm-cut.toml")),
+    ("harm-crowd", include_str!("../../../../experiments/harm-crowd.toml")),
+    ("harm-crowd-history", include_str!("../../../../experiments/harm-crowd-history.toml")),
+    ("harm-crowd-groups", include_str!("../../../../experiments/harm-crowd-groups.toml")),
+    ("harm-slow-reader", include_str!("../../../../experiments/harm-slow-reader.toml")),
+    ("harm-asymmetric", include_str!("../../../../experiments/harm-asymmetric.toml")),
 ];
 
 /// Name and text of each file of published figures.

@@ -278,5 +278,12 @@ pub const CATALOGUE: &[Metric] = &[
         read::harm_loss,
         "The background flows' loss beside this stack, less that beside one more of their own kind.",
     ),
+    metric(
+        ("granted", "granted"),
+        Bytes,
+        Lower,
+        read::granted,
+        "Most bytes at a time that the client had permitted the server to send, and not read.",
+    ),
     metric(("stalled", "stalled"), Seconds, Lower, read::stalled, "Time that video playback stood still."),
 ];

@@ -146,6 +146,10 @@ pub(super) fn blocked(context: &Context<'_>) -> Reading {
     first(context, |flow| told(flow.down.blocked_seconds))
 }
 
+pub(super) fn granted(context: &Context<'_>) -> Reading {
+    up_counter(context, |counters| counters.granted_bytes)
+}
+
 pub(super) fn stalled(context: &Context<'_>) -> Reading {
     first(context, |flow| told(flow.stalled_seconds))
 }

@@ -9,7 +9,7 @@ use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
     ClientConfig, CloseReason, Connection, ConnectionHandle, ConnectionStats, DatagramInfo, Direction,
-    Endpoint, Event, ServerConfig, StreamEvent, StreamId, TransportConfig,
+    Endpoint, Event, ReceiveBudget, ServerConfig, StreamEvent, StreamId, TransportConfig,
 };
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
@@ -40,6 +40,9 @@ pub(super) struct Posthaste {
     batch: Vec<u8>,
     leaving: VecDeque<Packet>,
     events: VecDeque<PeerEvent>,
+    /// What this end has permitted the other to send, and not read: the account, and the most that was in it.
+    budget: ReceiveBudget,
+    granted: ByteCount,
 }
 
 /// One of the connections.
@@ -64,10 +67,12 @@ pub(super) fn client(
     settings: &Settings,
     rng: &mut Rng,
 ) -> Box<dyn Peer> {
+    let transport = transport(profile, settings);
+    let budget = transport.receive_budget.clone();
     let config = ClientConfig::new(settings.tls.client.clone())
-        .with_transport(transport(profile, settings))
+        .with_transport(transport)
         .with_group_size(if connections > 1 { connections } else { 0 });
-    Box::new(Posthaste::new(None, Some(config), connections, rng))
+    Box::new(Posthaste::new(None, Some(config), connections, budget, rng))
 }
 
 /// The end that answers it.
@@ -77,10 +82,11 @@ pub(super) fn server(
     settings: &Settings,
     rng: &mut Rng,
 ) -> Box<dyn Peer> {
-    let mut config =
-        ServerConfig::new(settings.tls.server.clone()).with_transport(transport(profile, settings));
+    let transport = transport(profile, settings);
+    let budget = transport.receive_budget.clone();
+    let mut config = ServerConfig::new(settings.tls.server.clone()).with_transport(transport);
     config.path_memory = settings.path_memory.clone();
-    let mut server = Posthaste::new(Some(config), None, connections, rng);
+    let mut server = Posthaste::new(Some(config), None, connections, budget, rng);
     server.remote = SocketAddr::from(([10, 0, 0, settings.client_number], 443));
     Box::new(server)
 }
@@ -103,6 +109,7 @@ impl Posthaste {
         server: Option<ServerConfig>,
         client: Option<ClientConfig>,
         connections: usize,
+        budget: ReceiveBudget,
         rng: &mut Rng,
     ) -> Self {
         let mut seed = [0; 32];
@@ -116,6 +123,8 @@ impl Posthaste {
             batch: Vec::new(),
             leaving: VecDeque::new(),
             events: VecDeque::new(),
+            budget,
+            granted: ByteCount::ZERO,
         }
     }
 
@@ -125,6 +134,7 @@ impl Posthaste {
 
     /// The connections have sent all that they may for now.
     fn look(&mut self, now: Time) {
+        self.granted = self.granted.max(self.budget.taken());
         for leg in &mut self.legs {
             if let Some(connection) = self.endpoint.connection(leg.handle) {
                 leg.watch.look(now, &connection.stats());
@@ -319,7 +329,9 @@ impl Peer for Posthaste {
     fn counters(&self, now: Time) -> Counters {
         let mut all = self.legs.iter().map(|leg| counters_of(&self.endpoint, leg, now));
         let first = all.next().unwrap_or_default();
-        all.fold(first, |sum, counters| sum.plus(&counters))
+        let sum = all.fold(first, |sum, counters| sum.plus(&counters));
+        // The account is the end's, not a connection's.
+        Counters { granted_bytes: Some(self.granted.get()), ..sum }
     }
 }
 
@@ -339,6 +351,7 @@ fn counters_of(endpoint: &Endpoint, leg: &Leg, now: Time) -> Counters {
         blocked_nanos: Some(leg.watch.blocked_until(now).as_nanos()),
         slow_start_packets: leg.watch.slow_start_end.map(|(packets, _)| packets),
         slow_start_window: leg.watch.slow_start_end.map(|(_, window)| window.get()),
+        granted_bytes: None,
     }
 }
 

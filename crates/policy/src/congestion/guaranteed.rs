@@ -138,6 +138,8 @@ pub struct Guaranteed {
     smoothed_rtt: Duration,
     /// Where the measurement of the delivery rate began: when, and what had been delivered.
     measured_from: Option<(Time, ByteCount)>,
+    /// High-speed mode has lost packets at a standing queue.
+    overran: bool,
 }
 
 impl Guaranteed {
@@ -159,6 +161,7 @@ impl Guaranteed {
             in_flight: ByteCount::ZERO,
             smoothed_rtt: INITIAL_RTT,
             measured_from: None,
+            overran: false,
         }
     }
 
@@ -238,6 +241,9 @@ impl Guaranteed {
         }
         // RFC 9002 would have the window stay; a floor that a queue contradicts is none.
         if is_below && !self.is_congested(ack.now, &ack.rtt) {
+            if std::mem::take(&mut self.overran) {
+                self.promise.on_overrun(ack.now);
+            }
             self.begin_wireless();
         }
     }
@@ -270,6 +276,7 @@ impl Congestion for Guaranteed {
     fn on_loss(&mut self, loss: &LossSample<'_>) {
         self.in_flight = loss.in_flight;
         let is_congested = self.is_congested(loss.now, &loss.rtt);
+        self.overran |= is_congested;
         match self.mode {
             Mode::HighSpeed { since } if since != loss.now => self.cubic.on_loss(loss),
             // At the floor, or the ack that was to end it reports a loss.

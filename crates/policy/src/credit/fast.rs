@@ -145,7 +145,9 @@ impl Fast {
         }
         let is_behind = least >= self.window / BEHIND;
         let is_used_up = view.advertised - view.received <= self.window / USED_UP;
-        let is_evidence = moment == CreditMoment::Blocked && is_used_up && !is_behind;
+        // Somebody may have read once, and now nobody: what counts for a peer that is blocked now is what is unread now.
+        let is_read = unread < self.window / BEHIND;
+        let is_evidence = moment == CreditMoment::Blocked && is_used_up && is_read && !is_behind;
         if !is_evidence && ahead(view) >= half(view, self.window) {
             return None;
         }

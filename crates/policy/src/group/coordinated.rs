@@ -208,7 +208,12 @@ impl Group for Coordinated {
             MemberEventKind::Joined
             | MemberEventKind::Left { .. }
             | MemberEventKind::Undone
-            | MemberEventKind::Resumed => {}
+            | MemberEventKind::Resumed
+            | MemberEventKind::Acked(_)
+            | MemberEventKind::Lost(_)
+            | MemberEventKind::Marked { .. }
+            | MemberEventKind::Refuted(_)
+            | MemberEventKind::Collapsed => {}
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::congestion::cubic::CubicIncrease;
 use crate::congestion::newreno::AdditiveIncrease;
 use crate::congestion::{LossBased, PathLimits, bbr1, bbr3, cubic, guaranteed, newreno};
 use crate::credit::{autotune, fast, fixed, improved, on_ack};
-use crate::group::{coordinated, ensemble};
+use crate::group::{coordinated, ensemble, joint};
 use crate::history::HistoryRules;
 use crate::silence::{collapse, freeze};
 use crate::slow_start::{self, classic, hybrid, hystart_pp};
@@ -72,6 +72,28 @@ impl Bundle {
             return Err("credit.connection is smaller than credit.stream: no stream could use its window; \
                         give the connection at least 1.5 times the stream's"
                 .to_owned());
+        }
+        self.check_group()
+    }
+
+    /// Group policies that know how to deal with some controllers only.
+    fn check_group(&self) -> Result<(), String> {
+        let has_model = self.congestion.own_startup().is_some();
+        match (&self.group, &self.congestion) {
+            (GroupChoice::Joint(_), CongestionChoice::Bbr3(_)) => {}
+            (GroupChoice::Joint(_), _) => {
+                return Err("group.joint has one BBRv3 for all connections: it needs [congestion.bbr3]; \
+                            for newreno and cubic there is [group.ensemble]"
+                    .to_owned());
+            }
+            (GroupChoice::Ensemble(_), _) if has_model => {
+                return Err(
+                    "group.ensemble divides windows that losses cut, and a BBR has a model instead: \
+                            [group.joint] with [congestion.bbr3], or [group.coordinated] with either BBR"
+                        .to_owned(),
+                );
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -363,12 +385,26 @@ pub(super) enum GroupChoice {
     Plain(NoParameters),
     Coordinated(coordinated::Parameters),
     Ensemble(ensemble::Parameters),
+    Joint(NoParameters),
 }
 
 impl GroupChoice {
-    pub(super) fn build(&self) -> Option<Box<dyn Group>> {
+    /// `congestion` is the members' controller.
+    pub(super) fn build(&self, congestion: &CongestionChoice) -> Option<Box<dyn Group>> {
+        match (self, congestion) {
+            (Self::Joint(_), CongestionChoice::Bbr3(parameters)) => {
+                Some(Box::new(joint::Joint::new(*parameters)))
+            }
+            // `Bundle::check` refuses it.
+            (Self::Joint(_), _) => None,
+            (choice, _) => choice.build_around_controllers(),
+        }
+    }
+
+    /// A policy of members that each have a controller of their own.
+    fn build_around_controllers(&self) -> Option<Box<dyn Group>> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Joint(_) => None,
             Self::Coordinated(parameters) => Some(Box::new(coordinated::Coordinated::new(*parameters))),
             Self::Ensemble(_) => Some(Box::new(ensemble::Ensemble::new())),
         }
@@ -379,6 +415,7 @@ impl GroupChoice {
             Self::Plain(_) => (group::PLAIN, Vec::new()),
             Self::Coordinated(parameters) => (coordinated::TEXT, parameters.constants()),
             Self::Ensemble(_) => (ensemble::TEXT, ensemble::Parameters::constants()),
+            Self::Joint(_) => (joint::TEXT, joint::constants()),
         }
     }
 }

@@ -67,7 +67,7 @@ fn profiles_differ_in_what_their_names_say() {
         assert_eq!(differences(name), expected);
     }
     for (name, congestion, group) in [
-        ("mquic-bbr", "bbr3", Some("ensemble")),
+        ("mquic-bbr", "bbr3", Some("joint")),
         ("mquic-bbr-paper", "bbr1", Some("coordinated")),
         ("mquic-bbr-plain", "bbr1", None),
     ] {
@@ -163,6 +163,18 @@ fn windows_that_contradict_each_other_are_refused() {
     assert!(message.contains("credit.stream"), "{message}");
     let (_, message) = invalid("[credit.connection.fixed]\nwindow = \"512 KiB\"\n");
     assert!(message.contains("1.5 times"), "{message}");
+}
+
+#[test]
+fn a_group_policy_that_has_no_use_for_the_controller_is_refused_with_what_has() {
+    let (_, message) = invalid("[congestion.bbr3]\n[group.ensemble]\n");
+    assert!(message.contains("[group.joint]"), "{message}");
+    let (_, message) = invalid("[congestion.bbr1]\n[group.joint]\n");
+    assert!(message.contains("[congestion.bbr3]"), "{message}");
+    let (_, message) = invalid("[congestion.guaranteed]\nmin_rate = \"1 Mbit/s\"\n[group.joint]\n");
+    assert!(message.contains("[group.ensemble]"), "{message}");
+    let joint = Profile::from_toml("mine", "[congestion.bbr3]\n[group.joint]\n").unwrap();
+    assert!(joint.group().is_some_and(|group| group.is_told_of_acks()));
 }
 
 #[test]

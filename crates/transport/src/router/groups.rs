@@ -102,7 +102,7 @@ impl Groups {
     fn enter(&mut self, now: Time, index: u32, token: GroupToken, slots: &mut Slots) {
         let Some(connection) = slots.get_mut(index) else { return };
         let Some(group) = self.by_token.get_mut(&token) else { return };
-        connection.path.control.join_group(now);
+        connection.path.control.join_group(now, group.policy.is_told_of_acks());
         group.members.push((MemberId(group.next_id), index));
         group.next_id += 1;
         self.memberships.insert(index, token);

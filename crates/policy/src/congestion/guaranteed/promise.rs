@@ -6,6 +6,9 @@
 //!   floor) while the sender is at the floor or cannot even reach it: it, or others with it, exceed the capacity;
 //! - at the floor less than three quarters of it are delivered: so much is no radio's loss.
 //!
+//! A third reason needs no time: twice within ten seconds high-speed mode lost packets at a standing queue, and the sender
+//! came back to the floor for that: whoever has the floor to themselves does not overflow a queue by using it.
+//!
 //! The floor is then halved. Loss of more than a tenth is put to the test first: for a while the floor is half. A
 //! radio loses as much then; if less than half as much is lost, it was congestion (behind a queue that was full from
 //! the beginning, so that no delay betrays it), and half the floor it stays. Otherwise the floor is restored, and the
@@ -40,6 +43,10 @@ const CONGESTIVE_PART: f64 = 0.5;
 const TEST_LENGTH: u64 = 2;
 /// The floor is never halved below this: less is no rate to speak of.
 const LEAST_FLOOR: Rate = Rate::from_bytes_per_second(1_250);
+/// So many returns to the floor after losses at a standing queue,
+const OVERRUNS: u32 = 2;
+/// no further apart than this, break the promise.
+const OVERRUN_SPAN: Duration = Duration::from_secs(10);
 /// The first wait before the floor is doubled again, and the last.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 const GREATEST_WAIT: Duration = Duration::from_secs(640);
@@ -56,8 +63,9 @@ pub(super) fn constants() -> [Constant; 4] {
             "floor halved",
             format!(
                 "after {} s and {DOUBT_ROUND_TRIPS} RTT of a standing queue at the floor, or of less than \
-                 {part}/{whole} of it delivered",
-                LEAST_DOUBT.as_secs_f64()
+                 {part}/{whole} of it delivered; after {OVERRUNS} losses at a standing queue in {} s",
+                LEAST_DOUBT.as_secs_f64(),
+                OVERRUN_SPAN.as_secs_f64()
             ),
         ),
         Constant::new(
@@ -112,6 +120,9 @@ pub(super) struct Promise {
     wait: Duration,
     /// The floor has been doubled since it was last halved.
     was_raised: bool,
+    /// Returns to the floor after losses at a standing queue, and the latest.
+    overruns: u32,
+    overran_at: Option<Time>,
     notice: Option<String>,
 }
 
@@ -130,6 +141,8 @@ impl Promise {
             doubted_at: None,
             wait: FIRST_WAIT,
             was_raised: false,
+            overruns: 0,
+            overran_at: None,
             notice: None,
         }
     }
@@ -167,6 +180,16 @@ impl Promise {
     pub(super) fn on_mark(&mut self, now: Time, smoothed_rtt: Duration) {
         self.marked_until = Some(now + smoothed_rtt * MARK_ROUND_TRIPS);
         self.doubted_at = Some(now);
+    }
+
+    /// The sender comes back to the floor because packets were lost at a standing queue.
+    pub(super) fn on_overrun(&mut self, now: Time) {
+        self.doubted_at = Some(now);
+        let is_recent = self.overran_at.replace(now).is_some_and(|last| now.since(last) <= OVERRUN_SPAN);
+        self.overruns = if is_recent { self.overruns + 1 } else { 1 };
+        if self.overruns >= OVERRUNS {
+            self.halve(now, "a queue overflows each time that it is used");
+        }
     }
 
     /// An ack of what was sent at the floor, `floor` being its payload.
@@ -268,6 +291,7 @@ impl Promise {
             self.rate = test.floor;
         }
         self.doubted_at = Some(now);
+        self.overruns = 0;
         self.queue_since = None;
         self.measured_from = None;
         let halved = self.rate.mul_ratio(1, 2).max(LEAST_FLOOR.min(self.promised));

@@ -413,6 +413,31 @@ fn loss_that_lessens_at_half_the_floor_was_congestion_and_loss_that_does_not_was
     }
 }
 
+/// At the floor, above it, a loss at a standing queue, and back at the floor because less than it is delivered.
+fn overrun(path: &mut Path, controller: &mut Guaranteed) {
+    path.rtt = steady_rtt(milliseconds(50));
+    path.stream(controller, 10, milliseconds(5), milliseconds(300));
+    assert_eq!(phase(controller), "congestion_avoidance");
+    path.rtt.smoothed = milliseconds(100);
+    path.lose(controller);
+    path.rtt = steady_rtt(milliseconds(50));
+    path.stream(controller, 4, milliseconds(30), milliseconds(400));
+}
+
+#[test]
+fn two_losses_at_a_standing_queue_within_ten_seconds_break_the_promise() {
+    for (pause, is_broken) in [(1_000, true), (11_000, false)] {
+        let (mut path, mut controller) = (Path::new(), controller(Variant::Safe, 10, rate("1mbit")));
+        overrun(&mut path, &mut controller);
+        assert_eq!(controller.promise.rate(), rate("1mbit"), "once proves nothing");
+        path.now += milliseconds(pause);
+        overrun(&mut path, &mut controller);
+        assert_eq!(controller.promise.rate() == rate("500kbit"), is_broken, "after {pause} ms");
+        let text = controller.take_notice().map(|notice| notice.text).unwrap_or_default();
+        assert_eq!(text.contains("a queue overflows"), is_broken, "{text}");
+    }
+}
+
 #[test]
 fn the_safe_form_sends_no_more_than_two_round_trips_into_a_silence() {
     let (mut path, mut controller) = (Path::new(), controller(Variant::Safe, 10, rate("8mbit")));

@@ -115,6 +115,25 @@ fn a_blocked_peer_that_has_used_its_limit_up_is_evidence_at_once() {
 }
 
 #[test]
+fn a_peer_that_is_blocked_because_nobody_reads_any_more_is_no_evidence() {
+    let mut policy = fast(64 * KIB, 1024 * KIB, Variant::Safe);
+    let mut ask = |moment, received: u64, consumed: u64| {
+        let mut view = view(0, 64 * KIB, consumed * KIB, Some(100));
+        view.received = ByteCount::new(received * KIB);
+        view.readable = view.received - view.consumed;
+        (policy.grant(moment, &view), policy.window().get() / KIB)
+    };
+    // At the beginning all that has come is read.
+    assert_eq!(ask(CreditMoment::Consumed, 4, 4), (None, 64));
+    // Then the window fills up with what is not.
+    assert_eq!(ask(CreditMoment::Blocked, 64, 4), (None, 64));
+    assert_eq!(ask(CreditMoment::Blocked, 64, 20), (None, 64));
+    // Once it is read, the same words are evidence.
+    let (advance, window) = ask(CreditMoment::Blocked, 64, 60);
+    assert!(advance.is_some() && window == 1024, "{advance:?}, {window}");
+}
+
+#[test]
 fn the_safe_window_shrinks_to_a_slow_reader_and_not_below_the_first() {
     let mut policy = fast(16 * KIB, 1024 * KIB, Variant::Safe);
     let (mut advertised, mut consumed, mut windows) = (16 * KIB, 0, Vec::new());

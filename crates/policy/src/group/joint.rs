@@ -1,0 +1,208 @@
+//! Group `joint`: parallel connections with one `bbr3` between them.
+//!
+//! - Claims: N connections of a client are one flow to everybody else; a late one sends at its part of the rate with its
+//!   first flight, and one that pauses or ends leaves its part to those that go on.
+//! - Source: our own, after the Congestion Manager (RFC 3124); the safe form of `coordinated` for model-based senders.
+//! - Use when: clients open several connections to one server, others share their path, and BBR is wanted.
+//! - Breaks when: the connections take different paths (there is one model for both).
+//! - Experiment: `cg-share`.
+//!
+//! Why one model instead of one for each: N of them probe N times as often, each adds a datagram where one flow adds one,
+//! and each takes the losses of the others' probes for the path's own; no bound on each makes of that one flow's share.
+//! So what the members send, what arrives and what is lost is added up (`joint/merge.rs`), one controller hears of the
+//! sums as if a single connection had sent it all, and its window and rate are divided: equally, but for what members
+//! without enough data leave over. Why `bbr3`: the paper's `bbr1` passes over losses and starves whoever backs off for
+//! them, so that one flow of it already takes more than a safe form may.
+
+mod merge;
+
+use posthaste_units::{ByteCount, Rate};
+
+use super::{Action, Group, MemberEvent, MemberEventKind, MemberId, MemberView, Order};
+use crate::congestion::PathLimits;
+use crate::congestion::bbr3::{self, Bbr3};
+use crate::{Adjustment, Congestion, Constant, Lead, Pacing, PolicyText};
+use merge::Merge;
+
+/// What the policy says of itself.
+pub const TEXT: PolicyText = PolicyText {
+    name: "joint",
+    claims: "parallel connections are one BBRv3 flow to everybody else, and a late one starts with its part",
+    source: "after RFC 3124; the safe form of `coordinated` for BBR",
+    use_when: "clients open several connections to one server and others share their path",
+    breaks_when: "the connections take different paths: there is one model for both",
+};
+
+/// A change of the whole window below a datagram, or of the rate below this part, is not worth telling the members.
+const WORTH_TELLING: f64 = 0.01;
+
+/// The constants, for people.
+pub fn constants() -> Vec<Constant> {
+    vec![
+        Constant::new("model", "one for all members"),
+        Constant::new("division", "equal, less what is not used"),
+    ]
+}
+
+/// One controller for all members; see the module.
+#[derive(Debug)]
+pub struct Joint {
+    parameters: bbr3::Parameters,
+    /// Built for the first member.
+    model: Option<Bbr3>,
+    merge: Merge,
+    /// The division that the members know of.
+    told: Option<Division>,
+}
+
+/// What is divided, and by whom.
+#[derive(Debug, Clone, PartialEq)]
+struct Division {
+    window: ByteCount,
+    pacing: Option<Pacing>,
+    /// Those that have something in flight, and whether they have more to send than their part.
+    busy: Vec<(MemberId, bool)>,
+}
+
+impl Division {
+    /// True if `next` is not worth telling to members that know of this one.
+    fn is_much_like(&self, next: &Self, datagram: ByteCount) -> bool {
+        let rate = |pacing: Option<Pacing>| pacing.map(|pacing| pacing.rate.as_bytes_per_second() as f64);
+        let is_near = match (rate(self.pacing), rate(next.pacing)) {
+            (Some(before), Some(after)) => (before - after).abs() <= before * WORTH_TELLING,
+            (before, after) => before == after,
+        };
+        let (least, most) = (self.window.min(next.window), self.window.max(next.window));
+        self.busy == next.busy && is_near && most - least < datagram
+    }
+}
+
+impl Joint {
+    /// A group without members, whose connections have this controller.
+    pub fn new(parameters: bbr3::Parameters) -> Self {
+        Self { parameters, model: None, merge: Merge::default(), told: None }
+    }
+
+    /// Another member: until anything has arrived, each brings its part of the initial window.
+    fn join(&mut self, event: &MemberEvent, members: &[MemberView]) {
+        let Some(view) = members.iter().find(|view| view.id == event.member) else { return };
+        self.merge.join(view);
+        match &mut self.model {
+            None => {
+                let limits = PathLimits {
+                    max_datagram_size: datagram(view),
+                    initial_window: view.congestion.window,
+                    seed: event.now.as_nanos(),
+                };
+                self.model = Some(Bbr3::new(self.parameters, limits));
+            }
+            Some(model) if self.merge.has_delivered_nothing() => {
+                let window = Some(model.window() + view.congestion.window);
+                model.adjust(&Adjustment { window, ..Adjustment::default() });
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Lets the controller hear of what has happened to one of the members.
+    fn hear(&mut self, event: &MemberEvent, members: &[MemberView]) {
+        let Some(model) = &mut self.model else { return };
+        let Some(view) = members.iter().find(|view| view.id == event.member) else { return };
+        match event.kind {
+            MemberEventKind::Acked(ack) => self.merge.on_ack(event.now, &ack, view, members, model),
+            MemberEventKind::Lost(loss) => self.merge.on_loss(event.now, &loss, view, members, model),
+            MemberEventKind::Marked { sent_at } => model.on_congestion_experienced(event.now, sent_at),
+            MemberEventKind::Refuted(spurious) => model.on_spurious_loss(&spurious),
+            // While others are acknowledged the path carries something.
+            MemberEventKind::Collapsed if self.merge.was_silent_until(event.now) => {
+                model.on_persistent_congestion(event.now);
+            }
+            MemberEventKind::Resumed => self.merge.on_resumed(event.now, view, members, model),
+            _ => {}
+        }
+    }
+
+    /// Divides window and rate among the busy members, if that is not as they know it.
+    fn divide(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>) {
+        let Some(model) = &self.model else { return };
+        let joins = |view: &MemberView| event.kind == MemberEventKind::Joined && view.id == event.member;
+        let is_busy = |view: &&MemberView| super::is_busy(view, event.now) || joins(view);
+        let busy: Vec<(MemberId, bool)> = members
+            .iter()
+            .filter(is_busy)
+            .map(|view| (view.id, !self.merge.is_app_limited(view.id)))
+            .collect();
+        let Some(first) = members.first() else { return };
+        let view = members.iter().find(|view| view.id == event.member).unwrap_or(first);
+        let division = Division { window: model.window(), pacing: model.pacing(&view.rtt), busy };
+        if self.told.as_ref().is_some_and(|told| told.is_much_like(&division, datagram(view))) {
+            return;
+        }
+        let parts = parts(&division, members);
+        let windows: Vec<ByteCount> =
+            parts.iter().map(|part| ByteCount::from_f64(division.window.as_f64() * part)).collect();
+        let extras = super::extras(&windows, datagram(view));
+        for (index, view) in members.iter().enumerate() {
+            let window = windows[index] + extras[index];
+            let lead = lead(&division, parts[index], window, view);
+            orders.push(Order { member: view.id, action: Action::Lead(lead) });
+        }
+        self.told = Some(division);
+    }
+}
+
+/// The part of the whole that each member gets. Members without enough data keep their equal part to begin with
+/// again, but what they do not use of it is the others'.
+fn parts(division: &Division, members: &[MemberView]) -> Vec<f64> {
+    let busy = division.busy.len().max(1) as f64;
+    let whole = division.window.as_f64().max(1.0);
+    let is_hungry =
+        |id: MemberId| division.busy.iter().find(|(member, _)| *member == id).map(|found| found.1);
+    let used: f64 = members
+        .iter()
+        .filter(|view| is_hungry(view.id) == Some(false))
+        .map(|view| (view.in_flight.as_f64() / whole).min(1.0 / busy))
+        .sum();
+    let hungry = division.busy.iter().filter(|found| found.1).count().max(1) as f64;
+    let part = |view: &MemberView| match is_hungry(view.id) {
+        Some(true) => (1.0 - used) / hungry,
+        Some(false) => 1.0 / busy,
+        None => 0.0,
+    };
+    members.iter().map(part).collect()
+}
+
+fn lead(division: &Division, part: f64, window: ByteCount, view: &MemberView) -> Lead {
+    let window = window.max(view.least_window);
+    let pacing = division.pacing.map(|pacing| {
+        // One that pauses may begin again with its equal part; it is told better as soon as it does.
+        let part = if part > 0.0 { part } else { 1.0 / (division.busy.len() as f64 + 1.0) };
+        let scaled = |value: u64| (value as f64 * part) as u64;
+        let rate = Rate::from_bytes_per_second(scaled(pacing.rate.as_bytes_per_second()).max(1));
+        Pacing { rate, burst: ByteCount::new(scaled(pacing.burst.get())).max(datagram(view)) }
+    });
+    Lead { window, pacing }
+}
+
+/// The size of a member's datagrams.
+fn datagram(view: &MemberView) -> ByteCount {
+    (view.least_window / 2).max(ByteCount::new(1))
+}
+
+impl Group for Joint {
+    fn is_told_of_acks(&self) -> bool {
+        true
+    }
+
+    fn on_event(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>) {
+        match event.kind {
+            MemberEventKind::Joined => self.join(event, members),
+            MemberEventKind::Left { .. } => self.merge.leave(event.member),
+            _ => self.hear(event, members),
+        }
+        self.divide(event, members, orders);
+    }
+}
+
+#[cfg(test)]
+mod tests;

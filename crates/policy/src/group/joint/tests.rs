@@ -1,0 +1,213 @@
+use posthaste_units::{Duration, Time};
+
+use super::*;
+use crate::Phase;
+use crate::group::testing::{member, obey, orders};
+use crate::group::{MemberAck, MemberLoss};
+use crate::testing::{DATAGRAM, datagrams};
+
+const NOW: Time = Time::from_nanos(1_000_000_000);
+const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+fn new() -> Joint {
+    Joint::new(bbr3::Parameters::default())
+}
+
+/// A group whose members have joined with windows of so many datagrams.
+fn joined(windows: &[u64]) -> (Joint, Vec<MemberView>) {
+    let mut group = new();
+    let mut members = Vec::new();
+    for (id, window) in windows.iter().enumerate() {
+        members.push(member(id as u64, *window, Phase::SlowStart));
+        tell(&mut group, NOW, id as u64, MemberEventKind::Joined, &mut members);
+    }
+    (group, members)
+}
+
+/// Tells the group, and carries out what it orders.
+fn tell(group: &mut Joint, now: Time, id: u64, kind: MemberEventKind, members: &mut [MemberView]) -> usize {
+    let orders = orders(group, now, id, kind, members);
+    obey(members, &orders);
+    orders.len()
+}
+
+fn windows(members: &[MemberView]) -> Vec<f64> {
+    members.iter().map(|view| datagrams(view.congestion.window)).collect()
+}
+
+fn total(members: &[MemberView]) -> f64 {
+    windows(members).iter().sum()
+}
+
+/// The sum of the members' rates, in bytes a second, as they were told last.
+fn rate(group: &Joint) -> f64 {
+    let pacing = group.told.as_ref().and_then(|told| told.pacing).unwrap();
+    pacing.rate.as_bytes_per_second() as f64
+}
+
+/// All members send a datagram each in turn, one a millisecond in all, which arrives after a round trip: 1.2 MB/s.
+fn run(group: &mut Joint, members: &mut [MemberView], from: Time, milliseconds: u64) -> Time {
+    let mut now = from;
+    for step in 0..milliseconds {
+        now += Duration::from_millis(1);
+        let index = step as usize % members.len();
+        members[index].delivered += DATAGRAM;
+        members[index].in_flight = DATAGRAM * 50 / members.len() as u64;
+        let sent_at = now - ROUND_TRIP;
+        let ack = MemberAck { acked: DATAGRAM, sent_at, app_limited: false };
+        let id = members[index].id.0;
+        tell(group, now, id, MemberEventKind::Acked(ack), members);
+    }
+    now
+}
+
+#[test]
+fn members_that_join_at_the_beginning_bring_their_part_of_the_initial_window() {
+    let (_, members) = joined(&[4, 4, 4]);
+    assert_eq!(windows(&members), [4.0; 3]);
+}
+
+#[test]
+fn what_all_deliver_together_is_the_models_rate_however_many_they_are() {
+    for count in [1, 2, 3, 8] {
+        let (mut group, mut members) = joined(&vec![4; count]);
+        run(&mut group, &mut members, NOW, 2_000);
+        let rate = rate(&group);
+        assert!((1_000_000.0..1_600_000.0).contains(&rate), "{count} members: {rate}");
+        // Two bandwidth-delay products of 50 datagrams, and a little for the quanta.
+        let total = total(&members);
+        assert!((50.0..125.0).contains(&total), "{count} members: {total}");
+    }
+}
+
+#[test]
+fn a_late_member_gets_its_part_at_once_and_nobody_more_than_before() {
+    let (mut group, mut members) = joined(&[10]);
+    let now = run(&mut group, &mut members, NOW, 1_000);
+    let before = total(&members);
+    members.push(member(1, 10, Phase::SlowStart));
+    tell(&mut group, now, 1, MemberEventKind::Joined, &mut members);
+    let after = windows(&members);
+    assert!((after[0] - after[1]).abs() < 1.0, "{after:?}");
+    assert!((total(&members) - before).abs() < 1.0, "{before} became {after:?}");
+}
+
+#[test]
+fn a_member_that_ends_or_pauses_leaves_its_part_to_the_others() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    let now = run(&mut group, &mut members, NOW, 1_000);
+    let whole = total(&members);
+    members[0].idle_since = Some(now);
+    let later = now + ROUND_TRIP;
+    tell(&mut group, later, 1, MemberEventKind::Round, &mut members);
+    let paused = windows(&members);
+    assert!((paused[1] - whole).abs() < 1.5 && paused[0] <= 2.0, "{whole}: {paused:?}");
+    members[0].idle_since = None;
+    tell(&mut group, later, 0, MemberEventKind::Resumed, &mut members);
+    let resumed = windows(&members);
+    assert!((resumed[0] - resumed[1]).abs() < 1.0 && (resumed[0] * 2.0 - whole).abs() < 1.5, "{resumed:?}");
+    let left = members.remove(1);
+    let kind = MemberEventKind::Left { window: left.congestion.window };
+    tell(&mut group, later, 1, kind, &mut members);
+    assert!((total(&members) - whole).abs() < 1.5, "{whole}: {:?}", windows(&members));
+    members.clear();
+    assert_eq!(tell(&mut group, later, 0, kind, &mut members), 0);
+}
+
+#[test]
+fn what_a_member_without_enough_data_leaves_over_is_the_others() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    let now = run(&mut group, &mut members, NOW, 1_000);
+    let whole = total(&members);
+    members[0].in_flight = DATAGRAM;
+    let ack = MemberAck { acked: DATAGRAM, sent_at: now - ROUND_TRIP, app_limited: true };
+    members[0].delivered += DATAGRAM;
+    tell(&mut group, now, 0, MemberEventKind::Acked(ack), &mut members);
+    let parts = windows(&members);
+    assert!((parts[1] - (whole - 1.0)).abs() < 1.5, "of {whole}: {parts:?}");
+    assert!(parts[0] >= whole / 2.0 - 1.0, "it may begin again with an equal part: {parts:?}");
+}
+
+#[test]
+fn a_silence_of_one_is_no_collapse_and_one_of_all_is() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    let now = run(&mut group, &mut members, NOW, 1_000);
+    let whole = total(&members);
+    let lost = MemberLoss {
+        packets: 2,
+        bytes: DATAGRAM * 2,
+        oldest_sent_at: now - Duration::from_millis(900),
+        newest_sent_at: now - Duration::from_millis(100),
+    };
+    members[0].lost += DATAGRAM * 2;
+    tell(&mut group, now, 0, MemberEventKind::Lost(lost), &mut members);
+    tell(&mut group, now, 0, MemberEventKind::Collapsed, &mut members);
+    assert!(total(&members) > whole / 2.0, "the other was acknowledged all the time");
+    let later = now + Duration::from_secs(3);
+    members[0].delivered += DATAGRAM;
+    let ack = MemberAck { acked: DATAGRAM, sent_at: later - ROUND_TRIP, app_limited: false };
+    tell(&mut group, later, 0, MemberEventKind::Acked(ack), &mut members);
+    tell(&mut group, later, 0, MemberEventKind::Lost(lost), &mut members);
+    tell(&mut group, later, 0, MemberEventKind::Collapsed, &mut members);
+    assert_eq!(windows(&members), [2.0, 2.0], "the least that a connection works with");
+}
+
+#[test]
+fn a_model_that_wants_less_than_the_members_least_windows_does_not_wait_for_it_for_ever() {
+    // Eight members with two datagrams each over a path that holds five: `ProbeRTT` wants four in flight.
+    let (mut group, mut members) = joined(&[2; 8]);
+    let (mut now, mut probing) = (NOW, 0);
+    for step in 0..2_000 {
+        now += Duration::from_millis(10);
+        let index = step % members.len();
+        members[index].delivered += DATAGRAM;
+        members[index].in_flight = DATAGRAM * 2;
+        let round_trip = ROUND_TRIP + Duration::from_millis(110);
+        let ack = MemberAck { acked: DATAGRAM, sent_at: now - round_trip, app_limited: false };
+        tell(&mut group, now, index as u64, MemberEventKind::Acked(ack), &mut members);
+        let phase = group.model.as_ref().unwrap().state().phase;
+        probing += u32::from(phase == Phase::Named("probe_rtt"));
+    }
+    assert!((1..200).contains(&probing), "{probing} of 2000 acks in ProbeRTT");
+}
+
+#[test]
+fn much_loss_of_one_member_lowers_what_all_may_have_in_flight() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    let mut now = run(&mut group, &mut members, NOW, 1_000);
+    let before = total(&members);
+    for _ in 0..10 {
+        members[0].lost += DATAGRAM * 10;
+        let lost = MemberLoss {
+            packets: 10,
+            bytes: DATAGRAM * 10,
+            oldest_sent_at: now - ROUND_TRIP,
+            newest_sent_at: now - ROUND_TRIP / 2,
+        };
+        tell(&mut group, now, 0, MemberEventKind::Lost(lost), &mut members);
+        now = run(&mut group, &mut members, now, 100);
+    }
+    assert!(total(&members) < before * 0.8, "{before}: {:?}", windows(&members));
+}
+
+#[test]
+fn nothing_that_members_can_do_makes_a_window_without_bound() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    for (index, extreme) in [0, 1, u64::MAX / 2, u64::MAX].into_iter().enumerate() {
+        members[0].delivered = ByteCount::new(extreme);
+        members[0].lost = ByteCount::new(extreme);
+        members[0].in_flight = ByteCount::new(extreme);
+        let now = NOW + Duration::from_millis(index as u64);
+        let ack = MemberAck { acked: ByteCount::new(extreme), sent_at: now, app_limited: index % 2 == 0 };
+        tell(&mut group, now, 0, MemberEventKind::Acked(ack), &mut members);
+        let loss = MemberLoss {
+            packets: extreme,
+            bytes: ByteCount::new(extreme),
+            oldest_sent_at: now,
+            newest_sent_at: now,
+        };
+        tell(&mut group, now, 1, MemberEventKind::Lost(loss), &mut members);
+        assert!(total(&members) <= 2.0 * 68_719_476_736.0 / 1200.0);
+        assert!(windows(&members).iter().all(|window| *window >= 2.0));
+    }
+}
