@@ -368,3 +368,28 @@ fn several_experiments_run_one_after_the_other() {
     assert_eq!(all.as_array().unwrap().len(), 2);
     assert_eq!(all[1]["cells"][0]["command"], r"posthaste lab run 'it'\''s mine.toml' --seeds 0..1");
 }
+
+#[test]
+fn published_figures_are_judged() {
+    let lab = Lab::new();
+    let text = lab.fine(&["describe", "paper"]);
+    for expected in
+        ["438 rows", "History start (light-weight latency reduction", "cg-gain ", "seeds with --quick"]
+    {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    assert!(lab.fine(&["list"]).lines().any(|line| line.starts_with("paper ")), "it is listed");
+    for (arguments, expected) in [
+        (&["run", "paper", "smoke"][..], "`paper` is run by itself"),
+        (&["run", "paper", "--cells", "stack=cubic"], "--cells is not for `paper`"),
+        (&["run", "paper", "--quick", "--seeds", "3"], "cannot be used with"),
+        (&["run", "smoke", "--quick"], "--quick is for `posthaste lab run paper`"),
+        (&["run", "smoke", "--markdown", "a.md"], "--markdown is for `posthaste lab run paper`"),
+        (&["run", "paper", "--html", "a", "--markdown", "a"], "--html and --markdown name the same file"),
+    ] {
+        let (code, stdout, stderr) = lab.lab(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(lab.files(), [] as [&str; 0]);
+}

@@ -24,6 +24,7 @@ Examples:
   posthaste lab run smoke                               the smallest, in seconds
   posthaste lab run hs-simple --seeds 5 --html hs.html  a page to look at, with fewer runs
   posthaste lab run ./mine.toml                         an experiment of your own
+  posthaste lab run paper --quick                       every published figure beside ours, in short
 
 Each command explains itself: posthaste lab run --help")]
 pub(crate) struct Lab {
@@ -51,7 +52,8 @@ pub(crate) struct LabList {
 #[command(after_help = "\
 Examples:
   posthaste lab describe hs-simple
-  posthaste lab describe ./mine.toml   an experiment of your own: its faults have a line")]
+  posthaste lab describe ./mine.toml   an experiment of your own: its faults have a line
+  posthaste lab describe paper         what becomes of the published figures, and what is run for that")]
 pub(crate) struct LabDescribe {
     /// An experiment's name, or a TOML file
     #[arg(value_name = "NAME")]
@@ -70,13 +72,15 @@ Examples:
   posthaste lab run hs-simple --cells path=good,stack=cubic        some cells: values of one axis are alternatives
   posthaste lab run hs-simple --cells path=bad --seeds 7..8 --qlog traces --series 10ms
                                                                    one seed, looked at closely
+  posthaste lab run paper --markdown all.md --html all.html        all published figures beside ours, judged
+  posthaste lab run paper --quick                                  the same with two runs a cell
 
 The output does not depend on --jobs. Each cell of the reports names the command that repeats it alone.
 Results are kept in $XDG_STATE_HOME/posthaste/lab or the like, for this build of the program; old ones are deleted.
 Exit code: 0 when all runs came to an end, their deadline included; 1 if a run failed or a report could not be
 written; 2 if it is used wrongly; 130 after Ctrl-C.")]
 pub(crate) struct LabRun {
-    /// Experiments: names, or TOML files
+    /// Experiments: names, or TOML files; `paper` alone is all that the published figures are judged by
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
 
@@ -108,6 +112,14 @@ pub(crate) struct LabRun {
     /// Write a self-contained page to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+
+    /// Write the published figures beside ours to this file (`paper` only)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// As few runs as show that everything works (`paper` only)
+    #[arg(long, conflicts_with = "seeds")]
+    pub(crate) quick: bool,
 
     /// Write qlog traces of our connections into this folder, a folder for each run; every run is made again
     #[arg(long, value_name = "DIR")]

@@ -12,6 +12,7 @@ use crate::printer;
 
 mod describe;
 mod journal;
+mod paper;
 mod progress;
 mod sweep;
 mod traces;
@@ -19,7 +20,11 @@ mod traces;
 pub(crate) async fn run(args: Lab) -> Result<ExitCode, Failure> {
     match args.command {
         LabCommand::List(args) => list(&args),
+        LabCommand::Describe(args) if args.name == paper::NAME => {
+            print(printer::line(paper::describe()?.trim_end()))
+        }
         LabCommand::Describe(args) => print(printer::line(describe::text(&find(&args.name)?).trim_end())),
+        LabCommand::Run(args) if args.names.iter().any(|name| name == paper::NAME) => paper::run(args).await,
         LabCommand::Run(args) => sweep::run(args).await,
     }
 }
@@ -68,11 +73,16 @@ fn list(args: &LabList) -> Result<ExitCode, Failure> {
     if args.json {
         return print(printer::json(&all));
     }
+    let reproduction = paper::rules()?;
     let width = all.iter().map(|listed| listed.name.len()).max().unwrap_or(0);
-    let lines: Vec<String> = all
+    let mut lines: Vec<String> = all
         .iter()
         .map(|Listed { name, title, runs, .. }| format!("\x1b[1m{name:width$}\x1b[0m  {title} ({runs} runs)"))
         .collect();
+    let (name, rows, runs) = (paper::NAME, reproduction.rows(), paper::runs(&reproduction));
+    lines.push(format!(
+        "\x1b[1m{name:width$}\x1b[0m  Every published figure beside ours: {rows} rows judged by experiments of these ({runs} runs)"
+    ));
     let hint = "What one asks, its grid and its commands: posthaste lab describe NAME";
     print(printer::line(format!("{}\n\n{hint}", lines.join("\n"))))
 }

@@ -248,6 +248,20 @@ pub const CATALOGUE: &[Metric] = &[
         "Reductions of the server's congestion window.",
     ),
     metric(
+        ("slow-start-packets", "packets in slow start"),
+        Count,
+        Neither,
+        read::slow_start_packets,
+        "Packets that the server had sent when its slow start first ended.",
+    ),
+    metric(
+        ("slow-start-window", "window at the end of slow start"),
+        Bytes,
+        Neither,
+        read::slow_start_window,
+        "The server's congestion window when its slow start first ended.",
+    ),
+    metric(
         ("jain", "Jain's index"),
         Index,
         Higher,

@@ -190,6 +190,14 @@ pub(super) fn congestion_events(context: &Context<'_>) -> Reading {
     down_counter(context, |counters| counters.congestion_events)
 }
 
+pub(super) fn slow_start_packets(context: &Context<'_>) -> Reading {
+    down_counter(context, |counters| counters.slow_start_packets)
+}
+
+pub(super) fn slow_start_window(context: &Context<'_>) -> Reading {
+    down_counter(context, |counters| counters.slow_start_window)
+}
+
 pub(super) fn packets_down(context: &Context<'_>) -> Reading {
     first(context, |flow| Known(flow.down.packets_sent as f64))
 }

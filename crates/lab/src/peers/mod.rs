@@ -150,26 +150,40 @@ enum StackFile {
     Name(String),
     Profile {
         name: String,
+        /// As in `profile@3`.
+        #[serde(default = "one")]
+        connections: usize,
         #[serde(flatten)]
         text: toml::Table,
     },
+}
+
+fn one() -> usize {
+    1
 }
 
 impl<'de> serde::Deserialize<'de> for Stack {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match StackFile::deserialize(deserializer)? {
             StackFile::Name(name) => name.parse().map_err(serde::de::Error::custom),
-            StackFile::Profile { name, text } => {
+            StackFile::Profile { connections, .. } if !(1..=MAX_MEMBERS).contains(&connections) => {
+                Err(serde::de::Error::custom(format_args!(
+                    "`connections` is out of range: from 1 to {MAX_MEMBERS}"
+                )))
+            }
+            StackFile::Profile { name, connections, text } => {
                 let text = toml::to_string(&text).map_err(serde::de::Error::custom)?;
-                Profile::from_toml(&name, &text).map(|profile| Self::Posthaste(profile, 1)).map_err(|error| {
-                    match error {
-                        // Its lines are not those of the file.
-                        ProfileError::Invalid { name, message, .. } => {
-                            serde::de::Error::custom(format_args!("profile `{name}`: {message}"))
+                Profile::from_toml(&name, &text).map(|profile| Self::Posthaste(profile, connections)).map_err(
+                    |error| {
+                        match error {
+                            // Its lines are not those of the file.
+                            ProfileError::Invalid { name, message, .. } => {
+                                serde::de::Error::custom(format_args!("profile `{name}`: {message}"))
+                            }
+                            other => serde::de::Error::custom(other),
                         }
-                        other => serde::de::Error::custom(other),
-                    }
-                })
+                    },
+                )
             }
         }
     }

@@ -337,6 +337,8 @@ fn counters_of(endpoint: &Endpoint, leg: &Leg, now: Time) -> Counters {
         probe_timeouts: Some(stats.probe_timeouts),
         congestion_events: Some(leg.watch.reductions),
         blocked_nanos: Some(leg.watch.blocked_until(now).as_nanos()),
+        slow_start_packets: leg.watch.slow_start_end.map(|(packets, _)| packets),
+        slow_start_window: leg.watch.slow_start_end.map(|(_, window)| window.get()),
     }
 }
 
@@ -354,6 +356,8 @@ struct Watch {
     window: ByteCount,
     /// Times that the window has shrunk.
     reductions: u64,
+    /// Packets sent, and the window, when slow start first ended.
+    slow_start_end: Option<(u64, ByteCount)>,
     blocked_since: Option<Time>,
     blocked: Duration,
 }
@@ -362,6 +366,10 @@ impl Watch {
     fn look(&mut self, now: Time, stats: &ConnectionStats) {
         let window = std::mem::replace(&mut self.window, stats.congestion.window);
         self.reductions += u64::from(self.window < window);
+        if self.slow_start_end.is_none() && stats.congestion.slow_start_threshold.is_some() {
+            // A loss has cut the window already.
+            self.slow_start_end = Some((stats.packets_sent, window.max(self.window)));
+        }
         self.looked = now;
         self.blocked = self.blocked_until(now);
         self.blocked_since = is_blocked(stats).then_some(now);

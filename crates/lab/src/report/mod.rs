@@ -5,4 +5,5 @@ pub mod html;
 pub mod json;
 mod json_lines;
 mod layout;
+pub mod reproduction;
 pub mod table;

@@ -96,6 +96,10 @@ pub(super) struct FigureFile {
     #[serde(default)]
     pub(super) share_of: Option<Rate>,
     #[serde(default)]
+    pub(super) times_rtt: bool,
+    #[serde(default)]
+    pub(super) divide_by: Option<f64>,
+    #[serde(default)]
     pub(super) floor: Option<Bound>,
     #[serde(default)]
     pub(super) ceiling: Option<Bound>,

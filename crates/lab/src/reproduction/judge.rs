@@ -281,10 +281,10 @@ impl<'a> Bench<'a> {
         self.result.cells.iter().find(|cell| cell.coordinates == *coordinates)
     }
 
-    /// In bits a second as a part of a rate, where the figure is such.
+    /// The measure in the figure's unit.
     fn measured(&self, figure: &Figure, cell: usize) -> Option<f64> {
         let value = figure.measure.value(self.result, self.cell(cell)?, figure.flow)?;
-        Some(figure.share_of.map_or(value, |rate| value / rate))
+        Some(value * figure.scale)
     }
 
     fn figure(&self, figure: &Figure, is_stated: bool) -> JudgedFigure {
@@ -317,7 +317,7 @@ impl<'a> Bench<'a> {
         let shown: Option<Vec<Shown>> =
             figure.places.iter().map(|place| self.shown(figure, *place)).collect();
         let Some(shown) = shown else { return unmeasured(figure, "our runs say nothing of it") };
-        let unit = if figure.share_of.is_some() { Unit::Share } else { figure.measure.unit() };
+        let unit = figure.unit;
         let effects: Vec<f64> = shown.iter().map(|one| one.effect).collect();
         let effect = together(&effects, figure.over);
         let is_relative = shown.iter().all(|one| one.baseline.is_some()) && is_relative(figure.judge);
@@ -361,10 +361,9 @@ impl<'a> Bench<'a> {
         let [place] = figure.places.as_slice() else { return None };
         let sample = |cell: usize| figure.measure.sample(self.result, self.cell(cell)?, figure.flow);
         let sides = Sides { ours: sample(place.cell)?, baseline: place.baseline.and_then(sample) };
-        let scale = figure.share_of.unwrap_or(1.0);
         let statistic = figure.measure.statistic()?;
         let found = interval::of(&sides, statistic, |ours, baseline| {
-            effect_of(figure.judge, ours / scale, baseline.map(|value| value / scale))
+            effect_of(figure.judge, ours * figure.scale, baseline.map(|value| value * figure.scale))
         })?;
         let text = |value: f64| if is_relative { percent(value, false) } else { unit.text(value) };
         Some(format!("95 %: {} to {}", text(found.low), text(found.high)))

@@ -42,8 +42,10 @@ pub(super) struct Figure {
     /// The number on the axis, for each place (slopes).
     pub(super) along: Vec<f64>,
     pub(super) flow: usize,
-    /// Bits a second.
-    pub(super) share_of: Option<f64>,
+    /// What the measure is multiplied by.
+    pub(super) scale: f64,
+    /// The unit of that.
+    pub(super) unit: Unit,
     pub(super) claims: Vec<Claim>,
     /// Why no sender can do it.
     pub(super) impossible: Option<String>,
@@ -230,7 +232,8 @@ impl Site<'_> {
             over: figure.over,
             along: self.along(figure, &places)?,
             flow: figure.flow,
-            share_of: figure.share_of.map(|rate| rate.as_bits_per_second() as f64),
+            scale: self.scale(figure, measure, &places)?,
+            unit: scaled_unit(figure, measure),
             claims: figure
                 .claims
                 .iter()
@@ -260,6 +263,7 @@ impl Site<'_> {
         let mut at = self.rule.at.clone();
         at.extend(figure.at.clone());
         let mut columns = self.rule.axes.clone();
+        columns.retain(|axis, _| !figure.at.contains_key(axis));
         for (axis, how) in &self.file.axes {
             let Some(known) = axes.iter().find(|known| known.name == *axis) else { continue };
             if !columns.contains_key(axis) && !at.contains_key(axis) {
@@ -371,6 +375,32 @@ impl Site<'_> {
         Ok(Some(against.low))
     }
 
+    /// What the measure is multiplied by.
+    fn scale(&self, figure: &FigureFile, measure: Measure, places: &[Place]) -> Result<f64, String> {
+        let divisor = figure.divide_by.unwrap_or(1.0);
+        let is_rate = measure.unit() == Unit::BitsPerSecond;
+        if (figure.share_of.is_some() || figure.times_rtt) && !is_rate {
+            return Err("`share-of` and `times-rtt` need a measure that is a rate".to_owned());
+        }
+        if !divisor.is_finite() || divisor <= 0.0 {
+            return Err("`divide-by` must be above 0".to_owned());
+        }
+        match (figure.share_of, figure.times_rtt) {
+            (Some(_), true) => Err("`share-of` and `times-rtt` are one too many".to_owned()),
+            (Some(rate), false) => Ok(1.0 / (rate.as_bits_per_second() as f64 * divisor)),
+            (None, false) => Ok(1.0 / divisor),
+            (None, true) => {
+                let rtt = |place: &Place| self.experiment.cells[place.cell].spec.network.rtt();
+                let mut all: Vec<_> = places.iter().map(rtt).collect();
+                all.dedup();
+                match all.as_slice() {
+                    [rtt] => Ok(rtt.as_secs_f64() / 8.0 / divisor),
+                    _ => Err("`times-rtt` needs cells of one round-trip time".to_owned()),
+                }
+            }
+        }
+    }
+
     /// The numbers of an axis, for slopes.
     fn along(&self, figure: &FigureFile, places: &[Place]) -> Result<Vec<f64>, String> {
         let Some(axis) = &figure.along else { return Ok(Vec::new()) };
@@ -389,7 +419,7 @@ impl Site<'_> {
 
     /// Above the link's rate, or faster than the limit of its cells.
     fn computed_bound(&self, figure: &Figure) -> Option<String> {
-        let published = figure.published.filter(|_| figure.share_of.is_none())?;
+        let published = figure.published.filter(|_| figure.unit == figure.measure.unit())?;
         if !matches!(figure.judge, Judge::Value | Judge::Ratio) {
             return None;
         }
@@ -434,8 +464,18 @@ fn unit_of(figure: &FigureFile, measure: Measure) -> Unit {
     match figure.judge {
         Judge::Reduction | Judge::Gain | Judge::RSquared => Unit::Share,
         Judge::Speedup => Unit::Times,
-        _ if figure.share_of.is_some() => Unit::Share,
-        _ => measure.unit(),
+        _ => scaled_unit(figure, measure),
+    }
+}
+
+/// The unit of a measure that may be a part of a rate, or bytes in a round trip.
+fn scaled_unit(figure: &FigureFile, measure: Measure) -> Unit {
+    if figure.share_of.is_some() {
+        Unit::Share
+    } else if figure.times_rtt {
+        Unit::Bytes
+    } else {
+        measure.unit()
     }
 }
 

@@ -30,6 +30,11 @@ impl Journals {
         }
     }
 
+    /// What is opened from now on is not emptied.
+    pub(super) fn keep(&mut self) {
+        self.is_fresh = false;
+    }
+
     /// The journal of an experiment; none, with a remark, if it cannot be opened.
     pub(super) fn open(&self, experiment: &str) -> Option<Journal> {
         match Journal::open(&self.folder, experiment, &self.program, self.is_fresh) {

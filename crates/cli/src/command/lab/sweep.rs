@@ -27,16 +27,26 @@ use crate::printer::{self, shell_quote};
 const MAX_TOLD: usize = 10;
 
 /// An experiment and what of it is to run.
-struct Plan {
-    experiment: Experiment,
-    cells: Vec<usize>,
-    seeds: std::ops::Range<u64>,
+pub(super) struct Plan {
+    pub(super) experiment: Experiment,
+    pub(super) cells: Vec<usize>,
+    pub(super) seeds: std::ops::Range<u64>,
+    /// What progress is told by.
+    pub(super) label: String,
+}
+
+/// What came of a plan.
+pub(super) enum Swept {
+    Done(Box<ExperimentResult>),
+    /// The user wants to stop, and has been told how to go on.
+    Interrupted,
 }
 
 /// Files that will be written; made first, since a sweep may take hours.
-struct Outputs {
+pub(super) struct Outputs {
     json: Option<OutputFile>,
     html: Option<OutputFile>,
+    markdown: Option<OutputFile>,
 }
 
 pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
@@ -51,49 +61,72 @@ pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
     let args = Arc::new(args);
     let mut results = Vec::new();
     for plan in plans {
-        let cancel = Arc::new(AtomicBool::new(false));
         let journal = journals.as_ref().and_then(|journals| journals.open(&plan.experiment.name));
-        let is_kept = journal.is_some();
-        let (its_args, its_cancel) = (Arc::clone(&args), Arc::clone(&cancel));
-        let mut sweep =
-            tokio::task::spawn_blocking(move || sweep_one(&plan, &its_args, journal, &its_cancel));
-        let report = tokio::select! {
-            report = &mut sweep => report,
-            () = interrupts.next() => {
-                cancel.store(true, Ordering::Relaxed);
-                sweep.await
-            }
-        };
-        let report = report.map_err(|error| Failure::runtime(format!("the sweep broke down: {error}")))?;
-        if let Some(error) = &report.journal_error {
-            printer::error(format_args!("results are no longer kept, only reported: {error}"));
-        }
-        // One that came to its end at that very moment was interrupted all the same: the user wants to stop.
-        let is_interrupted = cancel.load(Ordering::Relaxed);
-        match report.ending {
-            Ending::Complete(result) if !is_interrupted => {
+        match carry_out(plan, &args, journal, &mut interrupts).await? {
+            Swept::Done(result) => {
                 if !args.quiet {
                     super::print(printer::line(report::table::print(&result).trim_end()))?;
                 }
                 tell_endings(&result);
                 results.push(*result);
             }
-            Ending::Complete(_) | Ending::Cancelled => {
-                interrupted(report.progress, is_kept && report.journal_error.is_none(), &args);
-                return Ok(ExitCode::from(INTERRUPTED));
-            }
-            Ending::NoThreads => return Err(Failure::runtime("the system permits no thread to work on")),
+            Swept::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
         }
     }
-    outputs.write(&results, journals.is_some())?;
+    let (json, html) = (|| report::json::to_string(&results), || report::html::page(&results));
+    outputs.write(json, html, String::new, journals.is_some())?;
+    Ok(exit_code(&results))
+}
+
+/// Runs what is planned, until it is done or the user wants to stop.
+pub(super) async fn carry_out(
+    plan: Plan,
+    args: &Arc<LabRun>,
+    journal: Option<sweep::Journal>,
+    interrupts: &mut Interrupts,
+) -> Result<Swept, Failure> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let is_kept = journal.is_some();
+    let (its_args, its_cancel) = (Arc::clone(args), Arc::clone(&cancel));
+    let mut sweep = tokio::task::spawn_blocking(move || sweep_one(&plan, &its_args, journal, &its_cancel));
+    let report = tokio::select! {
+        report = &mut sweep => report,
+        () = interrupts.next() => {
+            cancel.store(true, Ordering::Relaxed);
+            sweep.await
+        }
+    };
+    let report = report.map_err(|error| Failure::runtime(format!("the sweep broke down: {error}")))?;
+    if let Some(error) = &report.journal_error {
+        printer::error(format_args!("results are no longer kept, only reported: {error}"));
+    }
+    // One that came to its end at that very moment was interrupted all the same: the user wants to stop.
+    let is_interrupted = cancel.load(Ordering::Relaxed);
+    match report.ending {
+        Ending::Complete(result) if !is_interrupted => Ok(Swept::Done(result)),
+        Ending::Complete(_) | Ending::Cancelled => {
+            interrupted(report.progress, is_kept && report.journal_error.is_none(), args);
+            Ok(Swept::Interrupted)
+        }
+        Ending::NoThreads => Err(Failure::runtime("the system permits no thread to work on")),
+    }
+}
+
+/// A failure if a run failed.
+pub(super) fn exit_code(results: &[ExperimentResult]) -> ExitCode {
     let is_failed = |result: &ExperimentResult| {
         result.cells.iter().flat_map(|cell| &cell.runs).any(|run| matches!(run.outcome, Outcome::Failed(_)))
     };
-    Ok(if results.iter().any(is_failed) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    if results.iter().any(is_failed) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
 /// What is to run; all of it is checked before anything does.
 fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
+    if args.quick || args.markdown.is_some() {
+        let option = if args.quick { "--quick" } else { "--markdown" };
+        return Err(Failure::usage(format!("{option} is for `posthaste lab run paper`"))
+            .hint("for fewer runs of an experiment there is --seeds"));
+    }
     let filter = args.cells.iter().cloned().fold(CellFilter::default(), CellFilter::and);
     let plan = |name: &String| {
         let mut experiment = super::find(name)?;
@@ -103,7 +136,8 @@ fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
                 .hint(format!("`posthaste lab describe {}` shows the grid", shell_quote(name)))
         })?;
         let seeds = args.seeds.as_ref().map_or(0..experiment.seeds, |seeds| seeds.0.clone());
-        Ok(Plan { experiment, cells, seeds })
+        let label = experiment.name.clone();
+        Ok(Plan { experiment, cells, seeds, label })
     };
     args.names.iter().map(plan).collect()
 }
@@ -137,7 +171,7 @@ fn sweep_one(plan: &Plan, args: &LabRun, journal: Option<sweep::Journal>, cancel
         journal,
         command: &command,
     };
-    let mut display = Display::new(&plan.experiment.name, args.quiet);
+    let mut display = Display::new(&plan.label, args.quiet);
     sweep::run(&plan.experiment, options, &mut |progress| display.update(progress), cancel)
 }
 
@@ -146,7 +180,7 @@ fn command(plan: &Plan, args: &LabRun, cell: Option<&Cell>) -> String {
     let mut command = format!("posthaste lab run {}", shell_quote(&plan.experiment.name));
     if let Some(cell) = cell {
         command.push_str(&cells_argument(&plan.experiment, cell));
-    } else if plan.cells.len() < plan.experiment.cells.len() {
+    } else if plan.cells.len() < plan.experiment.cells.len() && !args.cells.is_empty() {
         let chosen = args.cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let _ = write!(command, " --cells {}", shell_quote(&chosen));
     }
@@ -162,7 +196,7 @@ fn command(plan: &Plan, args: &LabRun, cell: Option<&Cell>) -> String {
 }
 
 /// Says which runs failed and how many came to their deadline.
-fn tell_endings(result: &ExperimentResult) {
+pub(super) fn tell_endings(result: &ExperimentResult) {
     let mut failed = 0;
     let mut late = 0;
     for cell in &result.cells {
@@ -208,22 +242,35 @@ fn interrupted(progress: Progress, is_kept: bool, args: &LabRun) {
 }
 
 impl Outputs {
-    fn create(args: &LabRun) -> Result<Self, Failure> {
-        if args.json.is_some() && args.json == args.html {
-            return Err(Failure::usage("--json and --html name the same file"));
+    pub(super) fn create(args: &LabRun) -> Result<Self, Failure> {
+        let all = [("--json", &args.json), ("--html", &args.html), ("--markdown", &args.markdown)];
+        for (index, (option, path)) in all.iter().enumerate() {
+            if let Some((other, _)) =
+                all[index + 1..].iter().find(|(_, other)| path.is_some() && other == path)
+            {
+                return Err(Failure::usage(format!("{option} and {other} name the same file")));
+            }
         }
         let create = |path: &Path| OutputFile::create(path).map_err(Failure::usage);
         Ok(Self {
             json: args.json.as_deref().map(create).transpose()?,
             html: args.html.as_deref().map(create).transpose()?,
+            markdown: args.markdown.as_deref().map(create).transpose()?,
         })
     }
 
-    /// Writes both even if one fails.
-    fn write(self, results: &[ExperimentResult], is_kept: bool) -> Result<(), Failure> {
-        let json = self.json.map_or(Ok(()), |file| file.write(report::json::to_string(results).as_bytes()));
-        let html = self.html.map_or(Ok(()), |file| file.write(report::html::page(results).as_bytes()));
-        json.and(html).map_err(|error| {
+    /// Writes all of them even if one fails; each text is made only if it has a file.
+    pub(super) fn write(
+        self,
+        json: impl FnOnce() -> String,
+        html: impl FnOnce() -> String,
+        markdown: impl FnOnce() -> String,
+        is_kept: bool,
+    ) -> Result<(), Failure> {
+        let json = self.json.map_or(Ok(()), |file| file.write(json().as_bytes()));
+        let html = self.html.map_or(Ok(()), |file| file.write(html().as_bytes()));
+        let markdown = self.markdown.map_or(Ok(()), |file| file.write(markdown().as_bytes()));
+        json.and(html).and(markdown).map_err(|error| {
             let failure = Failure::runtime(error);
             if is_kept {
                 failure

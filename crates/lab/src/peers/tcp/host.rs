@@ -457,6 +457,7 @@ impl Peer for Host {
             probe_timeouts: timeouts,
             congestion_events: reductions,
             blocked_nanos: blocked,
+            ..Counters::default()
         }
     }
 }

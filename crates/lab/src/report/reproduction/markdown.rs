@@ -1,0 +1,96 @@
+//! The judgement as Markdown.
+
+use std::fmt::Write as _;
+
+use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, verdicts_differ};
+use crate::reproduction::{JudgedBook, JudgedRow, Judgement};
+
+/// A page about all rows.
+pub fn markdown(judgement: &Judgement, made: &Made) -> String {
+    let mut out = format!(
+        "# Published figures beside ours\n{INTRODUCTION}\n\n{} rows, {} runs: `{}`. The rules by which each row is read are \
+         `experiments/reproduction/*.toml`, the rows `reference/*.csv`.\n",
+        judgement.rows(),
+        made.runs,
+        made.command
+    );
+    if made.is_quick {
+        let _ = writeln!(out, "\n**{QUICK}**");
+    }
+    out.push_str("\n## What the verdicts mean\n");
+    for verdict in COLUMNS {
+        // Writing to a text cannot fail.
+        let _ = writeln!(out, "- *{}*: {}", verdict.label(), verdict.meaning());
+    }
+    counts(judgement, &mut out);
+    for book in &judgement.books {
+        section(book, &mut out);
+    }
+    out
+}
+
+fn counts(judgement: &Judgement, out: &mut String) {
+    out.push_str("\n## Count of each, by scheme\n| scheme | rows |");
+    for verdict in COLUMNS {
+        let _ = write!(out, " {} |", verdict.label());
+    }
+    let _ = writeln!(out, "\n|---|---|{}", "---|".repeat(COLUMNS.len()));
+    for book in &judgement.books {
+        let counts: Vec<String> = COLUMNS.iter().map(|verdict| book.count(*verdict).to_string()).collect();
+        let _ = writeln!(out, "| {} | {} | {} |", cell(&book.scheme), book.rows.len(), counts.join(" | "));
+    }
+    let counts: Vec<String> = COLUMNS.iter().map(|verdict| judgement.count(*verdict).to_string()).collect();
+    let _ = writeln!(out, "| **all** | {} | {} |", judgement.rows(), counts.join(" | "));
+}
+
+fn section(book: &JudgedBook, out: &mut String) {
+    let notes = Notes::of(book);
+    let _ = writeln!(out, "\n## {} ({})\n`reference/{}`.", book.scheme, book.source, book.file);
+    if let Some(note) = &book.note {
+        let _ = writeln!(out, "{note}");
+    }
+    out.push_str("\n| row | published as | what | published | ours | verdict | notes |\n|---|---|---|---|---|---|---|\n");
+    for row in &book.rows {
+        let _ = writeln!(
+            out,
+            "| {} | {}, {}{} | {} | {} | {} | {} | {} |",
+            row.row,
+            cell(&row.published_as),
+            cell(&row.setting),
+            if row.place.is_empty() { String::new() } else { format!(" ({})", cell(&row.place)) },
+            lines(row, |figure| figure.what.clone()),
+            lines(row, |figure| figure.published.clone()),
+            lines(row, ours),
+            verdict(row),
+            notes.numbers(row).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        );
+    }
+    if !notes.0.is_empty() {
+        out.push_str("\nNotes:\n\n");
+    }
+    for (index, note) in notes.0.iter().enumerate() {
+        let _ = writeln!(out, "{}. {}", index + 1, note.replace('\n', " "));
+    }
+    if let Some(example) = book.rows.iter().find_map(command) {
+        let _ = writeln!(out, "\nOne row alone, for example the first that was run: `{example}`.");
+    }
+}
+
+fn lines(row: &JudgedRow, text: impl Fn(&crate::reproduction::JudgedFigure) -> String) -> String {
+    row.figures.iter().map(|figure| cell(&text(figure))).collect::<Vec<_>>().join("<br>")
+}
+
+fn verdict(row: &JudgedRow) -> String {
+    let label = format!("**{}**", row.verdict.label());
+    if !verdicts_differ(row) {
+        return label;
+    }
+    let each =
+        row.figures.iter().map(|figure| figure.verdict.map_or("shown", crate::reproduction::Verdict::label));
+    format!("{label}<br>({})", each.collect::<Vec<_>>().join("; "))
+}
+
+/// Text that stays in its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
