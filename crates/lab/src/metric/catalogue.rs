@@ -103,20 +103,8 @@ pub const CATALOGUE: &[Metric] = &[
         read::part_of::<1>,
         "The same of the run's second flow, in the order of the experiment.",
     ),
-    metric(
-        ("part-3", "part of flow 3"),
-        Share,
-        Neither,
-        read::part_of::<2>,
-        "The same of its third flow.",
-    ),
-    metric(
-        ("part-4", "part of flow 4"),
-        Share,
-        Neither,
-        read::part_of::<3>,
-        "The same of its fourth flow.",
-    ),
+    metric(("part-3", "part of flow 3"), Share, Neither, read::part_of::<2>, "The same of its third flow."),
+    metric(("part-4", "part of flow 4"), Share, Neither, read::part_of::<3>, "The same of its fourth flow."),
     metric(
         ("throughput", "throughput"),
         BitsPerSecond,

@@ -16,7 +16,7 @@
 //! location = "location"                        # whose experiment has such an axis and that do not say otherwise
 //! object = { column = "object_kb", labels = { 500 = "500kB", 2400 = "2400kB" } }
 //!
-//! [experiments]                                # runs of each cell; `quick` (2 unless given) in the short form
+//! [experiments]                                # runs of each cell; `quick` (1 unless given) in the short form
 //! cg-gain = { seeds = 60, quick = 2 }
 //!
 //! [[rule]]
