@@ -393,3 +393,29 @@ fn published_figures_are_judged() {
     }
     assert_eq!(lab.files(), [] as [&str; 0]);
 }
+
+/// All of it is CI's (`lab run paper --quick`); here it begins, is interrupted, and goes on.
+#[test]
+fn the_judgement_can_be_interrupted() {
+    let lab = Lab::new();
+    let arguments = ["run", "paper", "--quick", "--jobs", "1", "--html", "all.html", "--markdown", "all.md"];
+    let mut child = lab.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    let folder = lab.path("state").join("posthaste/lab");
+    let lines = || {
+        let journal = std::fs::read_dir(&folder).ok()?.next()?.ok()?.path();
+        Some(std::fs::read_to_string(journal).ok()?.matches('\n').count())
+    };
+    while lines().is_none_or(|lines| lines < 2) {
+        assert!(began.elapsed() < PATIENCE, "two runs must come to an end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    send_signal(child.id(), "INT");
+    assert_eq!(wait(&mut child).code(), Some(130));
+    let stderr = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert!(stderr.contains("which are kept"), "{stderr}");
+    let resume = "posthaste lab run paper --quick --jobs 1 --html all.html --markdown all.md\n";
+    assert!(stderr.ends_with(resume), "{stderr}");
+    assert_eq!(lab.files(), ["state"], "no half a report");
+    assert!(lab.journal().file_name().unwrap().to_string_lossy().starts_with("paper-"));
+}

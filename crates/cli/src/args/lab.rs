@@ -73,7 +73,7 @@ Examples:
   posthaste lab run hs-simple --cells path=bad --seeds 7..8 --qlog traces --series 10ms
                                                                    one seed, looked at closely
   posthaste lab run paper --markdown all.md --html all.html        all published figures beside ours, judged
-  posthaste lab run paper --quick                                  the same with two runs a cell
+  posthaste lab run paper --quick                                  the same with a run or two a cell
 
 The output does not depend on --jobs. Each cell of the reports names the command that repeats it alone.
 Results are kept in $XDG_STATE_HOME/posthaste/lab or the like, for this build of the program; old ones are deleted.

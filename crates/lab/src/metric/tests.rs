@@ -249,7 +249,7 @@ fn numbers_are_written_alike_everywhere() {
 fn further_flows_and_their_parts() {
     let mut one = cell("cubic", &[Some(2.0)]);
     let first = one.runs[0].flows[0].clone();
-    let other = |goodput, is_background| FlowResult { goodput, is_background, ..first.clone() };
+    let other = |goodput, is_background| FlowResult { is_background, goodput, ..first.clone() };
     one.runs[0].flows.extend([other(3e6, false), other(1e6, true)]);
     let all = experiment(vec![one]);
     for (name, expected) in

@@ -16,7 +16,7 @@
 //! location = "location"                        # whose experiment has such an axis and that do not say otherwise
 //! object = { column = "object_kb", labels = { 500 = "500kB", 2400 = "2400kB" } }
 //!
-//! [experiments]                                # runs of each cell; `quick` (2 unless given) in the short form
+//! [experiments]                                # runs of each cell; `quick` (1 unless given) in the short form
 //! cg-gain = { seeds = 60, quick = 2 }
 //!
 //! [[rule]]
@@ -71,7 +71,7 @@ mod resolve;
 mod tests;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use judge::{JudgedBook, JudgedFigure, JudgedRow, Judgement};
 pub use verdict::{NO_EFFECT, Range, TOLERANCE, Verdict, of_claims, of_effect, of_value};
@@ -114,7 +114,7 @@ pub(crate) struct Book {
 #[derive(Debug)]
 struct Needed {
     experiment: Experiment,
-    cells: std::collections::BTreeSet<usize>,
+    cells: BTreeSet<usize>,
     seeds: u64,
     quick: u64,
 }
@@ -175,18 +175,17 @@ impl Reproduction {
         self.books.iter().map(|book| (book.scheme.as_str(), book.source.as_str(), book.tasks.len()))
     }
 
-    /// What must be run before it can be judged, by name.
+    /// What must be run before it can be judged, in the order in which experiments are listed.
     pub fn plan(&self) -> Vec<Planned<'_>> {
-        let planned = |needed: &'_ Needed| -> (Vec<usize>, u64, u64) {
-            (needed.cells.iter().copied().collect(), needed.seeds, needed.quick)
-        };
         let names = Experiment::names();
-        let in_order = names.iter().filter_map(|name| self.experiments.get(*name));
-        in_order
+        let needed = names.iter().filter_map(|name| self.experiments.get(*name));
+        needed
             .filter(|needed| !needed.cells.is_empty())
-            .map(|needed| {
-                let (cells, seeds, quick) = planned(needed);
-                Planned { experiment: &needed.experiment, cells, seeds, quick }
+            .map(|needed| Planned {
+                experiment: &needed.experiment,
+                cells: needed.cells.iter().copied().collect(),
+                seeds: needed.seeds,
+                quick: needed.quick,
             })
             .collect()
     }

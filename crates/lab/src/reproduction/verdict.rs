@@ -24,7 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All, from best to worst.
+    /// All, in the order of tables.
     pub const ALL: [Self; 5] =
         [Self::Reproduced, Self::SameDirection, Self::NotReproduced, Self::CannotHold, Self::NotMeasured];
 
