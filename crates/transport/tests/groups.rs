@@ -139,7 +139,6 @@ fn the_initial_window_is_divided_by_the_number_that_the_client_announces() {
         // More than there may be count as the most, and no window is below two datagrams.
         ("mquic-cubic-paper", 64, 3.75),
         ("mquic-cubic", 64, 2.0),
-        ("mquic-bbr", 64, 2.0),
     ] {
         let mut party = Party::new(4, profile);
         party.connect(&asking_for(size));
