@@ -90,7 +90,7 @@ fn count_row(name: &str, rows: usize, count: &dyn Fn(Verdict) -> usize, out: &mu
 
 /// Shares of the verdicts, side by side.
 fn bar(rows: usize, count: &dyn Fn(Verdict) -> usize) -> String {
-    let mut out = String::from("<svg viewBox=\"0 0 200 12\" style=\"width:200px\" aria-hidden=\"true\">");
+    let mut out = String::from("<svg viewBox=\"0 0 200 12\" style=\"width:130px\" aria-hidden=\"true\">");
     let mut left = 0.0;
     for verdict in COLUMNS {
         let width = 200.0 * count(verdict) as f64 / rows.max(1) as f64;
