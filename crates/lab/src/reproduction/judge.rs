@@ -407,16 +407,21 @@ impl<'a> Bench<'a> {
     }
 
     fn claims(&self, figure: &Figure) -> JudgedFigure {
-        let (mut held, mut total) = (0, 0);
+        let (mut held, mut total, mut is_known) = (0, 0, false);
         let mut texts = Vec::new();
         for claim in &figure.claims {
             let ratios: Vec<f64> = claim.pairs.iter().map(|pair| self.ratio(figure, claim, *pair)).collect();
             let holds = ratios.iter().filter(|ratio| (claim.from..=claim.to).contains(*ratio)).count();
             held += holds;
+            is_known |= ratios.iter().any(|ratio| !ratio.is_nan());
             total += ratios.len();
-            let shown: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
+            let text = |ratio: &f64| if ratio.is_nan() { "?".to_owned() } else { format!("{ratio:.2}") };
+            let shown: Vec<String> = ratios.iter().map(text).collect();
             let answer = if holds == ratios.len() { "yes" } else { "no" };
             texts.push(format!("{}: {answer} ({})", claim.says, shown.join(", ")));
+        }
+        if !is_known {
+            return unmeasured(figure, "our runs say nothing of it");
         }
         JudgedFigure {
             what: what(figure),

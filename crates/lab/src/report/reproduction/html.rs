@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, verdicts_differ};
+use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
 use crate::report::html::{escape, frame};
 use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
 
@@ -90,7 +90,7 @@ fn count_row(name: &str, rows: usize, count: &dyn Fn(Verdict) -> usize, out: &mu
 
 /// Shares of the verdicts, side by side.
 fn bar(rows: usize, count: &dyn Fn(Verdict) -> usize) -> String {
-    let mut out = String::from("<svg viewBox=\"0 0 200 12\" style=\"width:200px\" aria-hidden=\"true\">");
+    let mut out = String::from("<svg viewBox=\"0 0 200 12\" style=\"width:130px\" aria-hidden=\"true\">");
     let mut left = 0.0;
     for verdict in COLUMNS {
         let width = 200.0 * count(verdict) as f64 / rows.max(1) as f64;
@@ -157,7 +157,7 @@ fn table_row(index: usize, row: &JudgedRow, notes: &Notes, out: &mut String) {
     let _ = writeln!(
         out,
         "<tr><td>{}</td><td class=\"left wrap\">{}{place}</td><td class=\"left wrap\">{}</td><td class=\"left\">{}</td><td class=\"left wrap\">{}</td>\
-         <td class=\"left\">{}</td><td class=\"left\">{}</td></tr>",
+         <td class=\"left wrap\">{}</td><td class=\"left\">{}</td></tr>",
         row.row,
         escape(&row.setting),
         lines(row, |figure| escape(&figure.what)),
@@ -181,12 +181,13 @@ fn lines(row: &JudgedRow, text: impl Fn(&JudgedFigure) -> String) -> String {
 }
 
 fn verdict(row: &JudgedRow) -> String {
-    let label = format!("{}<b>{}</b>", square(row.verdict), row.verdict.label());
-    if !verdicts_differ(row) {
-        return label;
+    let mut lines = vec![format!("{}<b>{}</b>", square(row.verdict), row.verdict.label())];
+    let small = |text: &str| format!("<span class=\"ci\">{}</span>", escape(text));
+    if verdicts_differ(row) {
+        lines.extend(row.figures.iter().map(|figure| small(figure.verdict.map_or("shown", Verdict::label))));
     }
-    let each = row.figures.iter().map(|figure| figure.verdict.map_or("shown", Verdict::label));
-    format!("{label}<br><span class=\"ci\">{}</span>", each.collect::<Vec<_>>().join("<br>"))
+    lines.extend(reasons(row).into_iter().map(small));
+    lines.join("<br>")
 }
 
 fn note_list(index: usize, notes: &Notes, out: &mut String) {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, verdicts_differ};
-use crate::reproduction::{JudgedBook, JudgedRow, Judgement};
+use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
+use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
 
 /// A page about all rows.
 pub fn markdown(judgement: &Judgement, made: &Made) -> String {
@@ -76,18 +76,18 @@ fn section(book: &JudgedBook, out: &mut String) {
     }
 }
 
-fn lines(row: &JudgedRow, text: impl Fn(&crate::reproduction::JudgedFigure) -> String) -> String {
+fn lines(row: &JudgedRow, text: impl Fn(&JudgedFigure) -> String) -> String {
     row.figures.iter().map(|figure| cell(&text(figure))).collect::<Vec<_>>().join("<br>")
 }
 
 fn verdict(row: &JudgedRow) -> String {
-    let label = format!("**{}**", row.verdict.label());
-    if !verdicts_differ(row) {
-        return label;
+    let mut lines = vec![format!("**{}**", row.verdict.label())];
+    if verdicts_differ(row) {
+        let each = row.figures.iter().map(|figure| figure.verdict.map_or("shown", Verdict::label));
+        lines.push(format!("({})", each.collect::<Vec<_>>().join("; ")));
     }
-    let each =
-        row.figures.iter().map(|figure| figure.verdict.map_or("shown", crate::reproduction::Verdict::label));
-    format!("{label}<br>({})", each.collect::<Vec<_>>().join("; "))
+    lines.extend(reasons(row).into_iter().map(cell));
+    lines.join("<br>")
 }
 
 /// Text that stays in its cell.

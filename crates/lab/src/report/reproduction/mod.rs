@@ -91,11 +91,17 @@ impl Notes {
 
 /// What is said of a row beside its figures.
 fn texts_of(row: &JudgedRow) -> impl Iterator<Item = String> {
-    let why = row.figures.iter().filter_map(|figure| figure.why.clone());
     let stated = row.stated.clone().into_iter();
     let reading = row.reading.as_ref().map(|text| format!("Reading: {text}")).into_iter();
     let varied = row.varied.as_ref().map(|text| format!("Varied: {text}")).into_iter();
-    why.chain(stated).chain(reading).chain(varied).chain(row.remarks.clone())
+    stated.chain(reading).chain(varied).chain(row.remarks.clone())
+}
+
+/// The arithmetic of figures that cannot hold, or why there is none of ours: it differs from row to row.
+fn reasons(row: &JudgedRow) -> Vec<&str> {
+    let mut reasons: Vec<&str> = row.figures.iter().filter_map(|figure| figure.why.as_deref()).collect();
+    reasons.dedup();
+    reasons
 }
 
 /// Ours, and what it is made of.
