@@ -75,13 +75,14 @@ fn a_window_of_a_few_datagrams_is_nearly_all_in_flight() {
     for profile in
         ["[congestion.cubic]\nrecovery = \"prr\"\n", "[slow_start.classic]\n[congestion.newreno]\n"]
     {
-        let uses: Vec<Use> = (1..=3).map(|seed| download(profile, seed)).collect();
+        let uses: Vec<Use> = (1..=6).map(|seed| download(profile, seed)).collect();
         for one in &uses {
             assert!((2.0..8.0).contains(&one.window), "the loss keeps the window small: {one:?}");
             // Acknowledgements and the stream's few control frames.
             assert!(one.small * 20 < one.datagrams, "no silly datagrams: {one:?}");
         }
         let share = uses.iter().map(|one| one.share).sum::<f64>() / uses.len() as f64;
-        assert!(share > 0.9, "{profile}: {uses:?}");
+        // Whole datagrams alone use 0.92 of it.
+        assert!(share > 0.95, "{profile}: {uses:?}");
     }
 }
