@@ -21,7 +21,7 @@ const LEAST_PART: u64 = 10_000;
 /// when its object was wanted: waiting for a connection or a stream counts.
 ///
 /// Where the stack has several connections to a host, all comes over the first, unless critical objects are to be split:
-/// those come in equal byte ranges over as many connections as they have [`LEAST_PART`]s.
+/// those come in equal byte ranges over as many connections as they have `LEAST_PART`s.
 #[derive(Debug)]
 pub struct PageLoad {
     page: Arc<Page>,
