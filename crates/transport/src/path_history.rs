@@ -18,8 +18,12 @@ const PAYLOAD_KIND: u8 = 1;
 /// A token is made anew once what the path carries has changed by more than one in so many.
 const SIGNIFICANT_CHANGE: u64 = 4;
 
-/// Round trips between two tokens at the least (RFC 9959: several).
+/// Round trips between two tokens at the least (RFC 9959: several), but for those of a window that has doubled.
 const LEAST_ROUNDS: u64 = 4;
+
+/// A window so many times the one in the last token is told without waiting: a transfer that ends in slow start has no
+/// later round trip, and the client would come back with a small part of what the path has shown.
+const AT_ONCE: u64 = 2;
 
 /// Tokens after which the time between two of them doubles with each, so that a long connection costs few.
 const FREQUENT_TOKENS: u32 = 4;
@@ -114,9 +118,11 @@ pub(crate) struct PathLearning {
     sampled: Option<ByteCount>,
     /// What the client's token had to say.
     pub(crate) from_token: Option<PathRecord>,
-    /// The window in the last token that was made, and when the next may be.
+    /// The window in the last token that was made, and when the next may be if the window stays about as it is.
     offered: Option<ByteCount>,
     next_round: u64,
+    /// The round in which to ask again, whatever the window.
+    next_look: u64,
     /// How many were made of this connection.
     tokens: u32,
 }
@@ -146,15 +152,17 @@ impl Connection {
     pub(crate) fn next_token_record(&mut self, average: Average, at: Duration) -> Option<PathRecord> {
         let control = &self.path.control;
         let round = control.rounds();
-        if round < self.learning.next_round || self.is_handshaking() || control.has_start_failed() {
+        if round < self.learning.next_look || self.is_handshaking() || control.has_start_failed() {
             return None;
         }
-        // Asked again next round at the earliest.
-        self.learning.next_round = round + 1;
+        self.learning.next_look = round + 1;
         let sample = control.remember()?;
-        let step = |offered: ByteCount| sample.window.get().abs_diff(offered.get()) * SIGNIFICANT_CHANGE;
-        if self.learning.offered.is_some_and(|offered| step(offered) <= offered.get()) {
-            return None;
+        if let Some(offered) = self.learning.offered {
+            let step = sample.window.get().abs_diff(offered.get());
+            let is_due = round >= self.learning.next_round && step * SIGNIFICANT_CHANGE > offered.get();
+            if !is_due && sample.window < offered * AT_ONCE {
+                return None;
+            }
         }
         self.learning.offered = Some(sample.window);
         self.learning.tokens += 1;

@@ -354,6 +354,16 @@ fn tokens_are_renewed_as_the_path_becomes_known_and_are_few() {
     assert!((2..=8).contains(&count), "{count} tokens over {:?}", fetch.took);
 }
 
+#[test]
+fn a_transfer_that_ends_in_slow_start_is_told_whole() {
+    let mut stage = Stage::new("history", PathMemory::Tokens);
+    let _ = stage.fetch(1_000_000);
+    let known = stage.fetch(1_000_000).recalled.expect("the token has told something").window;
+    // Twelve, 24, 48, ... kB: the last flight but one that is acknowledged is about a fifth of it. The first record
+    // worth making has 48 kB, from which nobody jumps further than from an initial window.
+    assert!(known > ByteCount::new(150_000), "{known:?}");
+}
+
 /// A store that is asked and never answers.
 #[derive(Debug)]
 struct Broken;
