@@ -61,7 +61,10 @@ pub(crate) struct Arguments {
 /// Measures cell by cell and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let cells = chosen(arguments)?;
-    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?;
+    let program = arguments
+        .program
+        .as_ref()
+        .map_or_else(build_posthaste, |program| Ok(std::path::absolute(program)?))?;
     let emulator = Emulator::new(program)?;
     if let Some(reason) = emulator.obstacle()? {
         println!("skipped: {reason}");

@@ -195,12 +195,9 @@ fn results_that_are_kept_are_not_made_again() {
     assert_eq!(packets(&[]), made, "fresh results are kept too");
 }
 
-#[test]
-fn an_interrupted_sweep_can_go_on() {
-    let lab = Lab::new();
-    lab.write("long.toml", &experiment("\"bad\"", "3MB", "900s"));
-    let arguments = ["run", "./long.toml", "--seeds", "5000", "--jobs", "1", "--fresh", "--json", "all.json"];
-    let mut child = lab.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+/// What a sweep says that Ctrl-C meets after its first runs.
+fn interrupted(lab: &Lab, arguments: &[&str]) -> String {
+    let mut child = lab.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     let folder = lab.path("state").join("posthaste/lab");
     let lines = || {
@@ -213,7 +210,15 @@ fn an_interrupted_sweep_can_go_on() {
     }
     send_signal(child.id(), "INT");
     assert_eq!(wait(&mut child).code(), Some(130));
-    let stderr = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    std::io::read_to_string(child.stderr.take().unwrap()).unwrap()
+}
+
+#[test]
+fn an_interrupted_sweep_can_go_on() {
+    let lab = Lab::new();
+    lab.write("long.toml", &experiment("\"bad\"", "3MB", "900s"));
+    let arguments = ["run", "./long.toml", "--seeds", "5000", "--jobs", "1", "--fresh", "--json", "all.json"];
+    let stderr = interrupted(&lab, &arguments);
     assert!(stderr.contains("interrupted after ") && stderr.contains("which are kept"), "{stderr}");
     let resume = "posthaste lab run ./long.toml --seeds 5000 --jobs 1 --json all.json\n";
     assert!(stderr.ends_with(resume), "without --fresh: {stderr}");
@@ -394,25 +399,12 @@ fn published_figures_are_judged() {
     assert_eq!(lab.files(), [] as [&str; 0]);
 }
 
-/// All of it is CI's (`lab run paper --quick`); here it begins, is interrupted, and goes on.
+/// All of it is CI's (`lab run paper --quick`); here it begins, and keeps what it has when it is interrupted.
 #[test]
 fn the_judgement_can_be_interrupted() {
     let lab = Lab::new();
     let arguments = ["run", "paper", "--quick", "--jobs", "1", "--html", "all.html", "--markdown", "all.md"];
-    let mut child = lab.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let began = Instant::now();
-    let folder = lab.path("state").join("posthaste/lab");
-    let lines = || {
-        let journal = std::fs::read_dir(&folder).ok()?.next()?.ok()?.path();
-        Some(std::fs::read_to_string(journal).ok()?.matches('\n').count())
-    };
-    while lines().is_none_or(|lines| lines < 2) {
-        assert!(began.elapsed() < PATIENCE, "two runs must come to an end");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    send_signal(child.id(), "INT");
-    assert_eq!(wait(&mut child).code(), Some(130));
-    let stderr = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    let stderr = interrupted(&lab, &arguments);
     assert!(stderr.contains("which are kept"), "{stderr}");
     let resume = "posthaste lab run paper --quick --jobs 1 --html all.html --markdown all.md\n";
     assert!(stderr.ends_with(resume), "{stderr}");

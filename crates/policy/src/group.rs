@@ -145,9 +145,6 @@ pub enum Action {
     Adjust(Adjustment),
     /// Let the controller go on as one of several that count as one flow.
     Share(FlowShare),
-    /// Have so much more in flight than the controller's window: other members leave it unused, being less than one of
-    /// their datagrams. Holds until told otherwise.
-    Extra(ByteCount),
     /// Do without the controller until told otherwise: window and pacing are these.
     Lead(Lead),
     /// Let the controller react as if a packet sent at this time had met congestion; it does so once a round trip.
@@ -188,49 +185,10 @@ fn is_busy(view: &MemberView, now: Time) -> bool {
     view.idle_since.is_none_or(|since| now.since(since) < view.rtt.smoothed)
 }
 
-/// What each of the members may have in flight beyond its window, so that together they use all of it: a window that is
-/// no whole number of datagrams leaves a part unused, which with many small windows is a tenth of the whole. Those that
-/// lack least of a datagram get one out of what the others leave over; the sum never exceeds the sum of the windows.
-fn extras(windows: &[ByteCount], datagram: ByteCount) -> Vec<ByteCount> {
-    let size = datagram.get().max(1);
-    let left_over = |window: ByteCount| window.get() % size;
-    let mut order: Vec<usize> = (0..windows.len()).collect();
-    order.sort_by_key(|&index| std::cmp::Reverse(left_over(windows[index])));
-    let whole = windows.iter().map(|window| left_over(*window)).sum::<u64>() / size;
-    let mut extras = vec![ByteCount::ZERO; windows.len()];
-    for index in order.into_iter().take(whole as usize) {
-        extras[index] = ByteCount::new(size - left_over(windows[index]));
-    }
-    extras
-}
-
 /// The mean of the members' windows; zero without members.
 fn mean_window(members: &[MemberView]) -> ByteCount {
     let total: ByteCount = members.iter().map(|member| member.congestion.window).sum();
     total / (members.len() as u64).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn together_members_use_their_windows_to_less_than_a_datagram_and_never_exceed_them(
-            windows in prop::collection::vec(0..1_000_000_u64, 1..=MAX_MEMBERS),
-            datagram in 1..65_536_u64,
-        ) {
-            let sizes: Vec<ByteCount> = windows.iter().map(|window| ByteCount::new(*window)).collect();
-            let extras = extras(&sizes, ByteCount::new(datagram));
-            let whole = |bytes: u64| bytes - bytes % datagram;
-            let used: u64 = windows.iter().zip(&extras).map(|(window, extra)| whole(window + extra.get())).sum();
-            let total: u64 = windows.iter().sum();
-            prop_assert!(used <= total && total - used < datagram, "{used} of {total}");
-            prop_assert!(extras.iter().all(|extra| extra.get() < datagram));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -283,7 +241,6 @@ pub(crate) mod testing {
                     view.congestion.window = share.window;
                     share.slow_start_threshold
                 }
-                Action::Extra(_) => None,
                 Action::Lead(lead) => {
                     view.congestion.window = lead.window;
                     None

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use posthaste_policy::group::{Fluctuation, MemberAck, MemberEventKind, MemberLoss};
 use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
 use posthaste_policy::{CongestionState, Lead, Phase};
-use posthaste_units::{ByteCount, Time};
+use posthaste_units::Time;
 
 /// Events kept for the group. The router fetches them after each call, which causes few; of a flood, only the news
 /// that a round trip has begun are left out.
@@ -22,14 +22,12 @@ pub(crate) struct Membership {
     tells_acks: bool,
     /// What the group has in the place of the controller.
     led: Option<Lead>,
-    /// What the group permits beyond the window.
-    extra: ByteCount,
 }
 
 impl Membership {
     /// The membership of a connection that has something in flight, or will have at once.
     pub(crate) fn new(idle_since: Option<Time>, tells_acks: bool) -> Self {
-        Self { events: VecDeque::new(), idle_since, tells_acks, led: None, extra: ByteCount::ZERO }
+        Self { events: VecDeque::new(), idle_since, tells_acks, led: None }
     }
 
     pub(crate) fn idle_since(&self) -> Option<Time> {
@@ -79,15 +77,6 @@ impl Membership {
     /// What the group has in the place of the controller, if anything.
     pub(crate) fn led(&self) -> Option<&Lead> {
         self.led.as_ref()
-    }
-
-    /// What the group permits to be in flight beyond the window: others leave as much unused.
-    pub(crate) fn extra(&self) -> ByteCount {
-        self.extra
-    }
-
-    pub(crate) fn set_extra(&mut self, bytes: ByteCount) {
-        self.extra = bytes;
     }
 
     /// The group takes the controller's place.

@@ -10,8 +10,7 @@
 //!
 //! How: a flow that meets congestion steps back once a round trip, and adds so much a round trip. So a member's
 //! congestion is all members', once a round trip, since each has a recovery period that begins with it; and each of n busy
-//! members adds a n-th. Slow start ends for all at once. The whole window is divided equally among the busy members, and
-//! what one leaves over of its part, less than a datagram, is used by another ([`Action::Extra`]).
+//! members adds a n-th. Slow start ends for all at once. The whole window is divided equally among the busy members.
 
 use posthaste_units::{ByteCount, Time};
 use serde::Deserialize;
@@ -55,14 +54,12 @@ pub struct Ensemble {
     busy: Vec<MemberId>,
     /// The member whose congestion made the others step back last, and they before that.
     stepped_back: Option<(MemberId, Vec<Before>)>,
-    /// What the busy members may have in flight beyond their windows, as they know it.
-    extras: Vec<ByteCount>,
 }
 
 impl Ensemble {
     /// A group without members.
     pub const fn new() -> Self {
-        Self { busy: Vec::new(), stepped_back: None, extras: Vec::new() }
+        Self { busy: Vec::new(), stepped_back: None }
     }
 
     /// Divides the window anew if others than before are busy. `left` is the window of a member that is gone.
@@ -98,8 +95,6 @@ impl Ensemble {
             let share = FlowShare { controllers: busy.len() as u32, window, slow_start_threshold };
             orders.push(Order { member: view.id, action: Action::Share(share) });
         }
-        // What was left over was of other parts.
-        self.take_extras_back(members, orders);
         self.busy = busy;
         // Windows of another division are nothing to go back to.
         self.stepped_back = None;
@@ -120,30 +115,6 @@ impl Ensemble {
         });
         let total: ByteCount = thresholds.into_iter().sum();
         Some(if is_avoiding { share } else { share.max(total / count as u64) })
-    }
-
-    /// Lets some of the busy members use what others leave over of their windows.
-    fn use_leftovers(&mut self, members: &[MemberView], orders: &mut Vec<Order>) {
-        let views: Vec<&MemberView> = members.iter().filter(|view| self.busy.contains(&view.id)).collect();
-        let Some(datagram) = views.iter().map(|view| view.least_window / 2).max() else { return };
-        let windows: Vec<ByteCount> = views.iter().map(|view| view.congestion.window).collect();
-        let extras = super::extras(&windows, datagram);
-        for (index, (view, extra)) in views.iter().zip(&extras).enumerate() {
-            if self.extras.get(index).copied().unwrap_or_default() != *extra {
-                orders.push(Order { member: view.id, action: Action::Extra(*extra) });
-            }
-        }
-        self.extras = extras;
-    }
-
-    /// Every busy member keeps to its own window.
-    fn take_extras_back(&mut self, members: &[MemberView], orders: &mut Vec<Order>) {
-        let views = members.iter().filter(|view| self.busy.contains(&view.id));
-        for (view, extra) in views.zip(std::mem::take(&mut self.extras)) {
-            if !extra.is_zero() {
-                orders.push(Order { member: view.id, action: Action::Extra(ByteCount::ZERO) });
-            }
-        }
     }
 
     /// Whatever one has met, all have.
@@ -200,18 +171,12 @@ impl Group for Ensemble {
     fn on_event(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>) {
         match event.kind {
             MemberEventKind::Fluctuation { cause, sent_at, .. } => {
-                self.take_extras_back(members, orders);
                 self.on_fluctuation(event.member, cause, sent_at, members, orders);
             }
             MemberEventKind::Undone => self.on_undone(event.member, members, orders),
             MemberEventKind::Left { window } => self.divide(event, window, members, orders),
             MemberEventKind::Joined | MemberEventKind::Resumed | MemberEventKind::Round => {
-                let busy = self.busy.clone();
                 self.divide(event, ByteCount::ZERO, members, orders);
-                // After a division the windows are not yet what the views say.
-                if event.kind == MemberEventKind::Round && self.busy == busy {
-                    self.use_leftovers(members, orders);
-                }
             }
             // Not told to this policy.
             MemberEventKind::Acked(_)

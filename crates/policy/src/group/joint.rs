@@ -139,13 +139,9 @@ impl Joint {
             return;
         }
         let parts = parts(&division, members);
-        let windows: Vec<ByteCount> =
-            parts.iter().map(|part| ByteCount::from_f64(division.window.as_f64() * part)).collect();
-        let extras = super::extras(&windows, datagram(view));
-        for (index, view) in members.iter().enumerate() {
-            let window = windows[index] + extras[index];
-            let lead = lead(&division, parts[index], window, view);
-            orders.push(Order { member: view.id, action: Action::Lead(lead) });
+        let windows = in_datagrams(division.window, &parts, datagram(view));
+        for (view, (part, window)) in members.iter().zip(parts.into_iter().zip(windows)) {
+            orders.push(Order { member: view.id, action: Action::Lead(lead(&division, part, window, view)) });
         }
         self.told = Some(division);
     }
@@ -170,6 +166,23 @@ fn parts(division: &Division, members: &[MemberView]) -> Vec<f64> {
         None => 0.0,
     };
     members.iter().map(part).collect()
+}
+
+/// The parts of a window in whole datagrams, since what is less can go out only as a smaller one, if at all: those whose
+/// parts lack least of a datagram more get one of what the others have too much. Together never more than the window.
+fn in_datagrams(window: ByteCount, parts: &[f64], datagram: ByteCount) -> Vec<ByteCount> {
+    let size = datagram.get().max(1);
+    let exact: Vec<u64> = parts.iter().map(|part| (window.as_f64() * part) as u64).collect();
+    let rest = |index: &usize| exact[*index] % size;
+    let mut order: Vec<usize> = (0..exact.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(rest(index)));
+    let spare = order.iter().map(rest).sum::<u64>() / size;
+    let mut windows: Vec<ByteCount> =
+        (0..exact.len()).map(|index| ByteCount::new(exact[index] - rest(&index))).collect();
+    for index in order.into_iter().take(spare as usize) {
+        windows[index] += datagram;
+    }
+    windows
 }
 
 fn lead(division: &Division, part: f64, window: ByteCount, view: &MemberView) -> Lead {

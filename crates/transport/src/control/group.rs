@@ -46,11 +46,6 @@ impl PathControl {
             Action::Adjust(adjustment) => self.congestion.adjust(adjustment),
             Action::Share(share) => self.congestion.take_share(share),
             Action::Congestion { sent_at } => self.congestion.on_congestion_experienced(now, *sent_at),
-            Action::Extra(bytes) => {
-                if let Some(membership) = &mut self.membership {
-                    membership.set_extra(*bytes);
-                }
-            }
             Action::Lead(lead) => {
                 if let Some(membership) = &mut self.membership {
                     membership.lead(*lead);
@@ -75,8 +70,7 @@ impl PathControl {
 
     /// The window that holds: the group's, if it has taken the controller's place.
     pub(super) fn window(&self) -> ByteCount {
-        let extra = self.membership.as_ref().map_or(ByteCount::ZERO, Membership::extra);
-        self.led().map_or_else(|| self.congestion.window(), |lead| lead.window) + extra
+        self.led().map_or_else(|| self.congestion.window(), |lead| lead.window)
     }
 
     /// Where the controller stands, with the window that holds.

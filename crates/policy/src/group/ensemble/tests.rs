@@ -122,36 +122,3 @@ fn a_part_is_never_below_what_a_controller_works_with() {
     let (_, members) = joined(&[2, 2, 2, 2, 2, 2, 2, 2], Phase::CongestionAvoidance);
     assert_eq!(windows(&members), [2.0; 8]);
 }
-
-/// What the members may have in flight beyond their windows, in hundredths of a datagram, by the last order to each.
-fn extras(group: &mut Ensemble, members: &[MemberView], kind: MemberEventKind, known: &mut [u64]) {
-    for order in orders(group, NOW, 0, kind, members) {
-        if let Action::Extra(bytes) = order.action {
-            known[order.member.0 as usize] = bytes.get() * 100 / DATAGRAM.get();
-        }
-    }
-}
-
-#[test]
-fn what_one_leaves_over_of_its_window_is_used_by_another_until_the_next_congestion() {
-    let (mut group, mut members) = joined(&[5; 4], Phase::CongestionAvoidance);
-    for (view, hundredths) in members.iter_mut().zip([575, 550, 550, 525]) {
-        view.congestion.window = DATAGRAM * hundredths / 100;
-    }
-    let mut known = [0; 4];
-    extras(&mut group, &members, MemberEventKind::Round, &mut known);
-    assert_eq!(known, [25, 50, 0, 0], "two whole datagrams of 0.75 + 0.5 + 0.5 + 0.25");
-    assert_eq!(orders(&mut group, NOW, 0, MemberEventKind::Round, &members), [], "nothing is new");
-    let event = MemberEventKind::Fluctuation {
-        cause: Fluctuation::Congestion,
-        prior_window: DATAGRAM * 6,
-        sent_at: NOW,
-    };
-    extras(&mut group, &members, event, &mut known);
-    assert_eq!(known, [0; 4], "windows that are about to shrink leave nothing over");
-    extras(&mut group, &members, MemberEventKind::Round, &mut known);
-    let left = members.pop().unwrap();
-    let kind = MemberEventKind::Left { window: left.congestion.window };
-    extras(&mut group, &members, kind, &mut known);
-    assert_eq!(known, [0; 4], "and neither do those of another division");
-}
