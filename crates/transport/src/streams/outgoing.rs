@@ -95,7 +95,8 @@ impl Streams {
             let Some(id) = self.schedule.next(credit > 0) else { break };
             let Found::Live(Stream { send: Some(send), .. }) = self.map.find(id) else { break };
             let Some(written) = send.write_frame(id, credit, writer) else { break };
-            self.schedule.sent(id, &mut send.place, written.fresh + written.repeated);
+            let total = send.written() - send.unsent();
+            self.schedule.sent(id, &mut send.place, written.fresh + written.repeated, total);
             self.send_window.take(written.fresh);
             self.sent += written.fresh;
             self.resent += written.repeated;

@@ -11,17 +11,24 @@ const URGENCIES: u8 = 8;
 const LANES: usize = 4;
 
 /// Bytes that a stream sends before its turn is over. RFC 9218 section 10 leaves it open how incremental responses share
-/// a connection; sent packet by packet, a page's pictures would all be complete at the very end, and many of them fit
-/// one turn. Browsers mark pictures as incremental, and are shown large ones in as many turns.
+/// a connection; sent packet by packet, a page's pictures, which browsers mark as incremental, would all be complete
+/// at the very end.
 pub(super) const TURN: u64 = 16 * 1024;
+
+/// The first bytes of a stream are one turn, however many turns that is: most objects of a page are smaller, and those
+/// that are a little larger than a turn are a page's largest pictures. In turns of 16 KiB just these would come last.
+pub(super) const FIRST_TURN: u64 = 64 * 1024;
+
+/// The bit of a lane's number that is its class.
+const CLASS_BIT: usize = 2;
 
 /// A stream's place in the order of sending (RFC 9218 section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {
     /// 0 (most urgent) to 7; larger values count as 7. Default 3.
     pub urgency: u8,
-    /// True to share the connection in turns of 16 KiB with the others of the same urgency; false to be sent whole
-    /// before streams of the same urgency with higher identifiers. Default true.
+    /// True to share the connection with the others of the same urgency, in turns of 64 KiB at first and then 16 KiB;
+    /// false to be sent whole before streams of the same urgency with higher identifiers. Default true.
     pub incremental: bool,
 }
 
@@ -69,7 +76,7 @@ const CREDIT_LANES: u32 = 0xcccc_cccc;
 
 fn lane(class: Class, priority: Priority) -> usize {
     let urgency = usize::from(priority.urgency.min(URGENCIES - 1));
-    urgency * LANES + usize::from(class == Class::Credit) * 2 + usize::from(priority.incremental)
+    urgency * LANES + usize::from(class == Class::Credit) * CLASS_BIT + usize::from(priority.incremental)
 }
 
 /// Whether the streams of a lane take turns: the odd ones do.
@@ -89,19 +96,30 @@ impl Schedule {
         if place.map(|place| place.lane) == lane {
             return;
         }
+        let before = *place;
         self.remove(id, place);
-        if let Some(lane) = lane {
-            self.insert(id, place, lane);
+        match (before, lane) {
+            // A loss does not end a turn: what was lost is sent before others' new data, and then the turn goes on.
+            (Some(before), Some(lane)) if before.lane ^ lane == CLASS_BIT => {
+                self.insert(id, place, Place { lane, ..before });
+            }
+            (_, Some(lane)) => self.join(id, place, lane),
+            (_, None) => {}
         }
     }
 
-    fn insert(&mut self, id: StreamId, place: &mut Option<Place>, lane: usize) {
+    /// Puts a stream at the back of a lane.
+    fn join(&mut self, id: StreamId, place: &mut Option<Place>, lane: usize) {
         let turn = if is_in_turn(lane) { self.next_turn } else { 0 };
         self.next_turn += u64::from(is_in_turn(lane));
-        if let Some(streams) = self.lanes.get_mut(lane) {
-            streams.insert((turn, id));
-            self.occupied |= 1 << lane;
-            *place = Some(Place { lane, turn, spent: 0 });
+        self.insert(id, place, Place { lane, turn, spent: 0 });
+    }
+
+    fn insert(&mut self, id: StreamId, place: &mut Option<Place>, new: Place) {
+        if let Some(streams) = self.lanes.get_mut(new.lane) {
+            streams.insert((new.turn, id));
+            self.occupied |= 1 << new.lane;
+            *place = Some(new);
         }
     }
 
@@ -130,16 +148,17 @@ impl Schedule {
         self.lanes.get(lane).and_then(BTreeSet::first).map(|(_, id)| *id)
     }
 
-    /// The stream has sent `bytes`: if it is one of several that take turns, and its turn is over, it goes to the back.
-    pub(super) fn sent(&mut self, id: StreamId, place: &mut Option<Place>, bytes: u64) {
+    /// The stream has sent `bytes`, and `total` distinct ones since it began: if it is one of several that take turns,
+    /// and its turn is over, it goes to the back.
+    pub(super) fn sent(&mut self, id: StreamId, place: &mut Option<Place>, bytes: u64, total: u64) {
         let Some(Place { lane, spent, .. }) = place else { return };
         let lane = *lane;
         *spent += bytes;
-        let is_over = *spent >= TURN;
+        let is_over = *spent >= TURN && total >= FIRST_TURN;
         self.prefers_turns = !is_in_turn(lane);
         if is_over && is_in_turn(lane) && self.lanes.get(lane).is_some_and(|streams| streams.len() > 1) {
             self.remove(id, place);
-            self.insert(id, place, lane);
+            self.join(id, place, lane);
         }
     }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use posthaste_wire::{Direction, Side};
 
 use super::*;
@@ -10,13 +12,26 @@ fn id(index: u64) -> StreamId {
 }
 
 /// A schedule and the places that the streams would keep.
-#[derive(Default)]
 struct Rig {
     schedule: Schedule,
-    places: std::collections::BTreeMap<StreamId, Option<Place>>,
+    places: BTreeMap<StreamId, Option<Place>>,
+    /// Bytes that each stream has sent since it began; a stream begins with `already_sent`.
+    totals: BTreeMap<StreamId, u64>,
+    already_sent: u64,
+}
+
+impl Default for Rig {
+    /// Streams whose first turn is over.
+    fn default() -> Self {
+        Self::with_streams_that_sent(FIRST_TURN)
+    }
 }
 
 impl Rig {
+    fn with_streams_that_sent(already_sent: u64) -> Self {
+        Self { schedule: Schedule::default(), places: BTreeMap::new(), totals: BTreeMap::new(), already_sent }
+    }
+
     fn put(&mut self, index: u64, class: Option<(Class, Priority)>) {
         self.schedule.update(id(index), self.places.entry(id(index)).or_default(), class);
     }
@@ -31,7 +46,9 @@ impl Rig {
         let mut order = Vec::new();
         for _ in 0..count {
             let Some(next) = self.schedule.next(has_credit) else { break };
-            self.schedule.sent(next, self.places.get_mut(&next).unwrap(), bytes);
+            let total = self.totals.entry(next).or_insert(self.already_sent);
+            *total += bytes;
+            self.schedule.sent(next, self.places.get_mut(&next).unwrap(), bytes, *total);
             order.push(next.index());
         }
         order
@@ -50,6 +67,27 @@ fn a_turn_has_sixteen_kilobytes_and_one_that_is_broken_off_goes_on() {
     assert_eq!(rig.order_of(2, 6_000, true), [0, 1]);
     rig.put(1, None);
     assert_eq!(rig.order_of(9, 6_000, true), [0; 9], "alone, its turns never end");
+}
+
+#[test]
+fn the_first_turn_of_a_stream_has_sixty_four_kilobytes() {
+    let mut rig = Rig::with_streams_that_sent(0);
+    rig.put(0, Some((Class::Credit, IN_TURN)));
+    rig.put(1, Some((Class::Credit, IN_TURN)));
+    assert_eq!(rig.order_of(13, 16 * 1024, true), [0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 1, 0]);
+}
+
+#[test]
+fn a_loss_does_not_end_a_turn() {
+    let mut rig = Rig::default();
+    for index in 0..3 {
+        rig.put(index, Some((Class::Credit, IN_TURN)));
+    }
+    assert_eq!(rig.order_of(1, 6_000, true), [0]);
+    rig.put(0, Some((Class::Free, IN_TURN)));
+    assert_eq!(rig.order_of(1, 1_200, true), [0], "what was lost goes first");
+    rig.put(0, Some((Class::Credit, IN_TURN)));
+    assert_eq!(rig.order_of(4, 6_000, true), [0, 0, 1, 1], "the rest of its turn, then the next");
 }
 
 #[test]

@@ -599,8 +599,12 @@ fn writers_that_found_no_room_are_told_when_there_is_some() {
 
 #[test]
 fn more_urgent_streams_are_sent_first_and_equals_share() {
-    let (mut client, _) = pair(1 << 20, 1 << 22, 10);
+    let (mut client, mut server) = pair(1 << 20, 1 << 22, 10);
     let ids: Vec<_> = (0..4).map(|_| client.open(UNI).unwrap()).collect();
+    for id in &ids[..2] {
+        write_all(&mut client, *id, &vec![1; 65_536]);
+    }
+    transfer(&mut client, &mut server);
     for id in &ids {
         write_all(&mut client, *id, &vec![1; 40_000]);
     }
