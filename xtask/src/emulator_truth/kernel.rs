@@ -36,6 +36,8 @@ pub(super) enum Players {
 pub(super) struct Measured {
     /// Seconds of the runs that count.
     pub(super) seconds: Vec<f64>,
+    /// The paths' seeds in these runs.
+    pub(super) seeds: Vec<u64>,
     /// Seconds of all datagrams' round trips in these runs.
     pub(super) round_trips: Vec<f64>,
     /// Runs that do not count.
@@ -88,7 +90,9 @@ impl Emulator {
                 let lanes: Vec<_> = (1..=lanes)
                     .map(|lane| {
                         scope.spawn(move || {
-                            self.run(cell, controller, players, attempts + lane)
+                            let seed = attempts + lane;
+                            self.run(cell, controller, players, seed)
+                                .map(|(report, output)| (seed, report, output))
                                 .map_err(|error| error.to_string())
                         })
                     })
@@ -99,8 +103,8 @@ impl Emulator {
                     .collect::<Vec<_>>()
             });
             for outcome in outcomes {
-                let (report, output) = outcome?;
-                measured.add(&report, &output)?;
+                let (seed, report, output) = outcome?;
+                measured.add(seed, &report, &output)?;
             }
             attempts += lanes;
         }
@@ -139,11 +143,12 @@ impl Emulator {
 }
 
 impl Measured {
-    fn add(&mut self, report: &Report, output: &str) -> Result<()> {
+    fn add(&mut self, seed: u64, report: &Report, output: &str) -> Result<()> {
         if !report.valid {
             self.void += 1;
             return Ok(());
         }
+        self.seeds.push(seed);
         for line in output.lines() {
             match line.split_once(' ') {
                 Some(("seconds", figure)) => self.seconds.push(figure.parse()?),
@@ -169,10 +174,10 @@ mod tests {
             up: Direction { lateness_p99: 3e-4 },
         };
         let mut measured = Measured::default();
-        measured.add(&report(false), "seconds 9").unwrap();
-        measured.add(&report(true), "rtt 0.02\nrtt 0.03\nseconds 1.5").unwrap();
-        assert!(measured.add(&report(true), "no figure").is_err());
-        assert_eq!((measured.void, measured.seconds.as_slice()), (1, &[1.5][..]));
+        measured.add(1, &report(false), "seconds 9").unwrap();
+        measured.add(2, &report(true), "rtt 0.02\nrtt 0.03\nseconds 1.5").unwrap();
+        assert_eq!((measured.void, measured.seconds.as_slice(), measured.seeds.as_slice()), (1, &[1.5][..], &[2][..]));
+        assert!(measured.add(3, &report(true), "no figure").is_err());
         assert_eq!((measured.round_trips.len(), measured.lateness), (2, 3e-4));
     }
 }
