@@ -2,7 +2,7 @@
 //!
 //! Each cell is a path and an object. The kernel's TCP carries the object through `posthaste emulate`, with flights
 //! as long as those of TLS and HTTP in front of it; the lab's model of TCP carries it over the same path in virtual
-//! time. Before that, UDP datagrams in lockstep measure the emulator's round trip. Where ping and iperf3 are
+//! time. After that, UDP datagrams in lockstep measure the emulator's round trip. Where ping and iperf3 are
 //! installed, they say in a second table what they find on the same paths.
 
 mod cells;

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,10 @@ const RECORD_OVERHEAD: u64 = 22;
 
 /// Datagrams in lockstep.
 const PINGS: usize = 20;
+
+/// The server makes this file in the folder of both ends when it can be asked. A packet to find that out would take the
+/// fate that the path has for the first packet of the connection.
+const LISTENING: &str = "listening";
 
 /// Nothing takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -81,6 +86,7 @@ fn serve(end: &End) -> Result<()> {
             let _ = echo.send_to(&buffer[..length], from);
         }
     });
+    std::fs::write(LISTENING, "")?;
     let (mut client, _) = listener.accept()?;
     client.set_nodelay(true)?;
     take(&mut client, CLIENT_HELLO as u64)?;
@@ -102,7 +108,13 @@ fn serve(end: &End) -> Result<()> {
 fn fetch(end: &End) -> Result<()> {
     let far: Ipv4Addr = std::env::var("POSTHASTE_FAR")?.parse()?;
     let far = SocketAddr::from((far, PORT));
-    ping(far)?;
+    let waits = Instant::now();
+    while !Path::new(LISTENING).exists() {
+        if waits.elapsed() > PATIENCE {
+            return Err("the server does not start".into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
     let began = Instant::now();
     let mut server = TcpStream::connect(far)?;
     server.set_nodelay(true)?;
@@ -111,7 +123,7 @@ fn fetch(end: &End) -> Result<()> {
     server.write_all(&[0; CLIENT_FINISHED])?;
     take(&mut server, bytes_on_tcp(end.object))?;
     println!("seconds {}", began.elapsed().as_secs_f64());
-    Ok(())
+    ping(far)
 }
 
 /// Prints what ping and iperf3 say: round trips, and how long the object takes at the rate of its download.
@@ -150,7 +162,7 @@ fn take(from: &mut TcpStream, count: u64) -> Result<()> {
     if taken == count { Ok(()) } else { Err("the connection ended too early".into()) }
 }
 
-/// Waits until the server is there, and prints the round trips of some datagrams.
+/// Prints the round trips of some datagrams.
 fn ping(far: SocketAddr) -> Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(far)?;
@@ -161,7 +173,7 @@ fn ping(far: SocketAddr) -> Result<()> {
         if first.elapsed() > PATIENCE {
             return Err("the server does not answer".into());
         }
-        // Lost, or not there yet.
+        // It may be lost.
         let mut answer = [0; 64];
         let began = Instant::now();
         let number = [done as u8; 36];

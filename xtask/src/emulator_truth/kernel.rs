@@ -176,7 +176,10 @@ mod tests {
         let mut measured = Measured::default();
         measured.add(1, &report(false), "seconds 9").unwrap();
         measured.add(2, &report(true), "rtt 0.02\nrtt 0.03\nseconds 1.5").unwrap();
-        assert_eq!((measured.void, measured.seconds.as_slice(), measured.seeds.as_slice()), (1, &[1.5][..], &[2][..]));
+        assert_eq!(
+            (measured.void, measured.seconds.as_slice(), measured.seeds.as_slice()),
+            (1, &[1.5][..], &[2][..])
+        );
         assert!(measured.add(3, &report(true), "no figure").is_err());
         assert_eq!((measured.round_trips.len(), measured.lateness), (2, 3e-4));
     }
