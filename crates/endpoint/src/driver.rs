@@ -26,6 +26,11 @@ const ROUNDS_PER_POLL: usize = 8;
 /// before so much waits that the transport must compact it.
 const RECEIVED_PER_POLL: usize = 64 * 1024;
 
+/// Turns that other tasks get before anything is sent, when something has begun that they will answer: so that the answer
+/// travels in the datagram of the acknowledgement or of the handshake's end, not in one behind it that can be lost as
+/// well. Each turn carries it one task further: from who accepts connections to who handles one, to who handles a request.
+const TURNS_TO_ANSWER: u8 = 3;
+
 /// Sends collected under one lock; each may carry up to 64 datagrams.
 const SENDS_PER_ROUND: usize = 8;
 
@@ -56,10 +61,16 @@ pub(crate) struct Driver {
     /// When `timer` fires; `None` if that is of no interest.
     armed: Option<Time>,
     receive_errors: u32,
+    /// Something has begun that applications will answer.
+    is_answer_due: bool,
+    /// Turns that other tasks have got since something was sent last.
+    turns: u8,
 }
 
 /// What a round has found.
 enum Round {
+    /// Other tasks are to get their turn before anything is sent.
+    Yield,
     /// There may be more to do at once; so many bytes were received.
     Again { received: usize },
     /// Nothing is to be done until the driver is woken.
@@ -82,6 +93,8 @@ impl Driver {
             timer: Timer::new(),
             armed: None,
             receive_errors: 0,
+            is_answer_due: false,
+            turns: 0,
         }
     }
 
@@ -103,10 +116,16 @@ impl Driver {
         if state.transport.next_timeout().is_some_and(|deadline| deadline <= now) {
             state.transport.on_timeout(now);
         }
+        self.is_answer_due |= state.drain_events(now, &mut self.wakes);
+        if self.waits_for_answer() {
+            drop(guard);
+            self.wakes.drain(..).for_each(Waker::wake);
+            return Round::Yield;
+        }
         if !blocked {
             self.collect_sends(state, now);
+            self.is_answer_due |= state.drain_events(now, &mut self.wakes);
         }
-        state.drain_events(now, &mut self.wakes);
         let outcome = if received > 0 || is_changed || !blocked && self.filled > 0 {
             Round::Again { received }
         } else {
@@ -116,6 +135,18 @@ impl Driver {
         drop(guard);
         self.wakes.drain(..).for_each(Waker::wake);
         outcome
+    }
+
+    /// True if applications get another turn before anything is sent. Whatever arrives meanwhile, the turns are counted
+    /// from one sending to the next, so that a peer cannot keep an endpoint from sending.
+    fn waits_for_answer(&mut self) -> bool {
+        if self.is_answer_due && self.turns < TURNS_TO_ANSWER {
+            self.turns += 1;
+            return true;
+        }
+        self.turns = 0;
+        self.is_answer_due = false;
+        false
     }
 
     /// Goes on with another socket if there is one. What was to leave by the old one is lost, as it might be on the
@@ -241,6 +272,7 @@ impl Future for Driver {
         for _ in 0..ROUNDS_PER_POLL {
             match self.round(cx) {
                 Round::Again { received: more } => received += more,
+                Round::Yield => break,
                 Round::Wait => return Poll::Pending,
                 Round::Done => return Poll::Ready(()),
             }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use posthaste_transport::{CloseReason, ConnectionHandle, ConnectionStats, Event, Side, StreamId};
+use posthaste_transport::{
+    CloseReason, ConnectionHandle, ConnectionStats, Event, Side, StreamEvent, StreamId,
+};
 use posthaste_units::{Duration, Time};
 
 use crate::connection_state::{ConnectionState, Ended, Wait};
@@ -272,9 +274,11 @@ impl State {
         self.connections.iter().filter(|(_, state)| state.ended.is_none()).map(|(handle, _)| *handle)
     }
 
-    /// Handles all events that the transport has.
-    pub(crate) fn drain_events(&mut self, now: Time, wakes: &mut Vec<Waker>) {
+    /// Handles all events that the transport has. True if something has begun that applications will answer.
+    pub(crate) fn drain_events(&mut self, now: Time, wakes: &mut Vec<Waker>) -> bool {
+        let mut is_answer_due = false;
         while let Some((handle, event)) = self.transport.poll_event() {
+            is_answer_due |= calls_for_answer(&event);
             match event {
                 Event::Incoming => {
                     self.insert(now, handle, Side::Server);
@@ -301,6 +305,7 @@ impl State {
                 Event::Drained => self.on_drained(handle, wakes),
             }
         }
+        is_answer_due
     }
 
     fn on_connected(&mut self, now: Time, handle: ConnectionHandle, wakes: &mut Vec<Waker>) {
@@ -488,4 +493,15 @@ impl Guard<'_> {
         let connection = self.connection(handle)?;
         Some(connection.connected_at?.since(connection.started))
     }
+}
+
+/// True if an event is the beginning of something, which applications answer at once: with a request, settings, a response.
+fn calls_for_answer(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Connected
+            | Event::EarlyDataAccepted
+            | Event::EarlyDataRejected
+            | Event::Stream(StreamEvent::Opened { .. })
+    )
 }

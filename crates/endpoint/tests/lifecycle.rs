@@ -420,3 +420,38 @@ async fn a_resumed_session_works_like_a_new_one() {
     })
     .await;
 }
+
+/// One thread, so that tasks run in an order that does not depend on the machine.
+#[tokio::test]
+async fn first_requests_and_answers_travel_with_the_end_of_the_handshake() {
+    let pair = Pair::new();
+    let server = pair.server.clone();
+    // As servers are made: a task for the connection, one for each request.
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap();
+        tokio::spawn(async move {
+            let (mut send, mut recv) = connection.accept_bi().await.unwrap();
+            tokio::spawn(async move {
+                let request = recv.read_to_end(100).await.unwrap();
+                send.write_bytes(request.into()).await.unwrap();
+                send.finish();
+            });
+            connection.closed().await;
+        });
+    });
+    let client = tokio::spawn(async move {
+        let client = pair.client.connect(&pair.config, pair.address, "localhost").await.unwrap();
+        let (mut send, mut recv) = client.open_bi().await.unwrap();
+        send.write_bytes("request".into()).await.unwrap();
+        send.finish();
+        assert_eq!(recv.read_to_end(100).await.unwrap(), b"request");
+        client.stats()
+    });
+    let stats = bounded(client).await.unwrap();
+    // Two for the hello with its two key shares, two for what acknowledges the server's flight, ends the handshake and
+    // asks, one to acknowledge the answer.
+    assert!(stats.sent.datagrams <= 5, "{stats:?}");
+    // Two for the server's flight, one for the end of the handshake, a session ticket and the answer: the ticket makes
+    // it too much for one.
+    assert!(stats.received.datagrams <= 4, "{stats:?}");
+}
