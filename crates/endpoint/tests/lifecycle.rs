@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use common::{ALPN, Pair, bounded, identity, pattern};
 use posthaste_endpoint::{
-    ClientConfig, CloseReason, ConnectionError, Endpoint, ReadError, ServerConfig, Side, TransportConfig,
-    WriteError, tls,
+    ClientConfig, CloseReason, ConnectionError, ConnectionStats, Endpoint, ReadError, ServerConfig, Side,
+    TransportConfig, WriteError, tls,
 };
 use std::sync::Arc;
 
@@ -421,9 +421,8 @@ async fn a_resumed_session_works_like_a_new_one() {
     .await;
 }
 
-/// One thread, so that tasks run in an order that does not depend on the machine.
-#[tokio::test]
-async fn first_requests_and_answers_travel_with_the_end_of_the_handshake() {
+/// Connects, asks once, and tells what the client has sent and received by then.
+async fn ask_once() -> ConnectionStats {
     let pair = Pair::new();
     let server = pair.server.clone();
     // As servers are made: a task for the connection, one for each request.
@@ -447,11 +446,23 @@ async fn first_requests_and_answers_travel_with_the_end_of_the_handshake() {
         assert_eq!(recv.read_to_end(100).await.unwrap(), b"request");
         client.stats()
     });
-    let stats = bounded(client).await.unwrap();
+    bounded(client).await.unwrap()
+}
+
+/// One thread, so that tasks run in an order that does not depend on the machine.
+#[tokio::test]
+async fn first_requests_and_answers_travel_with_the_end_of_the_handshake() {
+    let mut stats = ask_once().await;
+    for _ in 0..5 {
+        if stats.rtt.latest < posthaste_units::Duration::from_millis(200) {
+            break;
+        }
+        // The machine has stood still, and timers have sent more.
+        stats = ask_once().await;
+    }
     // Two for the hello with its two key shares, two for what acknowledges the server's flight, ends the handshake and
     // asks, one to acknowledge the answer.
     assert!(stats.sent.datagrams <= 5, "{stats:?}");
-    // Two for the server's flight, one for the end of the handshake, a session ticket and the answer: the ticket makes
-    // it too much for one.
+    // Two for the server's flight, two for the end of the handshake, session tickets and the answer.
     assert!(stats.received.datagrams <= 4, "{stats:?}");
 }
