@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{ALPN, Pair, bounded, identity, pattern};
 use posthaste_endpoint::{
@@ -439,7 +439,7 @@ async fn ask_once() -> (ConnectionStats, Duration) {
         });
     });
     let client = tokio::spawn(async move {
-        let began = Instant::now();
+        let began = tokio::time::Instant::now();
         let client = pair.client.connect(&pair.config, pair.address, "localhost").await.unwrap();
         let (mut send, mut recv) = client.open_bi().await.unwrap();
         send.write_bytes("request".into()).await.unwrap();
