@@ -50,7 +50,11 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Serve(args) => runtime()?.block_on(command::serve::run(args)),
         Command::Get(args) => {
             let runtime = runtime()?;
-            let result = runtime.block_on(command::get::run(args));
+            // As a task: the endpoint lets tasks answer before it sends, so that the first request travels with the end
+            // of the handshake. This thread would wake too late for that.
+            let task = runtime.spawn(command::get::run(args));
+            let result =
+                runtime.block_on(task).unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
             // A blocked write (to a pipe that nobody reads) must not keep the process.
             runtime.shutdown_timeout(FAREWELL);
             result

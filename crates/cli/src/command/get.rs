@@ -108,9 +108,15 @@ async fn all(
         }
         let is_last = round == args.repeat;
         let destination = |wanted: &Destination| if is_last { wanted.clone() } else { Destination::Nowhere };
-        let jobs = args.urls.iter().zip(uris).zip(destinations).map(|((url, uri), wanted)| {
-            transfer((client, mover, args), progress, url, uri.clone(), destination(wanted))
-        });
+        let jobs: Vec<_> = args
+            .urls
+            .iter()
+            .zip(uris)
+            .zip(destinations)
+            .map(|((url, uri), wanted)| {
+                transfer((client, mover, args), progress, url, uri.clone(), destination(wanted))
+            })
+            .collect();
         let done = futures::stream::iter(jobs).buffered(usize::from(args.parallel));
         transfers.extend(done.collect::<Vec<_>>().await);
     }
