@@ -30,13 +30,16 @@ impl Journal {
             file.set_len(whole as u64).map_err(failed)?;
             text.truncate(whole);
         }
-        let mut records = Vec::new();
+        let mut records: Vec<Record> = Vec::new();
         for (number, line) in text.lines().enumerate() {
-            records.push(serde_json::from_str(line).map_err(|error| {
+            let record: Record = serde_json::from_str(line).map_err(|error| {
                 let place = format!("{}, line {}", path.display(), number + 1);
                 Failure::usage(format!("{place} is no run of a page: {error}"))
                     .hint("name another file with --journal FILE, or remove this one")
-            })?);
+            })?;
+            // One that was void has been made again.
+            records.retain(|earlier| earlier.key != record.key);
+            records.push(record);
         }
         Ok((Self { file: Some(file) }, records))
     }
@@ -74,6 +77,20 @@ mod tests {
         assert_eq!(two.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1, 3]);
         let objects = |index: usize| &two[index].seen.visits[0].objects;
         assert_eq!((objects(0), objects(1)), (&one[0].seen.visits[0].objects, objects(0)));
+    }
+
+    #[test]
+    fn a_run_that_was_made_again_replaces_the_void_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, _) = Journal::open(Some(&path)).unwrap();
+        let late = Record { faults: vec!["late".to_owned()], ..record("a", 1, 9.0) };
+        for record in [&late, &record("a", 2, 1.5), &record("a", 1, 1.5)] {
+            journal.add(record).unwrap();
+        }
+        let (_, kept) = Journal::open(Some(&path)).unwrap();
+        assert_eq!(kept.iter().map(|record| record.key.round).collect::<Vec<_>>(), [2, 1]);
+        assert!(kept.iter().all(Record::is_valid));
     }
 
     #[test]

@@ -92,7 +92,8 @@ async fn load_all(
 ) -> Result<Tally, Failure> {
     let mut tally = Tally { records: kept, was_interrupted: false };
     let order = plan.order();
-    let is_missing = |key| !tally.records.iter().any(|record| record.key == key);
+    // Runs that were void too often are made again: the machine may be quieter now.
+    let is_missing = |key| !tally.records.iter().any(|record| record.key == key && record.is_valid());
     let mut waiting: Vec<_> = order.into_iter().filter(|&item| is_missing(plan.key(item))).collect();
     waiting.reverse();
     let (total, mut done) = (waiting.len(), 0);
@@ -114,9 +115,9 @@ async fn load_all(
                 let record = record.inspect_err(|_| running.end())?;
                 if let Some(record) = record {
                     done += 1;
-                    printer::note(format_args!("{done}/{total} {}", table::line(&record)));
-                    journal.add(&record)?;
-                    tally.records.push(record);
+                    let record = tally.add(record);
+                    printer::note(format_args!("{done}/{total} {}", table::line(record)));
+                    journal.add(record)?;
                 }
             }
             () = interrupts.next(), if !tally.was_interrupted => {

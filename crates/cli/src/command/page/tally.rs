@@ -69,6 +69,16 @@ impl Tally {
         self.records.iter().filter(|record| !record.is_valid() || record.seen.failure.is_some()).count()
     }
 
+    /// Takes a run; it replaces one in its place that was void, and counts its attempts.
+    pub(super) fn add(&mut self, mut record: Record) -> &Record {
+        if let Some(index) = self.records.iter().position(|earlier| earlier.key == record.key) {
+            record.voided += self.records.remove(index).voided + 1;
+        }
+        let index = self.records.len();
+        self.records.push(record);
+        &self.records[index]
+    }
+
     /// Attempts whose emulation was worthless.
     pub(super) fn voided(&self) -> u64 {
         self.records.iter().map(|record| record.voided + u64::from(!record.is_valid())).sum()

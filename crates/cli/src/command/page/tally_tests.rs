@@ -57,3 +57,12 @@ fn failures_are_slower_than_everything_and_void_runs_do_not_count() {
     let paired = cell.against(&tally.cell("p", "q", "b"), Temperature::Cold).unwrap();
     assert_eq!(paired.ratio, Some(2.0));
 }
+
+#[test]
+fn a_run_made_again_takes_the_place_of_the_void_one_with_its_attempts() {
+    let void = Record { faults: vec!["late".to_owned()], voided: 2, ..record("a", 1, 9.0) };
+    let mut tally = Tally { records: vec![void, record("a", 2, 1.0)], was_interrupted: false };
+    assert_eq!(tally.add(Record { voided: 1, ..record("a", 1, 1.0) }).voided, 4);
+    assert_eq!((tally.records.len(), tally.bad_runs(), tally.voided()), (2, 0, 4));
+    assert_eq!(tally.add(record("a", 3, 1.0)).voided, 0);
+}
