@@ -220,15 +220,15 @@ fn after_a_failed_jump_the_path_is_observed_again() {
     observe(&mut careful, 120, false);
     careful.on_blocked(&view(RTT, 20)).unwrap();
     let lost = packets(1);
-    let loss = loss(view(RTT, 20).now, &lost, steady_rtt(RTT));
-    careful.on_loss(&loss, &view(RTT, 150));
+    let found = loss(view(RTT, 20).now, &lost, steady_rtt(RTT));
+    careful.on_loss(&found, &view(RTT, 150));
     assert!(careful.has_failed());
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), None, "what was seen before is void");
     // The retreat ends with any ack: nothing was sent since the jump.
     acknowledge_anything(&mut careful);
     assert_eq!(careful.phase(), None);
     observe(&mut careful, 90, false);
-    careful.on_loss(&loss, &view(RTT, 90));
+    careful.on_loss(&found, &view(RTT, 90));
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), Some(90), "later losses void nothing");
 }
 
