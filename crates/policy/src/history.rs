@@ -184,9 +184,10 @@ impl PathRecord {
         }
     }
 
-    /// What it tells a connection.
-    pub fn recalled(&self) -> PathHistory {
-        PathHistory { window: self.window(), min_rtt: self.min_rtt, continues: false }
+    /// What it tells a connection that asks at `at`.
+    pub fn recalled(&self, at: Duration) -> PathHistory {
+        let age = at.saturating_sub(self.measured_at);
+        PathHistory { window: self.window(), min_rtt: self.min_rtt, age, continues: false }
     }
 
     /// True if the record may be used at `at`. One of the future is the work of a clock that was put back: nobody
@@ -262,7 +263,7 @@ impl History {
             .into_iter()
             .flatten()
             .find_map(|key| self.records.get(&key).filter(|record| record.is_good(self.rules.lifetime, at)))
-            .map(PathRecord::recalled)
+            .map(|record| record.recalled(at))
     }
 
     /// Adds a sample of the path to `client`, taken at `at`; what has changed by it.

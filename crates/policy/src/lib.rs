@@ -45,8 +45,9 @@ pub trait Start: Debug + Send {
     /// The congestion window that a new path starts with.
     fn initial_window(&self, max_datagram_size: ByteCount) -> ByteCount;
 
-    /// Told what is known of the path, before data are sent on it; [`Self::initial_window`] is asked again after it.
-    fn recall(&mut self, _known: &PathHistory) {}
+    /// Told at `now` what is known of the path, before data are sent on it; [`Self::initial_window`] is asked again
+    /// after it.
+    fn recall(&mut self, _known: &PathHistory, _now: Time) {}
 
     /// Told of each in-flight packet sent, after the controller.
     fn on_sent(&mut self, _sent: &SentSample, _view: &PathView) -> Option<Adjustment> {

@@ -152,6 +152,8 @@ pub struct PathHistory {
     pub window: ByteCount,
     /// The least RTT then.
     pub min_rtt: Duration,
+    /// How long ago that was when it is recalled; zero when it is told.
+    pub age: Duration,
     /// True if `window` is where an earlier connection of the same client stood, which this one goes on from (0-RTT);
     /// false if it is what the store makes of all that it has seen.
     pub continues: bool,

@@ -183,10 +183,10 @@ impl PathControl {
     }
 
     /// Tells the start policy what is known of the path; it may begin with another window then.
-    pub(crate) fn recall(&mut self, known: &PathHistory) {
+    pub(crate) fn recall(&mut self, known: &PathHistory, now: Time) {
         let before = self.start.initial_window(self.max_datagram_size);
         self.recalled = Some(*known);
-        self.start.recall(known);
+        self.start.recall(known, now);
         let window = self.start.initial_window(self.max_datagram_size);
         if window != before {
             self.congestion.adjust(&Adjustment { window: Some(window), ..Adjustment::default() });

@@ -370,7 +370,12 @@ struct Broken;
 
 impl PathStore for Broken {
     fn recall(&self, _: Duration, _: std::net::IpAddr) -> Option<PathHistory> {
-        Some(PathHistory { window: ByteCount::new(u64::MAX), min_rtt: Duration::ZERO, continues: true })
+        Some(PathHistory {
+            window: ByteCount::new(u64::MAX),
+            min_rtt: Duration::ZERO,
+            age: Duration::ZERO,
+            continues: true,
+        })
     }
     fn record(&self, _: Duration, _: std::net::IpAddr, _: &PathHistory) {}
     fn forget(&self, _: std::net::IpAddr) {}

@@ -14,7 +14,12 @@ fn client(number: u8) -> IpAddr {
 }
 
 fn sample(window: u64) -> PathHistory {
-    PathHistory { window: ByteCount::new(window), min_rtt: Duration::from_millis(40), continues: false }
+    PathHistory {
+        window: ByteCount::new(window),
+        min_rtt: Duration::from_millis(40),
+        age: Duration::ZERO,
+        continues: false,
+    }
 }
 
 fn now() -> Duration {

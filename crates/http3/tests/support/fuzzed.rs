@@ -37,7 +37,7 @@ pub(crate) mod kind {
     /// Requests begin and end: a byte below 128 begins the next, another ends one.
     pub(crate) const REQUESTS: u8 = 5;
     /// How many there are.
-    pub(crate) const COUNT: u8 = 6;
+    pub(crate) const COUNT: u8 = REQUESTS + 1;
 }
 
 /// Runs an input to its end.

@@ -16,7 +16,12 @@ fn seconds(count: u64) -> Duration {
 }
 
 fn sample(window: u64) -> PathHistory {
-    PathHistory { window: ByteCount::new(window), min_rtt: Duration::from_millis(40), continues: false }
+    PathHistory {
+        window: ByteCount::new(window),
+        min_rtt: Duration::from_millis(40),
+        age: Duration::ZERO,
+        continues: false,
+    }
 }
 
 fn safe() -> History {
@@ -71,6 +76,8 @@ fn what_is_too_old_is_neither_used_nor_kept() {
     let mut history = safe();
     history.record(seconds(1000), ip("192.0.2.7"), &sample(90_000));
     assert_eq!(window(&history, 1000 + 3600, "192.0.2.7"), Some(90_000));
+    let age = history.recall(seconds(1000 + 60), ip("192.0.2.7")).map(|known| known.age);
+    assert_eq!(age, Some(Duration::from_secs(60)), "who uses it later can tell how old it is");
     assert_eq!(window(&history, 1000 + 3601, "192.0.2.7"), None);
     assert_eq!(window(&history, 999, "192.0.2.7"), None, "a clock that was put back");
     let changes = history.record(seconds(5000), ip("192.0.2.9"), &sample(70_000));
@@ -158,6 +165,7 @@ proptest! {
         let sample = PathHistory {
             window: ByteCount::new(window),
             min_rtt: Duration::from_nanos(rtt),
+            age: Duration::ZERO,
             continues: false,
         };
         let record = PathRecord::after(None, Average::Moving, Duration::from_nanos(at), &sample);

@@ -193,7 +193,9 @@ impl Silence for Freeze {
         {
             // A retreat until the flight is accounted for, but not with half of what got through: the hope was that the
             // network had not changed.
-            let has_retreated = jump.on_congestion(loss.packets, view).is_some();
+            let had_failed = jump.has_failed();
+            jump.on_congestion(loss.packets, view);
+            let has_retreated = jump.has_failed() && !had_failed;
             return if has_retreated || is_persistent { Verdict::Collapse } else { Verdict::Stand };
         }
         match (is_persistent, self.variant) {

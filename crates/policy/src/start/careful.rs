@@ -2,10 +2,11 @@
 //!
 //! - Claims: a client that comes back gets half of its last speed a round trip or two after the handshake; if the path
 //!   is no longer that good, nobody else suffers for longer than a round trip.
-//! - Source: RFC 9959 (Careful Resume): Reconnaissance here, the other phases in [`super::jump`].
+//! - Source: RFC 9959 (Careful Resume): Reconnaissance here, the other phases in [`super::jump`]; clause by clause in
+//!   `docs/careful-resume.md`.
 //! - Use when: clients come back within hours over long or wide paths, and load is short.
 //! - Breaks when: loss is random (a single loss takes the jump back), the path carries little (below four initial
-//!   windows nothing is remembered), or transfers are too short to be held back by the window.
+//!   windows nobody jumps), or transfers are too short to be held back by the window.
 //! - Experiments: `hs-calibrated`, `hs-stale`, `hs-poisoned`.
 
 use posthaste_units::{ByteCount, Duration, Time};
@@ -27,8 +28,8 @@ pub const TEXT: PolicyText = PolicyText {
     breaks_when: "loss is random (one takes the jump back), or the path carries less than four initial windows",
 };
 
-/// What a path must have carried a round trip to be worth remembering, in initial windows (RFC 9959 section 3.1).
-const LEAST_SAVED_INITIAL_WINDOWS: u64 = 4;
+/// What a path must have carried a round trip to be worth a jump, in initial windows (RFC 9959 section 3.1).
+const LEAST_USEFUL_INITIAL_WINDOWS: u64 = 4;
 /// The least RTT must be above this share of the saved one (a MUST of section 3.2).
 const LEAST_RTT: (u64, u64) = (1, 2);
 /// The least RTT must not be above so many of the saved one (section 4.2.1, guidance).
@@ -73,7 +74,7 @@ impl Parameters {
             Constant::new("lifetime", format!("{} min", self.lifetime.as_millis() / 60_000)),
             Constant::new("jump", "half of what is saved, paced over one round trip"),
             Constant::new("least RTT", "above 1/2 and at most 10 times the saved one"),
-            Constant::new("saved", "bytes a round trip, the greatest of 8; at least 4 initial windows"),
+            Constant::new("saved", "bytes a round trip, the greatest of 8; of use from 4 initial windows on"),
             Constant::new("retreat", "window PipeSize x 1/2, then threshold PipeSize x 1/2"),
         ]);
         constants
@@ -96,9 +97,17 @@ enum State {
     /// Nothing is known of the path, or it is no longer of use.
     Normal,
     /// The first flight finds out whether the path is the one that is known.
-    Reconnaissance(PathHistory, FirstFlight),
+    Reconnaissance(Known, FirstFlight),
     /// The window was raised; also after all that, for what may still be found lost.
-    Jumped(Jump, PathHistory),
+    Jumped(Jump, Known),
+}
+
+/// What is known of the path.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    path: PathHistory,
+    /// The end of its lifetime: a sender with little to send may reconnoitre for hours.
+    good_until: Time,
 }
 
 /// The initial data: what leaves before the window is full for the first time.
@@ -108,8 +117,31 @@ struct FirstFlight {
     last_sent: Option<Time>,
     /// The last of the initial data, once they are complete.
     ends_at: Option<Time>,
+    /// What left after them and is in flight.
+    later: ByteCount,
     /// They have arrived.
     is_acked: bool,
+}
+
+impl FirstFlight {
+    fn is_later(&self, sent_at: Time) -> bool {
+        self.ends_at.is_some_and(|end| sent_at > end)
+    }
+
+    fn on_sent(&mut self, sent: &SentSample) {
+        self.last_sent = Some(sent.now);
+        if self.is_later(sent.now) {
+            self.later += sent.bytes;
+        }
+    }
+
+    /// All of the initial data must arrive (RFC 9959 section 3.2), not just the last: a gap before that may be a loss
+    /// which is still to be declared.
+    fn on_ack(&mut self, ack: &AckSample<'_>) {
+        let later = ack.packets.iter().filter(|packet| self.is_later(packet.sent_at));
+        self.later -= later.map(|packet| packet.bytes).sum();
+        self.is_acked |= self.ends_at.is_some() && ack.in_flight <= self.later;
+    }
 }
 
 /// Careful Resume; see the module.
@@ -132,19 +164,22 @@ impl Careful {
         }
     }
 
-    fn least_saved(&self, max_datagram_size: ByteCount) -> ByteCount {
-        self.initial.initial_window(max_datagram_size) * LEAST_SAVED_INITIAL_WINDOWS
+    fn least_useful(&self, max_datagram_size: ByteCount) -> ByteCount {
+        self.initial.initial_window(max_datagram_size) * LEAST_USEFUL_INITIAL_WINDOWS
     }
 
     /// The window to jump to: the path is the known one, and the window would be larger for it. `Err` means never.
-    fn target(&self, known: &PathHistory, view: &PathView) -> Result<ByteCount, Unfit> {
-        let is_known_path = is_long_enough(&view.rtt, known) && view.rtt.min <= known.min_rtt * GREATEST_RTT;
+    fn target(&self, known: &Known, view: &PathView) -> Result<ByteCount, Unfit> {
+        let path = &known.path;
+        let is_known_path = is_long_enough(&view.rtt, path) && view.rtt.min <= path.min_rtt * GREATEST_RTT;
         // Slow start has found the capacity already: that is news, what is saved is not.
-        if !is_known_path || view.congestion.slow_start_threshold.is_some() {
+        let has_news = view.congestion.slow_start_threshold.is_some();
+        let is_useful = path.window >= self.least_useful(view.max_datagram_size);
+        if !is_known_path || !is_useful || has_news || view.now > known.good_until {
             return Err(Unfit);
         }
         let (numerator, denominator) = JUMP;
-        let target = known.window.mul_ratio(numerator, denominator).min(self.parameters.max_jump);
+        let target = path.window.mul_ratio(numerator, denominator).min(self.parameters.max_jump);
         if target > view.congestion.window { Ok(target) } else { Err(Unfit) }
     }
 
@@ -156,8 +191,10 @@ impl Careful {
                 None
             }
             State::Jumped(jump, _) => {
+                let had_failed = jump.has_failed();
                 let adjustment = jump.on_congestion(lost, view);
-                if jump.has_failed() {
+                // What is seen after a failure is the path as it is: later losses do not void it.
+                if jump.has_failed() && !had_failed {
                     self.observed = Observed::default();
                 }
                 adjustment
@@ -182,6 +219,8 @@ struct Observed {
     current: usize,
     /// The present round has a sample of a sender that used its window.
     is_proper: bool,
+    /// Some round has had one.
+    has_proper: bool,
 }
 
 impl Observed {
@@ -197,6 +236,7 @@ impl Observed {
         }
         let Some(sample) = ack.delivery_rate else { return };
         self.is_proper |= !sample.app_limited;
+        self.has_proper |= self.is_proper;
         if let Some(round) = self.rounds.get_mut(self.current) {
             *round = (*round).max(sample.rate.bytes_in(ack.rtt.min));
         }
@@ -212,10 +252,12 @@ impl Start for Careful {
         self.initial.initial_window(max_datagram_size)
     }
 
-    fn recall(&mut self, known: &PathHistory) {
+    fn recall(&mut self, known: &PathHistory, now: Time) {
         // Only a connection at its beginning can reconnoitre.
         if matches!(self.state, State::Normal) {
-            self.state = State::Reconnaissance(*known, FirstFlight::default());
+            let good_until = now + self.parameters.lifetime.saturating_sub(known.age);
+            let known = Known { path: *known, good_until };
+            self.state = State::Reconnaissance(known, FirstFlight::default());
         }
     }
 
@@ -223,7 +265,7 @@ impl Start for Careful {
         match &mut self.state {
             State::Normal => None,
             State::Reconnaissance(_, flight) => {
-                flight.last_sent = Some(sent.now);
+                flight.on_sent(sent);
                 None
             }
             State::Jumped(jump, _) => jump.on_sent(sent, view),
@@ -252,17 +294,15 @@ impl Start for Careful {
         match &mut self.state {
             State::Normal => self.observed.on_ack(ack),
             State::Reconnaissance(_, flight) => {
-                // Acknowledged up to its last packet without a loss: all of it, but for what is about to be found lost.
-                flight.is_acked |=
-                    flight.ends_at.is_some_and(|end| ack.packets.iter().any(|packet| packet.sent_at >= end));
+                flight.on_ack(ack);
                 self.observed.on_ack(ack);
             }
             State::Jumped(jump, _) if !jump.is_running() => self.observed.on_ack(ack),
             State::Jumped(jump, known) => {
-                // A round trip as short as this is not that path's (section 3.3).
-                let is_other_path = jump.is_unvalidated_phase() && !is_long_enough(&ack.rtt, known);
-                let adjustment = jump.on_ack(ack);
-                return if is_other_path { jump.on_path_change(view).or(adjustment) } else { adjustment };
+                // A round trip as short as this is not that path's (section 3.3): that goes before whatever else the ack
+                // would make of the phase.
+                let is_other_path = jump.is_unvalidated_phase() && !is_long_enough(&ack.rtt, &known.path);
+                return if is_other_path { jump.on_path_change(view) } else { jump.on_ack(ack) };
             }
         }
         None
@@ -314,9 +354,16 @@ impl Start for Careful {
             _ => window,
         };
         let window = self.observed.greatest().min(proved);
-        (window >= self.least_saved(summary.max_datagram_size)).then_some(PathHistory {
+        let least = self.least_useful(summary.max_datagram_size);
+        // A path that was tried and found small: nobody will jump for it, but what was saved before is true no more, and
+        // a later observation replaces it (section 3.1).
+        let is_small = summary.congestion.slow_start_threshold.is_some()
+            && summary.delivered >= least
+            && self.observed.has_proper;
+        (window >= least || is_small).then_some(PathHistory {
             window,
             min_rtt: summary.rtt.min,
+            age: Duration::ZERO,
             continues: false,
         })
     }

@@ -8,7 +8,7 @@
 //!   9959 section 4.3 forbids that on the open internet; [`super::careful`] is the safe form.
 //! - Experiments: `hs-simple`, `hs-calibrated`, `hs-dumbbell`, `hs-flows`; `hs-stale` and `hs-poisoned` show the harm.
 
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
 
 use super::initial::{self, Initial};
@@ -149,7 +149,7 @@ impl Start for History {
         }
     }
 
-    fn recall(&mut self, known: &PathHistory) {
+    fn recall(&mut self, known: &PathHistory, _now: Time) {
         self.known = Some(*known);
     }
 
@@ -159,6 +159,7 @@ impl Start for History {
         is_transfer.then_some(PathHistory {
             window: summary.congestion.window,
             min_rtt: summary.rtt.min,
+            age: Duration::ZERO,
             continues: false,
         })
     }

@@ -99,6 +99,10 @@ impl Jump {
         let proved: ByteCount =
             ack.packets.iter().filter(|packet| self.is_after_jump(packet)).map(|packet| packet.bytes).sum();
         self.pipe_size += proved;
+        if ack.newly_marked > 0 && self.phase != Phase::SafeRetreat {
+            // The jump is about to be told of the marks: an ack that brings them validates nothing.
+            return None;
+        }
         match self.phase {
             Phase::Unvalidated { since, round_trip } => {
                 let is_over = ack.now.since(since) > round_trip || !proved.is_zero();
@@ -126,7 +130,12 @@ impl Jump {
                 let entered = self.retreat(view);
                 Some(Adjustment { window: entered.window, ..self.leave_retreat() })
             }
-            Phase::SafeRetreat | Phase::Over => None,
+            // Not to be raised (section 3.5): what the controller keeps of this loss, to shrink the flight bit by bit or to
+            // take its answer back, is void.
+            Phase::SafeRetreat => {
+                Some(Adjustment { window: Some(view.congestion.window), ..Adjustment::default() })
+            }
+            Phase::Over => None,
         }
     }
 

@@ -76,7 +76,7 @@ impl Learning {
             PathMemory::Tokens => record
                 .filter(|record| record.is_good(self.rules.lifetime, at))
                 .filter(|record| self.distrusted.believes(client, record))
-                .map(PathRecord::recalled),
+                .map(|record| record.recalled(at)),
         }
     }
 
@@ -102,7 +102,7 @@ impl Endpoint {
         let Some(mut learning) = self.learning.take() else { return };
         let at = self.clock_offset + now.since(Time::ZERO);
         if self.slots.get(index).is_some_and(Connection::is_ready_to_learn) {
-            self.begin_learning(&mut learning, at, index);
+            self.begin_learning(&mut learning, now, index);
         }
         if let Some(connection) = self.slots.get_mut(index)
             && let Some(client) = connection.learning.client
@@ -123,7 +123,8 @@ impl Endpoint {
         self.learning = Some(learning);
     }
 
-    fn begin_learning(&mut self, learning: &mut Learning, at: Duration, index: u32) {
+    fn begin_learning(&mut self, learning: &mut Learning, now: Time, index: u32) {
+        let at = self.clock_offset + now.since(Time::ZERO);
         let Some(connection) = self.slots.get(index) else { return };
         let client = connection.remote().ip().to_canonical();
         let resumes = connection.is_early_data_accepted() && !learning.rules.is_exclusive;
@@ -134,7 +135,7 @@ impl Endpoint {
         connection.learning.from_token = record;
         connection.learning.client = Some(client);
         if let Some(known) = known {
-            connection.path.control.recall(&known);
+            connection.path.control.recall(&known, now);
             connection.learning.is_user = learning.rules.is_exclusive;
             if learning.rules.is_exclusive {
                 learning.in_use.insert(client);

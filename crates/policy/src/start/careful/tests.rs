@@ -11,14 +11,14 @@ use posthaste_units::{Rate, Time};
 const RTT: Duration = Duration::from_millis(50);
 
 fn known(datagrams: u64) -> PathHistory {
-    PathHistory { window: DATAGRAM * datagrams, min_rtt: RTT, continues: false }
+    PathHistory { window: DATAGRAM * datagrams, min_rtt: RTT, age: Duration::ZERO, continues: false }
 }
 
 fn careful(parameters: Parameters, history: Option<PathHistory>) -> Careful {
     let mut careful = Careful::new(parameters);
     assert_eq!(careful.initial_window(DATAGRAM), DATAGRAM * 10);
     if let Some(known) = &history {
-        careful.recall(known);
+        careful.recall(known, Time::ZERO);
     }
     assert_eq!(careful.initial_window(DATAGRAM), DATAGRAM * 10, "at most the initial window at first");
     careful
@@ -44,14 +44,26 @@ fn packets(count: u64) -> Vec<PacketSample> {
 
 /// Ten packets leave and fill the window.
 fn send_first_flight(careful: &mut Careful, rtt: Duration) {
-    let view = view(rtt, 10);
-    for number in 0..10 {
+    send(careful, 0..10);
+    assert_eq!(careful.on_blocked(&view(rtt, 10)), None);
+}
+
+fn send(careful: &mut Careful, numbers: std::ops::Range<u64>) {
+    let view = view(RTT, 10);
+    for number in numbers {
         let prior_in_flight = DATAGRAM * number;
         let now = sent_at(number);
         let sent = SentSample { now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false };
         assert_eq!(careful.on_sent(&sent, &view), None);
     }
-    assert_eq!(careful.on_blocked(&view), None);
+}
+
+/// Packets are acknowledged, and `left` are in flight after that.
+fn acknowledge(careful: &mut Careful, numbers: &[u64], left: u64) {
+    let acked: Vec<_> = numbers.iter().map(|number| packet(*number, sent_at(*number))).collect();
+    let view = view(RTT, 20);
+    let sample = AckSample { in_flight: DATAGRAM * left, ..ack(view.now, &acked, steady_rtt(RTT), 1) };
+    assert_eq!(careful.on_ack(&sample, &view), None);
 }
 
 fn sent_at(number: u64) -> Time {
@@ -71,16 +83,43 @@ fn the_window_is_raised_to_half_once_the_first_flight_has_arrived() {
     let mut careful = careful(Parameters::default(), Some(known(300)));
     assert_eq!(careful.phase(), Some("reconnaissance"));
     send_first_flight(&mut careful, RTT);
-    let flight: Vec<_> = (0..10).map(|number| packet(number, sent_at(number))).collect();
-    careful.on_ack(&ack(Time::ZERO, &flight[..9], steady_rtt(RTT), 1), &view(RTT, 19));
+    acknowledge(&mut careful, &[0, 1, 2, 3, 4, 5, 6, 7, 8], 1);
     assert_eq!(careful.on_blocked(&view(RTT, 19)), None, "nine of ten");
     assert_eq!(careful.phase(), Some("reconnaissance"));
-    careful.on_ack(&ack(Time::ZERO, &flight[9..], steady_rtt(RTT), 1), &view(RTT, 20));
+    acknowledge(&mut careful, &[9], 0);
     assert!(!careful.is_in_charge(), "nothing happens until more is wanted");
     let adjustment = careful.on_blocked(&view(RTT, 20)).expect("the path is confirmed");
     assert_eq!(adjustment.window, Some(DATAGRAM * 150));
     assert!(careful.is_in_charge() && careful.pacing(&steady_rtt(RTT), DATAGRAM).is_some());
     assert_eq!(careful.on_blocked(&view(RTT, 150)), None, "once");
+}
+
+/// Section 3.2: an ack that acknowledges all of the initial data. The gap may be a loss that is not declared yet.
+#[test]
+fn a_gap_in_the_first_flight_is_waited_for() {
+    let mut careful = careful(Parameters::default(), Some(known(300)));
+    send_first_flight(&mut careful, RTT);
+    acknowledge(&mut careful, &[0, 1, 2, 3, 4, 5, 6, 7, 9], 1);
+    assert_eq!(careful.on_blocked(&view(RTT, 19)), None, "number 8 is missing");
+    send(&mut careful, 10..20);
+    acknowledge(&mut careful, &[10, 11], 9);
+    assert_eq!(careful.on_blocked(&view(RTT, 20)), None, "still");
+    acknowledge(&mut careful, &[8, 12], 7);
+    assert!(careful.on_blocked(&view(RTT, 20)).is_some(), "what is in flight left later");
+}
+
+/// Section 3.2, lifetime: it may end while a sender with little to send still reconnoitres.
+#[test]
+fn what_has_become_too_old_since_it_was_recalled_is_not_used() {
+    let lifetime = Parameters::default().lifetime;
+    let now = view(RTT, 20).now.since(Time::ZERO);
+    let oldest = lifetime.saturating_sub(now);
+    for (age, jumps) in [(oldest, true), (oldest + milliseconds(1), false), (lifetime, false)] {
+        let mut careful = careful(Parameters::default(), Some(PathHistory { age, ..known(300) }));
+        confirm(&mut careful, RTT);
+        assert_eq!(careful.on_blocked(&view(RTT, 20)).is_some(), jumps, "{age:?}");
+        assert_eq!(careful.phase(), jumps.then_some("unvalidated"));
+    }
 }
 
 #[test]
@@ -126,10 +165,13 @@ fn a_jump_is_bounded_and_never_a_step_down() {
     let mut bounded = careful(parameters, Some(known(300)));
     confirm(&mut bounded, RTT);
     assert_eq!(bounded.on_blocked(&view(RTT, 20)).unwrap().window, Some(DATAGRAM * 40));
-    let mut small = careful(Parameters::default(), Some(known(40)));
-    confirm(&mut small, RTT);
-    assert_eq!(small.on_blocked(&view(RTT, 20)), None);
-    assert_eq!(small.phase(), None);
+    // Half of it is not more than the window; and too little to be worth it.
+    for (datagrams, window) in [(40, 20), (39, 11)] {
+        let mut small = careful(Parameters::default(), Some(known(datagrams)));
+        confirm(&mut small, RTT);
+        assert_eq!(small.on_blocked(&view(RTT, window)), None);
+        assert_eq!(small.phase(), None);
+    }
     let mut unknown = careful(Parameters::default(), None);
     confirm(&mut unknown, RTT);
     assert_eq!(unknown.on_blocked(&view(RTT, 20)), None);
@@ -148,6 +190,54 @@ fn a_shorter_round_trip_in_the_midst_of_it_takes_the_jump_back() {
     assert_eq!(careful.phase(), Some("safe_retreat"));
 }
 
+/// Section 3.3: it does not matter that the same ack would end the phase for another reason.
+#[test]
+fn a_shorter_round_trip_counts_with_the_first_unvalidated_packet_too() {
+    let mut careful = careful(Parameters::default(), Some(known(300)));
+    confirm(&mut careful, RTT);
+    careful.on_blocked(&view(RTT, 20)).unwrap();
+    let at = view(RTT, 20).now;
+    let sent = SentSample {
+        now: at,
+        number: 20,
+        bytes: DATAGRAM,
+        prior_in_flight: DATAGRAM * 10,
+        app_limited: false,
+    };
+    assert_eq!(careful.on_sent(&sent, &view(RTT, 150)), None);
+    let first = [packet(20, at)];
+    let short = milliseconds(20);
+    let adjustment = careful.on_ack(&ack(at + short, &first, steady_rtt(short), 1), &view(short, 150));
+    assert_eq!(adjustment.unwrap().window, Some(DATAGRAM * 5));
+    assert_eq!(careful.phase(), Some("safe_retreat"));
+}
+
+/// Section 3.1: what is seen after a retreat is the path as it is, with its losses.
+#[test]
+fn after_a_failed_jump_the_path_is_observed_again() {
+    let mut careful = careful(Parameters::default(), Some(known(300)));
+    confirm(&mut careful, RTT);
+    observe(&mut careful, 120, false);
+    careful.on_blocked(&view(RTT, 20)).unwrap();
+    let lost = packets(1);
+    let found = loss(view(RTT, 20).now, &lost, steady_rtt(RTT));
+    careful.on_loss(&found, &view(RTT, 150));
+    assert!(careful.has_failed());
+    assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), None, "what was seen before is void");
+    // The retreat ends with any ack: nothing was sent since the jump.
+    acknowledge_anything(&mut careful);
+    assert_eq!(careful.phase(), None);
+    observe(&mut careful, 90, false);
+    careful.on_loss(&found, &view(RTT, 90));
+    assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), Some(90), "later losses void nothing");
+}
+
+fn acknowledge_anything(careful: &mut Careful) {
+    let some = packets(1);
+    let view = view(RTT, 20);
+    careful.on_ack(&ack(view.now, &some, steady_rtt(RTT), 1), &view);
+}
+
 /// A round in which the path carried `datagrams` a round trip.
 fn observe(careful: &mut Careful, datagrams: u64, app_limited: bool) {
     let packets = packets(1);
@@ -160,12 +250,24 @@ fn observe(careful: &mut Careful, datagrams: u64, app_limited: bool) {
 
 fn remembered(careful: &Careful, window: u64, phase: Phase) -> Option<u64> {
     let congestion = CongestionState { window: DATAGRAM * window, slow_start_threshold: None, phase };
-    let (rtt, delivered) = (steady_rtt(RTT), DATAGRAM * 1000);
+    remembered_of(careful, congestion, 1000)
+}
+
+/// The same in congestion avoidance, with a threshold.
+fn remembered_with(careful: &Careful, window: u64, threshold: Option<u64>, delivered: u64) -> Option<u64> {
+    let slow_start_threshold = threshold.map(|threshold| DATAGRAM * threshold);
+    let phase = Phase::CongestionAvoidance;
+    let congestion = CongestionState { window: DATAGRAM * window, slow_start_threshold, phase };
+    remembered_of(careful, congestion, delivered)
+}
+
+fn remembered_of(careful: &Careful, congestion: CongestionState, delivered: u64) -> Option<u64> {
+    let (rtt, delivered) = (steady_rtt(RTT), DATAGRAM * delivered);
     let summary = PathSummary { congestion, rtt, delivered, max_datagram_size: DATAGRAM };
     let unmeasured = PathSummary { rtt: RttView { is_measured: false, ..rtt }, ..summary };
     assert_eq!(careful.remember(&unmeasured), None);
     careful.remember(&summary).map(|known| {
-        assert_eq!((known.min_rtt, known.continues), (RTT, false));
+        assert_eq!((known.min_rtt, known.age, known.continues), (RTT, Duration::ZERO, false));
         known.window.get().div_ceil(DATAGRAM.get())
     })
 }
@@ -180,6 +282,12 @@ fn what_is_saved_is_what_was_carried() {
     assert_eq!(remembered(&careful, 80, Phase::Recovery), Some(80), "no more than the window");
     assert_eq!(remembered(&careful, 40, Phase::CongestionAvoidance), Some(40), "four initial windows");
     assert_eq!(remembered(&careful, 39, Phase::CongestionAvoidance), None, "not worth it");
+    assert_eq!(
+        remembered_with(&careful, 39, Some(39), 40),
+        Some(39),
+        "a path that proved small replaces another"
+    );
+    assert_eq!(remembered_with(&careful, 39, Some(39), 39), None, "too little was sent to say so");
     // Rounds with little to send displace nothing; others do, eight of them.
     for _ in 0..20 {
         observe(&mut careful, 5, true);
@@ -206,8 +314,9 @@ proptest! {
         careful.recall(&PathHistory {
             window: ByteCount::new(window),
             min_rtt: Duration::from_nanos(rtt),
+            age: Duration::ZERO,
             continues: true,
-        });
+        }, Time::ZERO);
         let rtt = steady_rtt(Duration::from_nanos(now_rtt));
         let mut view = PathView { rtt, in_flight: ByteCount::new(in_flight), ..view(RTT, 20) };
         let flight = packets(20);

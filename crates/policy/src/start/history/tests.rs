@@ -6,13 +6,13 @@ use crate::testing::{DATAGRAM, milliseconds, steady_rtt};
 use crate::{CongestionState, Phase};
 
 fn known(datagrams: u64, continues: bool) -> PathHistory {
-    PathHistory { window: DATAGRAM * datagrams, min_rtt: milliseconds(50), continues }
+    PathHistory { window: DATAGRAM * datagrams, min_rtt: milliseconds(50), age: Duration::ZERO, continues }
 }
 
 fn first_window(known: Option<PathHistory>) -> u64 {
     let mut start = History::new(Parameters::default());
     if let Some(known) = &known {
-        start.recall(known);
+        start.recall(known, Time::ZERO);
     }
     start.initial_window(DATAGRAM).get() / DATAGRAM.get()
 }

@@ -3,8 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{DATAGRAM, ack, milliseconds, packet, steady_rtt};
-use crate::{CongestionState, Phase as ControllerPhase};
+use crate::congestion::newreno::AdditiveIncrease;
+use crate::congestion::{LossBased, PathLimits, Shrinking};
+use crate::sample::{LossSample, SpuriousSample};
+use crate::slow_start::classic::Classic;
+use crate::testing::{DATAGRAM, ack, loss, milliseconds, packet, steady_rtt};
+use crate::{Congestion, CongestionState, Phase as ControllerPhase};
 
 const RTT: Duration = Duration::from_millis(100);
 const INITIAL: ByteCount = ByteCount::new(12_000);
@@ -217,6 +221,58 @@ fn what_the_last_acknowledgement_shows_to_be_missing_still_counts() {
     assert_eq!((sender.datagrams(), sender.threshold), (74, Some(DATAGRAM * 149 / 2)));
     assert!(sender.jump.has_failed() && !sender.jump.is_running());
     assert_eq!(sender.jump.on_congestion(&[lost], &view), None, "once");
+}
+
+/// Sections 3.3 and 3.4: the ack that would end a phase brings the news that packets were marked.
+#[test]
+fn a_mark_reported_with_the_last_acknowledgement_takes_the_jump_back() {
+    // (sent after the jump, acknowledged before the mark, phase then, window of the retreat)
+    for (sent, acked, phase, window) in [(121, 149, "validating", 75), (20, 29, "unvalidated", 15)] {
+        let mut sender = Sender::jumped();
+        sender.send(sent);
+        sender.now += RTT;
+        sender.acknowledge(acked);
+        assert_eq!(sender.jump.phase(), Some(phase));
+        let last = [packet(sender.acked, sent_at(sender.acked))];
+        sender.acked += 1;
+        let sample = AckSample { newly_marked: 1, ..ack(sender.now, &last, steady_rtt(RTT), 1) };
+        assert_eq!(sender.jump.on_ack(&sample), None);
+        let view = sender.view();
+        let adjustment = sender.jump.on_congestion(&[], &view);
+        sender.apply(adjustment);
+        assert_eq!((sender.jump.phase(), sender.datagrams()), (Some("safe_retreat"), window), "{phase}");
+        assert!(sender.jump.has_failed());
+    }
+}
+
+/// Section 3.5: the window must not be increased, and section 4.5: no proportional rate reduction.
+#[test]
+fn nothing_raises_the_window_of_a_retreat() {
+    let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: INITIAL, seed: 1 };
+    let mut controller =
+        LossBased::new(AdditiveIncrease, Box::new(Classic), limits).with_shrinking(Shrinking::Prr);
+    let mut sender = Sender::jumped();
+    sender.send(121);
+    sender.lose_next();
+    let retreat = sender.window;
+    controller.adjust(&Adjustment {
+        window: Some(retreat),
+        slow_start_threshold: Some(retreat),
+        ..Adjustment::default()
+    });
+    // A packet of the retreat is lost while most of the jump is still in flight.
+    let lost = [packet(150, sender.now + milliseconds(1))];
+    let now = sender.now + milliseconds(300);
+    let found = LossSample { in_flight: DATAGRAM * 148, ..loss(now, &lost, steady_rtt(RTT)) };
+    controller.on_loss(&found);
+    let view = PathView { congestion: controller.state(), ..sender.view() };
+    let answer = sender.jump.on_congestion(&lost, &view).expect("an answer");
+    controller.adjust(&answer);
+    assert!(controller.window() <= retreat, "{} after {retreat}", controller.window());
+    let reduced = controller.window();
+    controller.on_spurious_loss(&SpuriousSample { now, packets: 1, sent_at: lost[0].sent_at });
+    assert_eq!(controller.window(), reduced, "a loss that was none does not raise it either");
+    assert_eq!(sender.jump.phase(), Some("safe_retreat"));
 }
 
 #[test]
