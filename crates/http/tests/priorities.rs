@@ -20,9 +20,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 /// What the client's connection lets the server send before anything is read.
-const WINDOW: usize = 64 * 1024;
+const WINDOW: usize = 128 * 1024;
 /// A response's body; all of them together wait in the server's buffers.
-const BODY: usize = 20 * 1024;
+const BODY: usize = 80 * 1024;
 
 /// A trace in memory.
 #[derive(Clone, Default)]
@@ -73,7 +73,7 @@ impl Trace {
 fn handler(buffered: UnboundedSender<String>) -> By<impl Fn(&str) -> Response + Send + Sync + 'static> {
     By(move |path: &str| {
         let (feed, mut response) = fed();
-        let length = if path == "/filler" { 3 * WINDOW } else { BODY };
+        let length = if path == "/filler" { 3 * WINDOW / 2 } else { BODY };
         if path == "/demoted" {
             response =
                 response.with_header(HeaderName::from_static("priority"), HeaderValue::from_static("u=7"));
@@ -176,6 +176,6 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     assert_eq!(runs, [filler, raised, urgent, last, left, lowered, demoted]);
     let mut turns: Vec<u64> = frames.into_iter().filter(|id| *id == left || *id == right).collect();
     turns.dedup();
-    // Each body is more than the 16 KiB of a turn.
+    // Each body is more than the 64 KiB of a first turn.
     assert!(turns.len() > 2, "{turns:?}: the two are not sent side by side");
 }

@@ -75,9 +75,9 @@ fn profiles_differ_in_what_their_names_say() {
         expected.extend(group.map(|group| format!("group={group}")));
         assert_eq!(differences(name), expected);
     }
-    for name in ["modquic-bbr", "modquic-bbr-paper"] {
-        let expected =
-            ["slow_start=own", "congestion=bbr1", "credit.stream=on_ack", "credit.connection=on_ack"];
+    for (name, congestion) in [("modquic-bbr", "bbr3"), ("modquic-bbr-paper", "bbr1")] {
+        let congestion = format!("congestion={congestion}");
+        let expected = ["slow_start=own", &congestion, "credit.stream=on_ack", "credit.connection=on_ack"];
         assert_eq!(differences(name), expected);
     }
     assert_eq!(differences("standard"), ["slow_start=classic", "congestion=newreno"]);
