@@ -118,7 +118,8 @@ impl Ground {
         let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
         // A busy machine makes figures worthless, and no test fails by that; but it has to be said.
         assert_eq!(report["valid"] == false, code == 125, "{report}");
-        assert_eq!(stderr.contains("this run is void"), code == 125, "{stderr}");
+        // Runs inside of this one say it there, too.
+        assert!(code != 125 || stderr.contains("this run is void"), "{stderr}");
         Outcome { stdout: String::from_utf8(stdout).unwrap(), stderr, report }
     }
 }
