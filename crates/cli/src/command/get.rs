@@ -108,6 +108,7 @@ async fn all(
         }
         let is_last = round == args.repeat;
         let destination = |wanted: &Destination| if is_last { wanted.clone() } else { Destination::Nowhere };
+        // Collected, for a stream that borrows the closure would keep this future from being a task (`Send`).
         let jobs: Vec<_> = args
             .urls
             .iter()
