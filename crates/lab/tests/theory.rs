@@ -91,6 +91,21 @@ fn a_long_transfer_fills_a_clean_link() {
     assert!(completion < bound * 1.05, "{completion} against {bound}");
 }
 
+/// A rate that falls to a tenth when half is there: the mean of its trace would say twice the time that it takes.
+#[test]
+fn a_long_transfer_fills_a_recorded_link() {
+    for trace in ["0,20000000\n2,2000000\n1000,2000000\n", "0,2000000\n10,20000000\n1000,20000000\n"] {
+        let mut path = path(20, None, 0.0);
+        path.rate = Some(posthaste_path::Trace::parse(trace).expect("a trace").into());
+        path.queue = QueueSize::Bytes(ByteCount::new(50_000));
+        let spec = spec(path, "cubic", 8_000_000, Duration::from_secs(100));
+        let completion = done(&spec, 1).flows[0].completion.expect("it finishes");
+        let bound = limit(&spec).expect("a bulk flow has a limit").seconds;
+        assert!(completion >= bound, "nothing beats the limit: {completion} against {bound}");
+        assert!(completion < bound * 1.1, "{completion} against {bound}");
+    }
+}
+
 #[test]
 fn a_dead_path_ends_by_its_deadline() {
     let spec = spec(path(20, Some("50mbit"), 1.0), "cubic", 1_000, Duration::from_secs(30));

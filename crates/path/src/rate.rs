@@ -72,6 +72,23 @@ impl RateModel {
         }
     }
 
+    /// True if the rate is a recording, which every run meets from its beginning.
+    pub fn is_recorded(&self) -> bool {
+        matches!(self, Self::Opportunities(_) | Self::Steps(_))
+    }
+
+    /// When an idle link that may begin with `length` bytes at `from` has carried them. A drawn rate counts as its mean.
+    pub fn carried(&self, from: Time, length: ByteCount) -> Time {
+        let mut service = match self {
+            Self::Constant(rate) => Service::Constant(Segmented::new(Constant(*rate))),
+            Self::Normal(normal) => Service::Constant(Segmented::new(Constant(normal.mean))),
+            Self::Steps(trace) => Service::Steps(Segmented::new(Cyclic::new(Arc::clone(trace)))),
+            Self::Opportunities(trace) => Service::Opportunities(Opportunities::new(Arc::clone(trace))),
+        };
+        let start = service.start_after_idle(from);
+        service.serve(start, length)
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.mean().as_bytes_per_second() == 0 {
             return Err(ConfigError::new("bottleneck: a rate above zero is needed"));

@@ -32,12 +32,21 @@ pub(super) struct Race {
 /// What the runs of a cell have shown.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
-    /// Seconds of the runs that count, infinite for failed ones.
-    pub(super) seconds: Vec<f64>,
+    /// The runs that count.
+    pub(super) runs: Vec<RealRun>,
     /// Runs that do not count.
     pub(super) void: u64,
     /// Greatest 99th percentile of lateness among the runs that count, in seconds.
     pub(super) lateness: f64,
+}
+
+/// A run that counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RealRun {
+    /// Seed of its path.
+    pub(super) seed: u64,
+    /// Seconds it took, infinite if it failed.
+    pub(super) seconds: f64,
 }
 
 /// What of its report is needed.
@@ -53,6 +62,7 @@ struct ProfileReport {
 
 #[derive(Debug, Deserialize)]
 struct RunReport {
+    seed: u64,
     seconds: Option<f64>,
     lateness: LatenessReport,
     missed: u64,
@@ -104,14 +114,14 @@ impl Race {
 
 impl Measured {
     fn missing(&self, cell: &Cell) -> u64 {
-        cell.runs.saturating_sub(self.seconds.len() as u64)
+        cell.runs.saturating_sub(self.runs.len() as u64)
     }
 
     fn add(&mut self, run: &RunReport) {
         if run.lateness.p99 > LATEST || run.missed > 0 {
             self.void += 1;
         } else {
-            self.seconds.push(run.seconds.unwrap_or(f64::INFINITY));
+            self.runs.push(RealRun { seed: run.seed, seconds: run.seconds.unwrap_or(f64::INFINITY) });
             self.lateness = self.lateness.max(run.lateness.p99);
         }
     }
@@ -121,19 +131,23 @@ impl Measured {
 mod tests {
     use super::*;
 
-    fn run(seconds: Option<f64>, lateness: f64, missed: u64) -> RunReport {
-        RunReport { seconds, lateness: LatenessReport { p99: lateness }, missed }
+    fn run(seed: u64, seconds: Option<f64>, lateness: f64, missed: u64) -> RunReport {
+        RunReport { seed, seconds, lateness: LatenessReport { p99: lateness }, missed }
     }
 
     #[test]
     fn late_runs_and_those_with_alien_losses_are_void_but_failures_count() {
         let mut measured = Measured::default();
-        for run in
-            [run(Some(1.0), 2e-4, 0), run(Some(1.0), 2e-3, 0), run(Some(1.0), 0.0, 1), run(None, 0.0, 0)]
-        {
+        for run in [
+            run(1, Some(1.0), 2e-4, 0),
+            run(2, Some(1.0), 2e-3, 0),
+            run(3, Some(1.0), 0.0, 1),
+            run(4, None, 0.0, 0),
+        ] {
             measured.add(&run);
         }
-        assert_eq!((measured.seconds.as_slice(), measured.void), (&[1.0, f64::INFINITY][..], 2));
+        let valid = [RealRun { seed: 1, seconds: 1.0 }, RealRun { seed: 4, seconds: f64::INFINITY }];
+        assert_eq!((measured.runs.as_slice(), measured.void), (&valid[..], 2));
         assert!((measured.lateness - 2e-4).abs() < 1e-12);
     }
 }
