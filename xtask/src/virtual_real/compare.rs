@@ -67,8 +67,10 @@ impl Comparison {
             false if self.pairs < FEWEST_RUNS => "not measured: the machine is too busy",
             false => "**no**",
         };
+        let correlation =
+            if self.correlation.is_nan() { "-".to_owned() } else { format!("{:.2}", self.correlation) };
         format!(
-            "| {} | {} | {:.4} | {:.4} | {:+.1} % | {:+.1} to {:+.1} % | {verdict} | {:.2} | {} | {:.2} ms |",
+            "| {} | {} | {:.4} | {:.4} | {:+.1} % | {:+.1} to {:+.1} % | {verdict} | {correlation} | {} | {:.2} ms |",
             self.name,
             self.pairs,
             self.medians[0],
@@ -76,7 +78,6 @@ impl Comparison {
             self.error * 100.0,
             self.interval[0] * 100.0,
             self.interval[1] * 100.0,
-            self.correlation,
             self.void,
             self.lateness * 1e3,
         )
