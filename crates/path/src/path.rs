@@ -95,8 +95,9 @@ impl<P: Packet> Path<P> {
         }
     }
 
-    /// Moves everything that has left the bottleneck by `now` into the medium.
-    fn advance(&mut self, now: Time) {
+    /// Moves everything that has left the bottleneck by `now` into the medium, as all calls with a time do, and does
+    /// nothing else. `now` must not be earlier than that of any call before.
+    pub fn advance(&mut self, now: Time) {
         while let Some((departure, packet)) = self.link.as_mut().and_then(|link| link.depart(now)) {
             self.enter_medium(departure, packet);
         }

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use posthaste_path::{Path, PathStats};
-use posthaste_units::{Duration, Time};
+use posthaste_units::{ByteCount, Duration, Time};
 
 use std::os::fd::AsFd;
 
@@ -20,7 +20,7 @@ use super::device::Handed;
 use super::interface::Interface;
 use super::ip_packet::IpPacket;
 use super::log::{Direction, Event, PacketLog, Record};
-use super::precision::{RunDelay, prefer_real_time};
+use super::precision::{Pause, RunDelay, prefer_real_time};
 use super::shared::{Counts, Shared};
 use crate::clock::Clock;
 
@@ -96,10 +96,8 @@ impl Carrier {
                 return Ok(true);
             };
             round.settled = round.settled.max(now);
-            // Who finds others waiting leaves when it is its turn, however late it was read.
-            let is_first = self.path.queue_bytes().get() == 0;
-            let waited = if is_first { now.since(round.empty_at) } else { Duration::ZERO };
             let before = self.path.stats();
+            let waited = waited(&mut self.path, round.settled, round.empty_at);
             self.path.on_packet(round.settled, IpPacket::new(&round.buffer[..length], waited));
             self.record(Event::Arrival, round.settled, length, Duration::ZERO);
             self.record_fates(&before, round.settled, length);
@@ -135,8 +133,10 @@ impl Carrier {
         round.run_delay.since_last();
         let mut sources = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut sources, Some(TimeSpec::from_duration(timeout)), None) {
-            // What woke the thread came at most so long ago as it then was kept from running.
-            Ok(_) => round.empty_at = self.clock.now() - round.run_delay.since_last(),
+            Ok(_) => {
+                let pause = round.run_delay.since_last();
+                round.empty_at = empty_at(round.empty_at, self.clock.now(), pause);
+            }
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -186,5 +186,88 @@ impl Carrier {
                 self.record(event, at, if event == Event::Overflow { length } else { 0 }, Duration::ZERO);
             }
         }
+    }
+}
+
+/// How late a packet that is read at `now` may be, at most, because it waited for that. Who finds others waiting leaves
+/// when it is its turn, however late it was read.
+fn waited(path: &mut Path<IpPacket>, now: Time, empty_at: Time) -> Duration {
+    // What has left the queue since the path was last told the time waits no more.
+    path.advance(now);
+    if path.queue_bytes() == ByteCount::ZERO { now.since(empty_at) } else { Duration::ZERO }
+}
+
+/// The last moment at which nothing is known to have waited in the interface, after a wait that ended at `now`.
+fn empty_at(before: Time, now: Time, pause: Pause) -> Time {
+    if pause.has_slept {
+        // What woke the thread came at most so long ago as it then was kept from running.
+        now - pause.kept_waiting
+    } else {
+        // It came before the thread could sleep: at any time since the interface was last seen empty.
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_path::{Bottleneck, PathConfig};
+    use posthaste_units::{Rate, Rng};
+
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A byte a microsecond, and room for ten packets of a millisecond each.
+    fn path() -> Path<IpPacket> {
+        let bottleneck = Bottleneck::new(Rate::from_bits_per_second(8_000_000), ByteCount::new(10_000));
+        let config = PathConfig { bottleneck: Some(bottleneck), ..PathConfig::default() };
+        Path::new(config, Rng::from_test_seed(1)).unwrap()
+    }
+
+    fn packet() -> IpPacket {
+        IpPacket::new(&[0x45; 1_000], Duration::ZERO)
+    }
+
+    #[test]
+    fn a_queue_that_has_drained_meanwhile_excuses_nobody() {
+        let mut path = path();
+        for _ in 0..3 {
+            path.on_packet(at(0), packet());
+        }
+        assert_eq!(waited(&mut path, at(1), at(0)), Duration::ZERO, "one still waits");
+        // The thread was away for 20 ms, in which the queue came to its end.
+        assert_eq!(waited(&mut path, at(21), at(1)), Duration::from_millis(20));
+    }
+
+    #[test]
+    fn looking_at_the_queue_changes_no_packets_fate() {
+        let [mut looked_at, mut other] = [path(), path()];
+        let mut arrivals = [Vec::new(), Vec::new()];
+        for millis in 0..40 {
+            // Bursts of three on a link that takes one a millisecond: it overflows and drains, again and again.
+            for _ in 0..if millis % 20 < 8 { 3 } else { 0 } {
+                let _ = waited(&mut looked_at, at(millis), at(0));
+                looked_at.on_packet(at(millis), packet());
+                other.on_packet(at(millis), packet());
+            }
+            for (path, arrivals) in [&mut looked_at, &mut other].into_iter().zip(&mut arrivals) {
+                while let Some(due) = path.next_timeout().filter(|&due| due <= at(millis)) {
+                    while path.poll(due).is_some() {
+                        arrivals.push(due);
+                    }
+                }
+            }
+        }
+        assert!(looked_at.stats().overflowed > 0 && arrivals[0].len() > 20, "{:?}", looked_at.stats());
+        assert_eq!((looked_at.stats(), &arrivals[0]), (other.stats(), &arrivals[1]));
+    }
+
+    #[test]
+    fn who_could_not_sleep_knows_no_more_than_before() {
+        let pause = |has_slept| Pause { has_slept, kept_waiting: Duration::from_millis(3) };
+        assert_eq!(empty_at(at(10), at(50), pause(true)), at(47));
+        assert_eq!(empty_at(at(10), at(50), pause(false)), at(10));
     }
 }
