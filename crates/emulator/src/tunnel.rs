@@ -122,7 +122,7 @@ pub struct Tunnel {
     addresses: (Ipv4Addr, Ipv4Addr),
     shared: Arc<Shared>,
     is_stopped: Arc<AtomicBool>,
-    carriers: Vec<JoinHandle<()>>,
+    carriers: Vec<(Direction, JoinHandle<()>)>,
     log: Option<LogWriter>,
     namespace: Arc<NamespaceThread>,
 }
@@ -204,7 +204,7 @@ impl Tunnel {
             is_stopped: Arc::clone(&self.is_stopped),
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || carrier.run())?;
-        self.carriers.push(thread);
+        self.carriers.push((direction, thread));
         Ok(())
     }
 
@@ -286,16 +286,40 @@ impl Tunnel {
 
     fn stop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
-        for carrier in self.carriers.drain(..) {
-            if carrier.join().is_err() {
-                tracing::error!("a direction's thread has panicked");
-            }
+        for (direction, carrier) in self.carriers.drain(..) {
+            join(&self.shared, direction, carrier);
         }
     }
+}
+
+/// Waits for a direction's thread. One that has panicked has carried nothing since: that is a failure like others.
+fn join(shared: &Shared, direction: Direction, carrier: JoinHandle<()>) {
+    let Err(cause) = carrier.join() else { return };
+    let text =
+        cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    let failure = format!("its thread has panicked: {}", text.unwrap_or("without a word"));
+    tracing::error!(?direction, failure, "the emulated path breaks off");
+    shared.counts(direction).failure = Some(failure);
 }
 
 impl Drop for Tunnel {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_is_a_failure_of_its_direction() {
+        let shared = Shared::default();
+        join(&shared, Direction::Up, std::thread::spawn(|| ()));
+        assert_eq!(shared.counts(Direction::Up).failure, None);
+        join(&shared, Direction::Down, std::thread::spawn(|| panic!("no packet has a length of {}", -1)));
+        let failure = shared.counts(Direction::Down).failure.clone();
+        assert_eq!(failure.as_deref(), Some("its thread has panicked: no packet has a length of -1"));
+        assert_eq!(shared.counts(Direction::Up).failure, None);
     }
 }
