@@ -134,10 +134,8 @@ impl Interface {
 
     /// What it did not pass on since it was made. If `is_over` nobody else receives from it any more.
     pub(super) fn losses(&self, is_over: bool) -> io::Result<Losses> {
-        let mut text = vec![0; 64 << 10];
-        let length = self.counters.read_at(&mut text, 0)?;
-        let text = String::from_utf8_lossy(&text[..length]);
-        let interface = losses_of(&text, &self.name);
+        let text = whole(&self.counters)?;
+        let interface = losses_of(&String::from_utf8_lossy(&text), &self.name);
         self.device
             .losses(interface.ok_or_else(|| io::Error::other("the system does not count packets"))?, is_over)
     }
@@ -146,6 +144,20 @@ impl Interface {
 impl AsFd for Interface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
+    }
+}
+
+/// All that a file of the kernel's has to say: of a list it gives no more than a page at once, some thirty interfaces.
+fn whole(file: &impl FileExt) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut page = [0; 4 << 10];
+    loop {
+        match file.read_at(&mut page, text.len() as u64) {
+            Ok(0) => return Ok(text),
+            Ok(length) => text.extend_from_slice(&page[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -194,5 +206,29 @@ posthaste0: 5000      50    1    2    0     0          0         0     7000     
         assert_eq!(losses_of(text, "posthaste0"), Some(Losses { received: 3, sent: 7, undeliverable: 0 }));
         assert_eq!(losses_of(text, "lo"), Some(Losses::default()));
         assert_eq!(losses_of(text, "posthaste"), None);
+    }
+
+    /// A file that gives a page at most at once.
+    struct Paged(Vec<u8>);
+
+    impl FileExt for Paged {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+            let rest = &self.0[offset as usize..];
+            let length = rest.len().min(buffer.len()).min(4_000);
+            buffer[..length].copy_from_slice(&rest[..length]);
+            Ok(length)
+        }
+
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    #[test]
+    fn the_last_of_many_interfaces_is_found() {
+        let lines = (0..200).map(|index| format!("veth{index}: 5000 50 1 2 0 0 0 0 7000 70 3 4 0 0 0 0\n"));
+        let file = Paged(lines.collect::<String>().into_bytes());
+        let text = String::from_utf8(whole(&file).unwrap()).unwrap();
+        assert_eq!(losses_of(&text, "veth199"), Some(Losses { received: 3, sent: 7, undeliverable: 0 }));
     }
 }
