@@ -25,6 +25,9 @@ const NEAR_NAMES: [&str; 2] = ["posthaste", "posthaste-2nd"];
 /// What the way out costs in the kernel's eyes, for each rank beyond the first: the cheapest is taken.
 const METRIC: u32 = 100;
 
+/// What lets a namespace pass on packets that are not for itself.
+const FORWARD: &str = "net/ipv4/ip_forward";
+
 /// Which of a namespace's ways out a tunnel is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rank {
@@ -55,6 +58,14 @@ impl Interface {
                 let Some(device) = devices.open(&netlink, &name, "far").await? else { continue };
                 let this = Self::with_device(device, name)?;
                 this.set_up(&netlink, block.far(), block).await?;
+                if around.is_some() && !is_forwarding() {
+                    tracing::warn!(
+                        "what leaves this path gets no further than {}: the namespace around it does not forward \
+                         (net.ipv4.ip_forward is 0). The path around could not set it, as where a container has \
+                         /proc/sys read-only; run both where it may be written",
+                        block.far()
+                    );
+                }
                 return Ok((this, block));
             }
             Err(TunnelError::Full { taken: blocks.len() })
@@ -81,7 +92,7 @@ impl Interface {
                 .await
                 .map_err(TunnelError::interface("the way out"))?;
             // For tunnels that are started inside: their way out leads through here.
-            prefer("net/ipv4/ip_forward", "1");
+            prefer(FORWARD, "1");
             Ok(this)
         })
     }
@@ -145,6 +156,11 @@ impl AsFd for Interface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
+}
+
+/// Whether the calling thread's namespace passes on what is not for itself; true where nobody knows.
+fn is_forwarding() -> bool {
+    std::fs::read_to_string(format!("/proc/sys/{FORWARD}")).map_or(true, |value| value.trim() != "0")
 }
 
 /// All that a file of the kernel's has to say: of a list it gives no more than a page at once, some thirty interfaces.
