@@ -202,7 +202,12 @@ async fn watch(
                 processes::signal(process, Signal::SIGHUP);
                 deadline = Some(tokio::time::Instant::now() + GRACE);
             }
-            () = &mut leaving, if !has_left => has_left = true,
+            () = &mut leaving, if !has_left => {
+                has_left = true;
+                if let Ok(report) = paths.report() {
+                    display.change_path(report);
+                }
+            }
             () = over => {
                 processes::signal(process, Signal::SIGKILL);
                 deadline = None;

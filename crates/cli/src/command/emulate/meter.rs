@@ -34,6 +34,11 @@ impl Display {
         self.place != Meter::None
     }
 
+    /// From now on another path is shown, which has counted this so far.
+    pub(super) fn change_path(&mut self, report: TunnelReport) {
+        self.last = report;
+    }
+
     pub(super) fn show(&mut self, report: TunnelReport) {
         let line = line(&self.last, &report);
         let text = match self.place {
@@ -64,10 +69,11 @@ fn line(last: &TunnelReport, now: &TunnelReport) -> String {
 }
 
 fn direction(last: &DirectionReport, now: &DirectionReport) -> String {
-    let bits = (now.path.delivered_bytes - last.path.delivered_bytes) as f64 * 8.0 / INTERVAL.as_secs_f64();
+    let bytes = now.path.delivered_bytes.saturating_sub(last.path.delivered_bytes);
+    let bits = bytes as f64 * 8.0 / INTERVAL.as_secs_f64();
     let rate = Rate::from_bits_per_second(bits as u64);
     let dropped = dropped(now);
-    let fresh = dropped - self::dropped(last);
+    let fresh = dropped.saturating_sub(self::dropped(last));
     format!("{rate}, queue {}, dropped {dropped} (+{fresh})", now.queue)
 }
 
@@ -94,5 +100,20 @@ mod tests {
             "down 20.0 Mbit/s, queue 64.0 kB, dropped 0 (+0) | up 0 bit/s, queue 0 B, dropped 5 (+5)"
         );
         assert!(line(&now.clone(), &now).contains("dropped 5 (+0)"));
+    }
+
+    #[test]
+    fn a_path_is_never_compared_with_another() {
+        let (mut first, mut second) = (TunnelReport::default(), TunnelReport::default());
+        (first.down.path.delivered_bytes, first.down.path.lost) = (9_000_000, 7);
+        (second.down.path.delivered_bytes, second.down.path.lost) = (40_000, 2);
+        let mut display = Display { place: Meter::None, last: first };
+        display.change_path(second.clone());
+        second.down.path.delivered_bytes += 1_250_000;
+        let text = line(&display.last, &second);
+        assert!(text.starts_with("down 20.0 Mbit/s, queue 0 B, dropped 2 (+0)"), "{text}");
+        // Whatever is compared, a meter ends no run.
+        let text = line(&second, &TunnelReport::default());
+        assert!(text.starts_with("down 0 bit/s, queue 0 B, dropped 0 (+0)"), "{text}");
     }
 }
