@@ -42,6 +42,7 @@ with_each_device! {
     a_download_goes_on_when_its_path_is_taken_down
     the_commands_end_is_the_runs
     ctrl_c_ends_all_of_it
+    what_the_command_leaves_behind_is_no_zombie
     a_killed_run_takes_its_command_along
     no_interface_stays
 }
@@ -610,6 +611,21 @@ fn ctrl_c_ends_all_of_it(device: &str) {
 fn a_killed_run_takes_its_command_along(device: &str) {
     let Some((_, all_gone)) = interrupted(device, "KILL") else { return };
     assert!(all_gone, "the command still runs");
+}
+
+fn what_the_command_leaves_behind_is_no_zombie(device: &str) {
+    let Some(ground) = Ground::new(device) else { return };
+    // Each loses its parent at once and comes to the run's process, which is COMMAND's parent.
+    let script = "
+        zombies() { cat /proc/[0-9]*/stat 2>/dev/null | grep -c \") Z $PPID \"; }
+        await() { n=0; while ! eval \"$1\"; do n=$((n+1)); [ $n -lt 600 ] || exit 9; sleep 0.1; done; }
+        for index in 1 2 3; do (sh -c 'echo $PPID >>orphans; sleep 0.2; echo over >>over' &); done
+        await '[ \"$(wc -l <over)\" = 3 ]'
+        await '[ $(zombies) = 0 ]'
+        exit 7";
+    std::fs::write(ground.path("over"), "").unwrap();
+    let run = ground.run(&["--", "sh", "-c", script]);
+    assert_eq!(run.exit_code(), 7, "{}{}", run.stdout, run.stderr);
 }
 
 /// Counts interfaces from inside a namespace in which other runs come and go.

@@ -212,8 +212,11 @@ async fn watch(
                 processes::signal(process, Signal::SIGKILL);
                 deadline = None;
             }
-            _ = ticks.tick(), if display.is_shown() => {
-                if let Ok(report) = paths.report() {
+            _ = ticks.tick() => {
+                processes::reap_adopted(process);
+                if display.is_shown()
+                    && let Ok(report) = paths.report()
+                {
                     display.show(report);
                 }
             }

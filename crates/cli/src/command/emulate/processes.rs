@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::{Pid, getpid, getppid};
 
 /// What is left of a run may end by itself for so long.
@@ -38,6 +38,18 @@ pub(super) fn become_command(parent: u32, words: &[impl AsRef<OsStr>]) -> std::i
 /// Sends a signal; that the process has ended already is fine.
 pub(super) fn signal(process: u32, signal: Signal) {
     let _ = kill(Pid::from_raw(process.cast_signed()), signal);
+}
+
+/// Lets go of processes that have ended here because their parents had ended before: nobody else waits for them. Never
+/// of `command`, whose end is the run's.
+pub(super) fn reap_adopted(command: u32) {
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    // `None` is that none has ended. Behind COMMAND others may wait, but then all is over.
+    while let Ok(Some(ended)) = waitid(Id::All, look).map(|status| status.pid())
+        && ended.as_raw() != command.cast_signed()
+    {
+        let _ = waitpid(ended, Some(WaitPidFlag::WNOHANG));
+    }
 }
 
 /// Ends all children of this process, those too that came to it because their parents ended.
