@@ -576,12 +576,12 @@ fn is_gone(process: u32) -> bool {
 }
 
 /// Starts a run whose command has a child of its own, and sends the run's process a signal.
-fn interrupted(device: &str, signal: &str) -> Option<(std::process::ExitStatus, bool)> {
+fn interrupted(device: &str, signal: &str, stdin: Stdio) -> Option<(std::process::ExitStatus, bool)> {
     let ground = Ground::new(device)?;
     let script = "sleep 1000 & echo $!; echo $$; wait";
     let mut child = ground
         .command(&["--far", "exec sleep 1001", "--", "sh", "-c", script])
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -601,15 +601,21 @@ fn interrupted(device: &str, signal: &str) -> Option<(std::process::ExitStatus, 
 }
 
 fn ctrl_c_ends_all_of_it(device: &str) {
-    for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let Some((status, all_gone)) = interrupted(device, signal) else { return };
+    // The end of a terminal that no one uses is one: whoever has it as its stdin has not been sent this by it.
+    let terminal = || {
+        std::fs::File::options().read(true).write(true).open("/dev/ptmx").map_or(Stdio::null(), Stdio::from)
+    };
+    for (signal, stdin, code) in
+        [("INT", Stdio::null(), 130), ("TERM", Stdio::null(), 143), ("INT", terminal(), 130)]
+    {
+        let Some((status, all_gone)) = interrupted(device, signal, stdin) else { return };
         assert!([Some(code), Some(125)].contains(&status.code()), "{signal}: {status}");
         assert!(all_gone, "{signal}: something still runs");
     }
 }
 
 fn a_killed_run_takes_its_command_along(device: &str) {
-    let Some((_, all_gone)) = interrupted(device, "KILL") else { return };
+    let Some((_, all_gone)) = interrupted(device, "KILL", Stdio::null()) else { return };
     assert!(all_gone, "the command still runs");
 }
 

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod directions;
 #[cfg(target_os = "linux")]
+mod interrupt;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod meter;

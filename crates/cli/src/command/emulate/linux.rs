@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::IsTerminal;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
@@ -14,10 +13,11 @@ use posthaste_emulator::{TunnelError, is_permitted, isolate};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use super::interrupt::{self, Interrupts};
 use super::paths::Paths;
 use super::{meter, processes, report};
 use crate::args::{Emulate, EmulateInside};
-use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND, VOID};
+use crate::exit::{Failure, INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, VOID};
 use crate::output_file::OutputFile;
 use crate::printer;
 
@@ -51,6 +51,8 @@ pub(crate) fn run(args: &Emulate) -> Result<ExitCode, Failure> {
         .map_err(|error| unwritable(&format_args!("cannot write the log: {error}")))?;
     // Whoever loses its parent comes to this process, and ends with it.
     set_child_subreaper(true).map_err(|error| cannot("gather what COMMAND starts", &error.into()))?;
+    // Before there are other threads.
+    interrupt::hold_back().map_err(|error| cannot("hold back SIGINT", &error))?;
     if args.isolate || !is_permitted() {
         isolate()?;
     }
@@ -109,7 +111,11 @@ fn carry_out(args: &Emulate, paths: &Paths) -> Result<u8, Failure> {
         .map_err(|error| cannot("start", &error))?;
     runtime.block_on(async {
         // Before anything runs that a signal would have to end.
-        let signals = Signals::catch().map_err(|error| cannot("listen for signals", &error))?;
+        let no_signals = |error| cannot("listen for signals", &error);
+        let signals = Signals::catch().map_err(no_signals)?;
+        if signals.interrupt.has_come().map_err(no_signals)? {
+            return Ok(INTERRUPTED);
+        }
         for shell in &args.far {
             let words: [OsString; 3] = ["sh".into(), "-c".into(), shell.into()];
             let addresses = [tunnel.near_address(), tunnel.far_address()];
@@ -127,15 +133,17 @@ fn carry_out(args: &Emulate, paths: &Paths) -> Result<u8, Failure> {
 
 /// What may be asked of this process while it waits.
 struct Signals {
-    interrupt: tokio::signal::unix::Signal,
+    interrupt: Interrupts,
     terminate: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
 }
 
 impl Signals {
     fn catch() -> std::io::Result<Self> {
+        // Never told of any. But a signal with a handler has none in a new program, even if this one was to ignore it.
+        let _ = signal(SignalKind::interrupt())?;
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
+            interrupt: Interrupts::catch()?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
         })
@@ -188,11 +196,9 @@ async fn watch(
                 display.clear();
                 return status.map_err(|_| std::io::Error::other("nobody waits for it"))?;
             }
-            _ = signals.interrupt.recv() => {
-                // A terminal sends it to all of its foreground processes, COMMAND among them.
-                if !has_terminal() {
-                    processes::signal(process, Signal::SIGINT);
-                }
+            interrupted = signals.interrupt.from_elsewhere() => {
+                interrupted?;
+                processes::signal(process, Signal::SIGINT);
             }
             _ = signals.terminate.recv() => {
                 processes::signal(process, Signal::SIGTERM);
@@ -214,16 +220,10 @@ async fn watch(
             }
             _ = ticks.tick() => {
                 processes::reap_adopted(process);
-                if display.is_shown()
-                    && let Ok(report) = paths.report()
-                {
+                if display.is_shown() && let Ok(report) = paths.report() {
                     display.show(report);
                 }
             }
         }
     }
-}
-
-fn has_terminal() -> bool {
-    std::io::stdin().is_terminal() || std::io::stderr().is_terminal()
 }

@@ -10,6 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::{Pid, getpid, getppid};
 
+use super::interrupt;
+
 /// What is left of a run may end by itself for so long.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -31,6 +33,9 @@ pub(super) fn become_command(parent: u32, words: &[impl AsRef<OsStr>]) -> std::i
     // It may have ended before it was asked for.
     if getppid().as_raw() != parent.cast_signed() {
         return std::io::Error::other("`posthaste emulate` has ended");
+    }
+    if let Err(error) = interrupt::let_through() {
+        return error;
     }
     Command::new(program).args(arguments).exec()
 }
