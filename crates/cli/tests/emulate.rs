@@ -332,7 +332,7 @@ fn a_round_trip_takes_both_delays(device: &str) {
 fn paths_are_joined_by_nesting(device: &str) {
     let Some(ground) = Ground::new(device) else { return };
     let inner = format!(
-        "TARGET=$POSTHASTE_FAR exec \"$POSTHASTE\" emulate -q --device $DEVICE --up delay=15ms --down delay=0ms -- sh -c '{}'",
+        "TARGET=$POSTHASTE_FAR \"$POSTHASTE\" emulate -q --device $DEVICE --up delay=15ms --down delay=0ms -- sh -c '{}' || [ $? = 125 ]",
         role("ping")
     );
     let run = ground.run(&[
@@ -471,6 +471,38 @@ fn where_there_is_no_tun_it_is_veth() {
     assert_eq!(run.report["device"], "veth", "{}", run.report);
     let message = std::fs::read_to_string(ground.path("message")).unwrap();
     assert!(message.contains("It takes /dev/net/tun") && message.contains("--device veth"), "{message}");
+}
+
+#[test]
+fn an_interface_among_many_is_counted() {
+    let Some(ground) = Ground::new("veth") else { return };
+    // The kernel lists them in the order in which they were made, and gives some thirty at once.
+    let script =
+        "for index in $(seq 40); do ip link add many$index type veth peer name more$index || exit 77; done
+        \"$POSTHASTE\" emulate -q --down delay=1ms --json inner.json -- true || [ $? = 125 ]";
+    let run = ground.run(&["--", "sh", "-c", script]);
+    if [77, 127].contains(&run.exit_code()) {
+        return eprintln!("SKIPPED, nothing was tested: `ip` makes no pairs of veth: {}", run.stderr);
+    }
+    assert_eq!(run.exit_code(), 0, "{}", run.stderr);
+    assert!(ground.path("inner.json").exists(), "{}", run.stderr);
+}
+
+#[test]
+fn a_path_inside_that_leads_nowhere_says_so() {
+    const SAID: &str = "what leaves this path gets no further than 198.18.";
+    let Some(ground) = Ground::new("veth") else { return };
+    let read_only = "mount --rbind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys || exit 77; ";
+    for (prepare, is_said) in [(read_only, true), ("", false)] {
+        let nested = "\"$POSTHASTE\" emulate -q --isolate -- sh -c '\"$POSTHASTE\" emulate -q -- true'";
+        let mut command = ground.program("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", &format!("{prepare}{nested}")]);
+        let (code, _, stderr) = run(&mut command);
+        if ![0, 125].contains(&code) {
+            return eprintln!("SKIPPED, nothing was tested: /proc/sys stays writable: {code}: {stderr}");
+        }
+        assert_eq!(stderr.contains(SAID), is_said, "{stderr}");
+    }
 }
 
 #[test]
@@ -661,6 +693,7 @@ fn wrong_use_is_explained() {
     for (arguments, expected) in [
         (&["--path", "nosuch", "--", "true"][..], "there is no path `nosuch`; there are: good"),
         (&["--down", "speed=1mbit", "--", "true"], "--down: there is no key `speed`"),
+        (&["--down", "tremor=5ms", "--", "true"], "a path file has more"),
         (&["--up", "loss=2", "--", "true"], "--up: "),
         (&["--json", "/nosuch/report.json", "--", "true"], "/nosuch/report.json"),
         (&["--log", "/nosuch/log.csv", "--", "true"], "cannot write the log"),

@@ -22,11 +22,23 @@ Examples:
   posthaste emulate --path wifi-trace --and lte-trace --leave-after 5 -- ./client       from Wi-Fi to LTE, on the way
   posthaste emulate --path average -- posthaste emulate --down delay=50ms -- bash     one path after the other
 
-A direction's keys are those of a path file: rate, trace-file, loss, burst, queue, discipline (drop-tail, codel), ecn,
-codel-target, codel-interval, mark-above, duplicate, corrupt, header, rate-std, rate-interval; and delay, one way.
+A path file (--path ./mine.toml; docs/emulator.md has all keys, their units and ranges):
+  base = \"lte\"                                       a name, or a perfect wire without this line
+  rtt = \"80ms\"
+  rate = \"20mbit\"
+  up-rate = \"5mbit\"
+  loss = \"1%\"
+  jitter = { std = \"5ms\" }                           of the round trip
+  reorder = { probability = \"1%\", delay = \"4ms\" }
+  queue = \"200ms\"
+
+A direction's keys: rate, rate-std, rate-interval, trace-file, loss, burst, duplicate, corrupt, queue, discipline
+(drop-tail, codel), codel-target, codel-interval, ecn, mark-above, header as in a path file; delay and jitter, one way;
+jitter-distribution (normal, pareto), jitter-interval, jitter-reorders; reorder, reorder-delay, reorder-correlation.
 As root the path leads into the network namespace that it is started in, so servers must listen on 0.0.0.0 or on
 $POSTHASTE_FAR. Without root (user namespaces must be permitted) it leads into an empty one: start servers with --far.
-Ctrl-C is COMMAND's affair. When COMMAND ends, everything that it started is ended, and all interfaces are gone.
+Ctrl-C is COMMAND's affair; a SIGINT that no terminal has sent is passed on to it. When COMMAND ends, everything that
+it started is ended, and all interfaces are gone.
 Exit code: COMMAND's; 128 and the signal if one ended it; 125 if the run is void; 126 or 127 if COMMAND cannot be run;
 1 if there can be no path; 2 if it is used wrongly.")]
 pub(crate) struct Emulate {

@@ -1,7 +1,7 @@
 //! The two directions of a path, as the command line describes them.
 
-use posthaste_path::{Bottleneck, PathConfig, PathSpec, inline_traces};
-use posthaste_units::Duration;
+use posthaste_path::{Bottleneck, Distribution, PathConfig, PathSpec, inline_traces};
+use posthaste_units::{ByteCount, Duration};
 use toml::{Table, Value};
 
 use crate::args::Emulate;
@@ -11,8 +11,8 @@ use crate::path_choice;
 /// The path when neither path nor direction is given.
 const DEFAULT_PATH: &str = "average";
 
-/// The keys of a direction, which mean what they mean in a path file.
-const KEYS: [&str; 16] = [
+/// The keys of a direction, which mean what they mean in a path file; what has keys of its own there is written flat.
+const KEYS: [&str; 23] = [
     "rate",
     "rate-std",
     "rate-interval",
@@ -29,6 +29,20 @@ const KEYS: [&str; 16] = [
     "mark-above",
     "header",
     "delay",
+    "jitter",
+    "jitter-distribution",
+    "jitter-interval",
+    "jitter-reorders",
+    "reorder",
+    "reorder-delay",
+    "reorder-correlation",
+];
+
+/// Keys without which others of their table mean nothing: table, key there, what it is called here and an example.
+const NEEDED: [(&str, &str, &str); 3] = [
+    ("jitter", "std", "jitter, such as jitter=5ms"),
+    ("reorder", "probability", "reorder, such as reorder=1%"),
+    ("reorder", "delay", "reorder-delay, such as reorder-delay=5ms"),
 ];
 
 /// Both directions, checked.
@@ -40,7 +54,26 @@ pub(super) struct Directions {
     pub(super) up: PathConfig,
 }
 
+/// What a direction would have to hold at once, and does not: more is dropped.
+fn excess(name: &str, direction: &PathConfig) -> Option<String> {
+    let Bottleneck { rate, queue, .. } = direction.bottleneck.as_ref()?;
+    let under_way = rate.mean().bytes_in(direction.delay);
+    let (full, most) = (*queue + under_way, direction.capacity);
+    (full > most).then(|| {
+        format!(
+            "the path {name} holds {most} at most, which is less than its queue ({queue}) and what is under way to its \
+             other end ({under_way}): packets beyond are dropped, and counted as `overflowed`. A queue of {} fits",
+            ByteCount::new(most.get().saturating_sub(under_way.get())),
+        )
+    })
+}
+
 impl Directions {
+    /// What will be other than described.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        [excess("down", &self.down), excess("up", &self.up)].into_iter().flatten()
+    }
+
     pub(super) fn new(args: &Emulate) -> Result<Self, Failure> {
         let is_described = !args.down.is_empty() || !args.up.is_empty();
         let base = match &args.path {
@@ -94,9 +127,15 @@ fn changed(base: &PathSpec, option: &str, changes: &[String]) -> Result<PathSpec
         })?;
         let (key, value) = (key.trim(), value.trim());
         if !KEYS.contains(&key) {
-            return Err(wrong(&format_args!("there is no key `{key}`; there are: {}", KEYS.join(", "))));
+            return Err(wrong(&format_args!("there is no key `{key}`; there are: {}", KEYS.join(", ")))
+                .hint("a path file has more, such as outage: --path ./mine.toml; docs/emulator.md explains all keys"));
         }
         change_table(&mut table, key, value).map_err(|error| wrong(&error))?;
+    }
+    for (name, key, needed) in NEEDED {
+        if table.get(name).is_some_and(|value| value.get(key).is_none()) {
+            return Err(wrong(&format_args!("what is said of {name} needs {needed}")));
+        }
     }
     let mut value = Value::Table(table);
     inline_traces(&mut value, &mut |file| {
@@ -118,23 +157,47 @@ fn change_table(table: &mut Table, key: &str, value: &str) -> Result<(), String>
     for other in replaced {
         table.remove(*other);
     }
-    if key == "delay" {
-        let delay: Duration = value.parse().map_err(|error| format!("delay: {error}"))?;
-        table.insert("rtt".to_owned(), Value::String(format!("{}ns", delay.as_nanos().saturating_mul(2))));
-        return Ok(());
-    }
-    let value = match key {
+    let text = || Value::String(value.to_owned());
+    let (part, key, value) = match key {
+        "delay" => (None, "rtt", nanos(time(key, value)?.as_nanos().saturating_mul(2))),
         "burst" => {
-            value.parse().map(Value::Float).map_err(|_| format!("burst: `{value}` is not a number"))?
+            let burst = value.parse().map_err(|_| format!("burst: `{value}` is not a number"))?;
+            (None, key, Value::Float(burst))
         }
-        "ecn" => value
-            .parse()
-            .map(Value::Boolean)
-            .map_err(|_| format!("ecn: `{value}` is neither true nor false"))?,
-        _ => Value::String(value.to_owned()),
+        "ecn" => (None, key, switch(key, value)?),
+        // A path file has the round trip's.
+        "jitter" => {
+            let deviation = time(key, value)?.as_secs_f64() * std::f64::consts::SQRT_2;
+            (Some("jitter"), "std", nanos(Duration::from_secs_f64(deviation).as_nanos()))
+        }
+        "jitter-distribution" => (Some("jitter"), "distribution", text()),
+        "jitter-interval" => (Some("jitter"), "interval", nanos(time(key, value)?.as_nanos())),
+        "jitter-reorders" => (Some("jitter"), "reorders", switch(key, value)?),
+        "reorder" => (Some("reorder"), "probability", text()),
+        "reorder-delay" => (Some("reorder"), "delay", nanos(time(key, value)?.as_nanos())),
+        "reorder-correlation" => (Some("reorder"), "correlation", text()),
+        _ => (None, key, text()),
     };
-    table.insert(key.to_owned(), value);
+    let table = match part {
+        Some(name) => table.entry(name).or_insert_with(|| Value::Table(Table::new())).as_table_mut(),
+        None => Some(table),
+    };
+    if let Some(table) = table {
+        table.insert(key.to_owned(), value);
+    }
     Ok(())
+}
+
+fn nanos(nanos: u64) -> Value {
+    Value::String(format!("{nanos}ns"))
+}
+
+fn time(key: &str, value: &str) -> Result<Duration, String> {
+    value.parse().map_err(|error| format!("{key}: {error}"))
+}
+
+fn switch(key: &str, value: &str) -> Result<Value, String> {
+    value.parse().map(Value::Boolean).map_err(|_| format!("{key}: `{value}` is neither true nor false"))
 }
 
 /// The direction's settings, with the queue that the whole round trip asks for.
@@ -150,8 +213,15 @@ fn config(direction: &PathSpec, round_trip: Duration) -> Result<PathConfig, Fail
 /// One direction for people.
 fn one_way(direction: &PathSpec, round_trip: Duration) -> String {
     let delay = direction.rtt / 2;
-    let shown = PathSpec { rtt: round_trip, ..direction.clone() }.summary();
-    format!("{shown}, {} ms of it this way", delay.as_millis_f64())
+    let shown = PathSpec { rtt: round_trip, jitter: None, ..direction.clone() }.summary();
+    let jitter = direction.jitter.map_or(String::new(), |jitter| {
+        let shape = match jitter.distribution {
+            Distribution::Normal => "normal",
+            Distribution::Pareto => "Pareto",
+        };
+        format!(" (std {} ms, {shape})", jitter.deviation.as_millis_f64())
+    });
+    format!("{shown}, {} ms of it this way{jitter}", delay.as_millis_f64())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use posthaste_emulator::{TunnelError, is_permitted, isolate};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use super::directions::Directions;
 use super::interrupt::{self, Interrupts};
 use super::paths::Paths;
 use super::{meter, processes, report};
@@ -40,6 +41,11 @@ impl From<TunnelError> for Failure {
 
 pub(crate) fn run(args: &Emulate) -> Result<ExitCode, Failure> {
     let plan = Paths::plan(args)?;
+    for (which, path) in [("", Some(&plan.0)), ("second path: ", plan.1.as_ref())] {
+        for warning in path.into_iter().flat_map(Directions::warnings) {
+            printer::note(format_args!("warning: {which}{warning}"));
+        }
+    }
     let unwritable = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
     let json =
         args.json.as_deref().map(OutputFile::create).transpose().map_err(|error| unwritable(&error))?;
