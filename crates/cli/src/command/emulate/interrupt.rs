@@ -45,7 +45,7 @@ impl Interrupts {
 
     /// Waits for one that is COMMAND's and did not reach it. A terminal sends its own to all of its foreground
     /// processes, COMMAND among them, by way of the kernel: a code above zero (sigaction(2)).
-    pub(super) async fn from_elsewhere(&self) -> io::Result<()> {
+    pub(super) async fn sent_elsewhere(&self) -> io::Result<()> {
         loop {
             let mut ready = self.0.readable().await?;
             let read =

@@ -202,7 +202,7 @@ async fn watch(
                 display.clear();
                 return status.map_err(|_| std::io::Error::other("nobody waits for it"))?;
             }
-            interrupted = signals.interrupt.from_elsewhere() => {
+            interrupted = signals.interrupt.sent_elsewhere() => {
                 interrupted?;
                 processes::signal(process, Signal::SIGINT);
             }
