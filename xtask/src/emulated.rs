@@ -27,6 +27,30 @@ pub(crate) fn obstacle(program: &Path) -> Result<Option<String>> {
     Ok((!is_possible).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
+/// What `posthaste` takes for a file, as opposed to a name: of a path or of a profile.
+pub(crate) fn is_file(name: &str) -> bool {
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+        || name.contains(std::path::is_separator)
+}
+
+/// A name of a path or profile for a run, which has a folder of its own: files are meant from where this was started.
+pub(crate) fn from_anywhere(name: &str) -> Result<String> {
+    Ok(if is_file(name) { std::path::absolute(name)?.display().to_string() } else { name.to_owned() })
+}
+
+/// Whether a run through `posthaste emulate` counts. One that is void does not, whatever has become of its client: a
+/// machine that stalls ends connections, too.
+///
+/// # Errors
+/// It is valid, and yet its client has failed: `complaint` says of what.
+pub(crate) fn counts(is_valid: bool, exit_code: u8, complaint: &dyn Fn() -> String) -> Result<bool> {
+    if is_valid && exit_code != 0 {
+        return Err(complaint().into());
+    }
+    Ok(is_valid)
+}
+
 /// What runs an end before all programs of ordinary priority, where that is permitted: how late it is woken is no part
 /// of what is measured. The emulator's own threads come first all the same.
 pub(crate) fn priority() -> &'static str {
@@ -56,4 +80,26 @@ pub(crate) fn await_server(file: &str) -> Result<String> {
     }
     let far = std::env::var("POSTHASTE_FAR")?;
     Ok(format!("https://{far}:{HTTPS}/{file}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_meant_from_here_and_names_are_names() {
+        assert_eq!(from_anywhere("quicming@1mbit").unwrap(), "quicming@1mbit");
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(from_anywhere("mine.toml").unwrap(), here.join("mine.toml").display().to_string());
+        assert_eq!(from_anywhere("./mine").unwrap(), here.join("mine").display().to_string());
+    }
+
+    #[test]
+    fn a_client_that_fails_beside_a_stalled_machine_is_no_failure() {
+        let complaint = || "get: timed out".to_owned();
+        assert!(counts(true, 0, &complaint).unwrap());
+        assert!(!counts(false, 0, &complaint).unwrap());
+        assert!(!counts(false, 1, &complaint).unwrap(), "void before it is anything else");
+        assert_eq!(counts(true, 1, &complaint).unwrap_err().to_string(), "get: timed out");
+    }
 }

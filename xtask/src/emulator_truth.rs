@@ -124,8 +124,16 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Cell>> {
         .collect())
 }
 
+fn median_of(times: &[f64]) -> f64 {
+    median(times.iter().copied())
+}
+
+/// A figure of `times`; a dash where every run was void, for a median of nothing is no figure.
+fn shown(times: &[f64], figure: impl FnOnce(f64) -> String) -> String {
+    if times.is_empty() { "-".to_owned() } else { figure(median_of(times)) }
+}
+
 fn row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<(String, bool)> {
-    let median_of = |times: &[f64]| median(times.iter().copied());
     let error = median_of(&cubic.seconds) / median_of(lab) - 1.0;
     let is_measured = cubic.seconds.len() as u64 >= cell.runs;
     let agrees = is_measured && error.abs() <= TOLERANCE;
@@ -136,15 +144,15 @@ fn row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<(St
     };
     let round_trip = cell.path()?.rtt.as_secs_f64();
     let text = format!(
-        "| {} | {:+.3} ms | {:.4} ({}) | {:.4} ({}) | {:+.1} % | {verdict} | {:.4} ({}) | {} | {:.2} ms |",
+        "| {} | {} | {} ({}) | {} ({}) | {} | {verdict} | {} ({}) | {} | {:.2} ms |",
         cell.name,
-        (median_of(&cubic.round_trips) - round_trip) * 1e3,
-        median_of(lab),
+        shown(&cubic.round_trips, |found| format!("{:+.3} ms", (found - round_trip) * 1e3)),
+        shown(lab, seconds),
         lab.len(),
-        median_of(&cubic.seconds),
+        shown(&cubic.seconds, seconds),
         cubic.seconds.len(),
-        error * 100.0,
-        median_of(&bbr.seconds),
+        shown(&cubic.seconds, |_| format!("{:+.1} %", error * 100.0)),
+        shown(&bbr.seconds, seconds),
         bbr.seconds.len(),
         cubic.void + bbr.void,
         cubic.lateness.max(bbr.lateness) * 1e3,
@@ -155,18 +163,21 @@ fn row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<(St
 /// Round trips before the first byte of content, which iperf3 does not count: TCP's, TLS's, and the request's.
 const ROUND_TRIPS_BEFORE: f64 = 3.0;
 
+fn seconds(median: f64) -> String {
+    format!("{median:.4}")
+}
+
 fn witness_row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<String> {
-    let median_of = |times: &[f64]| median(times.iter().copied());
     let round_trip = cell.path()?.rtt.as_secs_f64();
     let expected = median_of(lab) - ROUND_TRIPS_BEFORE * round_trip;
     Ok(format!(
-        "| {} | {:+.3} ms | {:.4} ({}) | {:+.1} % | {:.4} ({}) | {} |",
+        "| {} | {} | {} ({}) | {} | {} ({}) | {} |",
         cell.name,
-        (median_of(&cubic.round_trips) - round_trip) * 1e3,
-        median_of(&cubic.seconds),
+        shown(&cubic.round_trips, |found| format!("{:+.3} ms", (found - round_trip) * 1e3)),
+        shown(&cubic.seconds, seconds),
         cubic.seconds.len(),
-        (median_of(&cubic.seconds) / expected - 1.0) * 100.0,
-        median_of(&bbr.seconds),
+        shown(&cubic.seconds, |found| format!("{:+.1} %", (found / expected - 1.0) * 100.0)),
+        shown(&bbr.seconds, seconds),
         bbr.seconds.len(),
         cubic.void + bbr.void,
     ))
@@ -200,4 +211,30 @@ fn virtual_times(cell: &Cell, seeds: &[u64]) -> Result<Vec<f64>> {
             Ok(result.flows.first().and_then(|flow| flow.completion).unwrap_or(f64::INFINITY))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_measured_has_no_figures() {
+        let cell = &CELLS[0];
+        let measured = |seconds: &[f64], void| Measured {
+            seconds: seconds.to_vec(),
+            seeds: (1..=seconds.len() as u64).collect(),
+            round_trips: seconds.iter().map(|_| 0.0201).collect(),
+            void,
+            lateness: 1e-4,
+        };
+        let (row, agrees) = row(cell, &[], &measured(&[], 15), &measured(&[], 15)).unwrap();
+        assert!(!agrees && row.contains("not measured"), "{row}");
+        assert!(row.contains("| - | - (0) | - (0) | - |") && !row.contains("0.0000"), "{row}");
+        let times = [2.0; 5];
+        let (row, agrees) = super::row(cell, &times, &measured(&times, 0), &measured(&[], 15)).unwrap();
+        assert!(agrees, "BBR is not judged: {row}");
+        assert!(row.contains("| +0.100 ms | 2.0000 (5) | 2.0000 (5) | +0.0 % | yes | - (0) | 15 |"), "{row}");
+        let row = witness_row(cell, &times, &measured(&[], 15), &measured(&[], 15)).unwrap();
+        assert!(row.ends_with("| - | - (0) | - | - (0) | 30 |"), "{row}");
+    }
 }

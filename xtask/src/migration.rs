@@ -35,8 +35,9 @@ const SETTLE: f64 = 0.05;
     after_help = "Two paths lead into one network namespace; the interface of the first is taken down while `posthaste get`
 downloads. A run passes if every byte arrives in order, over one connection, and the rest came by the second path. The
 gap is the longest time without data around that moment, as the reader of `get -o -` sees it; nobody is judged by it.
-Void runs, in which the emulator was late or interfaces dropped packets, are made again with another seed.
-Exit code: 0 if every run passes."
+Void runs, in which the emulator was late or interfaces dropped packets, are made again with another seed; of what they
+show only wrong bytes count.
+Exit code: 0 if every run that counts passes."
 )]
 pub(crate) struct Arguments {
     /// The path that is left: a name or a TOML file, as for `posthaste emulate`
@@ -98,6 +99,18 @@ struct Download {
 struct Sample {
     seed: u64,
     is_valid: bool,
+    /// What came when; none if the run is void and its download did not get that far.
+    #[serde(flatten)]
+    figures: Option<Figures>,
+    /// True if the bytes are not those of the file, which no busy machine excuses.
+    is_corrupt: bool,
+    /// What is wrong with it; empty if nothing is.
+    faults: Vec<String>,
+}
+
+/// What a run has shown.
+#[derive(Debug, Serialize)]
+struct Figures {
     /// Bytes that had come when the first path went.
     before: u64,
     /// Bytes that came afterwards.
@@ -106,8 +119,19 @@ struct Sample {
     gap: f64,
     /// Seconds from the first byte to the last.
     seconds: f64,
-    /// What is wrong with it; empty if nothing is.
-    faults: Vec<String>,
+}
+
+impl Sample {
+    /// One that came to nothing on a machine that is too busy.
+    fn void(seed: u64, why: &str) -> Self {
+        let why = why.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        Self { seed, is_valid: false, figures: None, is_corrupt: false, faults: vec![why] }
+    }
+
+    /// True if the command fails by it.
+    fn is_failure(&self) -> bool {
+        self.is_corrupt || (self.is_valid && !self.faults.is_empty())
+    }
 }
 
 /// Runs it and prints a table.
@@ -135,13 +159,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     if let Some(path) = &arguments.json {
         std::fs::write(path, serde_json::to_string_pretty(&samples)?)?;
     }
-    println!("median gap of the valid runs: {:.3} s", median(valid(&samples).map(|sample| sample.gap)));
-    let is_whole = samples.iter().all(|sample| sample.faults.is_empty());
-    Ok(is_whole && (counted == runs || arguments.short))
+    println!("{}", summary(&samples));
+    Ok(!samples.iter().any(Sample::is_failure) && (counted == runs || arguments.short))
 }
 
-fn valid(samples: &[Sample]) -> impl Iterator<Item = &Sample> {
-    samples.iter().filter(|sample| sample.is_valid)
+fn summary(samples: &[Sample]) -> String {
+    let valid = samples.iter().filter(|sample| sample.is_valid);
+    let gaps: Vec<f64> = valid.filter_map(|sample| Some(sample.figures.as_ref()?.gap)).collect();
+    match gaps.len() {
+        0 => "no run was valid: the machine is too busy to say how long the gap is".to_owned(),
+        count => format!("median gap of the valid runs: {:.3} s ({count})", median(gaps)),
+    }
 }
 
 fn row(sample: &Sample) -> String {
@@ -149,14 +177,13 @@ fn row(sample: &Sample) -> String {
     let validity = if sample.is_valid { "" } else { "void: the machine is too busy" };
     let faults = sample.faults.iter().map(String::as_str);
     let verdict = faults.chain([validity]).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
-    format!(
-        "| {} | {:.3} | {:.1} | {:.1} | {:.2} | {verdict} |",
-        sample.seed,
-        sample.gap,
-        megabytes(sample.before),
-        megabytes(sample.after),
-        sample.seconds
-    )
+    let figures = match &sample.figures {
+        Some(Figures { before, after, gap, seconds }) => {
+            format!("{gap:.3} | {:.1} | {:.1} | {seconds:.2}", megabytes(*before), megabytes(*after))
+        }
+        None => "- | - | - | -".to_owned(),
+    };
+    format!("| {} | {figures} | {verdict} |", sample.seed)
 }
 
 fn measure(arguments: &Arguments, program: &Path, seed: u64) -> Result<Sample> {
@@ -166,7 +193,8 @@ fn measure(arguments: &Arguments, program: &Path, seed: u64) -> Result<Sample> {
     let expected = write_file(folder.path(), object)?;
     let mut command = Command::new(program);
     command.args(["emulate", "-q", "--isolate", "--json", "report.json", "--seed", &seed.to_string()]);
-    command.args(["--path", &path(&arguments.path), "--and", &path(&arguments.and)]);
+    let (path, and) = (emulated::from_anywhere(&arguments.path)?, emulated::from_anywhere(&arguments.and)?);
+    command.args(["--path", &path, "--and", &and]);
     command.args(["--leave-after", &leave_after.to_string()]);
     command.args(["--far", &emulated::server(program, "standard"), "--", "sh", "-c"]);
     let own = std::env::current_exe()?;
@@ -181,17 +209,14 @@ fn measure(arguments: &Arguments, program: &Path, seed: u64) -> Result<Sample> {
     let report = std::fs::read(folder.path().join("report.json"))
         .map_err(|error| format!("no report ({error}): {}", complaint()))?;
     let report: Report = serde_json::from_slice(&report)?;
-    if report.exit_code != 0 {
-        return Err(format!("seed {seed}: the download has failed: {}", complaint()).into());
-    }
-    let download: Download = serde_json::from_slice(&output.stdout)?;
-    judge(seed, &report, &download, &expected)
-}
-
-/// Paths in files are meant from where this was started.
-fn path(name: &str) -> String {
-    let file = Path::new(name);
-    file.canonicalize().map_or_else(|_| name.to_owned(), |file| file.display().to_string())
+    let complaint = || format!("seed {seed}: the download has failed: {}", complaint());
+    let counts = emulated::counts(report.valid, report.exit_code, &complaint)?;
+    let sample = match report.exit_code {
+        0 => judge(seed, &report, &serde_json::from_slice(&output.stdout)?, &expected),
+        _ => Err(complaint().into()),
+    };
+    // A void run need not have come so far that there is something to judge.
+    if counts { sample } else { Ok(sample.unwrap_or_else(|error| Sample::void(seed, &error.to_string()))) }
 }
 
 /// Makes the file that is served; its hash.
@@ -215,7 +240,8 @@ fn judge(seed: u64, report: &Report, download: &Download, expected: &str) -> Res
     let (gap, before) = gap(&download.reads, left_at);
     let after = last.1 - before;
     let mut faults = Vec::new();
-    if download.sha256 != expected {
+    let is_corrupt = download.sha256 != expected;
+    if is_corrupt {
         faults.push("the bytes are not those of the file".to_owned());
     }
     if download.connections != 1 {
@@ -225,7 +251,8 @@ fn judge(seed: u64, report: &Report, download: &Download, expected: &str) -> Res
     if report.second.as_ref().is_none_or(|second| second.down.delivered_bytes < after / 2) {
         faults.push("the rest did not come by the second path".to_owned());
     }
-    Ok(Sample { seed, is_valid: report.valid, before, after, gap, seconds: last.0 - first.0, faults })
+    let figures = Some(Figures { before, after, gap, seconds: last.0 - first.0 });
+    Ok(Sample { seed, is_valid: report.valid, figures, is_corrupt, faults })
 }
 
 /// The longest time without data that ended after `left_at` and began no later than shortly after it, and what had
@@ -258,9 +285,25 @@ mod tests {
     #[test]
     fn the_gap_is_the_one_around_the_change() {
         let sample = judge(1, &report(11.0, 40), &download(1), "x").unwrap();
-        assert!((sample.gap - 0.49).abs() < 1e-9, "{sample:?}");
-        assert_eq!((sample.before, sample.after, sample.faults.len()), (60, 40, 0));
-        assert!((sample.seconds - 10.0).abs() < 1e-9);
+        let figures = sample.figures.as_ref().unwrap();
+        assert!((figures.gap - 0.49).abs() < 1e-9, "{sample:?}");
+        assert_eq!((figures.before, figures.after, sample.faults.len()), (60, 40, 0));
+        assert!((figures.seconds - 10.0).abs() < 1e-9);
+        assert_eq!(row(&sample), "| 1 | 0.490 | 0.0 | 0.0 | 10.00 |  |");
+        assert_eq!(summary(&[sample]), "median gap of the valid runs: 0.490 s (1)");
+    }
+
+    #[test]
+    fn a_void_run_fails_nothing_but_by_wrong_bytes() {
+        let void = Report { valid: false, exit_code: 1, ..report(11.0, 40) };
+        let two_connections = judge(1, &void, &download(2), "x").unwrap();
+        assert!(!two_connections.faults.is_empty() && !two_connections.is_failure());
+        assert!(judge(1, &report(11.0, 40), &download(2), "x").unwrap().is_failure(), "valid");
+        assert!(judge(1, &void, &download(1), "y").unwrap().is_failure(), "wrong bytes");
+        let broken = Sample::void(2, "get has\ntimed out");
+        assert!(!broken.is_failure());
+        assert_eq!(row(&broken), "| 2 | - | - | - | - | get has; timed out; void: the machine is too busy |");
+        assert!(summary(&[two_connections, broken]).starts_with("no run was valid"), "and so no median");
     }
 
     #[test]
