@@ -54,8 +54,9 @@ pub(crate) fn counts(is_valid: bool, exit_code: u8, complaint: &dyn Fn() -> Stri
 /// What runs an end before all programs of ordinary priority, where that is permitted: how late it is woken is no part
 /// of what is measured. The emulator's own threads come first all the same.
 pub(crate) fn priority() -> &'static str {
-    let is_permitted =
-        Command::new("chrt").args(["--rr", "1", "true"]).status().is_ok_and(|status| status.success());
+    let mut probe = Command::new("chrt");
+    probe.args(["--rr", "1", "true"]).stderr(Stdio::null());
+    let is_permitted = probe.status().is_ok_and(|status| status.success());
     if is_permitted { "chrt --rr 1 " } else { "" }
 }
 

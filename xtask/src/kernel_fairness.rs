@@ -8,12 +8,13 @@ mod cells;
 mod ends;
 mod journal;
 mod meeting;
+mod origin;
 mod page;
 mod standing;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use posthaste_policy::Profile;
 use posthaste_policy::profile::selection::{DEFAULT_MIN_RATE, expand};
 
@@ -23,6 +24,7 @@ use crate::workspace::{build_posthaste, build_posthaste_debug, target};
 use cells::{Axes, Cell, Rival, grid};
 use journal::Journal;
 use meeting::{Conditions, Ground};
+use origin::Build;
 use standing::Standing;
 
 pub(crate) use ends::{End, play};
@@ -36,7 +38,9 @@ const STARTING: f64 = 1.5;
     after_help = "Each cell is a bottleneck that one download by Posthaste shares with downloads by the kernel's TCP. All begin
 at once; the warm-up is not counted. What is counted is what programs read.
 
-Cells that the journal has are not run again, so an interrupted grid goes on where it was; --fresh begins anew. With
+Cells that the journal has are not run again, so an interrupted grid goes on where it was; --fresh begins anew. Runs of
+another build, or of another text of a profile's file, go on counting: it says how many, and the page of how many builds
+its runs are. With
 --plan it only says what it would run and how long that takes. Void runs, in which the emulator was late or interfaces
 dropped packets, are made again with another seed, three times in all; a cell without a valid run is left out, and said.
 
@@ -124,56 +128,100 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         }
         return Ok(true);
     }
+    let program = program(arguments, runs)?;
+    let build = program.as_ref().map(|program| Build::of(program, &cells)).transpose()?;
+    let kept = journal.of_all(&cells, &conditions);
+    if let Some(warning) = build.as_ref().and_then(|build| build.warning(&kept)) {
+        eprintln!("{warning}");
+    }
     let mut void = 0;
-    if runs > 0 {
-        let build = if arguments.short { build_posthaste_debug } else { build_posthaste };
-        let program = arguments.program.clone().map_or_else(build, Ok)?.canonicalize()?;
+    if let (1.., Some(program), Some(build)) = (runs, program, build) {
         if let Some(reason) = emulated::obstacle(&program)? {
             println!("skipped: {reason}");
             return Ok(arguments.short);
         }
-        let ground = Ground::new(program, conditions.clone())?;
+        let ground = Ground::new(program, conditions.clone(), build)?;
         for (index, cell) in cells.iter().enumerate() {
             for _ in 0..missing(&journal, cell) {
                 eprintln!("{} of {}: {cell}", index + 1, cells.len());
                 void += ground.hold(cell, &mut journal)?;
             }
         }
+    } else {
+        eprintln!("nothing is left to run: all figures are the journal's; --fresh begins anew");
     }
     let standings = standing::all(&cells, &journal, &conditions);
+    let origins = origin::describe(&journal.of_all(&cells, &conditions));
+    let not_measured = not_measured(&cells, &standings);
     println!("{}", page::table(&standings));
-    println!("void runs: {void}");
+    println!("void runs: {void}\n{origins}");
     if let Some(path) = &arguments.json {
         std::fs::write(path, serde_json::to_string_pretty(&standings)?)?;
     }
     if let Some(path) = &arguments.markdown {
-        std::fs::write(path, page::page(&standings, &conditions, &command(arguments))?)?;
+        let about = page::About { command: &command(arguments)?, conditions: &conditions, origins: &origins };
+        std::fs::write(path, page::page(&standings, &about, &not_measured)?)?;
     }
-    let expected = cells.iter().filter(|cell| cell.baseline() != **cell).count();
-    for_missing(&cells, &standings);
-    Ok(arguments.short || standings.len() == expected)
+    for cell in &not_measured {
+        println!("not measured, every run of it or of its baseline was void: {cell}");
+    }
+    Ok(arguments.short || not_measured.is_empty())
 }
 
-/// What wrote a page.
-fn command(arguments: &Arguments) -> String {
+/// The `posthaste` to use. If nothing is to be run, nothing is built for it either: then it is the one of the last build,
+/// if there is one, and only says whose runs the journal has.
+fn program(arguments: &Arguments, runs: u64) -> Result<Option<PathBuf>> {
+    let build = if arguments.short { build_posthaste_debug } else { build_posthaste };
+    let last = || target().join(if arguments.short { "debug/posthaste" } else { "release/posthaste" });
+    let program = match (&arguments.program, runs) {
+        (Some(program), _) => program.clone(),
+        (None, 1..) => build()?,
+        (None, 0) if last().exists() => last(),
+        (None, 0) => return Ok(None),
+    };
+    let named = |error| format!("{}: {error}", program.display());
+    Ok(Some(program.canonicalize().map_err(named)?))
+}
+
+/// What wrote a page: all that differs from what is meant without it, but for where results are kept.
+fn command(arguments: &Arguments) -> Result<String> {
+    let parser = Arguments::augment_args(clap::Command::new("kernel-fairness"));
+    let defaults = Arguments::from_arg_matches(&parser.try_get_matches_from(["kernel-fairness"])?)?;
     let mut command = "cargo xtask kernel-fairness".to_owned();
-    if arguments.profiles != ["standard", "cubic"] {
-        command = format!("{command} --profiles {}", arguments.profiles.join(","));
-    }
-    if arguments.compact {
-        command.push_str(" --compact");
+    let mut add = |option: &str, value: String, default: String| {
+        if value != default {
+            command = format!("{command} --{option} {value}");
+        }
+    };
+    let mut option =
+        |name: &str, value: fn(&Arguments) -> String| add(name, value(arguments), value(&defaults));
+    option("profiles", |arguments| arguments.profiles.join(","));
+    option("rivals", |arguments| {
+        listed(&arguments.rivals.iter().map(|rival| rival.name()).collect::<Vec<_>>())
+    });
+    option("flows", |arguments| listed(&arguments.flows));
+    option("rates", |arguments| listed(&arguments.rates));
+    option("buffers", |arguments| listed(&arguments.buffers));
+    option("rtt", |arguments| arguments.rtt.to_string());
+    option("warm-up", |arguments| arguments.warm_up.to_string());
+    option("seconds", |arguments| arguments.seconds.to_string());
+    option("repeats", |arguments| arguments.repeats.to_string());
+    for (switch, is_given) in [(" --compact", arguments.compact), (" --short", arguments.short)] {
+        command.push_str(if is_given { switch } else { "" });
     }
     let file = arguments.markdown.iter().map(|file| format!(" --markdown {}", file.display()));
-    command + &file.collect::<String>()
+    Ok(command + &file.collect::<String>())
 }
 
-/// Tells which cells have no figures.
-fn for_missing(cells: &[Cell], standings: &[Standing]) {
-    for cell in cells.iter().filter(|cell| cell.baseline() != **cell) {
-        if standings.iter().all(|standing| standing.cell != *cell) {
-            println!("not measured, every run of it or of its baseline was void: {cell}");
-        }
-    }
+/// As a command line has them.
+fn listed<T: ToString>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The cells that have no figures.
+fn not_measured<'a>(cells: &'a [Cell], standings: &[Standing]) -> Vec<&'a Cell> {
+    let wanted = cells.iter().filter(|cell| cell.baseline() != **cell);
+    wanted.filter(|cell| standings.iter().all(|standing| standing.cell != **cell)).collect()
 }
 
 fn conditions(arguments: &Arguments) -> Result<Conditions> {
@@ -192,12 +240,18 @@ fn conditions(arguments: &Arguments) -> Result<Conditions> {
     Ok(Conditions { rtt: arguments.rtt, warm_up, seconds })
 }
 
-/// A name that is none must not be found out by the first run that needs it. Files are left to `posthaste`.
+/// What is no profile must not be found out by the first run that needs it.
 fn check_profiles(arguments: &Arguments) -> Result<()> {
-    let is_file =
-        |name: &&String| Path::new(name.as_str()).extension().is_some_and(|extension| extension == "toml");
-    for name in expand(&arguments.profiles, Some(DEFAULT_MIN_RATE)).iter().filter(|name| !is_file(name)) {
-        Profile::named(name)?.check_complete()?;
+    for name in &expand(&arguments.profiles, Some(DEFAULT_MIN_RATE)) {
+        let profile = if emulated::is_file(name) {
+            let text =
+                std::fs::read_to_string(name).map_err(|error| format!("the profile {name}: {error}"))?;
+            let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
+            Profile::from_toml(&stem, &text).map_err(|error| format!("the profile {name}: {error}"))?
+        } else {
+            Profile::named(name)?
+        };
+        profile.check_complete()?;
     }
     Ok(())
 }

@@ -50,13 +50,19 @@ fn the_grid_has_the_profiles_that_were_named() {
 
 #[test]
 fn a_page_says_what_wrote_it() {
+    let command = |words: &str| command(&parsed(&words.split_whitespace().collect::<Vec<_>>())).unwrap();
+    for words in [
+        "--markdown docs/kernel-fairness.md",
+        "--profiles all --compact --markdown a.md",
+        "--rivals bbr --flows 1,8 --rates 10,0.5 --buffers 2 --rtt 20 --warm-up 2.5 --seconds 60 --repeats 5",
+        "",
+    ] {
+        assert_eq!(command(words), format!("cargo xtask kernel-fairness {words}").trim_end());
+    }
     assert_eq!(
-        command(&parsed(&["--markdown", "docs/kernel-fairness.md"])),
-        "cargo xtask kernel-fairness --markdown docs/kernel-fairness.md"
-    );
-    assert_eq!(
-        command(&parsed(&["--profiles", "all", "--compact", "--markdown", "a.md"])),
-        "cargo xtask kernel-fairness --profiles all --compact --markdown a.md"
+        command("--rtt 40 --seconds 20 --repeats 1 --rates 10,30,100 --journal j --fresh"),
+        "cargo xtask kernel-fairness",
+        "what is meant anyway, and where results are kept"
     );
 }
 
@@ -65,6 +71,13 @@ fn profiles_that_are_none_or_lack_their_rate_are_refused_before_anything_runs() 
     let refusal = |names: &str| check_profiles(&parsed(&["--profiles", names])).unwrap_err().to_string();
     assert!(refusal("cubic,cubik").contains("there is no profile `cubik`"));
     assert!(refusal("quicming").contains("quicming@1mbit"));
-    assert!(check_profiles(&parsed(&["--profiles", "all,./mine.toml"])).is_ok());
+    assert!(refusal("all,./nowhere.toml").contains("the profile ./nowhere.toml"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let file = file.to_str().unwrap();
+    std::fs::write(file, "[congestion.cubic]\n").unwrap();
+    assert!(check_profiles(&parsed(&["--profiles", file])).is_ok());
+    std::fs::write(file, "[congestions.cubic]\n").unwrap();
+    assert!(refusal(file).contains("congestions"), "{}", refusal(file));
     assert!(Line::try_parse_from(["x", "--compact", "--rates", "10"]).is_err(), "they contradict each other");
 }

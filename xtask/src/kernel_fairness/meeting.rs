@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::cells::{Cell, Contender};
 use super::ends::{FILE, Shares};
 use super::journal::{Entry, Journal};
+use super::origin::Build;
 use crate::Result;
 use crate::emulated;
 
@@ -46,11 +47,12 @@ pub(super) struct Ground {
     /// This program, which plays both ends.
     own: PathBuf,
     conditions: Conditions,
+    build: Build,
 }
 
 impl Ground {
-    pub(super) fn new(program: PathBuf, conditions: Conditions) -> Result<Self> {
-        Ok(Self { program, own: std::env::current_exe()?, conditions })
+    pub(super) fn new(program: PathBuf, conditions: Conditions, build: Build) -> Result<Self> {
+        Ok(Self { program, own: std::env::current_exe()?, conditions, build })
     }
 
     /// Runs the cell until a run is valid, and notes it; how many were not.
@@ -60,9 +62,10 @@ impl Ground {
             let seed = first + attempt + 1;
             let (report, shares) = self.run(cell, seed)?;
             let lateness = report.down.lateness_p99.max(report.up.lateness_p99);
-            if report.valid {
+            if let Some(shares) = shares {
+                let origin = Some(self.build.origin(&cell.contender)?);
                 let (cell, conditions) = (cell.clone(), self.conditions.clone());
-                journal.add(Entry { cell, conditions, seed, shares, lateness })?;
+                journal.add(Entry { cell, conditions, seed, shares, lateness, origin })?;
                 return Ok(attempt);
             }
             eprintln!("void: {:.2} ms late at the 99th percentile, or packets dropped", lateness * 1e3);
@@ -70,20 +73,25 @@ impl Ground {
         Ok(MAX_ATTEMPTS)
     }
 
-    fn run(&self, cell: &Cell, seed: u64) -> Result<(Report, Shares)> {
+    /// One run: what came of it, if it counts.
+    fn run(&self, cell: &Cell, seed: u64) -> Result<(Report, Option<Shares>)> {
         let folder = tempfile::tempdir()?;
         std::fs::create_dir(folder.path().join("www"))?;
         std::fs::File::create(folder.path().join("www").join(FILE))?.set_len(FILE_BYTES)?;
         let mut command = Command::new(&self.program);
         command.args(["emulate", "-q", "--isolate", "--json", "report.json", "--seed", &seed.to_string()]);
         let delay = self.conditions.rtt / 2.0;
-        let Cell { contender, rival, flows, megabits, buffer } = cell;
+        let Cell { rival, flows, megabits, buffer, .. } = cell;
+        let contender = match &cell.contender {
+            Contender::Profile(name) => Contender::Profile(emulated::from_anywhere(name)?),
+            kernel @ Contender::Kernel(_) => kernel.clone(),
+        };
         command.args(["--down", &format!("rate={megabits}mbit,delay={delay}ms,queue={buffer}bdp")]);
         command.args(["--up", &format!("rate={megabits}mbit,delay={delay}ms,queue=4bdp")]);
         let priority = emulated::priority();
         let end = format!("exec {priority}'{}' fairness-end", self.own.display());
         command.args(["--far", &format!("{end} server")]);
-        if let Contender::Profile(profile) = contender {
+        if let Contender::Profile(profile) = &contender {
             command.args(["--far", &emulated::server(&self.program, profile)]);
         }
         let Conditions { warm_up, seconds, .. } = self.conditions;
@@ -98,9 +106,10 @@ impl Ground {
         let report = std::fs::read(folder.path().join("report.json"))
             .map_err(|error| format!("{cell}: no report ({error}): {}", complaint()))?;
         let report: Report = serde_json::from_slice(&report)?;
-        if report.exit_code != 0 {
-            return Err(format!("{cell}: a run has failed: {}", complaint()).into());
-        }
-        Ok((report, serde_json::from_slice(&output.stdout)?))
+        let complaint = || format!("{cell}: a run has failed: {}", complaint());
+        let shares = emulated::counts(report.valid, report.exit_code, &complaint)?
+            .then(|| serde_json::from_slice(&output.stdout))
+            .transpose()?;
+        Ok((report, shares))
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Standing {
     pub(super) kernel_alone: f64,
     /// The profile's part of all goodput, as a multiple of its fair part.
     pub(super) share: f64,
+    /// Least and greatest share of a run.
+    pub(super) shares: (f64, f64),
     /// Jain's index over all flows.
     pub(super) jain: f64,
     /// What a kernel flow loses, as part of what it has in the baseline.
@@ -55,10 +57,16 @@ fn of(cell: &Cell, journal: &Journal, conditions: &Conditions) -> Option<Standin
         kernel,
         kernel_alone,
         share: over(&runs, share),
+        shares: bounds(runs.iter().map(|shares| share(shares))),
         jain: over(&runs, jain),
         harm: (kernel_alone - kernel) / kernel_alone,
         lateness: entries.map(|entry| entry.lateness).fold(0.0, f64::max),
     })
+}
+
+/// Least and greatest value.
+pub(super) fn bounds(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// Mean goodput of a kernel flow.
@@ -102,7 +110,7 @@ mod tests {
         let mut note = |cell: Cell, contender: f64, kernel: [f64; 2]| {
             let shares = Shares { contender, kernel: kernel.to_vec() };
             let conditions = conditions.clone();
-            journal.add(Entry { cell, conditions, seed: 1, shares, lateness: 1e-4 }).unwrap();
+            journal.add(Entry { cell, conditions, seed: 1, shares, lateness: 1e-4, origin: None }).unwrap();
         };
         note(cell.baseline(), 6.0, [4.0, 2.0]);
         note(cell.clone(), 6.0, [1.0, 2.0]);
@@ -113,6 +121,10 @@ mod tests {
         assert!(is_near(standing.harm, 0.625), "of what it has beside one more CUBIC flow");
         assert!(is_near(standing.share, 6.0 / 9.0 * 3.0));
         assert!(is_near(standing.jain, 81.0 / (3.0 * 41.0)));
+        assert!(
+            is_near(standing.shares.0, standing.share) && is_near(standing.shares.1, standing.share),
+            "one run"
+        );
         assert!(all(&cells, &Journal::in_memory(), &conditions).is_empty());
         // BBR's flows are not like the CUBIC flow that they meet.
         let bbr = cells.map(|cell| Cell { rival: Rival::Bbr, ..cell });
@@ -120,8 +132,17 @@ mod tests {
         for (cell, contender, kernel) in [(&bbr[0], 6.0, [4.0, 2.0]), (&bbr[1], 6.0, [1.0, 2.0])] {
             let shares = Shares { contender, kernel: kernel.to_vec() };
             let (cell, conditions) = (cell.clone(), conditions.clone());
-            journal.add(Entry { cell, conditions, seed: 1, shares, lateness: 1e-4 }).unwrap();
+            journal.add(Entry { cell, conditions, seed: 1, shares, lateness: 1e-4, origin: None }).unwrap();
         }
         assert!(is_near(all(&bbr, &journal, &conditions)[0].kernel_alone, 3.0));
+        // Three runs: the figure is the median's, the spread that of all.
+        for contender in [1.0, 3.0] {
+            let shares = Shares { contender, kernel: vec![1.0, 2.0] };
+            let (cell, conditions) = (bbr[1].clone(), conditions.clone());
+            journal.add(Entry { cell, conditions, seed: 2, shares, lateness: 1e-4, origin: None }).unwrap();
+        }
+        let standing = all(&bbr, &journal, &conditions).remove(0);
+        assert!(is_near(standing.share, 1.5), "{standing:?}");
+        assert!(is_near(standing.shares.0, 0.75) && is_near(standing.shares.1, 2.0), "{standing:?}");
     }
 }
