@@ -29,6 +29,9 @@ const PATIENCE: f64 = 10.0;
 /// No download is given up earlier than this.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What others are compared with, if it takes part.
+const DEFAULT_BASELINE: &str = "standard";
+
 /// A race, ready to begin.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -117,12 +120,19 @@ impl Plan {
     /// The command that does this again for these racers.
     pub(super) fn command(&self, racers: &[&str]) -> String {
         let min_rate = self.min_rate.map(|rate| format!(" --min-rate {}bit", rate.as_bits_per_second()));
+        // It is only named where it takes part, and where it would not be the baseline anyway.
+        let baseline = &self.racers[self.baseline].name;
+        let default = racers.iter().find(|name| **name == DEFAULT_BASELINE).or(racers.first());
+        let is_named = racers.contains(&baseline.as_str()) && default != Some(&baseline.as_str());
+        let baseline = is_named.then(|| format!(" --baseline {}", printer::shell_quote(baseline)));
         format!(
-            "posthaste race --path {} --object {}B --profiles {}{} --runs {} --seed {} --parallel {}",
+            "posthaste race --path {} --object {}B --profiles {}{}{}{} --runs {} --seed {} --parallel {}",
             printer::shell_quote(&self.path_name),
             self.object.get(),
             printer::shell_quote(&racers.join(",")),
             min_rate.unwrap_or_default(),
+            baseline.unwrap_or_default(),
+            if self.is_bare { " --bare" } else { "" },
             self.runs,
             self.seed,
             self.parallel
@@ -187,7 +197,7 @@ fn baseline(wanted: Option<&str>, racers: &[Racer]) -> Result<usize, Failure> {
                 names.join(", ")
             ))
         }),
-        None => Ok(find("standard").unwrap_or(0)),
+        None => Ok(find(DEFAULT_BASELINE).unwrap_or(0)),
     }
 }
 

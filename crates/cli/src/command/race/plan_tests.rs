@@ -81,4 +81,13 @@ fn the_command_repeats_the_race() {
         "posthaste race --path average --object 1500000B --profiles cubic,standard --runs 3 --seed 1 --parallel 2"
     );
     assert_eq!(plan.describe_object(), "1.5 MB");
+    let command =
+        |arguments: &[&str], racers: &[&str]| super::tests::plan(arguments).expect("a plan").command(racers);
+    let both = ["cubic", "standard"];
+    assert!(command(&["--bare", "--baseline", "cubic"], &both).contains(" --baseline cubic --bare --runs"));
+    assert!(!command(&["--baseline", "standard"], &both).contains("--baseline"), "it is that anyway");
+    assert!(
+        !command(&["--baseline", "cubic"], &["standard"]).contains("--baseline"),
+        "one racer's own command"
+    );
 }

@@ -2,6 +2,7 @@
 //! or a percentile look better.
 
 use posthaste_emulator::{Lateness, LatenessHistogram};
+use posthaste_lab::statistics::{self, quantile};
 use posthaste_units::Rng;
 
 use super::arena::Run;
@@ -78,16 +79,15 @@ impl Tally {
         let standing = |(index, runs): (usize, &Vec<Run>)| {
             let times: Vec<f64> = runs.iter().map(seconds).collect();
             let completed: Vec<f64> = times.iter().copied().filter(|time| time.is_finite()).collect();
-            let (mean, deviation) = mean_and_deviation(&completed);
             let median = median(&times);
             Standing {
                 completed: completed.len(),
                 failed: times.len() - completed.len(),
                 median,
-                p95: percentile(&times, 95),
+                p95: finite_quantile(&times, 0.95),
                 fastest: completed.iter().copied().min_by(f64::total_cmp),
-                mean,
-                deviation,
+                mean: statistics::mean(&completed),
+                deviation: statistics::standard_deviation(&completed),
                 ratio_to_limit: median.map(|median| median / plan.limit.seconds),
                 saving: if index == plan.baseline { None } else { saving(base, runs) },
             }
@@ -103,25 +103,12 @@ fn seconds(run: &Run) -> f64 {
 
 /// The middle of `times`, unless it is infinite or there is none.
 pub(super) fn median(times: &[f64]) -> Option<f64> {
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
-    Some(f64::midpoint(*low, *high)).filter(|median| median.is_finite())
+    finite_quantile(times, 0.5)
 }
 
-/// The least time that `percent` of all times do not exceed (nearest rank).
-fn percentile(times: &[f64], percent: usize) -> Option<f64> {
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.checked_sub(1)?).copied().filter(|time| time.is_finite())
-}
-
-fn mean_and_deviation(times: &[f64]) -> (Option<f64>, Option<f64>) {
-    let count = times.len() as f64;
-    let mean = times.iter().sum::<f64>() / count;
-    let squares = times.iter().map(|time| (time - mean) * (time - mean)).sum::<f64>();
-    ((!times.is_empty()).then_some(mean), (times.len() > 1).then(|| (squares / (count - 1.0)).sqrt()))
+/// A quantile as the lab and `posthaste page` define it, unless it is infinite or there is none.
+fn finite_quantile(times: &[f64], share: f64) -> Option<f64> {
+    quantile(times, share).filter(|time| time.is_finite())
 }
 
 /// The saving over the rounds that both have run. The interval is a bootstrap over rounds, because both have met

@@ -25,16 +25,19 @@ fn medians_and_percentiles() {
     assert_eq!(median(&[3.0, 1.0]), Some(2.0));
     assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
     let twenty: Vec<f64> = (1..=20).map(f64::from).collect();
-    assert_eq!(percentile(&twenty, 95), Some(19.0));
-    assert_eq!(percentile(&[7.0], 95), Some(7.0));
-    assert_eq!(percentile(&[], 95), None);
+    // Between the 19th and the 20th: the mean of both, as everywhere.
+    assert_eq!(finite_quantile(&twenty, 0.95), Some(19.5));
+    assert_eq!(finite_quantile(&twenty, 0.95), statistics::summarise(&twenty).map(|summary| summary.p95));
+    assert_eq!(finite_quantile(&twenty[..19], 0.95), Some(19.0), "the slowest of fewer than 20");
+    assert_eq!(finite_quantile(&[7.0], 0.95), Some(7.0));
+    assert_eq!(finite_quantile(&[], 0.95), None);
 }
 
 #[test]
 fn failures_are_slower_than_everything() {
     assert_eq!(median(&[1.0, 2.0, f64::INFINITY]), Some(2.0));
     assert_eq!(median(&[1.0, f64::INFINITY]), None, "half of the runs failed");
-    assert_eq!(percentile(&[1.0, 2.0, f64::INFINITY], 95), None);
+    assert_eq!(finite_quantile(&[1.0, 2.0, f64::INFINITY], 0.95), None);
 }
 
 #[test]
