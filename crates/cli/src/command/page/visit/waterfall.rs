@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::command::page::record::{Object, Visit};
 
+/// What a response says of caches that it may have come from; that in memory has an event of its own.
+const CACHES: [&str; 2] = ["fromDiskCache", "fromPrefetchCache"];
+
 /// All requests so far, in the order in which they were made.
 #[derive(Debug, Default)]
 pub(super) struct Waterfall {
@@ -30,6 +33,7 @@ impl Waterfall {
         match method {
             "Page.loadEventFired" => self.is_loaded = true,
             "Network.requestWillBeSent" => self.begin(event),
+            "Network.requestServedFromCache" => self.spare(event),
             "Network.responseReceived" => self.respond(event),
             "Network.loadingFinished" => self.end(event, None),
             "Network.loadingFailed" => {
@@ -75,6 +79,13 @@ impl Waterfall {
         self.requests.iter_mut().find(|request| request.id == id)
     }
 
+    /// The browser has it in its memory, and asks nobody. It says so before it shows the response that it has kept.
+    fn spare(&mut self, event: &Value) {
+        if let Some(request) = event["requestId"].as_str().and_then(|id| self.find(id)) {
+            request.object.is_cached = true;
+        }
+    }
+
     fn respond(&mut self, event: &Value) {
         let response = &event["response"];
         let timing = &response["timing"];
@@ -90,7 +101,11 @@ impl Waterfall {
         object.status = response["status"].as_u64().unwrap_or(0) as u16;
         object.connection = response["connectionId"].as_u64().unwrap_or(0);
         object.is_reused = response["connectionReused"].as_bool().unwrap_or(false);
-        object.is_cached = response["fromDiskCache"].as_bool().unwrap_or(false);
+        if object.is_cached {
+            // These times are of the request that has filled the memory.
+            return;
+        }
+        object.is_cached = CACHES.iter().any(|cache| response[cache].as_bool() == Some(true));
         (object.sent, object.head, object.connecting) = (sent, head, connecting);
     }
 

@@ -57,3 +57,25 @@ fn what_fails_or_is_redirected_stays_in_the_list() {
     assert_eq!(seen, [("https://a/", false), ("https://a/page", true)]);
     assert!(Waterfall::default().into_visit(&json!({})).is_err());
 }
+
+#[test]
+fn what_comes_from_any_cache_is_known() {
+    let mut waterfall = Waterfall::default();
+    let timing = json!({ "requestTime": 1.0, "sendStart": 1.0, "receiveHeadersEnd": 2.0 });
+    for (id, cache) in [("1", "none"), ("2", "fromDiskCache"), ("3", "fromPrefetchCache"), ("4", "memory")] {
+        request(&mut waterfall, id, &format!("https://a/{cache}"), 1.0);
+        let mut response =
+            json!({ "protocol": "h3", "status": 200, "fromDiskCache": false, "timing": timing });
+        if cache == "memory" {
+            waterfall.take("Network.requestServedFromCache", &json!({ "requestId": id }));
+        } else {
+            response[cache] = true.into();
+        }
+        waterfall.take("Network.responseReceived", &json!({ "requestId": id, "response": response }));
+        finish(&mut waterfall, id, 1.5);
+    }
+    let visit = waterfall.into_visit(&json!({ "load": 1.0 })).unwrap();
+    let cached: Vec<bool> = visit.objects.iter().map(|object| object.is_cached).collect();
+    assert_eq!(cached, [false, true, true, true]);
+    assert!(visit.objects[0].sent.is_some() && visit.objects[3].sent.is_none(), "nothing was sent for it");
+}
