@@ -185,6 +185,39 @@ fn without_iperf3_it_says_how_to_get_it() {
 }
 
 #[test]
+fn a_server_that_is_not_at_the_far_end_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    // An address for documentation; the path is the default one.
+    let url = "https://192.0.2.1:4433/";
+    let mut command = posthaste();
+    command.args(["page", url, "--browser", "/bin/true"]).current_dir(folder.path());
+    let (code, _, stderr) = run(&mut command);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("192.0.2.1 is another machine") && stderr.contains("--path none"), "{stderr}");
+    assert!(left_in(folder.path()).is_empty());
+}
+
+#[test]
+fn runs_of_another_build_are_told_from_ones_own() {
+    let Some(folder) = ground() else { return };
+    let arguments = ["--cold-only", "--json", "--no-html", "--journal", "journal"];
+    let (code, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
+    let report: Value = serde_json::from_slice(&stdout).unwrap_or_else(|_| panic!("{code}: {stderr}"));
+    assert!(!stderr.contains("warning"), "{stderr}");
+    let build = report["runs"][0]["build"]["program"].as_str().unwrap();
+    assert_eq!(report["builds"], Value::from(vec![build]));
+    let journal = folder.path().join("journal");
+    let kept = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, kept.replace(build, "0123456789ab")).unwrap();
+    if report["runs"][0]["faults"].as_array().is_some_and(Vec::is_empty) {
+        let (_, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
+        let report: Value = serde_json::from_slice(&stdout).unwrap();
+        assert!(stderr.contains("1 of another build of posthaste; to begin anew"), "{stderr}");
+        assert_eq!(report["builds"], Value::from(vec!["0123456789ab"]), "it is used, and said");
+    }
+}
+
+#[test]
 fn wrong_use_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("path.toml"), PATH).unwrap();

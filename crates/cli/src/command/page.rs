@@ -7,6 +7,8 @@ pub(crate) use protocol::Protocol;
 #[cfg(target_os = "linux")]
 mod background;
 #[cfg(target_os = "linux")]
+mod build;
+#[cfg(target_os = "linux")]
 mod html;
 #[cfg(target_os = "linux")]
 mod journal;
@@ -14,6 +16,8 @@ mod journal;
 mod linux;
 #[cfg(target_os = "linux")]
 mod plan;
+#[cfg(target_os = "linux")]
+mod reach;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]

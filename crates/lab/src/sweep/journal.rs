@@ -60,8 +60,8 @@ impl ProgramDigest {
         Self(bytes)
     }
 
-    /// Its first digits, for a file's name.
-    fn short(&self) -> String {
+    /// Its first digits, twelve in hexadecimal: for a file's name, or beside a result.
+    pub fn short(&self) -> String {
         hexadecimal(&self.0[..6])
     }
 }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use posthaste_lab::report::html::{escape, frame};
 
+use super::build;
 use super::plan::{PagePlan, Plan};
 use super::record::Temperature;
 use super::table::time;
@@ -85,6 +86,9 @@ fn facts(plan: &Plan, tally: &Tally, page: &PagePlan) -> String {
         let _ = write!(out, "<li>{}: <b>{}</b></li>", escape(&path.name), escape(&path.description));
     }
     let _ = write!(out, "<li>browser: <b>{}</b></li>", escape(&tally.browsers().join(", ")));
+    if let Some(builds) = build::describe(&tally.records) {
+        let _ = write!(out, "<li>{}</li>", escape(&builds));
+    }
     if let Some(rate) = tally.background_rate() {
         let _ = write!(out, "<li>downloads beside it: <b>{:.2} Mbit/s</b> together, median</li>", rate / 1e6);
     }

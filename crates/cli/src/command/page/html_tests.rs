@@ -1,6 +1,7 @@
+use super::super::build::Builds;
 use super::super::plan::PathPlan;
 use super::super::protocol::Protocol;
-use super::super::record::{Record, Seen};
+use super::super::record::{Build, Record, Seen};
 use super::super::tally::tests::record;
 use super::super::target::{Contestant, Origin};
 use super::*;
@@ -19,7 +20,12 @@ fn plan(names: &[&str]) -> Plan {
             requests: None,
             hosts: 1,
         }],
-        paths: vec![PathPlan { name: "q".to_owned(), description: "slow".to_owned(), argument: None }],
+        paths: vec![PathPlan {
+            name: "q".to_owned(),
+            description: "slow".to_owned(),
+            text: String::new(),
+            argument: None,
+        }],
         contestants: names.iter().map(contestant).collect(),
         runs: 8,
         seed: 1,
@@ -34,6 +40,7 @@ fn plan(names: &[&str]) -> Plan {
         certificate: "c".into(),
         key: "k".into(),
         posthaste: "p".into(),
+        builds: Builds::default(),
         ground: tempfile::tempdir().unwrap(),
     }
 }
@@ -54,6 +61,23 @@ fn the_page_says_who_is_faster_and_needs_nothing_from_elsewhere() {
         assert!(!html.contains(outside), "{outside}");
     }
     assert_eq!(html.matches("Requests of ").count(), 2, "a waterfall each");
+    assert!(!html.contains("builds"), "all are of one");
+}
+
+#[test]
+fn runs_of_several_builds_are_said_to_be_that() {
+    let plan = plan(&["a"]);
+    let build = |program: &str| {
+        Some(Build { program: program.to_owned(), path: String::new(), server: String::new() })
+    };
+    let runs = ["x", "y"].into_iter().zip(1..);
+    let records =
+        runs.map(|(program, round)| Record { build: build(program), ..record("a", round, 1.0) }).collect();
+    let tally = Tally { records, was_interrupted: false };
+    assert!(page(&plan, &tally).contains("<li>runs of 2 builds of posthaste</li>"));
+    assert!(super::super::table::table(&plan, &tally).contains("runs of 2 builds of posthaste"));
+    let report = serde_json::to_value(super::super::report::Report::new(&plan, &tally)).unwrap();
+    assert_eq!(report["builds"], serde_json::json!(["x", "y"]));
 }
 
 #[test]
@@ -80,4 +104,7 @@ fn rounds_rotate_and_a_journal_of_another_plan_is_not_taken() {
     cold.seen.visits.truncate(1);
     assert!(!plan.includes(&cold), "the warm visit is missing");
     assert!(!plan.includes(&Record { seed: 2, ..record("a", 1, 1.0) }));
+    assert!(!plan.includes(&record("a", 0, 1.0)), "rounds count from 1");
+    let last = Plan { seed: u64::MAX, ..plan };
+    assert_eq!((last.seed_of(1), last.seed_of(2)), (u64::MAX, 0));
 }

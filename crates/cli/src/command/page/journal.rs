@@ -56,6 +56,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::Build;
     use super::super::tally::tests::record;
     use super::*;
 
@@ -77,6 +78,20 @@ mod tests {
         assert_eq!(two.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1, 3]);
         let objects = |index: usize| &two[index].seen.visits[0].objects;
         assert_eq!((objects(0), objects(1)), (&one[0].seen.visits[0].objects, objects(0)));
+    }
+
+    #[test]
+    fn what_runs_were_made_with_is_kept_and_old_journals_have_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, _) = Journal::open(Some(&path)).unwrap();
+        let build = Build { program: "p".to_owned(), path: "q".to_owned(), server: "s".to_owned() };
+        journal.add(&record("a", 1, 1.5)).unwrap();
+        journal.add(&Record { build: Some(build.clone()), ..record("a", 2, 1.5) }).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.lines().next().unwrap().contains("build"), "as journals were before");
+        let (_, kept) = Journal::open(Some(&path)).unwrap();
+        assert_eq!((&kept[0].build, &kept[1].build), (&None, &Some(build)));
     }
 
     #[test]

@@ -3,14 +3,16 @@
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
+use posthaste_emulator::is_permitted;
 use tokio::task::JoinSet;
 
 use super::journal::Journal;
-use super::plan::Plan;
+use super::plan::{Plan, is_started_here};
 use super::record::Record;
 use super::run::{self, Running};
 use super::tally::Tally;
-use super::{html, report, table};
+use super::visit::is_snap;
+use super::{html, reach, report, table};
 use crate::args::Page;
 use crate::exit::{FAILED, Failure, INTERRUPTED, VOID};
 use crate::interrupt::Interrupts;
@@ -26,6 +28,10 @@ pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
     let (journal, kept) = Journal::open(args.journal.as_deref())?;
     let kept: Vec<Record> = kept.into_iter().filter(|record| plan.includes(record)).collect();
     check_paths(&plan)?;
+    let warning = args.journal.as_deref().and_then(|journal| plan.builds.warning(&kept, journal));
+    for warning in warning.into_iter().chain(snap_warning(&plan)) {
+        printer::note(warning);
+    }
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     announce(&plan, &kept);
@@ -56,8 +62,14 @@ fn check_paths(plan: &Plan) -> Result<(), Failure> {
     if plan.paths.iter().all(|path| path.argument.is_none()) {
         return Ok(());
     }
+    let urls: Vec<_> = plan.contestants.iter().filter(|contestant| !is_started_here(contestant)).collect();
+    for contestant in &urls {
+        reach::check(contestant, is_permitted())?;
+    }
     let mut command = Command::new(&plan.posthaste);
-    command.args(["emulate", "--quiet", "--isolate", "--down", "delay=0ms", "--", "true"]);
+    // Paths to servers that run already begin in the network that those are in.
+    let isolate: &[&str] = if urls.is_empty() { &["--isolate"] } else { &[] };
+    command.args(["emulate", "--quiet"]).args(isolate).args(["--down", "delay=0ms", "--", "true"]);
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -69,6 +81,17 @@ fn check_paths(plan: &Plan) -> Result<(), Failure> {
     let why = why.trim().trim_start_matches("posthaste:").trim();
     Err(Failure::runtime(format!("there can be no emulated path here: {why}"))
         .hint("with --path none, pages of URLs are loaded over the network as it is"))
+}
+
+/// The browser would start, and yet find none of its files.
+fn snap_warning(plan: &Plan) -> Option<String> {
+    let (browser, folder) = (plan.browser.display(), plan.ground.path().display());
+    is_snap(&plan.browser).then(|| {
+        format!(
+            "warning: {browser} is a snap, which cannot see the files of a run in {folder}: if every visit fails, install \
+             google-chrome, or name another browser with --browser FILE"
+        )
+    })
 }
 
 fn announce(plan: &Plan, kept: &[Record]) {

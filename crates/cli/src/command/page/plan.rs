@@ -8,6 +8,7 @@ use posthaste_lab::apps::Page as Description;
 use tempfile::TempDir;
 
 use super::background;
+use super::build::Builds;
 use super::record::{Key, Record};
 use super::site;
 use super::target::{self, Contestant, Origin};
@@ -44,6 +45,8 @@ pub(super) struct Plan {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
     pub(super) posthaste: PathBuf,
+    /// What tells runs of this command from those of other builds.
+    pub(super) builds: Builds,
     /// Pages, certificate and what runs leave behind; gone with the plan.
     pub(super) ground: TempDir,
 }
@@ -66,6 +69,8 @@ pub(super) struct PathPlan {
     /// As given on the command line.
     pub(super) name: String,
     pub(super) description: String,
+    /// All of it, traces included: another text is another path under the same name.
+    pub(super) text: String,
     /// What `posthaste emulate` takes; none for the network as it is.
     pub(super) argument: Option<String>,
 }
@@ -88,6 +93,7 @@ impl Plan {
         for folder in args.qlog.iter().chain(&args.net_log) {
             profile::make_trace_folder(folder)?;
         }
+        let builds = Builds::of(&paths, &contestants)?;
         let made_absolute = |path: &Option<PathBuf>| path.as_deref().map(target::absolute).transpose();
         Ok(Self {
             pages,
@@ -106,6 +112,7 @@ impl Plan {
             certificate: identity.file,
             key,
             posthaste: std::env::current_exe().map_err(|error| failed(&error))?,
+            builds,
             ground,
         })
     }
@@ -134,12 +141,17 @@ impl Plan {
         }
     }
 
+    /// The seed of a round's paths.
+    pub(super) fn seed_of(&self, round: u64) -> u64 {
+        self.seed.wrapping_add(round).wrapping_sub(1)
+    }
+
     /// True if the record is one of this plan.
     pub(super) fn includes(&self, record: &Record) -> bool {
         let Key { page, path, contestant, round } = &record.key;
-        record.seed == self.seed + round - 1
+        record.seed == self.seed_of(*round)
             && record.background == self.background
-            && *round <= self.runs
+            && (1..=self.runs).contains(round)
             && self.pages.iter().any(|known| known.name == *page)
             && self.paths.iter().any(|known| known.name == *path)
             && self.contestants.iter().any(|known| known.name == *contestant)
@@ -165,7 +177,12 @@ fn path(args: &Page, name: &str) -> Result<PathPlan, Failure> {
                 .hint("a path of your own that does nothing is a TOML file with rtt = \"0ms\""));
         }
         let description = "the network as it is".to_owned();
-        return Ok(PathPlan { name: name.to_owned(), description, argument: None });
+        return Ok(PathPlan {
+            name: name.to_owned(),
+            text: description.clone(),
+            description,
+            argument: None,
+        });
     }
     let spec = path_choice::find(name)?;
     let argument = if profile::is_file(name) {
@@ -174,12 +191,14 @@ fn path(args: &Page, name: &str) -> Result<PathPlan, Failure> {
         name.to_owned()
     };
     let description = spec.summary() + &background::describe(args.background);
-    Ok(PathPlan { name: name.to_owned(), description, argument: Some(argument) })
+    let text = format!("{spec:?}");
+    Ok(PathPlan { name: name.to_owned(), description, text, argument: Some(argument) })
 }
 
 fn no_browser(name: &str) -> Failure {
     Failure::runtime(format!("there is no browser `{name}` here")).hint(
-        "install Chromium (Debian, Ubuntu: apt-get install chromium), or name a program with --browser FILE",
+        "install Chromium (Debian: apt-get install chromium; Ubuntu's is a snap, which cannot see the files of a run in /tmp: \
+         install google-chrome there), or name a program with --browser FILE",
     )
 }
 

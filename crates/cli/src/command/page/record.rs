@@ -72,6 +72,17 @@ pub(super) struct Key {
     pub(super) round: u64,
 }
 
+/// What a run was made with, as digests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Build {
+    /// Of the `posthaste` that ran.
+    pub(super) program: String,
+    /// Of the path, traces included.
+    pub(super) path: String,
+    /// Of the text of the server's profile, if that is a file, or of its command.
+    pub(super) server: String,
+}
+
 /// One run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -81,6 +92,9 @@ pub(super) struct Record {
     /// Downloads beside it.
     #[serde(default)]
     pub(super) background: u16,
+    /// Older journals do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) build: Option<Build>,
     #[serde(flatten)]
     pub(super) seen: Seen,
     /// Attempts before this one whose emulation was worthless.

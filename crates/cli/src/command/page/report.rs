@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::build;
 use super::plan::Plan;
 use super::record::{Record, Temperature};
 use super::tally::{Metric, Tally};
@@ -11,6 +12,8 @@ use super::tally::{Metric, Tally};
 pub(super) struct Report<'a> {
     version: &'static str,
     browsers: Vec<&'a str>,
+    /// Digests of the builds of this program that the runs are of.
+    builds: Vec<&'a str>,
     was_interrupted: bool,
     /// Attempts whose emulation was worthless.
     voided: u64,
@@ -80,6 +83,7 @@ impl<'a> Report<'a> {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             browsers: tally.browsers(),
+            builds: build::programs(&tally.records),
             was_interrupted: tally.was_interrupted,
             voided: tally.voided(),
             cells,

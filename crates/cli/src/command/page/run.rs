@@ -105,7 +105,7 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
     let failed = |error: &dyn std::fmt::Display| Failure::runtime(format!("cannot make a run: {error}"));
     let folder =
         tempfile::TempDir::with_prefix_in("run-", plan.ground.path()).map_err(|error| failed(&error))?;
-    let seed = plan.seed + item.round - 1;
+    let seed = plan.seed_of(item.round);
     let order = order(plan, item, folder.path());
     let order_file = folder.path().join("order.json");
     let text = serde_json::to_vec(&order).map_err(|error| failed(&error))?;
@@ -137,8 +137,10 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
         }
         Err(error) => (None, vec![format!("the emulator has left no report: {error}")]),
     };
+    let key = plan.key(item);
     Ok(Some(Record {
-        key: plan.key(item),
+        build: Some(plan.builds.of_run(&key)),
+        key,
         seed,
         background: plan.background,
         seen: outcome,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::build;
 use super::plan::Plan;
 use super::record::{Record, Temperature};
 use super::tally::{Cell, Metric, Tally, baseline};
@@ -110,6 +111,9 @@ fn figures(cell: &Cell<'_>, base: &Cell<'_>, temperature: Temperature) -> String
 /// How far the figures can be trusted.
 fn remarks(tally: &Tally) -> String {
     let mut text = format!("\nBrowser  {}", tally.browsers().join(", "));
+    if let Some(builds) = build::describe(&tally.records) {
+        let _ = write!(text, "\n\x1b[33mBuilds   {}\x1b[0m", printable(&builds));
+    }
     if let Some(rate) = tally.background_rate() {
         let _ = write!(text, "\nBeside   the downloads got {:.2} Mbit/s together, median", rate / 1e6);
     }

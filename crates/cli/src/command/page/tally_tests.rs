@@ -24,6 +24,7 @@ pub(in super::super) fn record(contestant: &str, round: u64, load: f64) -> Recor
         key: Key { page: "p".to_owned(), path: "q".to_owned(), contestant: contestant.to_owned(), round },
         seed: round,
         background: 0,
+        build: None,
         seen: Seen {
             browser: "B/1".to_owned(),
             visits: vec![visit(load), visit(load / 2.0)],

@@ -22,7 +22,7 @@ use browser::Launch;
 use devtools::DevTools;
 use waterfall::Waterfall;
 
-pub(super) use browser::find as find_browser;
+pub(super) use browser::{find as find_browser, is_snap};
 
 /// What is to be visited, and how.
 #[derive(Debug, Serialize, Deserialize)]
@@ -234,10 +234,11 @@ fn judge(order: &Order, visit: Visit) -> Result<Visit, String> {
     });
     if let Some(object) = wrong {
         return Err(format!(
-            "{} came by {:?} with status {}{}",
+            "{} came by {:?} with status {}{}{}",
             object.url,
             object.protocol,
             object.status,
+            if object.is_cached { ", from a cache" } else { "" },
             object.failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
         ));
     }

@@ -91,3 +91,24 @@ fn is_program(path: &Path) -> bool {
 
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
+
+/// True if the program is a snap, whose `/tmp` is another one. Its links lead to `snap` itself.
+pub(in crate::command::page) fn is_snap(program: &Path) -> bool {
+    let target = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+    target.starts_with("/snap") || target.file_name().is_some_and(|name| name == "snap")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snap_is_known_by_where_its_link_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let (snap, link) = (folder.path().join("snap"), folder.path().join("chromium"));
+        std::fs::write(&snap, "").unwrap();
+        std::os::unix::fs::symlink(&snap, &link).unwrap();
+        assert!(is_snap(&link) && is_snap(Path::new("/snap/bin/chromium")));
+        assert!(!is_snap(Path::new("/usr/bin/google-chrome")));
+    }
+}
