@@ -31,6 +31,7 @@ $POSTHASTE_PORTS (of all addresses) with $POSTHASTE_CERT and $POSTHASTE_KEY, and
 `cargo xtask page-rivals` makes one with nginx, quiche and quic-go.
 
 With --journal every run is kept in a file as soon as it is made; the same command goes on where it was stopped.
+Runs in it that another build of posthaste has made, or another text of a path or profile, count with a warning.
 Load is the end of the load event, FCP and LCP the first and largest contentful paint, all from the navigation's start.
 Needs Linux, Chromium, and for a path what `posthaste emulate` needs. Ctrl-C ends it and shows what there is.
 Exit code: 0 if every run has loaded the page, 1 if some did not, 2 if it is used wrongly, 130 after Ctrl-C.")]
