@@ -158,9 +158,10 @@ pub trait Congestion: Debug + Send {
         None
     }
 
-    /// Told that an ack reported more packets marked CE; `sent_at` is when the newest packet that the ack
-    /// acknowledges was sent (RFC 9002 section 7.1).
-    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time);
+    /// Told of congestion without a loss of its own: an ack reported more packets marked CE, and the newest that it
+    /// acknowledges was sent at `sent_at` (RFC 9002 section 7.1); or a group policy ordered a step back for a packet
+    /// sent then. `in_flight` is what is in flight now.
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, in_flight: ByteCount);
 
     /// Told that packets declared lost have been acknowledged after all.
     fn on_spurious_loss(&mut self, _spurious: &SpuriousSample) {}

@@ -302,7 +302,7 @@ impl PathControl {
             membership.on_acked(&sample);
         }
         if acked.newly_marked > 0 {
-            self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at);
+            self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at, self.in_flight);
             let view = self.view(acked.now);
             let answer = self.start.on_congestion_experienced(&view);
             self.carry_out(answer);

@@ -1,5 +1,8 @@
 //! The budget, and who bounded the flight.
 
+use posthaste_policy::Profile;
+use posthaste_policy::congestion::PathLimits;
+use posthaste_policy::group::Action;
 use posthaste_units::Rate;
 
 use super::*;
@@ -268,4 +271,57 @@ fn a_silence_whose_losses_are_all_excused_collapses_nothing() {
     let log = harness.log();
     assert!(log.persistent.is_empty() && log.losses.is_empty());
     assert_eq!(log.excused.iter().map(|note| note.packets.len()).sum::<usize>(), 12);
+}
+
+const SIZE: ByteCount = ByteCount::new(1200);
+
+/// A member of an `ensemble` with a window of sixty datagrams, past slow start.
+fn member() -> PathControl {
+    let profile = Profile::named("mquic-cubic").expect("a profile");
+    let start = profile.start();
+    let limits = PathLimits { max_datagram_size: SIZE, initial_window: start.initial_window(SIZE), seed: 1 };
+    let congestion = profile.congestion(limits);
+    let mut path = PathControl::new(start, congestion, profile.silence(), Duration::from_millis(100), SIZE);
+    path.obey(
+        at_millis(0),
+        &Action::Adjust(Adjustment {
+            window: Some(SIZE * 60),
+            slow_start_threshold: Some(SIZE * 60),
+            ..Adjustment::default()
+        }),
+    );
+    path
+}
+
+fn send_all(path: &mut PathControl, at: u64, numbers: std::ops::Range<u64>) -> Vec<(u64, Stamp)> {
+    numbers.map(|number| (number, path.on_sent(at_millis(at), number, SIZE))).collect()
+}
+
+fn acknowledge(path: &mut PathControl, at: u64, sent: &[(u64, Stamp)]) {
+    let (largest_sent, newest) = *sent.last().expect("packets");
+    path.acked = sent.iter().map(|(number, stamp)| stamp.sample(*number, SIZE)).collect();
+    let (now, rtt_sample) = (at_millis(at), Some(Duration::from_millis(50)));
+    path.on_acked(&Acked { now, newest, rtt_sample, newly_marked: 0, largest_sent });
+}
+
+#[test]
+fn a_step_back_that_a_group_orders_begins_with_what_is_in_flight_then() {
+    let mut path = member();
+    let first = send_all(&mut path, 0, 0..50);
+    acknowledge(&mut path, 50, &first);
+    let second = send_all(&mut path, 60, 50..100);
+    path.obey(at_millis(70), &Action::Congestion { sent_at: at_millis(65) });
+    acknowledge(&mut path, 110, &second[..2]);
+    // 48 in flight of 50, to become 42: two that have arrived let out two at most.
+    assert!(path.window() <= SIZE * 50, "{}", path.window());
+    assert!(path.window() > SIZE * 48, "{}", path.window());
+}
+
+#[test]
+fn a_step_back_of_a_member_with_nothing_in_flight_leaves_it_the_reduced_window() {
+    let mut path = member();
+    let first = send_all(&mut path, 0, 0..50);
+    acknowledge(&mut path, 50, &first);
+    path.obey(at_millis(70), &Action::Congestion { sent_at: at_millis(65) });
+    assert_eq!(path.window(), SIZE * 42, "there is no flight to shrink");
 }

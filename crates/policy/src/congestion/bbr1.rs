@@ -174,8 +174,8 @@ impl Congestion for Bbr1 {
         self.handle_loss(loss);
     }
 
-    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
-        self.handle_mark(now, sent_at);
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, in_flight: ByteCount) {
+        self.handle_mark(now, sent_at, in_flight.as_f64());
     }
 
     fn on_spurious_loss(&mut self, spurious: &SpuriousSample) {

@@ -211,7 +211,7 @@ impl Congestion for Bbr3 {
         self.handle_loss(loss);
     }
 
-    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, _in_flight: ByteCount) {
         self.handle_mark(now, sent_at);
     }
 

@@ -298,15 +298,16 @@ impl Congestion for Guaranteed {
         self.promise.restart();
     }
 
-    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, in_flight: ByteCount) {
+        self.in_flight = in_flight;
         if self.is_safe() {
             self.promise.on_mark(now, self.smoothed_rtt);
             if self.is_wireless() {
-                self.begin_high_speed(now, self.in_flight);
+                self.begin_high_speed(now, in_flight);
             }
         }
         if !self.is_wireless() {
-            self.cubic.on_congestion_experienced(now, sent_at);
+            self.cubic.on_congestion_experienced(now, sent_at, in_flight);
         }
     }
 

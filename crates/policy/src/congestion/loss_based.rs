@@ -93,7 +93,8 @@ pub trait Avoidance: Debug + Send + Clone {
 #[derive(Debug, Clone, Copy)]
 struct LastAck {
     at: Time,
-    delivery: Delivery,
+    /// Bytes that it newly acknowledged.
+    newly: ByteCount,
 }
 
 /// What an undo restores.
@@ -199,7 +200,7 @@ impl<A: Avoidance> LossBased<A> {
 
     /// What the ack of this very moment delivered; nothing if a timer has found what is being acted on.
     fn newly_delivered(&self, now: Time) -> ByteCount {
-        self.last_ack.filter(|ack| ack.at == now).map_or(ByteCount::ZERO, |ack| ack.delivery.newly)
+        self.last_ack.filter(|ack| ack.at == now).map_or(ByteCount::ZERO, |ack| ack.newly)
     }
 
     /// Steps back once for everything sent until now (RFC 9002 section 7.3.2): `prior_in_flight` and `in_flight` are
@@ -210,12 +211,12 @@ impl<A: Avoidance> LossBased<A> {
         let reduced = self.avoidance.reduce(self.window);
         self.set_window(reduced);
         self.threshold = self.window;
-        if self.shrinking == Shrinking::Prr {
-            let delivery = Delivery { newly: self.newly_delivered(now), in_flight };
-            let flight = prior_in_flight + delivery.newly;
-            let target = self.settled_window();
-            self.prr = Some(Prr::begin(target, flight, delivery, self.limits.max_datagram_size));
-        }
+        let delivery = Delivery { newly: self.newly_delivered(now), in_flight };
+        let flight = prior_in_flight + delivery.newly;
+        // Where nothing is in flight, nothing has to shrink: another member's congestion may find this one so.
+        let shrinks = self.shrinking == Shrinking::Prr && !flight.is_zero();
+        let (target, datagram) = (self.settled_window(), self.limits.max_datagram_size);
+        self.prr = shrinks.then(|| Prr::begin(target, flight, delivery, datagram));
     }
 
     /// The recovery period is over, or void.
@@ -253,7 +254,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
 
     fn on_ack(&mut self, ack: &AckSample<'_>) {
         let delivery = Delivery { newly: ack.acked, in_flight: ack.in_flight };
-        self.last_ack = Some(LastAck { at: ack.now, delivery });
+        self.last_ack = Some(LastAck { at: ack.now, newly: ack.acked });
         let counted = ack.packets.iter().filter(|packet| !self.recovery.covers(packet.sent_at));
         let acked: ByteCount = counted.map(|packet| packet.bytes).sum();
         if acked.is_zero() {
@@ -304,11 +305,10 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         self.avoidance.on_pause(now);
     }
 
-    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, in_flight: ByteCount) {
         // A mark is proof: whatever becomes of the losses, there was congestion.
         self.episode = None;
         if !self.recovery.covers(sent_at) {
-            let in_flight = self.last_ack.map_or(self.window(), |ack| ack.delivery.in_flight);
             self.reduce(now, in_flight, in_flight);
         }
     }

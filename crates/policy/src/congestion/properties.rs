@@ -85,7 +85,10 @@ impl World {
                     controller.on_loss(&loss(self.now, &packets, self.rtt));
                 }
             }
-            Event::Marked => controller.on_congestion_experienced(self.now, self.now),
+            Event::Marked => {
+                let in_flight = self.in_flight.iter().map(|packet| packet.bytes).sum();
+                controller.on_congestion_experienced(self.now, self.now, in_flight);
+            }
             Event::Spurious { packets, age } => {
                 let sent_at = self.now - Duration::from_nanos(age);
                 controller.on_spurious_loss(&SpuriousSample { now: self.now, packets, sent_at });

@@ -111,7 +111,9 @@ impl Joint {
         match event.kind {
             MemberEventKind::Acked(ack) => self.merge.on_ack(event.now, &ack, view, members, model),
             MemberEventKind::Lost(loss) => self.merge.on_loss(event.now, &loss, view, members, model),
-            MemberEventKind::Marked { sent_at } => model.on_congestion_experienced(event.now, sent_at),
+            MemberEventKind::Marked { sent_at } => {
+                model.on_congestion_experienced(event.now, sent_at, merge::flight(members, model));
+            }
             MemberEventKind::Refuted(spurious) => model.on_spurious_loss(&spurious),
             // While others are acknowledged the path carries something.
             MemberEventKind::Collapsed if self.merge.was_silent_until(event.now) => {

@@ -229,7 +229,7 @@ impl Bottleneck {
             largest_sent: self.next - 1,
         });
         if marked {
-            controller.on_congestion_experienced(self.now, sent.sample.sent_at);
+            controller.on_congestion_experienced(self.now, sent.sample.sent_at, self.in_flight);
         }
         self.detect_lost(controller, number);
     }

@@ -45,7 +45,9 @@ impl PathControl {
         match action {
             Action::Adjust(adjustment) => self.congestion.adjust(adjustment),
             Action::Share(share) => self.congestion.take_share(share),
-            Action::Congestion { sent_at } => self.congestion.on_congestion_experienced(now, *sent_at),
+            Action::Congestion { sent_at } => {
+                self.congestion.on_congestion_experienced(now, *sent_at, self.in_flight);
+            }
             Action::Lead(lead) => {
                 if let Some(membership) = &mut self.membership {
                     membership.lead(*lead);

@@ -127,7 +127,7 @@ impl Congestion for Recorder {
     fn on_excused_loss(&mut self, loss: &LossSample<'_>) {
         self.log().excused.push(LossNote::new(loss));
     }
-    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time) {
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, _in_flight: ByteCount) {
         self.log().marks.push((now, sent_at));
     }
     fn on_spurious_loss(&mut self, spurious: &SpuriousSample) {

@@ -19,7 +19,6 @@ pub(super) struct LossRecovery {
     pub(super) newly_lost: f64,
     /// What the last ack delivered.
     pub(super) newly_acked: f64,
-    pub(super) in_flight: f64,
     episode: Option<Episode<()>>,
 }
 
@@ -33,7 +32,6 @@ impl Bbr1 {
     /// An ack arrives: conservation ends with the round, recovery with the first packet sent after the last loss.
     pub(super) fn advance_recovery(&mut self, sample: &Sample) {
         self.recovery.newly_acked = sample.newly_acked;
-        self.recovery.in_flight = sample.in_flight;
         if self.recovery.ends_with.is_some_and(|end| sample.sent_at > end) {
             self.recovery.ends_with = None;
             self.recovery.conserves = false;
@@ -65,10 +63,10 @@ impl Bbr1 {
     }
 
     /// A mark counts as a loss of nothing. An undo is out of the question: congestion there was.
-    pub(super) fn handle_mark(&mut self, now: Time, sent_at: Time) {
+    pub(super) fn handle_mark(&mut self, now: Time, sent_at: Time, in_flight: f64) {
         self.recovery.episode = None;
         if self.recovery.ends_with.is_none_or(|end| sent_at > end) {
-            self.enter_recovery(now, self.recovery.in_flight);
+            self.enter_recovery(now, in_flight);
         }
     }
 

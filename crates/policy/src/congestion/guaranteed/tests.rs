@@ -205,7 +205,7 @@ fn nothing_slows_the_papers_wireless_mode() {
         } else {
             path.ack(&mut controller);
         }
-        controller.on_congestion_experienced(path.now, path.now);
+        controller.on_congestion_experienced(path.now, path.now, path.flight());
         controller.on_persistent_congestion(path.now);
     }
     assert_eq!(phase(&controller), "wireless");
@@ -289,7 +289,7 @@ fn the_safe_form_takes_a_mark_for_congestion() {
         path.send(&mut controller);
     }
     path.ack(&mut controller);
-    controller.on_congestion_experienced(path.now, path.now);
+    controller.on_congestion_experienced(path.now, path.now, path.flight());
     assert!((datagrams(controller.window()) - 19.0 * 0.7).abs() < 0.01);
     // Far below the floor, but the marks are fresh.
     while path.in_flight.len() > 4 {

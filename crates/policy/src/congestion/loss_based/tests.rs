@@ -68,7 +68,7 @@ fn losses_and_marks_of_one_flight_count_once() {
         assert_eq!(controller.state().phase, Phase::Recovery);
         path.now += milliseconds(1);
         controller.on_loss(&loss(path.now, &flight[1..20], steady_rtt(RTT)));
-        controller.on_congestion_experienced(path.now, flight[50].sent_at);
+        controller.on_congestion_experienced(path.now, flight[50].sent_at, DATAGRAM * 80);
         path.acknowledge(&mut *controller, &flight[20..], false);
         assert_eq!(controller.window(), reduced, "acks of that flight earn nothing either");
         assert_eq!(controller.state().phase, Phase::Recovery);
@@ -80,7 +80,7 @@ fn losses_and_marks_of_one_flight_count_once() {
         // A mark on a packet sent since counts as a loss would.
         let sent_at = path.now;
         path.now += RTT;
-        controller.on_congestion_experienced(path.now, sent_at);
+        controller.on_congestion_experienced(path.now, sent_at, DATAGRAM);
         assert!(controller.window() < regrown);
     }
 }
@@ -171,7 +171,7 @@ fn a_mark_or_an_older_loss_is_no_ground_for_an_undo() {
         let reduced = controller.window();
         path.refute(&mut *controller, &first);
         assert_eq!(controller.window(), reduced, "the first episode's packets");
-        controller.on_congestion_experienced(path.now, second[0].sent_at);
+        controller.on_congestion_experienced(path.now, second[0].sent_at, DATAGRAM);
         path.refute(&mut *controller, &second);
         assert_eq!(controller.window(), reduced, "a mark has confirmed the second");
     }
@@ -363,7 +363,7 @@ fn a_mark_reduces_in_proportion_as_well() {
     path.now += RTT;
     let sample = ack(path.now, &flight[..2], steady_rtt(RTT), 1);
     prr.on_ack(&AckSample { in_flight: DATAGRAM * 98, newly_marked: 1, ..sample });
-    prr.on_congestion_experienced(path.now, flight[1].sent_at);
+    prr.on_congestion_experienced(path.now, flight[1].sent_at, DATAGRAM * 98);
     assert_eq!(prr.state().window, DATAGRAM * 51, "half of 102");
     // Two of 100 arrived: ceil(2 x 51 / 100) datagrams may leave.
     assert_eq!(prr.window(), DATAGRAM * 98 + DATAGRAM.mul_ratio(102, 100));

@@ -41,7 +41,7 @@ struct Known {
 
 /// What all members have in flight together. No connection works with less than its least window: where the model wants
 /// less than the sum of these, for `ProbeRTT` above all, it is told that it has been obeyed, or it would wait for ever.
-fn flight(members: &[MemberView], model: &Bbr3) -> ByteCount {
+pub(super) fn flight(members: &[MemberView], model: &Bbr3) -> ByteCount {
     let sum: ByteCount = members.iter().map(|view| view.in_flight).sum();
     let least: ByteCount = members.iter().map(|view| view.least_window).sum();
     if model.window() < least { sum.min(model.window()) } else { sum }
