@@ -82,7 +82,8 @@ pub struct Freeze {
     frozen: Option<Frozen>,
     /// The last silence that is over.
     thaw: Option<Thaw>,
-    /// When the jump began, and where it stands.
+    /// When the last jump began, and where it stands. One that is over is kept until the next silence: which of its
+    /// packets are lost shows with the ack of the last of them, or later.
     jump: Option<(Time, Jump)>,
 }
 
@@ -151,6 +152,7 @@ impl Silence for Freeze {
 
     fn on_end(&mut self, now: Time, max_datagram_size: ByteCount) -> bool {
         let Some(frozen) = self.frozen.take() else { return false };
+        self.jump.take_if(|(_, jump)| !jump.is_running());
         self.thaw = Some(Thaw {
             since: frozen.since,
             at: now,
@@ -178,9 +180,7 @@ impl Silence for Freeze {
             thaw.acked += proving.map(|packet| packet.bytes).sum();
         }
         let (_, jump) = self.jump.as_mut()?;
-        let answer = jump.on_ack(ack);
-        self.jump.take_if(|(_, jump)| !jump.is_running());
-        answer
+        jump.on_ack(ack)
     }
 
     fn is_in_charge(&self) -> bool {
