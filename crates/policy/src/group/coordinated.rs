@@ -81,6 +81,8 @@ pub struct Coordinated {
     gain: f64,
     /// All members have left slow start for good.
     is_slow_start_over: bool,
+    /// The only member has left slow start.
+    has_left_alone: bool,
     /// When windows or rates were last compared.
     compared_at: Option<Time>,
 }
@@ -88,7 +90,13 @@ pub struct Coordinated {
 impl Coordinated {
     /// A group without members.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, gain: INITIAL_GAIN, is_slow_start_over: false, compared_at: None }
+        Self {
+            parameters,
+            gain: INITIAL_GAIN,
+            is_slow_start_over: false,
+            has_left_alone: false,
+            compared_at: None,
+        }
     }
 
     /// `g_i` of a group of this size after another fluctuation.
@@ -106,6 +114,15 @@ impl Coordinated {
         orders: &mut Vec<Order>,
     ) {
         let reduced = ByteCount::from_f64(prior_window.as_f64() * REDUCTION);
+        if let [alone] = members {
+            // The recursion ends at once for one connection: that is the end of its own slow start. Those that join it
+            // later begin with the recursion.
+            if !std::mem::replace(&mut self.has_left_alone, true) {
+                orders.push(Order { member: alone.id, action: Action::Adjust(leave_slow_start(reduced)) });
+            }
+            return;
+        }
+        self.has_left_alone = false;
         let window = |member: &MemberView| {
             if member.id == affected { reduced } else { member.congestion.window }
         };
@@ -115,12 +132,7 @@ impl Coordinated {
         let share = total.as_f64() * self.gain / INITIAL_GAIN / members.len() as f64;
         for member in members {
             let adjustment = if self.is_slow_start_over {
-                let window = window(member);
-                Adjustment {
-                    window: Some(window),
-                    slow_start_threshold: Some(window),
-                    ..Adjustment::default()
-                }
+                leave_slow_start(window(member))
             } else {
                 let begins_anew = member.id == affected;
                 Adjustment {
@@ -157,6 +169,11 @@ impl Coordinated {
             members.iter().map(|member| Order { member: member.id, action: Action::Adjust(adjustment) }),
         );
     }
+}
+
+/// Congestion avoidance from this window on.
+fn leave_slow_start(window: ByteCount) -> Adjustment {
+    Adjustment { window: Some(window), slow_start_threshold: Some(window), ..Adjustment::default() }
 }
 
 /// The rates of members that all have a model of the path; `None` if one has not.

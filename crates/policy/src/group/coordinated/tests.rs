@@ -37,7 +37,8 @@ fn exit(size: u64) -> (u32, f64) {
 #[test]
 fn the_published_counts_of_fluctuations_end_slow_start() {
     // The paper's figures for two and six connections, and what follows from its recursion for three and for one.
-    for (size, count, gain) in [(1, 1, 1.0), (2, 5, 1.035), (3, 8, 1.045), (6, 18, 1.047)] {
+    assert!((Coordinated::new(Parameters::default()).next_gain(1) - 1.0).abs() < 1e-9, "at once");
+    for (size, count, gain) in [(2, 5, 1.035), (3, 8, 1.045), (6, 18, 1.047)] {
         let (fluctuations, last) = exit(size);
         assert_eq!(fluctuations, count, "{size} connections");
         assert!((last - gain).abs() < 0.0005, "{size} connections: {last}");
@@ -119,4 +120,19 @@ fn members_with_a_model_share_rates_and_nothing_else() {
     let near = [rated(0, 2), rated(1, 4)];
     let later = NOW + Duration::from_secs(1);
     assert_eq!(orders(&mut group, later, 0, MemberEventKind::Round, &near), [], "a ratio of 2 is left alone");
+}
+
+#[test]
+fn what_a_connection_finds_before_others_have_joined_ends_no_slow_start_but_its_own() {
+    let mut group = Coordinated::new(Parameters::default());
+    let mut members = in_slow_start(1, 100);
+    let own = orders(&mut group, NOW, 0, fluctuation(100), &members);
+    obey(&mut members, &own);
+    assert_eq!(members[0].congestion.window, DATAGRAM * 70);
+    assert_eq!(members[0].congestion.phase, Phase::CongestionAvoidance);
+    assert_eq!(orders(&mut group, NOW, 0, fluctuation(100), &members), [], "it has left: each reacts alone");
+    members.extend([1, 2].map(|id| member(id, 10, Phase::SlowStart)));
+    let coordinated = orders(&mut group, NOW, 1, fluctuation(10), &members);
+    assert_eq!(coordinated.len(), 3, "the first of eight for three");
+    assert!((group.gain - 3.7 / 2.7).abs() < 1e-9, "{}", group.gain);
 }
