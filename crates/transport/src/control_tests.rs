@@ -1,8 +1,8 @@
 //! The budget, and who bounded the flight.
 
-use posthaste_policy::Profile;
 use posthaste_policy::congestion::PathLimits;
 use posthaste_policy::group::Action;
+use posthaste_policy::{FlowShare, Profile};
 use posthaste_units::Rate;
 
 use super::*;
@@ -324,4 +324,23 @@ fn a_step_back_of_a_member_with_nothing_in_flight_leaves_it_the_reduced_window()
     acknowledge(&mut path, 50, &first);
     path.obey(at_millis(70), &Action::Congestion { sent_at: at_millis(65) });
     assert_eq!(path.window(), SIZE * 42, "there is no flight to shrink");
+}
+
+#[test]
+fn a_member_that_leaves_is_a_whole_flow_again() {
+    let (mut alone, mut left) = (member(), member());
+    left.join_group(at_millis(0), false);
+    let share = FlowShare { controllers: 4, window: SIZE * 60, slow_start_threshold: None };
+    left.obey(at_millis(0), &Action::Share(share));
+    assert_eq!(left.leave_group(), Some(SIZE * 60));
+    assert_eq!(left.leave_group(), None, "once");
+    let grown = [&mut alone, &mut left].map(|path| {
+        for round in 0..10 {
+            let flight = send_all(path, round * 100, round * 60..(round + 1) * 60);
+            acknowledge(path, round * 100 + 50, &flight);
+        }
+        path.state().window
+    });
+    assert_eq!(grown[0], grown[1]);
+    assert!(grown[0] > SIZE * 60, "{}", grown[0]);
 }

@@ -22,12 +22,14 @@ pub(crate) struct Membership {
     tells_acks: bool,
     /// What the group has in the place of the controller.
     led: Option<Lead>,
+    /// The group has made the controller a part of a flow.
+    has_share: bool,
 }
 
 impl Membership {
     /// The membership of a connection that has something in flight, or will have at once.
     pub(crate) fn new(idle_since: Option<Time>, tells_acks: bool) -> Self {
-        Self { events: VecDeque::new(), idle_since, tells_acks, led: None }
+        Self { events: VecDeque::new(), idle_since, tells_acks, led: None, has_share: false }
     }
 
     pub(crate) fn idle_since(&self) -> Option<Time> {
@@ -82,6 +84,16 @@ impl Membership {
     /// The group takes the controller's place.
     pub(crate) fn lead(&mut self, lead: Lead) {
         self.led = Some(lead);
+    }
+
+    /// True if the controller is a part of a flow.
+    pub(crate) fn has_share(&self) -> bool {
+        self.has_share
+    }
+
+    /// The controller is a part of a flow from now on.
+    pub(crate) fn share(&mut self) {
+        self.has_share = true;
     }
 
     /// Packets have arrived.

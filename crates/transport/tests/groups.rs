@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
@@ -9,9 +11,17 @@ use posthaste_transport::{
 };
 use posthaste_units::{ByteCount, Duration};
 use support::transfer::{Readers, Writers};
-use support::{Link, Pair, tls};
+use support::{Link, Name, Pair, name_of, tls};
 
 const DATAGRAM: u64 = 1252;
+
+/// As [`asking_for`], with a receive window that bounds what an endless link carries: 100 kB a round trip.
+fn asking_for_little(size: usize) -> ClientConfig {
+    let text =
+        "[credit.stream.fixed]\nwindow = \"100 KiB\"\n[credit.connection.fixed]\nwindow = \"100 KiB\"\n";
+    let profile = Profile::from_toml("narrow", text).expect("a profile");
+    asking_for(size).with_transport(Arc::new(TransportConfig { profile, ..TransportConfig::default() }))
+}
 
 /// Connections of one client, and the server's ends of them.
 struct Party {
@@ -38,16 +48,24 @@ impl Party {
 
     /// `size` connections, each on its own.
     fn met(seed: u64, profile: &str, size: usize) -> Self {
+        Self::met_by(seed, profile, size, &asking_for(size))
+    }
+
+    fn met_by(seed: u64, profile: &str, size: usize, config: &ClientConfig) -> Self {
         let mut party = Self::new(seed, profile);
         for _ in 0..size {
-            party.connect(&asking_for(size));
+            party.connect(config);
         }
         party
     }
 
     /// `size` connections in one group.
     fn joined(seed: u64, profile: &str, size: usize) -> Self {
-        let mut party = Self::met(seed, profile, size);
+        Self::joined_by(seed, profile, size, &asking_for(size))
+    }
+
+    fn joined_by(seed: u64, profile: &str, size: usize, config: &ClientConfig) -> Self {
+        let mut party = Self::met_by(seed, profile, size, config);
         let token = party.token(0);
         for place in 1..size {
             party.join(place, token).expect("the server forms groups");
@@ -88,6 +106,31 @@ impl Party {
 
     fn windows(&mut self) -> Vec<f64> {
         (0..self.servers.len()).map(|place| self.window(place).as_f64() / DATAGRAM as f64).collect()
+    }
+
+    /// What an end of a connection sends to. Nothing else may be under way.
+    fn name(&mut self, place: usize, from_client: bool) -> Name {
+        self.pair.run_for(Duration::from_millis(500));
+        self.pair.capture = Some(Vec::new());
+        let (host, handle) = if from_client {
+            (&mut self.pair.client, self.clients[place])
+        } else {
+            (&mut self.pair.server, self.servers[place])
+        };
+        host.connection(handle).ping();
+        self.pair.drain();
+        let captured = self.pair.capture.take().expect("a capture");
+        captured.iter().find_map(|(of, data)| (*of == from_client).then(|| name_of(data))?).expect("a ping")
+    }
+
+    /// All download, and have left slow start.
+    fn download_for_long(&mut self) {
+        self.download(1_000_000_000);
+        self.run_for(Duration::from_millis(100));
+        self.pair.down = Link { loss: 0.01, ..Link::CLEAN };
+        self.run_for(Duration::from_millis(300));
+        self.pair.down = Link::CLEAN;
+        self.run_for(Duration::from_millis(100));
     }
 
     /// The server sends `len` bytes on each connection that does not yet.
@@ -155,7 +198,7 @@ fn steps_back(mut party: Party) -> [usize; 3] {
     party.run_for(Duration::from_millis(10));
     let mut counts = [0; 3];
     let mut before = party.windows();
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         party.run_for(Duration::from_nanos(1));
         let after = party.windows();
         let stepped = before.iter().zip(&after).filter(|(before, after)| **after < **before * 0.9).count();
@@ -267,6 +310,44 @@ fn a_member_that_moves_to_another_network_is_on_its_own() {
     }
     party.pair.run_for(Duration::from_millis(500));
     assert_eq!((party.members(0), party.members(1)), (1, 1));
+}
+
+#[test]
+fn a_member_that_moves_leaves_what_it_had_to_the_others() {
+    let mut party = Party::joined(13, "mquic-cubic", 2);
+    let name = party.name(1, true);
+    party.download_for_long();
+    let before = party.windows();
+    assert!(before[1] > 20.0, "well above the initial window of another path: {before:?}");
+    party.pair.aliases.push((name, "10.1.2.3:999".parse().expect("an address")));
+    party.run_for(Duration::from_millis(25));
+    assert_eq!((party.members(0), party.members(1)), (1, 1));
+    let after = party.window(0).as_f64() / DATAGRAM as f64;
+    assert!(after > (before[0] + before[1]) * 0.9, "{before:?}: {after}");
+}
+
+#[test]
+fn a_member_that_moves_and_returns_is_led_by_nobody() {
+    let mut party = Party::joined_by(14, "mquic-bbr", 2, &asking_for_little(2));
+    let name = party.name(1, true);
+    party.download_for_long();
+    party.pair.aliases.push((name, "10.1.2.3:999".parse().expect("an address")));
+    party.run_for(Duration::from_millis(40));
+    assert_eq!((party.members(0), party.members(1)), (1, 1));
+    party.pair.aliases.clear();
+    party.run_for(Duration::from_millis(100));
+    // Whoever decides here hears of an outage.
+    let clean = party.pair.down;
+    party.pair.down = Link { loss: 1.0, ..clean };
+    party.run_for(Duration::from_secs(2));
+    party.pair.down = clean;
+    let mut windows = Vec::new();
+    for _ in 0..20 {
+        party.run_for(Duration::from_millis(50));
+        windows.push(party.window(1));
+    }
+    windows.dedup();
+    assert!(windows.len() > 1, "a window that nobody changes any more: {windows:?}");
 }
 
 #[test]

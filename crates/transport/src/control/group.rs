@@ -2,7 +2,7 @@
 
 use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView};
 use posthaste_policy::sample::RttView;
-use posthaste_policy::{CongestionState, Lead, Pacing};
+use posthaste_policy::{CongestionState, FlowShare, Lead, Pacing};
 use posthaste_units::{ByteCount, Time};
 
 use super::PathControl;
@@ -15,9 +15,15 @@ impl PathControl {
         self.membership = Some(Membership::new(idle_since, tells_acks));
     }
 
-    /// Ends that. A controller that was done without takes over as it has come to stand.
-    pub(crate) fn leave_group(&mut self) {
-        self.membership = None;
+    /// Ends that; the window that held until now, if the path was a member's. A controller that was done without takes
+    /// over as it has come to stand, one that was a part of a flow is a whole one.
+    pub(crate) fn leave_group(&mut self) -> Option<ByteCount> {
+        let window = self.congestion_state().window;
+        let membership = self.membership.take()?;
+        if membership.has_share() {
+            self.congestion.take_share(&FlowShare { controllers: 1, window, slow_start_threshold: None });
+        }
+        Some(window)
     }
 
     /// What the group is to hear next.
@@ -44,7 +50,12 @@ impl PathControl {
     pub(crate) fn obey(&mut self, now: Time, action: &Action) {
         match action {
             Action::Adjust(adjustment) => self.congestion.adjust(adjustment),
-            Action::Share(share) => self.congestion.take_share(share),
+            Action::Share(share) => {
+                self.congestion.take_share(share);
+                if let Some(membership) = &mut self.membership {
+                    membership.share();
+                }
+            }
             Action::Congestion { sent_at } => {
                 self.congestion.on_congestion_experienced(now, *sent_at, self.in_flight);
             }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use posthaste_policy::congestion::PathLimits;
-use posthaste_units::{Duration, Rng, Time};
+use posthaste_units::{ByteCount, Duration, Rng, Time};
 use posthaste_wire::{ConnectionId, Side};
 
 use super::{OtherPaths, Path};
@@ -116,6 +116,13 @@ impl Connection {
         let path = self.roaming.others.get_mut(remote)?;
         path.heard_at = context.now;
         Some(path)
+    }
+
+    /// The connection is no member of a group any more; the window that it had as one.
+    pub(crate) fn leave_group(&mut self) -> Option<ByteCount> {
+        // After a move it is not the path in use that was the member's.
+        let others = self.roaming.others.iter_mut().map(|path| &mut path.control);
+        std::iter::once(&mut self.path.control).chain(others).filter_map(PathControl::leave_group).last()
     }
 
     /// The control state of a further path.

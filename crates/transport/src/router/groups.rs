@@ -10,6 +10,7 @@ use posthaste_policy::Group;
 use posthaste_policy::group::{MAX_MEMBERS, MemberEvent, MemberEventKind, MemberId, MemberView, Order};
 use posthaste_units::{Rng, Time};
 
+use crate::connection::Connection;
 use crate::grouping::GroupToken;
 use crate::keyed_map::{KeyedMap, keyed_map};
 use crate::slots::Slots;
@@ -116,10 +117,7 @@ impl Groups {
         let place = group.members.iter().position(|(_, member)| *member == index);
         let Some((member, _)) = place.map(|place| group.members.remove(place)) else { return };
         let is_last = group.members.is_empty();
-        let window = slots.get_mut(index).map(|connection| {
-            connection.path.control.leave_group();
-            connection.path.control.state().window
-        });
+        let window = slots.get_mut(index).and_then(Connection::leave_group);
         if is_last {
             self.by_token.remove(&token);
             return;

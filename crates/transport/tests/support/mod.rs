@@ -89,9 +89,24 @@ pub struct Pair {
     pub log: Vec<Sent>,
     /// Datagrams that vanish: their sender (true: client), and how many that has sent before.
     pub doomed: Vec<(bool, u64)>,
+    /// Connections whose datagrams vanish: the beginnings of the IDs that they are sent to.
+    pub silenced: Vec<Name>,
+    /// Connections of the client that the server sees at another address, by what the client sends to.
+    pub aliases: Vec<(Name, SocketAddr)>,
     next_flight: u64,
     /// Steps in a row that took no time.
     standing: u32,
+}
+
+/// The beginning of an ID that datagrams with a short header are sent to.
+pub type Name = [u8; 4];
+
+/// Whom a datagram is for, if it has a short header.
+pub fn name_of(datagram: &[u8]) -> Option<Name> {
+    match datagram {
+        [first, name @ ..] if first & 0x80 == 0 => name.first_chunk().copied(),
+        _ => None,
+    }
 }
 
 /// Seed of the default pair.
@@ -129,6 +144,8 @@ impl Pair {
             capture: None,
             log: Vec::new(),
             doomed: Vec::new(),
+            silenced: Vec::new(),
+            aliases: Vec::new(),
             next_flight: 0,
             standing: 0,
         }
@@ -177,15 +194,26 @@ impl Pair {
             for (index, data) in (first..).zip(datagrams) {
                 let (to, size, is_marked) = (transmit.remote, data.len(), transmit.ecn.is_some());
                 self.log.push(Sent { at: self.now, from_client, to, size, is_marked });
-                let to = if from_client { &self.server } else { &self.client };
-                let is_doomed = self.doomed.contains(&(from_client, index));
-                if to.address != transmit.remote || data.len() > link.mtu || is_doomed {
+                let name = name_of(&data);
+                let is_silenced = name.is_some_and(|name| self.silenced.contains(&name));
+                let is_doomed = self.doomed.contains(&(from_client, index)) || is_silenced;
+                if !self.is_at(from_client, to) || data.len() > link.mtu || is_doomed {
                     // Nobody is there any more, or the way is too narrow.
                     continue;
                 }
-                self.send(from_client, link, info, data);
+                let alias = self.aliases.iter().find(|(alias, _)| from_client && Some(*alias) == name);
+                let remote = alias.map_or(info.remote, |(_, address)| *address);
+                self.send(from_client, link, DatagramInfo { remote, ..info }, data);
             }
         }
+    }
+
+    /// True if an end's datagrams to this address reach the other.
+    fn is_at(&self, from_client: bool, to: SocketAddr) -> bool {
+        if from_client {
+            return to == self.server.address;
+        }
+        to == self.client.address || self.aliases.iter().any(|(_, address)| *address == to)
     }
 
     /// Puts a datagram onto a link.
