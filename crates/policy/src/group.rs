@@ -17,6 +17,9 @@ use crate::{Adjustment, CongestionState, FlowShare, Lead, PolicyText};
 /// The most members that a group may have. The published evaluation ends at 6; 8 is what the safe form is held to.
 pub const MAX_MEMBERS: usize = 8;
 
+/// Probe timeouts in a row from which on a member counts as silent: one may be a lost tail's.
+pub const SILENT_PROBE_TIMEOUTS: u32 = 2;
+
 /// A member of a group: a connection, by the order in which the members joined. No number is used twice in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u64);
@@ -36,6 +39,9 @@ pub struct MemberView {
     pub rtt: RttView,
     /// Since when it has had nothing in flight; `None` while it has.
     pub idle_since: Option<Time>,
+    /// When the first of at least [`SILENT_PROBE_TIMEOUTS`] probe timeouts in a row expired; `None` of a member whose
+    /// packets are acknowledged.
+    pub silent_since: Option<Time>,
     /// Bytes that it has in flight.
     pub in_flight: ByteCount,
     /// Bytes that have arrived of what it has sent, in all.
@@ -105,6 +111,8 @@ pub enum MemberEventKind {
     Round,
     /// It sends again after having had nothing in flight.
     Resumed,
+    /// It was silent ([`MemberView::silent_since`]), and acks come again. Told before what the first of them brings.
+    Answered,
     /// Packets of it have arrived. This and what follows is told only to policies that are told of acks.
     Acked(MemberAck),
     /// Packets of it are lost.
@@ -180,9 +188,9 @@ pub const PLAIN: PolicyText = PolicyText {
     breaks_when: "a client opens several: each takes a flow's share, and finds the capacity for itself",
 };
 
-/// True if the member has had something in flight within the last round trip.
+/// True if the member has had something in flight within the last round trip, and its peer is not silent.
 fn is_busy(view: &MemberView, now: Time) -> bool {
-    view.idle_since.is_none_or(|since| now.since(since) < view.rtt.smoothed)
+    view.silent_since.is_none() && view.idle_since.is_none_or(|since| now.since(since) < view.rtt.smoothed)
 }
 
 /// The mean of the members' windows; zero without members.
@@ -208,6 +216,7 @@ pub(crate) mod testing {
             least_window: DATAGRAM * 2,
             rtt: steady_rtt(milliseconds(50)),
             idle_since: None,
+            silent_since: None,
             in_flight: ByteCount::ZERO,
             delivered: ByteCount::ZERO,
             lost: ByteCount::ZERO,

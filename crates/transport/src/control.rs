@@ -5,6 +5,7 @@ mod group;
 
 use std::fmt;
 
+use posthaste_policy::group::SILENT_PROBE_TIMEOUTS;
 use posthaste_policy::sample::{
     AckSample, LossSample, PacketSample, PathHistory, PathSummary, PathView, RttView, SentSample,
     SilenceSample, SpuriousSample,
@@ -57,6 +58,14 @@ pub(crate) struct Acked {
     pub(crate) largest_sent: u64,
 }
 
+/// Probe timeouts in a row.
+#[derive(Debug, Clone, Copy)]
+struct Unanswered {
+    /// When the first of them expired.
+    since: Time,
+    probe_timeouts: u32,
+}
+
 /// One path's speed.
 pub(crate) struct PathControl {
     /// Which of the connection's paths: packets of another bear on nothing here.
@@ -64,8 +73,8 @@ pub(crate) struct PathControl {
     start: Box<dyn Start>,
     congestion: Box<dyn Congestion>,
     silence: Box<dyn Silence>,
-    /// A probe timeout has expired since the last ack.
-    is_silent: bool,
+    /// Probe timeouts have expired since the last ack.
+    unanswered: Option<Unanswered>,
     pub(crate) rtt: RttEstimator,
     pub(crate) ecn: EcnValidation,
     /// How the present batch of datagrams is marked.
@@ -106,7 +115,7 @@ impl PathControl {
             start,
             congestion,
             silence,
-            is_silent: false,
+            unanswered: None,
             rtt: RttEstimator::new(initial_rtt),
             ecn: EcnValidation::new(),
             marking: None,
@@ -257,11 +266,11 @@ impl PathControl {
 
     /// The packets in [`Self::acked`] have been acknowledged.
     pub(crate) fn on_acked(&mut self, acked: &Acked) {
-        let Some(oldest) = self.acked.first() else { return };
-        if std::mem::take(&mut self.is_silent) && self.silence.on_end(acked.now, self.max_datagram_size) {
-            self.congestion.on_silence_end(acked.now);
+        let Some(oldest_sent_at) = self.acked.first().map(|packet| packet.sent_at) else { return };
+        if let Some(unanswered) = self.unanswered.take() {
+            self.on_answer(acked.now, unanswered);
         }
-        let app_limited = self.bounds.is_app_limited(oldest.sent_at);
+        let app_limited = self.bounds.is_app_limited(oldest_sent_at);
         let bytes = self.acked.iter().map(|packet| packet.bytes).sum();
         let prior_in_flight = self.in_flight;
         self.in_flight -= bytes;
@@ -314,14 +323,26 @@ impl PathControl {
 
     /// A probe timeout for 1-RTT packets has expired, the `count`th in a row.
     pub(crate) fn on_probe_timeout(&mut self, now: Time, count: u32) {
-        self.is_silent = true;
+        let unanswered = self.unanswered.get_or_insert(Unanswered { since: now, probe_timeouts: 0 });
+        unanswered.probe_timeouts = unanswered.probe_timeouts.saturating_add(1);
         self.silence.on_probe_timeout(&SilenceSample { now, count, state: self.congestion.state() });
+    }
+
+    /// The first ack after probe timeouts.
+    fn on_answer(&mut self, now: Time, unanswered: Unanswered) {
+        if self.silence.on_end(now, self.max_datagram_size) {
+            self.congestion.on_silence_end(now);
+        }
+        let was_silent = unanswered.probe_timeouts >= SILENT_PROBE_TIMEOUTS;
+        if let Some(membership) = self.membership.as_mut().filter(|_| was_silent) {
+            membership.on_answer();
+        }
     }
 
     /// True if the peer is silent and nothing but probes is to leave. Only while something is in flight whose
     /// acknowledgement would end the silence: without it there would be no probe, and no end.
     pub(crate) fn holds_back(&self) -> bool {
-        self.is_silent && self.silence.holds_back()
+        self.unanswered.is_some() && self.silence.holds_back()
     }
 
     /// The packets in [`Self::lost`] have been declared lost: the controller hears of each once, of those that the
@@ -411,8 +432,11 @@ impl PathControl {
         let answer = self.start.on_path_change(&self.view(now));
         self.carry_out(answer);
         self.in_flight = ByteCount::ZERO;
-        self.is_silent = false;
+        self.unanswered = None;
         self.silence.on_path_change();
+        if let Some(membership) = &mut self.membership {
+            membership.on_idle(now);
+        }
     }
 
     /// Begins with this window instead of the start policy's. For use before anything has been sent.

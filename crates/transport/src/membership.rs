@@ -47,6 +47,11 @@ impl Membership {
         }
     }
 
+    /// Acks come again after a silence.
+    pub(crate) fn on_answer(&mut self) {
+        self.events.push_back(MemberEventKind::Answered);
+    }
+
     /// The last packet in flight is accounted for.
     pub(crate) fn on_idle(&mut self, now: Time) {
         self.idle_since.get_or_insert(now);

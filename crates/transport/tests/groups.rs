@@ -351,6 +351,46 @@ fn a_member_that_moves_and_returns_is_led_by_nobody() {
 }
 
 #[test]
+fn a_member_whose_client_vanishes_hands_its_part_back_and_gets_one_again_with_its_next_ack() {
+    for profile in ["mquic-cubic", "mquic-bbr"] {
+        let mut party = Party::joined_by(15, profile, 2, &asking_for_little(2));
+        let names = [party.name(1, true), party.name(1, false)];
+        party.download_for_long();
+        let before = party.windows();
+        party.pair.silenced.extend(names);
+        party.run_for(Duration::from_millis(600));
+        let alone = party.windows();
+        assert_eq!(party.members(0), 2, "the idle timeout is far away");
+        assert!(alone[1] < 3.0 && alone[0] > alone[1] * 5.0, "{profile}, {before:?}: {alone:?}");
+        // A model follows what arrives, which one receive window bounds now.
+        let is_whole = alone[0] > (before[0] + before[1]) * 0.9;
+        assert!(is_whole || profile == "mquic-bbr", "{before:?}: {alone:?}");
+        party.pair.silenced.clear();
+        party.run_for(Duration::from_secs(2));
+        let again = party.windows();
+        assert!(again[1] > again[0] * 0.7, "{profile}, {before:?}, {alone:?}: {again:?}");
+    }
+}
+
+#[test]
+fn after_an_outage_of_all_members_nobody_goes_on_with_the_windows_of_the_others() {
+    let mut party = Party::joined_by(16, "mquic-cubic", 3, &asking_for_little(3));
+    party.download_for_long();
+    let before: f64 = party.windows().iter().sum();
+    let clean = party.pair.down;
+    party.pair.down = Link { loss: 1.0, ..clean };
+    party.run_for(Duration::from_secs(3));
+    party.pair.down = clean;
+    let mut least = before;
+    for _ in 0..3000 {
+        party.run_for(Duration::from_millis(1));
+        least = least.min(party.windows().iter().sum());
+    }
+    // A collapse leaves two datagrams each; the first is heard again before the others.
+    assert!(before > 30.0 && least < 12.0, "{before}: {least}");
+}
+
+#[test]
 fn who_does_not_ask_or_is_not_offered_a_group_has_none() {
     let mut party = Party::new(10, "mquic-cubic");
     party.connect(&tls::client_config(1));

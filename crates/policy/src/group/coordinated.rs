@@ -226,6 +226,7 @@ impl Group for Coordinated {
             | MemberEventKind::Left { .. }
             | MemberEventKind::Undone
             | MemberEventKind::Resumed
+            | MemberEventKind::Answered
             | MemberEventKind::Acked(_)
             | MemberEventKind::Lost(_)
             | MemberEventKind::Marked { .. }

@@ -11,11 +11,18 @@
 //! How: a flow that meets congestion steps back once a round trip, and adds so much a round trip. So a member's
 //! congestion is all members', once a round trip, since each has a recovery period that begins with it; and each of n busy
 //! members adds a n-th. Slow start ends for all at once. The whole window is divided equally among the busy members.
+//!
+//! A member whose client has vanished, or is out of reach, is not busy from its second probe timeout in a row on. What
+//! it had goes to the others. After a silence that several shared it does not: the first of them to be heard again gets
+//! nothing of the rest, whose windows persistent congestion takes.
 
 use posthaste_units::{ByteCount, Time};
 use serde::Deserialize;
 
-use super::{Action, Fluctuation, Group, MemberEvent, MemberEventKind, MemberId, MemberView, Order, is_busy};
+use super::{
+    Action, Fluctuation, Group, MemberEvent, MemberEventKind, MemberId, MemberView, Order,
+    SILENT_PROBE_TIMEOUTS, is_busy,
+};
 use crate::{Adjustment, Constant, FlowShare, PolicyText};
 
 /// What the policy says of itself.
@@ -35,7 +42,13 @@ pub struct Parameters {}
 impl Parameters {
     /// The constants, for people.
     pub fn constants() -> Vec<Constant> {
-        vec![Constant::new("busy", "something in flight within the last round trip")]
+        vec![
+            Constant::new("busy", "something in flight within the last round trip"),
+            Constant::new(
+                "silent, so not busy",
+                format!("from {SILENT_PROBE_TIMEOUTS} probe timeouts in a row on"),
+            ),
+        ]
     }
 }
 
@@ -54,12 +67,14 @@ pub struct Ensemble {
     busy: Vec<MemberId>,
     /// The member whose congestion made the others step back last, and they before that.
     stepped_back: Option<(MemberId, Vec<Before>)>,
+    /// When a silence of a member ended last.
+    answered_at: Option<Time>,
 }
 
 impl Ensemble {
     /// A group without members.
     pub const fn new() -> Self {
-        Self { busy: Vec::new(), stepped_back: None }
+        Self { busy: Vec::new(), stepped_back: None, answered_at: None }
     }
 
     /// Divides the window anew if others than before are busy. `left` is the window of a member that is gone.
@@ -79,7 +94,7 @@ impl Ensemble {
         let had_part = self.busy.contains(&event.member);
         let holders =
             || members.iter().filter(|view| self.busy.contains(&view.id) || busy.contains(&view.id));
-        let total: ByteCount = holders().map(|view| view.congestion.window).sum();
+        let total: ByteCount = holders().map(|view| self.worth(view)).sum();
         let total = if had_part { total + left } else { total };
         let share = total / busy.len() as u64;
         let threshold = self.threshold(share, busy.len(), members);
@@ -98,6 +113,14 @@ impl Ensemble {
         self.busy = busy;
         // Windows of another division are nothing to go back to.
         self.stepped_back = None;
+    }
+
+    /// What the window of a member counts when the whole is divided: nothing if the member is silent and another that
+    /// was, too, has answered since. Then the path was silent, and persistent congestion will take the window.
+    fn worth(&self, view: &MemberView) -> ByteCount {
+        let has_been_shared = |since: Time| self.answered_at.is_some_and(|at| at >= since);
+        let is_void = view.silent_since.is_some_and(has_been_shared);
+        if is_void { ByteCount::ZERO } else { view.congestion.window }
     }
 
     /// The threshold of each of `count` busy members with the window `share`: where those stand that were busy before.
@@ -175,6 +198,10 @@ impl Group for Ensemble {
             }
             MemberEventKind::Undone => self.on_undone(event.member, members, orders),
             MemberEventKind::Left { window } => self.divide(event, window, members, orders),
+            MemberEventKind::Answered => {
+                self.answered_at = Some(event.now);
+                self.divide(event, ByteCount::ZERO, members, orders);
+            }
             MemberEventKind::Joined | MemberEventKind::Resumed | MemberEventKind::Round => {
                 self.divide(event, ByteCount::ZERO, members, orders);
             }

@@ -60,7 +60,7 @@ pub struct Joint {
 struct Division {
     window: ByteCount,
     pacing: Option<Pacing>,
-    /// Those that have something in flight, and whether they have more to send than their part.
+    /// Those that have something in flight and are heard, and whether they have more to send than their part.
     busy: Vec<(MemberId, bool)>,
 }
 

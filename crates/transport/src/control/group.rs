@@ -1,6 +1,6 @@
 //! A path whose connection is a member of a group: what the group is told of it, and what it orders.
 
-use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView};
+use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView, SILENT_PROBE_TIMEOUTS};
 use posthaste_policy::sample::RttView;
 use posthaste_policy::{CongestionState, FlowShare, Lead, Pacing};
 use posthaste_units::{ByteCount, Time};
@@ -40,10 +40,17 @@ impl PathControl {
             least_window: self.max_datagram_size * 2,
             rtt: self.rtt.view(),
             idle_since: self.membership.as_ref().and_then(Membership::idle_since),
+            silent_since: self.silent_since(),
             in_flight: self.in_flight,
             delivered: self.sampler.delivered(),
             lost: self.sampler.lost(),
         }
+    }
+
+    /// Since when the peer has been silent, as a group policy counts it.
+    fn silent_since(&self) -> Option<Time> {
+        let unanswered = self.unanswered?;
+        (unanswered.probe_timeouts >= SILENT_PROBE_TIMEOUTS).then_some(unanswered.since)
     }
 
     /// Carries out what a group policy has ordered.

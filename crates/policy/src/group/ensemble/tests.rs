@@ -122,3 +122,48 @@ fn a_part_is_never_below_what_a_controller_works_with() {
     let (_, members) = joined(&[2, 2, 2, 2, 2, 2, 2, 2], Phase::CongestionAvoidance);
     assert_eq!(windows(&members), [2.0; 8]);
 }
+
+/// Half a second before [`NOW`].
+const EARLIER: Time = Time::from_nanos(500_000_000);
+
+#[test]
+fn a_member_whose_peer_is_silent_hands_its_part_back_until_it_is_heard_again() {
+    let (mut group, mut members) = joined(&[40, 40, 40], Phase::CongestionAvoidance);
+    members[0].silent_since = Some(EARLIER);
+    let division = orders(&mut group, NOW, 1, MemberEventKind::Round, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0, 60.0, 60.0]);
+    members[0].silent_since = None;
+    let later = NOW + Duration::from_millis(100);
+    let division = orders(&mut group, later, 0, MemberEventKind::Answered, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [122.0 / 3.0; 3].map(|part: f64| (part * 1200.0).floor() / 1200.0));
+}
+
+#[test]
+fn nobody_inherits_from_a_silence_that_all_shared() {
+    let (mut group, mut members) = joined(&[40, 40, 40], Phase::CongestionAvoidance);
+    for view in &mut members {
+        view.silent_since = Some(EARLIER);
+    }
+    // The first to be heard again has collapsed, as the others will.
+    members[1].silent_since = None;
+    members[1].congestion.window = DATAGRAM * 2;
+    let division = orders(&mut group, NOW, 1, MemberEventKind::Answered, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0; 3]);
+    let soon = NOW + Duration::from_millis(50);
+    members[2].silent_since = None;
+    let division = orders(&mut group, soon, 2, MemberEventKind::Answered, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0; 3]);
+
+    // A silence that began after the answer is the member's own again.
+    members[1].congestion.window = DATAGRAM * 30;
+    members[2].congestion.window = DATAGRAM * 30;
+    members[2].silent_since = Some(soon + Duration::from_millis(500));
+    let later = soon + Duration::from_secs(1);
+    let division = orders(&mut group, later, 1, MemberEventKind::Round, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0, 60.0, 2.0]);
+}

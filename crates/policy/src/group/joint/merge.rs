@@ -39,11 +39,13 @@ struct Known {
     app_limited: bool,
 }
 
-/// What all members have in flight together. No connection works with less than its least window: where the model wants
-/// less than the sum of these, for `ProbeRTT` above all, it is told that it has been obeyed, or it would wait for ever.
+/// What all members have in flight together, but for those whose peers are silent: theirs is nowhere any more. No
+/// connection works with less than its least window: where the model wants less than the sum of these, for `ProbeRTT`
+/// above all, it is told that it has been obeyed, or it would wait for ever.
 pub(super) fn flight(members: &[MemberView], model: &Bbr3) -> ByteCount {
-    let sum: ByteCount = members.iter().map(|view| view.in_flight).sum();
-    let least: ByteCount = members.iter().map(|view| view.least_window).sum();
+    let heard = || members.iter().filter(|view| view.silent_since.is_none());
+    let sum: ByteCount = heard().map(|view| view.in_flight).sum();
+    let least: ByteCount = heard().map(|view| view.least_window).sum();
     if model.window() < least { sum.min(model.window()) } else { sum }
 }
 
@@ -81,6 +83,13 @@ impl Merge {
     /// True if the member had less to send than it might have.
     pub(super) fn is_app_limited(&self, member: MemberId) -> bool {
         self.known.iter().any(|known| known.id == member && known.app_limited)
+    }
+
+    /// True if nobody takes more. One member's want of data is none of the whole while another, which is heard, takes
+    /// what it leaves.
+    pub(super) fn lacks_data(&self, members: &[MemberView]) -> bool {
+        let is_heard = |id: MemberId| members.iter().any(|view| view.id == id && view.silent_since.is_none());
+        self.known.iter().all(|known| known.app_limited || !is_heard(known.id))
     }
 
     /// True if the ack of this very moment ended a silence of all members.
@@ -143,8 +152,7 @@ impl Merge {
         }
         let in_flight = flight(members, model);
         let prior_in_flight = in_flight + ack.acked;
-        // One member's want of data is none of the whole while another takes what it leaves.
-        let app_limited = ack.app_limited && self.known.iter().all(|known| known.app_limited);
+        let app_limited = ack.app_limited && self.lacks_data(members);
         let stamp = self.at(ack.sent_at);
         let packet = PacketSample {
             number: self.take_number(),
@@ -253,7 +261,7 @@ impl Merge {
         members: &[MemberView],
         model: &mut Bbr3,
     ) {
-        let others = members.iter().filter(|other| other.id != view.id);
+        let others = members.iter().filter(|other| other.id != view.id && other.silent_since.is_none());
         if others.map(|other| other.in_flight).sum::<ByteCount>().is_zero() {
             let number = self.take_number();
             let (bytes, prior_in_flight) = (datagram(view), ByteCount::ZERO);

@@ -117,6 +117,30 @@ fn a_member_that_ends_or_pauses_leaves_its_part_to_the_others() {
 }
 
 #[test]
+fn a_silent_member_counts_for_nothing_until_it_is_heard_again() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    let now = run(&mut group, &mut members, NOW, 1_000);
+    let whole = total(&members);
+    members[0].silent_since = Some(now - ROUND_TRIP * 4);
+    members[0].in_flight = DATAGRAM * 40;
+    members[1].in_flight = DATAGRAM * 3;
+    // What is on its way to nobody is in nobody's way.
+    let model = group.model.as_ref().unwrap();
+    assert_eq!(merge::flight(&members, model), DATAGRAM * 3);
+    members[1].delivered += DATAGRAM;
+    let ack = MemberAck { acked: DATAGRAM, sent_at: now - ROUND_TRIP, app_limited: true };
+    tell(&mut group, now, 1, MemberEventKind::Acked(ack), &mut members);
+    assert!(group.merge.lacks_data(&members), "the other had more, but to nobody");
+    let alone = windows(&members);
+    assert!(alone[1] > whole * 0.9 && alone[0] <= 2.0, "{whole}: {alone:?}");
+    members[0].silent_since = None;
+    tell(&mut group, now, 0, MemberEventKind::Answered, &mut members);
+    assert!(!group.merge.lacks_data(&members));
+    let again = windows(&members);
+    assert!(again[0] > whole * 0.4, "{whole}, {alone:?}: {again:?}");
+}
+
+#[test]
 fn what_a_member_without_enough_data_leaves_over_is_the_others() {
     let (mut group, mut members) = joined(&[5, 5]);
     let now = run(&mut group, &mut members, NOW, 1_000);
