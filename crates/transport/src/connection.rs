@@ -289,7 +289,7 @@ impl Connection {
     /// Drops a space's keys and all that was under way in it.
     pub(crate) fn discard_space(&mut self, now: Time, space: SpaceId) {
         if self.handshake.discard(space) {
-            self.recovery.discard_space(space, &mut self.path.control);
+            self.recovery.discard_space(now, space, &mut self.path.control);
             self.received[space] = ReceivedPackets::immediate();
             self.probes[space] = 0;
             self.log.keys_discarded(now, space, None);

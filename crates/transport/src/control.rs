@@ -355,6 +355,7 @@ impl PathControl {
         if !excused.is_empty() {
             let sample = self.loss_sample(now, &excused);
             self.congestion.on_excused_loss(&sample);
+            self.note_idle(now);
         }
         self.excused = excused;
         let lost = std::mem::take(&mut self.lost);
@@ -423,8 +424,9 @@ impl PathControl {
     }
 
     /// Packets leave the flight without a verdict: their keys are gone, or they count as never sent.
-    pub(crate) fn on_forgotten(&mut self, bytes: ByteCount) {
+    pub(crate) fn on_forgotten(&mut self, now: Time, bytes: ByteCount) {
         self.in_flight -= bytes;
+        self.note_idle(now);
     }
 
     /// The path begins anew under another identity: what was in flight is no longer its own.

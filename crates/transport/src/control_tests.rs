@@ -1,7 +1,7 @@
 //! The budget, and who bounded the flight.
 
 use posthaste_policy::congestion::PathLimits;
-use posthaste_policy::group::Action;
+use posthaste_policy::group::{Action, MemberId};
 use posthaste_policy::{FlowShare, Profile};
 use posthaste_units::Rate;
 
@@ -343,4 +343,54 @@ fn a_member_that_leaves_is_a_whole_flow_again() {
     });
     assert_eq!(grown[0], grown[1]);
     assert!(grown[0] > SIZE * 60, "{}", grown[0]);
+}
+
+/// A harness whose path is a member of a group, with an RTT of exactly 100 ms, at 1000 ms.
+fn member_of_a_group() -> Harness {
+    let mut harness = Harness::new();
+    harness.at(900).send_data(1);
+    harness.at(1000).ack_data(&[0..=0]);
+    harness.path.join_group(harness.now, false);
+    assert_eq!(idle_since(&harness), Some(harness.now));
+    harness
+}
+
+fn idle_since(harness: &Harness) -> Option<Time> {
+    harness.path.member_view(MemberId(0)).idle_since
+}
+
+#[test]
+fn a_member_whose_flight_ends_in_a_lost_probe_of_the_datagram_size_is_idle() {
+    let mut harness = member_of_a_group();
+    harness.send_mtu_probe();
+    harness.send_data(1);
+    harness.at(1100).ack_data(&[2..=2]);
+    assert_eq!(idle_since(&harness), None, "the probe may be under way");
+    harness.expire();
+    assert!(harness.path.bytes_in_flight().is_zero() && harness.log().losses.is_empty());
+    assert_eq!(idle_since(&harness), Some(harness.now));
+}
+
+#[test]
+fn a_member_whose_flight_ends_in_excused_losses_is_idle() {
+    let mut harness = member_of_a_group();
+    harness.send_data(2);
+    harness.at(1100).ack_data(&[2..=2]);
+    let now = harness.now;
+    harness.log().excused_until = Some(now);
+    harness.expire();
+    assert!(harness.path.bytes_in_flight().is_zero() && harness.log().losses.is_empty());
+    assert_eq!(idle_since(&harness), Some(harness.now));
+}
+
+#[test]
+fn a_member_whose_flight_is_forgotten_is_idle() {
+    let mut harness = member_of_a_group();
+    harness.send(SpaceId::Initial);
+    harness.send_data(1);
+    let Harness { recovery, path, fate, .. } = harness.at(1010);
+    recovery.discard_space(at_millis(1010), SpaceId::Initial, path);
+    assert_eq!(path.member_view(MemberId(0)).idle_since, None);
+    recovery.requeue_all(at_millis(1020), DATA, path, fate);
+    assert_eq!(idle_since(&harness), Some(at_millis(1020)));
 }

@@ -160,7 +160,7 @@ impl Connection {
         }
         self.early = EarlyData::Rejected;
         // All of it goes again, in 1-RTT packets with higher numbers; that it was dropped says nothing of congestion.
-        self.recovery.requeue_all(SpaceId::Data, &mut self.path.control, &mut self.fate);
+        self.recovery.requeue_all(now, SpaceId::Data, &mut self.path.control, &mut self.fate);
         self.apply_fate(now);
         // spec: rfc9001 4.6.2 rejected-resets
         self.streams.start_over();

@@ -78,9 +78,14 @@ impl PathControl {
     pub(super) fn note_reaction(&mut self, now: Time, before: CongestionState, sent_at: Time) {
         if let Some(membership) = &mut self.membership {
             membership.on_reaction(before, self.congestion.state(), sent_at);
-            if self.in_flight.is_zero() {
-                membership.on_idle(now);
-            }
+        }
+        self.note_idle(now);
+    }
+
+    /// Packets have left the flight, for whatever reason: the group is to know if they were the last.
+    pub(super) fn note_idle(&mut self, now: Time) {
+        if let Some(membership) = self.membership.as_mut().filter(|_| self.in_flight.is_zero()) {
+            membership.on_idle(now);
         }
     }
 

@@ -211,7 +211,7 @@ impl Recovery {
                 space.run.interrupt();
             }
             if packet.is_mtu_probe() || packet.path != path.id {
-                lose_quietly(id, &packet, path, fate);
+                lose_quietly(id, &packet, now, path, fate);
                 continue;
             }
             is_persistent |= space.run.extend(&packet, first_sample_at) > persistent_duration;
@@ -272,9 +272,9 @@ impl LateAck {
 }
 
 /// Books a lost packet that says nothing of congestion on `path`: a probe of its size, or a packet of another path.
-fn lose_quietly(id: SpaceId, packet: &SentPacket, path: &mut PathControl, fate: &mut Fate) {
+fn lose_quietly(id: SpaceId, packet: &SentPacket, now: Time, path: &mut PathControl, fate: &mut Fate) {
     if packet.path == path.id {
-        path.on_forgotten(packet.bytes);
+        path.on_forgotten(now, packet.bytes);
     }
     if !packet.requeued {
         fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));

@@ -449,10 +449,10 @@ impl Recovery {
     }
 
     /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4).
-    pub(crate) fn discard_space(&mut self, id: SpaceId, path: &mut PathControl) {
+    pub(crate) fn discard_space(&mut self, now: Time, id: SpaceId, path: &mut PathControl) {
         let space = &mut self.spaces[id];
         // spec: rfc9002 6.4 state-dropped, 6.4 flight-reduced
-        path.on_forgotten(space.sent.iter().map(|packet| packet.bytes).sum());
+        path.on_forgotten(now, space.sent.iter().map(|packet| packet.bytes).sum());
         path.ecn.on_space_discarded(id);
         let next_number = space.next_number;
         *space = Space { next_number, ..Space::default() };
@@ -463,12 +463,12 @@ impl Recovery {
 
     /// Everything outstanding in the space counts as not sent (Retry, version negotiation, rejected 0-RTT): its
     /// frames are to be sent again, and the congestion controller hears nothing.
-    pub(crate) fn requeue_all(&mut self, id: SpaceId, path: &mut PathControl, fate: &mut Fate) {
+    pub(crate) fn requeue_all(&mut self, now: Time, id: SpaceId, path: &mut PathControl, fate: &mut Fate) {
         let space = &mut self.spaces[id];
         for packet in space.sent.iter().filter(|packet| !packet.requeued) {
             fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
         }
-        path.on_forgotten(space.sent.iter().map(|packet| packet.bytes).sum());
+        path.on_forgotten(now, space.sent.iter().map(|packet| packet.bytes).sum());
         space.sent = SentPackets::default();
         space.run.interrupt();
         space.loss_time = None;

@@ -73,8 +73,8 @@ fn each_space_has_its_own_timer_and_only_data_waits_for_the_ack_delay() {
     assert_eq!(harness.timeout(), Some(at_millis(490)));
     harness.at(490);
     assert_eq!(harness.on_timeout(), Expired::Probe { space: INITIAL, packets: 2 });
-    let Harness { recovery, path, .. } = &mut harness;
-    recovery.discard_space(INITIAL, path);
+    let Harness { recovery, path, now, .. } = &mut harness;
+    recovery.discard_space(*now, INITIAL, path);
     assert_eq!(harness.recovery.pto_count(), 0);
     assert_eq!(harness.path.bytes_in_flight().get(), 1200);
     // The probe timeout at 490 has restarted the handshake's timer too.

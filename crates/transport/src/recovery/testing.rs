@@ -237,10 +237,28 @@ impl Harness {
         ack_eliciting: bool,
         in_flight: bool,
     ) -> u64 {
-        let number = self.recovery.next_number(space);
         let start = self.next_frame;
         self.next_frame += 1;
-        let frames = SentFrames::from_elem(SentFrame::Crypto { start, end: start + 1 }, 1);
+        let frame = SentFrame::Crypto { start, end: start + 1 };
+        self.send_frame(space, frame, bytes, ack_eliciting, in_flight)
+    }
+
+    /// Sends a probe of the path's datagram size; its number.
+    pub(crate) fn send_mtu_probe(&mut self) -> u64 {
+        let frame = SentFrame::MtuProbe { path: self.path.id, size: 1400 };
+        self.send_frame(SpaceId::Data, frame, 1400, true, true)
+    }
+
+    fn send_frame(
+        &mut self,
+        space: SpaceId,
+        frame: SentFrame,
+        bytes: usize,
+        ack_eliciting: bool,
+        in_flight: bool,
+    ) -> u64 {
+        let number = self.recovery.next_number(space);
+        let frames = SentFrames::from_elem(frame, 1);
         let ecn_marked = in_flight && self.path.ecn_codepoint().is_some() && self.peer_ecn.is_some();
         let now = self.now;
         let packet = Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, frames };

@@ -167,8 +167,8 @@ fn what_is_requeued_counts_as_never_sent() {
     // spec: rfc9000 12.3 numbers-used-once, 17.2.5.3 numbers-go-on
     let mut harness = Harness::new();
     harness.send_data(3);
-    let Harness { recovery, path, fate, .. } = &mut harness;
-    recovery.requeue_all(DATA, path, fate);
+    let Harness { recovery, path, fate, now, .. } = &mut harness;
+    recovery.requeue_all(*now, DATA, path, fate);
     assert_eq!(fate.lost.len(), 3);
     assert!(fate.lost_packets.is_empty());
     assert_eq!(path.bytes_in_flight(), ByteCount::ZERO);
@@ -183,8 +183,8 @@ fn a_discarded_space_is_forgotten_without_a_verdict() {
     let mut harness = Harness::new();
     harness.send(SpaceId::Initial);
     harness.send_data(1);
-    let Harness { recovery, path, fate, .. } = &mut harness;
-    recovery.discard_space(SpaceId::Initial, path);
+    let Harness { recovery, path, fate, now, .. } = &mut harness;
+    recovery.discard_space(*now, SpaceId::Initial, path);
     assert!(fate.lost.is_empty() && fate.acked.is_empty());
     assert_eq!(path.bytes_in_flight().get(), 1200);
     assert_eq!(recovery.next_number(SpaceId::Initial), 1);
@@ -371,14 +371,14 @@ impl Model {
             }
             Operation::Discard(space) => {
                 let space = space_of(space);
-                let Harness { recovery, path, .. } = harness;
-                recovery.discard_space(space, path);
+                let Harness { recovery, path, now, .. } = harness;
+                recovery.discard_space(*now, space, path);
                 self.discarded.insert(space);
                 self.forget(space);
             }
             Operation::Requeue => {
-                let Harness { recovery, path, fate, .. } = harness;
-                recovery.requeue_all(DATA, path, fate);
+                let Harness { recovery, path, fate, now, .. } = harness;
+                recovery.requeue_all(*now, DATA, path, fate);
                 self.forget(DATA);
             }
         }
