@@ -10,7 +10,8 @@
 //!
 //! How: a flow that meets congestion steps back once a round trip, and adds so much a round trip. So a member's
 //! congestion is all members', once a round trip, since each has a recovery period that begins with it; and each of n busy
-//! members adds a n-th. Slow start ends for all at once. The whole window is divided equally among the busy members.
+//! members adds a n-th. Slow start ends for all at once. The whole window is divided equally among the busy members. If
+//! the last of these leaves, one that pauses inherits it, to go on where that one stood.
 //!
 //! A member whose client has vanished, or is out of reach, is not busy from its second probe timeout in a row on. What
 //! it had goes to the others. After a silence that several shared it does not: the first of them to be heard again gets
@@ -65,6 +66,8 @@ struct Before {
 pub struct Ensemble {
     /// The members that share the window, by number.
     busy: Vec<MemberId>,
+    /// The sum of their thresholds as it was last; `None` if one of them has none.
+    thresholds: Option<ByteCount>,
     /// The member whose congestion made the others step back last, and they before that.
     stepped_back: Option<(MemberId, Vec<Before>)>,
     /// When a silence of a member ended last.
@@ -74,7 +77,7 @@ pub struct Ensemble {
 impl Ensemble {
     /// A group without members.
     pub const fn new() -> Self {
-        Self { busy: Vec::new(), stepped_back: None, answered_at: None }
+        Self { busy: Vec::new(), thresholds: None, stepped_back: None, answered_at: None }
     }
 
     /// Divides the window anew if others than before are busy. `left` is the window of a member that is gone.
@@ -88,13 +91,15 @@ impl Ensemble {
         let joins = |view: &MemberView| event.kind == MemberEventKind::Joined && view.id == event.member;
         let is_busy = |view: &&MemberView| is_busy(view, event.now) || joins(view);
         let busy: Vec<MemberId> = members.iter().filter(is_busy).map(|view| view.id).collect();
+        let had_part = self.busy.contains(&event.member);
+        let is_bequest = busy.is_empty() && had_part && matches!(event.kind, MemberEventKind::Left { .. });
+        let busy = if is_bequest { self.heirs(members) } else { busy };
         if busy == self.busy || busy.is_empty() {
             return;
         }
-        let had_part = self.busy.contains(&event.member);
-        let holders =
-            || members.iter().filter(|view| self.busy.contains(&view.id) || busy.contains(&view.id));
-        let total: ByteCount = holders().map(|view| self.worth(view)).sum();
+        // The least window of one that goes on after a pause was no part of the whole.
+        let holders = members.iter().filter(|view| self.busy.contains(&view.id) || joins(view));
+        let total: ByteCount = holders.map(|view| self.worth(view)).sum();
         let total = if had_part { total + left } else { total };
         let share = total / busy.len() as u64;
         let threshold = self.threshold(share, busy.len(), members);
@@ -125,19 +130,38 @@ impl Ensemble {
 
     /// The threshold of each of `count` busy members with the window `share`: where those stand that were busy before.
     fn threshold(&self, share: ByteCount, count: usize, members: &[MemberView]) -> Option<ByteCount> {
-        let before = || members.iter().filter(|view| self.busy.contains(&view.id));
-        before().next()?;
-        let Some(thresholds) =
-            before().map(|view| view.congestion.slow_start_threshold).collect::<Option<Vec<ByteCount>>>()
-        else {
+        if self.busy.is_empty() {
+            return None;
+        }
+        let Some(total) = self.thresholds else {
             // The capacity is unknown yet, for a member that has left slow start in an earlier division, too.
             return Some(ByteCount::MAX);
         };
-        let is_avoiding = before().all(|view| {
+        let before = || members.iter().filter(|view| self.busy.contains(&view.id));
+        let is_avoiding = |view: &MemberView| {
             view.congestion.slow_start_threshold.is_some_and(|threshold| view.congestion.window >= threshold)
-        });
-        let total: ByteCount = thresholds.into_iter().sum();
-        Some(if is_avoiding { share } else { share.max(total / count as u64) })
+        };
+        let all_avoid = before().next().is_some() && before().all(is_avoiding);
+        Some(if all_avoid { share } else { share.max(total / count as u64) })
+    }
+
+    /// Who has the window of a member that is gone while nobody is busy: who else had part in it, or who paused last.
+    fn heirs(&self, members: &[MemberView]) -> Vec<MemberId> {
+        let ids = || members.iter().map(|view| view.id);
+        let holders: Vec<MemberId> = ids().filter(|id| self.busy.contains(id)).collect();
+        if holders.is_empty() {
+            members.iter().max_by_key(|view| view.idle_since).map(|view| view.id).into_iter().collect()
+        } else {
+            holders
+        }
+    }
+
+    /// Remembers how far those know the capacity that share the window, for when the last of them is gone.
+    fn note_thresholds(&mut self, members: &[MemberView]) {
+        let holders = || members.iter().filter(|view| self.busy.contains(&view.id));
+        if holders().next().is_some() {
+            self.thresholds = holders().map(|view| view.congestion.slow_start_threshold).sum();
+        }
     }
 
     /// Whatever one has met, all have.
@@ -192,6 +216,7 @@ impl Ensemble {
 
 impl Group for Ensemble {
     fn on_event(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>) {
+        self.note_thresholds(members);
         match event.kind {
             MemberEventKind::Fluctuation { cause, sent_at, .. } => {
                 self.on_fluctuation(event.member, cause, sent_at, members, orders);

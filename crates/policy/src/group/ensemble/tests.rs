@@ -6,6 +6,7 @@ use crate::group::testing::{member, obey, orders};
 use crate::testing::{DATAGRAM, datagrams};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
+const ROUND_TRIP: Duration = Duration::from_millis(50);
 
 /// A group whose members have joined with these windows.
 fn joined(windows: &[u64], phase: Phase) -> (Ensemble, Vec<MemberView>) {
@@ -74,7 +75,92 @@ fn a_member_that_pauses_leaves_its_part_after_a_round_trip_and_gets_it_back_at_o
     members[0].idle_since = None;
     let division = orders(&mut group, later, 0, MemberEventKind::Resumed, &members);
     obey(&mut members, &division);
-    assert_eq!(windows(&members), [41.0, 41.0]);
+    assert_eq!(windows(&members), [40.0, 40.0], "and nothing for the pause");
+}
+
+/// Two members, of which the second has paused and left its part to the first.
+fn one_of_two_pauses(phase: Phase) -> (Ensemble, Vec<MemberView>) {
+    let (mut group, mut members) = joined(&[40, 40], phase);
+    members[1].idle_since = Some(NOW);
+    let division = orders(&mut group, NOW + Duration::from_millis(50), 0, MemberEventKind::Round, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [80.0, 2.0]);
+    (group, members)
+}
+
+/// The first of them leaves, and the second goes on a second later.
+fn the_other_goes_on(group: &mut Ensemble, members: &mut Vec<MemberView>) {
+    let later = NOW + Duration::from_secs(1);
+    let window = members.remove(0).congestion.window;
+    let bequest = orders(group, later, 0, MemberEventKind::Left { window }, members);
+    obey(members, &bequest);
+    members[0].idle_since = None;
+    let division = orders(group, later + Duration::from_secs(1), 1, MemberEventKind::Resumed, members);
+    obey(members, &division);
+}
+
+#[test]
+fn what_the_last_busy_member_had_waits_for_the_first_that_goes_on() {
+    let (mut group, mut members) = one_of_two_pauses(Phase::CongestionAvoidance);
+    the_other_goes_on(&mut group, &mut members);
+    assert_eq!(windows(&members), [80.0]);
+    assert_eq!(members[0].congestion.slow_start_threshold, Some(DATAGRAM * 80));
+}
+
+#[test]
+fn a_slow_start_that_its_last_member_leaves_goes_on_with_the_next() {
+    let (mut group, mut members) = one_of_two_pauses(Phase::SlowStart);
+    the_other_goes_on(&mut group, &mut members);
+    assert_eq!(windows(&members), [80.0]);
+    assert_eq!(members[0].congestion.slow_start_threshold, None, "the capacity is unknown");
+}
+
+#[test]
+fn a_threshold_that_was_not_reached_is_inherited_too() {
+    let (mut group, mut members) = one_of_two_pauses(Phase::CongestionAvoidance);
+    // Persistent congestion (RFC 9002 section 7.6.2).
+    members[0].congestion.window = DATAGRAM * 2;
+    members[0].congestion.slow_start_threshold = Some(DATAGRAM * 40);
+    assert_eq!(orders(&mut group, NOW + ROUND_TRIP * 2, 0, MemberEventKind::Round, &members), []);
+    the_other_goes_on(&mut group, &mut members);
+    assert_eq!(windows(&members), [2.0]);
+    assert_eq!(members[0].congestion.slow_start_threshold, Some(DATAGRAM * 40));
+}
+
+#[test]
+fn who_paused_last_inherits_and_hands_over_to_whoever_goes_on() {
+    let (mut group, mut members) = joined(&[40, 40, 40], Phase::CongestionAvoidance);
+    members[1].idle_since = Some(NOW);
+    members[2].idle_since = Some(NOW - ROUND_TRIP);
+    let division = orders(&mut group, NOW + ROUND_TRIP, 0, MemberEventKind::Round, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [120.0, 2.0, 2.0]);
+    let later = NOW + Duration::from_secs(1);
+    let window = members.remove(0).congestion.window;
+    let bequest = orders(&mut group, later, 0, MemberEventKind::Left { window }, &members);
+    obey(&mut members, &bequest);
+    assert_eq!(windows(&members), [120.0, 2.0]);
+    members[1].idle_since = None;
+    let division = orders(&mut group, later, 2, MemberEventKind::Resumed, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0, 120.0]);
+    assert_eq!(members[1].congestion.slow_start_threshold, Some(DATAGRAM * 120));
+}
+
+#[test]
+fn those_that_shared_the_window_and_pause_inherit_before_others() {
+    let (mut group, mut members) = joined(&[40, 40, 40], Phase::CongestionAvoidance);
+    for view in &mut members {
+        view.idle_since = Some(NOW);
+    }
+    members.remove(1);
+    let left = MemberEventKind::Left { window: DATAGRAM * 40 };
+    let bequest = orders(&mut group, NOW + Duration::from_secs(1), 1, left, &members);
+    obey(&mut members, &bequest);
+    assert_eq!(windows(&members), [60.0, 60.0]);
+    // One that has no part leaves none.
+    let gone = MemberEventKind::Left { window: DATAGRAM * 40 };
+    assert_eq!(orders(&mut group, NOW + Duration::from_secs(1), 9, gone, &members), []);
 }
 
 #[test]
@@ -137,7 +223,7 @@ fn a_member_whose_peer_is_silent_hands_its_part_back_until_it_is_heard_again() {
     let later = NOW + Duration::from_millis(100);
     let division = orders(&mut group, later, 0, MemberEventKind::Answered, &members);
     obey(&mut members, &division);
-    assert_eq!(windows(&members), [122.0 / 3.0; 3].map(|part: f64| (part * 1200.0).floor() / 1200.0));
+    assert_eq!(windows(&members), [40.0; 3]);
 }
 
 #[test]
