@@ -50,8 +50,13 @@ impl<S> Episode<S> {
 
     /// Counts a packet declared lost if its loss belongs to this episode.
     pub(super) fn on_lost(&mut self, sent_at: Time) {
+        self.on_many_lost(sent_at, 1);
+    }
+
+    /// Counts packets declared lost that were sent at about this time, if their losses belong to this episode.
+    pub(super) fn on_many_lost(&mut self, sent_at: Time, packets: u64) {
         if !self.before.covers(sent_at) {
-            self.lost = self.lost.saturating_add(1);
+            self.lost = self.lost.saturating_add(packets);
         }
     }
 

@@ -104,6 +104,17 @@ impl Joint {
         }
     }
 
+    /// One less: until anything has arrived, what it brought goes with it. Whoever joins and leaves again and again would
+    /// add it each time otherwise.
+    fn leave(&mut self, member: MemberId) {
+        let brought = self.merge.leave(member);
+        let model = self.model.as_mut().filter(|_| self.merge.has_delivered_nothing());
+        if let (Some(brought), Some(model)) = (brought, model) {
+            let window = Some(model.window() - brought);
+            model.adjust(&Adjustment { window, ..Adjustment::default() });
+        }
+    }
+
     /// Lets the controller hear of what has happened to one of the members.
     fn hear(&mut self, event: &MemberEvent, members: &[MemberView]) {
         let Some(model) = &mut self.model else { return };
@@ -212,7 +223,7 @@ impl Group for Joint {
     fn on_event(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>) {
         match event.kind {
             MemberEventKind::Joined => self.join(event, members),
-            MemberEventKind::Left { .. } => self.merge.leave(event.member),
+            MemberEventKind::Left { .. } => self.leave(event.member),
             _ => self.hear(event, members),
         }
         self.divide(event, members, orders);

@@ -212,6 +212,14 @@ impl Bbr3 {
         }
     }
 
+    /// Packets of the last report of losses that it did not name, sent at about this time. Their bytes were in it; an undo
+    /// has to wait for them, too.
+    pub(crate) fn on_untold_losses(&mut self, sent_at: Time, packets: u64) {
+        if let Some(episode) = &mut self.loss.episode {
+            episode.on_many_lost(sent_at, packets);
+        }
+    }
+
     /// Whether a loss that a probe has caused says that the probe went too high.
     fn judge_probe(&mut self, now: Time, packet: &PacketSample, lost: f64) {
         let tx_in_flight = packet.in_flight.as_f64();

@@ -14,7 +14,7 @@ use crate::sample::{AckSample, LossSample, PacketSample, RateSample, RttView, Se
 const KEPT_STAMPS: usize = 1024;
 /// They are this part of a round trip apart at the least, so that the kept ones reach back over four.
 const STAMPS_A_ROUND_TRIP: u64 = 256;
-/// Lost packets of one report that are told one by one; their sizes make up for the rest.
+/// Lost packets of one report that are told one by one; each stands for as many of the rest as the others.
 const MOST_LOST: u64 = 64;
 /// A pause of the acks of all members that is a silence, in probe timeouts (RFC 9002 section 7.6.1).
 const SILENCE: u64 = 3;
@@ -36,7 +36,11 @@ struct Known {
     id: MemberId,
     delivered: ByteCount,
     lost: ByteCount,
-    app_limited: bool,
+    /// What its window was when it joined.
+    brought: ByteCount,
+    /// Whether it had no more to send when what arrived last was sent; `None` before anything has, or has again after
+    /// a pause.
+    app_limited: Option<bool>,
 }
 
 /// What all members have in flight together, but for those whose peers are silent: theirs is nowhere any more. No
@@ -68,12 +72,14 @@ impl Merge {
     /// A member whose packets count from here on.
     pub(super) fn join(&mut self, view: &MemberView) {
         debug_assert!(self.known.len() < MAX_MEMBERS, "the router lets no more in");
-        let MemberView { id, delivered, lost, .. } = *view;
-        self.known.push(Known { id, delivered, lost, app_limited: false });
+        let MemberView { id, delivered, lost, congestion, .. } = *view;
+        self.known.push(Known { id, delivered, lost, brought: congestion.window, app_limited: None });
     }
 
-    pub(super) fn leave(&mut self, member: MemberId) {
-        self.known.retain(|known| known.id != member);
+    /// The member is none any more; the window that it brought.
+    pub(super) fn leave(&mut self, member: MemberId) -> Option<ByteCount> {
+        let place = self.known.iter().position(|known| known.id == member)?;
+        Some(self.known.remove(place).brought)
     }
 
     pub(super) fn has_delivered_nothing(&self) -> bool {
@@ -82,14 +88,18 @@ impl Merge {
 
     /// True if the member had less to send than it might have.
     pub(super) fn is_app_limited(&self, member: MemberId) -> bool {
-        self.known.iter().any(|known| known.id == member && known.app_limited)
+        self.known.iter().any(|known| known.id == member && known.app_limited == Some(true))
     }
 
-    /// True if nobody takes more. One member's want of data is none of the whole while another, which is heard, takes
-    /// what it leaves.
+    /// True if nobody takes more. One member's want of data is none of the whole while another takes what it leaves; who
+    /// has nothing in flight, or is not heard, takes nothing, whatever it did before.
     pub(super) fn lacks_data(&self, members: &[MemberView]) -> bool {
-        let is_heard = |id: MemberId| members.iter().any(|view| view.id == id && view.silent_since.is_none());
-        self.known.iter().all(|known| known.app_limited || !is_heard(known.id))
+        let is_sending = |view: &MemberView| view.idle_since.is_none() && view.silent_since.is_none();
+        let takes_more = |known: &Known| {
+            known.app_limited == Some(false)
+                && members.iter().any(|view| view.id == known.id && is_sending(view))
+        };
+        !self.known.iter().any(takes_more)
     }
 
     /// True if the ack of this very moment ended a silence of all members.
@@ -144,7 +154,7 @@ impl Merge {
     ) {
         self.count(view);
         if let Some(known) = self.known.iter_mut().find(|known| known.id == view.id) {
-            known.app_limited = ack.app_limited;
+            known.app_limited = Some(ack.app_limited);
         }
         let pause = self.last_ack.replace(now).map_or(Duration::ZERO, |last| now.since(last));
         if pause >= (view.rtt.smoothed + view.rtt.variance * 4) * SILENCE {
@@ -251,6 +261,10 @@ impl Merge {
             delivered: self.delivered,
             lost: self.lost,
         });
+        for (index, packet) in (0..).zip(&packets) {
+            let stands_for = loss.packets / count + u64::from(index < loss.packets % count);
+            model.on_untold_losses(packet.sent_at, stands_for.saturating_sub(1));
+        }
     }
 
     /// A member sends again after a pause: if no other sends, that is the end of the whole flow's pause.
@@ -261,6 +275,10 @@ impl Merge {
         members: &[MemberView],
         model: &mut Bbr3,
     ) {
+        // That it had enough to send before the pause says nothing of now.
+        if let Some(known) = self.known.iter_mut().find(|known| known.id == view.id) {
+            known.app_limited = known.app_limited.filter(|app_limited| *app_limited);
+        }
         let others = members.iter().filter(|other| other.id != view.id && other.silent_since.is_none());
         if others.map(|other| other.in_flight).sum::<ByteCount>().is_zero() {
             let number = self.take_number();

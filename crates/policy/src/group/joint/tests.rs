@@ -5,6 +5,7 @@ use super::*;
 use crate::Phase;
 use crate::group::testing::{member, obey, orders};
 use crate::group::{MAX_MEMBERS, MemberAck, MemberLoss};
+use crate::sample::SpuriousSample;
 use crate::testing::{DATAGRAM, datagrams};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
@@ -152,6 +153,107 @@ fn what_a_member_without_enough_data_leaves_over_is_the_others() {
     let parts = windows(&members);
     assert!((parts[1] - (whole - 1.0)).abs() < 1.5, "of {whole}: {parts:?}");
     assert!(parts[0] >= whole / 2.0 - 1.0, "it may begin again with an equal part: {parts:?}");
+}
+
+/// The member sends a datagram less often than it might, for so many round trips: the application sets the pace.
+fn run_without_enough_data(
+    group: &mut Joint,
+    members: &mut [MemberView],
+    index: usize,
+    from: Time,
+    round_trips: u64,
+) -> Time {
+    let mut now = from;
+    for _ in 0..round_trips * 5 {
+        now += ROUND_TRIP / 5;
+        members[index].delivered += DATAGRAM;
+        members[index].in_flight = DATAGRAM * 5;
+        let ack = MemberAck { acked: DATAGRAM, sent_at: now - ROUND_TRIP, app_limited: true };
+        let id = members[index].id.0;
+        tell(group, now, id, MemberEventKind::Acked(ack), members);
+    }
+    now
+}
+
+/// True if the model has left Startup for good.
+fn is_pipe_full(group: &Joint) -> bool {
+    group.model.as_ref().unwrap().state().slow_start_threshold.is_some()
+}
+
+#[test]
+fn one_that_nothing_is_known_of_yet_makes_no_full_pipe_of_anothers_want_of_data() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    // Something of it is under way, and never acknowledged.
+    members[1].in_flight = DATAGRAM;
+    run_without_enough_data(&mut group, &mut members, 0, NOW, 10);
+    assert!(!is_pipe_full(&group));
+}
+
+#[test]
+fn one_that_has_ended_its_download_takes_nothing_of_what_another_leaves() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    let now = run(&mut group, &mut members, NOW, 4_000);
+    let rate = |group: &Joint| group.model.as_ref().unwrap().model_rate().unwrap().as_bytes_per_second();
+    let before = rate(&group);
+    members[1].in_flight = ByteCount::ZERO;
+    members[1].idle_since = Some(now);
+    let now = run_without_enough_data(&mut group, &mut members, 0, now, 200);
+    // Whatever it sends now, that it had enough once says nothing of it.
+    members[1].idle_since = None;
+    members[1].in_flight = DATAGRAM;
+    tell(&mut group, now, 1, MemberEventKind::Resumed, &mut members);
+    run_without_enough_data(&mut group, &mut members, 0, now, 200);
+    let after = rate(&group);
+    assert!(after > before / 2, "{before} bytes a second became {after}, and the application wants a tenth");
+}
+
+#[test]
+fn while_another_takes_what_one_leaves_the_whole_is_no_want_of_data() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    run(&mut group, &mut members, NOW, 30);
+    assert!(!is_pipe_full(&group));
+    let mut now = NOW + Duration::from_millis(30);
+    for _ in 0..20 {
+        now = run_without_enough_data(&mut group, &mut members, 0, now, 1);
+    }
+    assert!(is_pipe_full(&group), "the other has more to send than its part");
+}
+
+#[test]
+fn who_joins_and_leaves_again_and_again_adds_its_part_once() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    for _ in 0..100 {
+        let left = members.remove(1);
+        let kind = MemberEventKind::Left { window: left.congestion.window };
+        tell(&mut group, NOW, left.id.0, kind, &mut members);
+        assert_eq!(windows(&members), [5.0], "what it brought goes with it");
+        members.push(member(left.id.0 + 1, 5, Phase::SlowStart));
+        tell(&mut group, NOW, left.id.0 + 1, MemberEventKind::Joined, &mut members);
+        assert_eq!(windows(&members), [5.0, 5.0]);
+    }
+}
+
+#[test]
+fn a_reduction_stands_until_every_packet_of_a_large_loss_has_arrived() {
+    let (mut group, mut members) = joined(&[5, 5]);
+    let mut now = run(&mut group, &mut members, NOW, 1_000);
+    let window = |group: &Joint| group.model.as_ref().unwrap().window();
+    let whole = window(&group);
+    let (oldest_sent_at, newest_sent_at) = (now - ROUND_TRIP, now - Duration::from_millis(1));
+    let lost = MemberLoss { packets: 200, bytes: DATAGRAM * 200, oldest_sent_at, newest_sent_at };
+    members[0].lost += DATAGRAM * 200;
+    tell(&mut group, now, 0, MemberEventKind::Lost(lost), &mut members);
+    now = run(&mut group, &mut members, now, 200);
+    let reduced = window(&group);
+    assert!(reduced < whole, "{whole} became {reduced}");
+    let mut refute = |group: &mut Joint, packets| {
+        let spurious = SpuriousSample { now, packets, sent_at: oldest_sent_at };
+        tell(group, now, 0, MemberEventKind::Refuted(spurious), &mut members);
+        window(group)
+    };
+    assert_eq!(refute(&mut group, 64), reduced);
+    assert_eq!(refute(&mut group, 135), reduced, "one is still lost");
+    assert!(refute(&mut group, 1) > reduced);
 }
 
 #[test]
