@@ -90,9 +90,9 @@ pub struct MemberEvent {
 pub enum MemberEventKind {
     /// It has joined: the last of the members.
     Joined,
-    /// It has left, and is not among the members any more. This was its window.
+    /// It has left, and is not among the members any more.
     Left {
-        /// Its last window.
+        /// What it leaves to the others: its last window; zero if that has gone along with it into another group.
         window: ByteCount,
     },
     /// Its controller has begun a reduction for losses or marks, or has left slow start: a network fluctuation event.

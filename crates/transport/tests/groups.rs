@@ -391,6 +391,32 @@ fn after_an_outage_of_all_members_nobody_goes_on_with_the_windows_of_the_others(
 }
 
 #[test]
+fn a_member_that_goes_from_group_to_group_makes_no_windows() {
+    for (profile, downloads) in [("mquic-cubic", false), ("mquic-cubic", true), ("mquic-bbr", false)] {
+        let mut party = Party::met(17, profile, 5);
+        let tokens = [0, 2].map(|place| party.token(place));
+        for (place, token) in [(1, tokens[0]), (3, tokens[1])] {
+            party.join(place, token).expect("the server forms groups");
+        }
+        party.pair.run_for(Duration::from_millis(50));
+        let before = party.windows();
+        if downloads {
+            // On a path that delivers nothing.
+            party.pair.down = Link { loss: 1.0, ..Link::CLEAN };
+            party.download(1_000_000);
+        }
+        for turn in 0..20 {
+            party.join(4, tokens[turn % 2]).expect("a token");
+            party.run_for(Duration::from_millis(5));
+        }
+        let after = party.windows();
+        let sum = |windows: &[f64]| windows.iter().sum::<f64>();
+        // None is below two datagrams.
+        assert!(sum(&after) <= sum(&before) + 5.0 * 2.0, "{profile}: {before:?} became {after:?}");
+    }
+}
+
+#[test]
 fn who_does_not_ask_or_is_not_offered_a_group_has_none() {
     let mut party = Party::new(10, "mquic-cubic");
     party.connect(&tls::client_config(1));

@@ -93,7 +93,11 @@ impl Ensemble {
         let busy: Vec<MemberId> = members.iter().filter(is_busy).map(|view| view.id).collect();
         let had_part = self.busy.contains(&event.member);
         let is_bequest = busy.is_empty() && had_part && matches!(event.kind, MemberEventKind::Left { .. });
-        let busy = if is_bequest { self.heirs(members) } else { busy };
+        let busy = if is_bequest { self.heirs(left, members) } else { busy };
+        if is_bequest && busy.is_empty() {
+            self.busy.clear();
+            self.thresholds = None;
+        }
         if busy == self.busy || busy.is_empty() {
             return;
         }
@@ -102,7 +106,9 @@ impl Ensemble {
         let total: ByteCount = holders.map(|view| self.worth(view)).sum();
         let total = if had_part { total + left } else { total };
         let share = total / busy.len() as u64;
-        let threshold = self.threshold(share, busy.len(), members);
+        // One that joins where nobody has a part is on its own.
+        let is_alone = self.busy.is_empty() && event.kind == MemberEventKind::Joined;
+        let threshold = if is_alone { None } else { self.threshold(share, busy.len(), members) };
         for view in members {
             let (window, slow_start_threshold) = if busy.contains(&view.id) {
                 (share.max(view.least_window), threshold)
@@ -130,9 +136,6 @@ impl Ensemble {
 
     /// The threshold of each of `count` busy members with the window `share`: where those stand that were busy before.
     fn threshold(&self, share: ByteCount, count: usize, members: &[MemberView]) -> Option<ByteCount> {
-        if self.busy.is_empty() {
-            return None;
-        }
         let Some(total) = self.thresholds else {
             // The capacity is unknown yet, for a member that has left slow start in an earlier division, too.
             return Some(ByteCount::MAX);
@@ -145,11 +148,12 @@ impl Ensemble {
         Some(if all_avoid { share } else { share.max(total / count as u64) })
     }
 
-    /// Who has the window of a member that is gone while nobody is busy: who else had part in it, or who paused last.
-    fn heirs(&self, members: &[MemberView]) -> Vec<MemberId> {
+    /// Who has the window `left` by a member that is gone while nobody is busy: who else had part in it, or who paused
+    /// last. If there is none left, nobody in the latter's place: its least window is no part of the whole.
+    fn heirs(&self, left: ByteCount, members: &[MemberView]) -> Vec<MemberId> {
         let ids = || members.iter().map(|view| view.id);
         let holders: Vec<MemberId> = ids().filter(|id| self.busy.contains(id)).collect();
-        if holders.is_empty() {
+        if holders.is_empty() && !left.is_zero() {
             members.iter().max_by_key(|view| view.idle_since).map(|view| view.id).into_iter().collect()
         } else {
             holders

@@ -33,6 +33,16 @@ struct Members {
     next_id: u64,
 }
 
+/// What becomes of the window that a member had, when it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// It is the others'.
+    Leaves,
+    /// It goes along into another group: the others' as well, it would be there twice, and a client could make windows
+    /// by going to and fro.
+    Keeps,
+}
+
 impl Groups {
     pub(super) fn new(rng: &mut Rng) -> Self {
         Self {
@@ -95,7 +105,7 @@ impl Groups {
                 && group.members.iter().all(|(_, member)| *member != index)
         });
         if is_good {
-            self.leave(now, index, slots);
+            self.part(now, index, slots, Part::Keeps);
             self.enter(now, index, *token, slots);
         }
     }
@@ -112,6 +122,10 @@ impl Groups {
 
     /// The connection is no member any more: it has ended, or left the address that its group is at.
     pub(super) fn leave(&mut self, now: Time, index: u32, slots: &mut Slots) {
+        self.part(now, index, slots, Part::Leaves);
+    }
+
+    fn part(&mut self, now: Time, index: u32, slots: &mut Slots, part: Part) {
         let Some(token) = self.memberships.remove(&index) else { return };
         let Some(group) = self.by_token.get_mut(&token) else { return };
         let place = group.members.iter().position(|(_, member)| *member == index);
@@ -122,7 +136,8 @@ impl Groups {
             self.by_token.remove(&token);
             return;
         }
-        let kind = MemberEventKind::Left { window: window.unwrap_or_default() };
+        let window = window.filter(|_| part == Part::Leaves).unwrap_or_default();
+        let kind = MemberEventKind::Left { window };
         self.decide(MemberEvent { now, member, kind }, &token, slots);
     }
 

@@ -148,6 +148,26 @@ fn who_paused_last_inherits_and_hands_over_to_whoever_goes_on() {
 }
 
 #[test]
+fn who_goes_to_another_group_takes_its_window_along() {
+    let (mut group, mut members) = one_of_two_pauses(Phase::CongestionAvoidance);
+    members.remove(0);
+    let gone = MemberEventKind::Left { window: ByteCount::ZERO };
+    let later = NOW + Duration::from_secs(1);
+    assert_eq!(orders(&mut group, later, 0, gone, &members), [], "there is nothing to inherit");
+    members.push(member(2, 30, Phase::CongestionAvoidance));
+    let division = orders(&mut group, later, 2, MemberEventKind::Joined, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0, 30.0]);
+    members.pop();
+    assert_eq!(orders(&mut group, later, 2, gone, &members), []);
+    members[0].idle_since = None;
+    let division = orders(&mut group, later, 1, MemberEventKind::Resumed, &members);
+    obey(&mut members, &division);
+    assert_eq!(windows(&members), [2.0]);
+    assert_eq!(members[0].congestion.phase, Phase::SlowStart, "the capacity is as good as unknown");
+}
+
+#[test]
 fn those_that_shared_the_window_and_pause_inherit_before_others() {
     let (mut group, mut members) = joined(&[40, 40, 40], Phase::CongestionAvoidance);
     for view in &mut members {
