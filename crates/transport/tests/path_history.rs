@@ -44,6 +44,8 @@ struct Fetch {
     took: Duration,
     /// What the server knew of the path.
     recalled: Option<PathHistory>,
+    /// The server's greatest window.
+    widest: ByteCount,
 }
 
 impl Stage {
@@ -76,6 +78,7 @@ impl Stage {
             phases: Vec::new(),
             took: Duration::ZERO,
             recalled: None,
+            widest: ByteCount::ZERO,
         }
     }
 
@@ -137,7 +140,9 @@ impl Fetch {
             self.writers.add(self.id, self.bytes);
         }
         self.writers.pump(connection);
-        let phase = connection.stats().congestion.phase.name();
+        let congestion = connection.stats().congestion;
+        self.widest = self.widest.max(congestion.window);
+        let phase = congestion.phase.name();
         let is_named = ["reconnaissance", "unvalidated", "validating", "safe_retreat"].contains(&phase);
         if is_named && self.phases.last() != Some(&phase) {
             self.phases.push(phase);
@@ -388,6 +393,8 @@ fn a_store_full_of_nonsense_stalls_nobody() {
         for _ in 0..3 {
             let fetch = stage.fetch(BIG);
             assert!(fetch.took < Duration::from_secs(2), "{:?}", fetch.took);
+            // The bound of a first window, and what slow start adds to that for these bytes.
+            assert!(fetch.widest <= ByteCount::new((16 << 20) + BIG), "{profile}: {}", fetch.widest);
         }
     }
 }

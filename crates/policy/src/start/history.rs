@@ -46,6 +46,10 @@ pub struct Parameters {
     /// The same of IPv6.
     #[serde(deserialize_with = "value::ipv6_prefix")]
     pub ipv6_prefix: u8,
+    /// The greatest first window, whatever the average. The paper knows no bound, but what a store or a token says is
+    /// not proved by anything: as much as a receiver of ours grants a stream at the most is ours.
+    #[serde(deserialize_with = "value::window")]
+    pub max_window: ByteCount,
     /// How long an average is good for after its last sample. The paper knows no end; a day is ours.
     #[serde(deserialize_with = "value::lifetime")]
     pub lifetime: Duration,
@@ -81,6 +85,7 @@ impl Default for Parameters {
             scope: PaperScope::Server,
             ipv4_prefix: 24,
             ipv6_prefix: 48,
+            max_window: ByteCount::new(16 << 20),
             lifetime: Duration::from_secs(24 * 3600),
         }
     }
@@ -104,7 +109,8 @@ impl Parameters {
             Constant::new("average", average),
             Constant::new("scope", scope),
             Constant::new("lifetime", format!("{} min", self.lifetime.as_millis() / 60_000)),
-            Constant::new("first window", "max(default, average)"),
+            Constant::new("max_window", value::show_bytes(self.max_window)),
+            Constant::new("first window", "max(default, average), at most max_window"),
         ]);
         constants
     }
@@ -127,6 +133,7 @@ impl Parameters {
 #[derive(Debug)]
 pub struct History {
     initial: Initial,
+    max_window: ByteCount,
     known: Option<PathHistory>,
 }
 
@@ -134,7 +141,7 @@ impl History {
     /// The policy with `parameters`, on a path that nothing is known of yet.
     pub fn new(parameters: Parameters) -> Self {
         let initial = Initial::new(initial::Parameters { datagrams: parameters.datagrams });
-        Self { initial, known: None }
+        Self { initial, max_window: parameters.max_window, known: None }
     }
 }
 
@@ -143,8 +150,10 @@ impl Start for History {
         let default = self.initial.initial_window(max_datagram_size);
         match self.known {
             // A 0-RTT handshake: the connection goes on from where the client's last one stood.
-            Some(known) if known.continues => known.window.max(max_datagram_size * LEAST_DATAGRAMS),
-            Some(known) => known.window.max(default),
+            Some(known) if known.continues => {
+                known.window.min(self.max_window).max(max_datagram_size * LEAST_DATAGRAMS)
+            }
+            Some(known) => known.window.min(self.max_window).max(default),
             None => default,
         }
     }

@@ -27,6 +27,24 @@ fn the_first_window_is_the_greater_of_default_and_average() {
 }
 
 #[test]
+fn nonsense_is_no_first_window_however_it_came_about() {
+    let greatest = (16 << 20) / DATAGRAM.get();
+    assert_eq!(first_window(Some(known(13_000, false))), 13_000);
+    for continues in [false, true] {
+        // 64 GiB, which is what a record may hold at most, and what no record holds.
+        for datagrams in [(64 << 30) / DATAGRAM.get(), u64::MAX / DATAGRAM.get()] {
+            assert_eq!(first_window(Some(known(datagrams, continues))), greatest);
+        }
+    }
+    let text = "max_window = \"1 MiB\"\n";
+    let mut start = History::new(toml::from_str(text).unwrap());
+    start.recall(&known(1_000_000, false), Time::ZERO);
+    assert_eq!(start.initial_window(DATAGRAM), ByteCount::new(1 << 20));
+    let message = toml::from_str::<Parameters>("max_window = 100\n").unwrap_err().to_string();
+    assert!(message.contains("from 1 KiB to 4 GiB"), "{message}");
+}
+
+#[test]
 fn each_transfer_is_a_sample_of_the_window() {
     let start = History::new(Parameters::default());
     let remember = |window: u64, delivered: u64| {
