@@ -74,7 +74,7 @@ pub struct Endpoint {
     /// Connections by the peer's address, to recognise stateless resets, which name no ID of ours.
     remotes: KeyedMap<SocketAddr, Vec<u32>>,
     timers: BTreeSet<(Time, u32)>,
-    /// Connections by the peer's host: some policies ask how many there are.
+    /// Live connections by the peer's host: some policies ask how many there are.
     neighbours: Neighbours,
     /// Connections to poll for datagrams.
     dirty: VecDeque<u32>,
@@ -399,7 +399,6 @@ impl Endpoint {
                 self.routes.insert(*id, index);
             }
             self.remotes.entry(remote).or_default().push(index);
-            self.join_neighbours(remote.ip(), index);
             self.touch(index);
         }
         handle
@@ -445,11 +444,8 @@ impl Endpoint {
             self.forget_remote(from, index);
             self.remotes.entry(to).or_default().push(index);
             self.groups.on_moved(now, index, &mut self.slots);
-            if from.ip() != to.ip() {
-                self.leave_neighbours(from.ip(), index);
-                self.join_neighbours(to.ip(), index);
-            }
         }
+        self.count_neighbour(index);
         for change in changes {
             match change {
                 RouteChange::Add(id) => self.routes.insert(id, index),
@@ -547,7 +543,6 @@ impl Endpoint {
             }
         }
         self.forget_remote(connection.remote(), index);
-        self.leave_neighbours(connection.remote().ip(), index);
     }
 
     fn forget_remote(&mut self, remote: SocketAddr, index: u32) {

@@ -1,5 +1,7 @@
 //! Where an endpoint keeps its connections: a slab with handles that are never reused.
 
+use std::net::IpAddr;
+
 use posthaste_units::Time;
 
 use crate::connection::Connection;
@@ -21,6 +23,8 @@ struct Slot {
     is_eventful: bool,
     /// Counted among the endpoint's handshakes in progress.
     is_pending: bool,
+    /// The peer's host, while it counts among the live connections there.
+    counted_at: Option<IpAddr>,
     /// The time under which it stands in the endpoint's timers.
     deadline: Option<Time>,
 }
@@ -94,6 +98,11 @@ impl Slots {
     /// Marks a connection as counted among the handshakes in progress; the mark before.
     pub(crate) fn set_pending(&mut self, index: u32, mark: bool) -> Option<bool> {
         self.slot_mut(index).map(|slot| std::mem::replace(&mut slot.is_pending, mark))
+    }
+
+    /// Notes the host at which a connection counts as live; the host before.
+    pub(crate) fn set_counted_at(&mut self, index: u32, host: Option<IpAddr>) -> Option<IpAddr> {
+        self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.counted_at, host))
     }
 
     /// Notes a connection's place in the endpoint's timers; the place before.

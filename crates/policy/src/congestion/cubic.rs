@@ -13,7 +13,7 @@ mod flows;
 use posthaste_units::{Duration, Time};
 use serde::Deserialize;
 
-pub use flows::{Flows, MOST_FLOWS, Variant};
+pub use flows::{Flows, MOST_FLOWS, MOST_LIVE_FLOWS, Variant};
 
 use super::loss_based::{Avoidance, Growth, LossBased, Shrinking, shared_constants};
 use crate::profile::value;
@@ -67,13 +67,13 @@ impl Default for Parameters {
 impl Parameters {
     /// The window's factor on a congestion event, with so many live connections.
     pub fn beta(&self, connections: u32) -> f64 {
-        self.variant.beta(self.beta, self.flows.count(connections))
+        self.variant.beta(self.beta, self.flows.count(self.variant, connections))
     }
 
     /// The Reno-friendly region's increase in datagrams a round trip (section 4.3): with it, flows that back off to
     /// `beta` take the same share as as many Renos.
     pub fn alpha(&self, connections: u32) -> f64 {
-        self.variant.alpha(self.beta(connections), self.flows.count(connections))
+        self.variant.alpha(self.beta(connections), self.flows.count(self.variant, connections))
     }
 
     /// The peak to aim for, as a part of the window, when the last was not reached again (section 4.7).

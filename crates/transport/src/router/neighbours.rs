@@ -1,4 +1,8 @@
-//! How many connections an endpoint has with each peer's host, and which of them must be told.
+//! How many live connections an endpoint has with each peer's host, and which of them must be told.
+//!
+//! Policies that are told stand for as many flows as share the bottleneck. A connection is one of them from the end of
+//! its handshake, which proves its address (before, anybody could write anybody's), until it closes, and while it has
+//! something in flight: one that is idle shares nothing.
 
 use std::net::IpAddr;
 
@@ -6,6 +10,7 @@ use posthaste_units::Rng;
 
 use super::Endpoint;
 use crate::keyed_map::{KeyedMap, keyed_map};
+use crate::slots::{ConnectionHandle, Slots};
 
 /// Beyond so many connections a further one makes no difference to any policy, and nobody else is told of it: behind a
 /// large NAT each change would otherwise be told to thousands.
@@ -35,7 +40,9 @@ impl Neighbours {
     fn leave(&mut self, address: IpAddr, index: u32) -> (&[u32], u32) {
         let host = address.to_canonical();
         if let Some(members) = self.by_host.get_mut(&host) {
-            members.retain(|other| *other != index);
+            if let Some(place) = members.iter().position(|other| *other == index) {
+                members.swap_remove(place);
+            }
             if members.is_empty() {
                 self.by_host.remove(&host);
             }
@@ -48,23 +55,39 @@ impl Neighbours {
 }
 
 impl Endpoint {
-    /// A connection has come to a host.
-    pub(super) fn join_neighbours(&mut self, address: IpAddr, index: u32) {
-        let (told, count) = self.neighbours.join(address, index);
-        for index in told {
-            if let Some(connection) = self.slots.get_mut(*index) {
-                connection.set_neighbours(count);
-            }
-        }
+    /// How many live connections with its peer's host a connection's policies were told of last, itself included: 1
+    /// to 64; 0 once it has been drained.
+    pub fn live_connections(&self, handle: ConnectionHandle) -> u32 {
+        let connection = self.slots.index(handle).and_then(|index| self.slots.get(index));
+        connection.map_or(0, |connection| connection.neighbours)
     }
 
-    /// A connection has left a host.
-    pub(super) fn leave_neighbours(&mut self, address: IpAddr, index: u32) {
-        let (told, count) = self.neighbours.leave(address, index);
-        for index in told {
-            if let Some(connection) = self.slots.get_mut(*index) {
-                connection.set_neighbours(count);
-            }
+    /// Brings up to date where a connection counts, if anywhere, and tells those that share its peer's host.
+    pub(super) fn count_neighbour(&mut self, index: u32) {
+        let Some(connection) = self.slots.get(index) else { return };
+        let is_live = !connection.is_handshaking()
+            && !connection.is_closed()
+            && !connection.path.control.bytes_in_flight().is_zero();
+        let host = is_live.then(|| connection.remote().ip().to_canonical());
+        let before = self.slots.set_counted_at(index, host);
+        if before == host {
+            return;
+        }
+        if let Some(host) = before {
+            let (told, count) = self.neighbours.leave(host, index);
+            tell(&mut self.slots, told, count);
+        }
+        if let Some(host) = host {
+            let (told, count) = self.neighbours.join(host, index);
+            tell(&mut self.slots, told, count);
+        }
+    }
+}
+
+fn tell(slots: &mut Slots, told: &[u32], count: u32) {
+    for index in told {
+        if let Some(connection) = slots.get_mut(*index) {
+            connection.set_neighbours(count);
         }
     }
 }

@@ -10,6 +10,9 @@ use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 /// Most flows that may be emulated: beyond, the constants are those of no back-off at all.
 pub const MOST_FLOWS: u32 = 64;
+/// Flows that each of several live connections stands for at most in the safe form. Each for as many as there are would
+/// make 16 flows of 4 connections; two is what the deployed emulation has for a connection.
+pub const MOST_LIVE_FLOWS: u32 = 2;
 /// `ModQUIC`: the increase of Reno's part in datagrams a window.
 const PAPER_ALPHA: f64 = 4.0;
 /// `ModQUIC`: a single flow counts as two.
@@ -20,7 +23,8 @@ const PAPER_LEAST_FLOWS: u32 = 2;
 pub enum Flows {
     /// So many, 1 to [`MOST_FLOWS`].
     Fixed(u32),
-    /// As many as this endpoint has live connections with the peer's host, at most [`MOST_FLOWS`].
+    /// As many as this endpoint has live connections with the peer's host, at most [`MOST_FLOWS`], and in the safe form
+    /// [`MOST_LIVE_FLOWS`].
     Live,
 }
 
@@ -40,10 +44,14 @@ impl Flows {
     }
 
     /// The number of flows with `connections` live connections.
-    pub(super) fn count(self, connections: u32) -> u32 {
+    pub(super) fn count(self, variant: Variant, connections: u32) -> u32 {
+        let most = match variant {
+            Variant::Safe => MOST_LIVE_FLOWS,
+            Variant::Paper => MOST_FLOWS,
+        };
         match self {
             Self::Fixed(count) => count,
-            Self::Live => connections.clamp(1, MOST_FLOWS),
+            Self::Live => connections.clamp(1, most),
         }
     }
 }

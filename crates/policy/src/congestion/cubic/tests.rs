@@ -251,7 +251,9 @@ fn several_flows_have_the_published_constants() {
     for (flows, beta, alpha, convergence) in table {
         let fixed = parameters(Flows::Fixed(flows), Variant::Safe);
         let live = parameters(Flows::Live, Variant::Safe);
-        for (parameters, connections) in [(fixed, 9), (live, flows)] {
+        // Of live connections each stands for two at most.
+        let live = if flows <= MOST_LIVE_FLOWS { (live, flows) } else { (fixed, flows) };
+        for (parameters, connections) in [(fixed, 9), live] {
             assert!((parameters.beta(connections) - beta).abs() < 1e-9, "{flows}");
             assert!((parameters.alpha(connections) - alpha).abs() < 5e-4, "{flows}");
             assert!((parameters.convergence_factor(connections) - convergence).abs() < 1e-9, "{flows}");
@@ -268,7 +270,9 @@ fn several_flows_have_the_published_constants() {
 #[test]
 fn the_live_number_of_connections_is_followed() {
     let parameters = Parameters { flows: Flows::Live, ..Parameters::default() };
-    for (told, factor) in [(None, 0.7), (Some(0), 0.7), (Some(2), 0.85), (Some(1_000_000), 1.0 - 0.3 / 64.0)]
+    // Eight connections of the safe form are sixteen flows, not 64.
+    for (told, factor) in
+        [(None, 0.7), (Some(0), 0.7), (Some(2), 0.85), (Some(8), 0.85), (Some(1_000_000), 0.85)]
     {
         let (mut cubic, mut path) = (with(parameters, 1000), Path::new(milliseconds(100)));
         if let Some(count) = told {
@@ -276,14 +280,18 @@ fn the_live_number_of_connections_is_followed() {
         }
         path.lose(&mut cubic, 1);
         assert!((datagrams(cubic.window()) - 1000.0 * factor).abs() < 0.01, "{told:?}");
-        if factor > 0.9 {
-            // Reno's part of 64 flows is ahead of the curve.
-            continue;
-        }
         // K comes from the same factor: cbrt(peak x (1 - factor) / 0.4).
         let k = libm::cbrt(1000.0 * (1.0 - factor) / 0.4);
         (0..=(k * 10.0) as u32).for_each(|_| path.round_trip(&mut cubic));
         assert!((datagrams(cubic.window()) - 1000.0).abs() < 3.0, "{told:?}: {}", datagrams(cubic.window()));
+    }
+}
+
+#[test]
+fn the_papers_form_follows_the_live_number_to_its_end() {
+    let parameters = Parameters { flows: Flows::Live, variant: Variant::Paper, ..Parameters::default() };
+    for (told, factor) in [(1, 0.85), (2, 0.85), (8, 1.0 - 0.3 / 8.0), (1_000_000, 1.0 - 0.3 / 64.0)] {
+        assert!((parameters.beta(told) - factor).abs() < 1e-9, "{told}");
     }
 }
 
