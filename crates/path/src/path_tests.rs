@@ -76,6 +76,19 @@ fn an_outage_loses_what_leaves_the_bottleneck_in_it_and_nothing_else() {
 }
 
 #[test]
+fn a_terabit_a_second_carries_a_packet_in_nanoseconds_and_no_rate_overflows() {
+    let delay = Duration::from_millis(3);
+    for (rate, each) in [(Rate::from_bits_per_second(1_000_000_000_000), 12), (Rate::MAX, 0)] {
+        let bottleneck = Some(Bottleneck::new(rate, ByteCount::new(1 << 20)));
+        let mut path = path(PathConfig { delay, bottleneck, ..PathConfig::default() });
+        let arrived = run(&mut path, 100, 1500, Duration::ZERO);
+        let times: Vec<u64> = arrived.iter().map(|(at, _)| at.since(Time::ZERO + delay).as_nanos()).collect();
+        assert_eq!(times.len(), 100, "{rate}");
+        assert!(times.is_sorted() && times[99] <= 100 * (each + 1), "{rate}: {times:?}");
+    }
+}
+
+#[test]
 fn nothing_arrives_before_its_time() {
     let mut path = path(PathConfig { delay: Duration::from_nanos(10), ..PathConfig::default() });
     path.on_packet(Time::from_nanos(5), packet(0, 4));

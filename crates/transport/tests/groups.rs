@@ -7,7 +7,8 @@ use std::sync::Arc;
 use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
-    ClientConfig, ConnectionHandle, Direction, Event, GroupToken, LocalError, StreamId, TransportConfig,
+    ClientConfig, ConnectionHandle, Direction, Event, GroupToken, LocalError, Secret, ServerConfig, StreamId,
+    TransportConfig,
 };
 use posthaste_units::{ByteCount, Duration};
 use support::transfer::{Readers, Writers};
@@ -42,7 +43,10 @@ fn asking_for(size: usize) -> ClientConfig {
 
 impl Party {
     fn new(seed: u64, profile: &str) -> Self {
-        let pair = Pair::new(seed, TransportConfig::default(), server(profile));
+        Self::at(Pair::new(seed, TransportConfig::default(), server(profile)))
+    }
+
+    fn at(pair: Pair) -> Self {
         Self { pair, clients: Vec::new(), servers: Vec::new(), downloads: Vec::new() }
     }
 
@@ -272,6 +276,31 @@ fn a_token_is_worth_nothing_to_a_stranger() {
     party.pair.run_for(Duration::from_millis(50));
     assert_eq!(party.members(2), 1);
     assert!(!party.pair.server.connection(party.servers[2]).is_closed(), "harmless");
+}
+
+#[test]
+fn a_token_of_before_a_restart_or_of_another_server_joins_nothing() {
+    let mut before = Party::joined(13, "mquic-cubic", 2);
+    let token = before.token(0);
+    // The next process draws other names, with the same secret or, elsewhere, with another.
+    for (seed, secret) in [(14, Secret([7; 32])), (15, Secret([8; 32]))] {
+        let config = tls::server_config(13).with_transport(Arc::new(server("mquic-cubic")));
+        let config = ServerConfig { secret: Some(secret), ..config };
+        let mut party = Party::at(Pair::with_server(seed, config));
+        for place in 0..2 {
+            party.connect(&asking_for(2));
+            party.join(place, token).expect("sent");
+        }
+        party.pair.run_for(Duration::from_millis(50));
+        assert_eq!((party.members(0), party.members(1)), (1, 1), "{seed}");
+        // The groups of its own are as good as ever, and so are the connections.
+        let own = party.token(0);
+        party.join(1, own).expect("sent");
+        party.download(100_000);
+        party.run_for(Duration::from_millis(500));
+        assert_eq!((party.members(0), party.members(1)), (2, 2), "{seed}");
+        assert!(party.downloads.iter().all(|(id, _, readers)| readers.finished.contains_key(id)), "{seed}");
+    }
 }
 
 #[test]

@@ -16,8 +16,12 @@ const SPACING: Duration = Duration::from_micros(10_400);
 
 /// A server that promises 1 Mbit/s, the address of its client validated, 100 ms away.
 fn stage(profile: &str) -> (Pair, ConnectionHandle, ConnectionHandle, StreamId) {
+    stage_with(Profile::named(profile).expect("a profile"))
+}
+
+fn stage_with(profile: Profile) -> (Pair, ConnectionHandle, ConnectionHandle, StreamId) {
     let config = TransportConfig {
-        profile: Profile::named(profile).expect("a profile"),
+        profile,
         max_datagram_size: DATAGRAM,
         mtu_discovery: false,
         ..TransportConfig::default()
@@ -129,4 +133,31 @@ fn a_promise_that_is_not_kept_is_halved_and_told() {
     assert_eq!(notice.policy, "guaranteed");
     assert!(pair.server.connection(server).stats().notices >= 1);
     assert!(notice.text.contains("the promised 1.00 Mbit/s are not there"), "{}", notice.text);
+}
+
+#[test]
+fn high_speed_mode_comes_after_as_many_clean_acks_as_n_says_and_a_loss_sets_64_back() {
+    // At which ack the server is no longer at the floor, of those that the client has sent.
+    let acks = |n: u32, lossy: bool| {
+        let text =
+            format!("[congestion.guaranteed]\nacks = {n}\nmin_rate = \"1 Mbit/s\"\nvariant = \"paper\"\n");
+        let profile = Profile::from_toml("patient", &text).expect("a profile");
+        let (mut pair, client, server, stream) = stage_with(profile);
+        pair.down.loss = if lossy { 0.1 } else { 0.0 };
+        let start = pair.now;
+        let mut acks = None;
+        while pair.now.since(start) < Duration::from_secs(3) {
+            run(&mut pair, (client, server), stream, Duration::from_millis(5));
+            let stats = pair.server.connection(server).stats();
+            assert!(stats.in_flight.get() < 4 << 20, "{}", stats.in_flight);
+            if stats.congestion.phase.name() != "wireless" {
+                acks.get_or_insert(stats.acks_received);
+            }
+        }
+        acks
+    };
+    let (one, ten, many) = (acks(1, false), acks(10, false), acks(64, false));
+    assert!(one < ten && ten < many && many.is_some(), "{one:?}, {ten:?}, {many:?}");
+    // With every tenth packet lost, 64 acks in a row without a loss do not come: it stays at the floor, and goes on.
+    assert_eq!(acks(64, true), None);
 }

@@ -292,3 +292,36 @@ fn an_outage_is_read_shown_and_written_and_concerns_both_ways() {
     let error = PathSpec::from_toml("outage = { start = \"3s\" }").unwrap_err();
     assert!(error.to_string().contains("length"), "{error}");
 }
+
+#[test]
+fn absurd_rates_work_or_are_refused_with_a_reason() {
+    // A terabit a second, alone and with what is reckoned from a rate: queues, marks, deviations.
+    let terabit = Rate::from_bits_per_second(1_000_000_000_000);
+    for more in [
+        "",
+        "rtt = \"1s\"\nqueue = \"1bdp\"",
+        "rtt = \"10s\"\nqueue = \"1000000bdp\"",
+        "rate-std = \"1gbit\"",
+    ] {
+        let spec = read(&format!("rate = \"1000gbit\"\nup-rate = \"1000gbit\"\n{more}"));
+        spec.validate().unwrap_or_else(|error| panic!("{more}: {error}"));
+        assert_eq!((spec.down_rate(), spec.up_rate()), (Some(terabit), Some(terabit)), "{more}");
+        assert!(
+            spec.summary().contains("1000 Gbit/s") || spec.summary().contains("1 Tbit/s"),
+            "{}",
+            spec.summary()
+        );
+        assert_eq!(read(&toml::to_string(&spec).expect("it can be written")), spec, "{more}");
+    }
+    for (text, reason) in [
+        ("rate = \"1tbit\"", "Gbit"),
+        ("rate = \"0gbit\"", "above zero"),
+        ("rate = \"0.1bit\"", "above zero"),
+        ("rate = \"1000gbit\"\nup-rate = \"0bit\"", "above zero"),
+        ("rate = \"-1mbit\"", "Mbit"),
+        ("rate = \"inf\"", "Mbit"),
+    ] {
+        let message = refused(text);
+        assert!(message.starts_with("line ") && message.contains(reason), "{text}: {message}");
+    }
+}
