@@ -44,6 +44,15 @@ impl Stage {
         (Server::start_at(&self.folders, &self.listen, &more), traces)
     }
 
+    /// A server none of whose files may grow beyond 8 blocks of 512 bytes: to it that is as if the disk were full. The
+    /// signal for that is ignored.
+    fn serve_on_a_full_disk(&self) -> Server {
+        let mut shell = Command::new("sh");
+        let script = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
+        shell.env_remove("RUST_LOG").args(["-c", script, "sh", env!("CARGO_BIN_EXE_posthaste")]);
+        Server::start_with(shell, &self.folders, &self.listen, &["--profile", "history"])
+    }
+
     /// Fetches the file `times` times over one path, each over a connection of its own; the report.
     fn get(&self, server: &Server, times: u16) -> Value {
         let path: PathSpec = serde_json::from_str(r#"{ "rtt": "30ms", "rate": "100mbit" }"#).unwrap();
@@ -154,23 +163,58 @@ fn with_no_store_at_all_the_client_brings_it_along_over_a_restart() {
     assert!(jumps(&traces) >= 1, "the token has told nothing");
 }
 
+/// Ends the server; what it has said.
+fn last_words(mut server: Server) -> String {
+    server.signal("INT");
+    let code = server.wait();
+    let said = std::io::read_to_string(server.child.stderr.take().unwrap()).unwrap();
+    assert!(code.success(), "{said}");
+    said
+}
+
 #[test]
-fn a_full_disk_costs_the_history_and_nothing_else() {
+fn a_disk_that_is_full_at_the_start_costs_the_history_and_nothing_else() {
     let mut stage = Stage::new();
     // The certificate and the secret are there already.
     drop(stage.serve(&[]));
+    let file = stage.folders.path("state").join("history.redb");
+    let server = stage.serve_on_a_full_disk();
+    let report = stage.get(&server, 2);
+    assert!(report["transfers"].as_array().unwrap().iter().all(|one| one["ok"] == true), "{report}");
+    let said = last_words(server);
+    assert!(said.contains("history.redb") && said.contains("in memory only"), "{said}");
+    assert!(!file.exists(), "half a file would pass for a damaged one");
+
+    // With room again all is as ever.
+    let (server, _) = stage.serve(&["--profile", "history"]);
+    stage.get(&server, 1);
+    stop(server);
+    assert_eq!(stage.shown().len(), 1);
+    // And where there is a file, a full disk does not take what is in it.
+    let server = stage.serve_on_a_full_disk();
+    assert_eq!(stage.get(&server, 1)["transfers"][0]["ok"], true);
+    last_words(server);
+    assert_eq!(stage.shown().len(), 1, "what was known still is");
+    assert!(!stage.folders.path("state").join("history.redb.damaged").exists());
+}
+
+#[test]
+fn a_place_that_cannot_be_is_told_at_the_start() {
+    let stage = Stage::new();
     let folder = stage.folders.path("state");
-    let mut serve = Command::new("sh");
-    // No file may grow beyond 8 blocks of 512 bytes; the signal for that is ignored.
-    serve.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]);
-    serve.arg(env!("CARGO_BIN_EXE_posthaste")).arg("serve").arg(stage.folders.path("www"));
+    std::fs::create_dir_all(folder.join("history.redb")).unwrap();
+    let mut serve = common::posthaste();
+    serve.arg("serve").arg(stage.folders.path("www"));
     serve.args(["--listen", &stage.listen, "--profile", "history", "--state"]).arg(&folder);
     let (code, _, stderr) = run(&mut serve);
-    assert_eq!(code, 1, "at its start it says so: {stderr}");
+    assert_eq!(code, 1, "{stderr}");
     assert!(stderr.contains("history.redb") && stderr.contains("--state"), "{stderr}");
+}
 
-    // It becomes full while the server runs: the folder goes.
-    let _ = std::fs::remove_file(folder.join("history.redb"));
+#[test]
+fn a_disk_that_goes_while_the_server_runs_costs_the_history_and_nothing_else() {
+    let mut stage = Stage::new();
+    let folder = stage.folders.path("state");
     let (server, _) = stage.serve(&["--profile", "history"]);
     let aside = stage.folders.path("state-was");
     std::fs::rename(&folder, &aside).unwrap();

@@ -36,8 +36,9 @@ pub(crate) fn offset() -> Duration {
 /// No timer is set further ahead, so that a deadline "never" cannot overflow the platform's clock.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(86_400);
 
+/// The monotonic time as the system has it: for threads that wait.
 #[expect(clippy::disallowed_methods, reason = "the endpoint is where the time comes from")]
-fn instant() -> Instant {
+pub(crate) fn instant() -> Instant {
     Instant::now()
 }
 

@@ -3,6 +3,10 @@
 //! All of it lives in memory; a thread of its own writes what changes into a redb file, in batches. Connections never
 //! wait for the disk. The file is open only while a batch is written, so that others can read it meanwhile; what a
 //! crash costs is the last batch.
+//!
+//! A disk that is full, or fails, costs the file and nothing else, at the start as later: it is tried again, then with
+//! all that is in memory. A place that cannot be (no such folder, no permission, a folder in the file's place) is
+//! somebody's mistake instead, and an error at the start; [`may_pass`] draws the line.
 
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -12,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration as Span;
+use std::time::{Duration as Span, Instant};
 
 use posthaste_policy::history::{Change, History, HistoryRules, MAX_PATHS, PathKey, PathRecord};
 use posthaste_policy::sample::PathHistory;
@@ -33,8 +37,10 @@ const LAYOUT_NOW: u64 = 1;
 
 /// Batches of changes that wait to be written; what comes on top is written later, all at once.
 const QUEUE: usize = 1024;
-/// Changes are gathered for so long before they are written.
+/// From the first on, changes are gathered for so long before they are written.
 const GATHER: Span = Span::from_millis(200);
+/// A file that could not be written is tried again after so long.
+const RETRY: Span = Span::from_secs(5);
 /// A file that another process writes to at the moment is tried so often.
 const TRIES: u32 = 20;
 /// And so long after each try.
@@ -66,6 +72,8 @@ pub enum HistoryError {
     Io {
         /// The file.
         path: PathBuf,
+        /// What kind of refusal it is.
+        kind: ErrorKind,
         /// What the system says.
         reason: String,
     },
@@ -83,51 +91,75 @@ pub struct HistoryStore {
 
 enum Message {
     Changed(Vec<Change>),
-    Flush(SyncSender<()>),
+    /// Somebody waits until all is in the file, and is told whether it is.
+    Flush(SyncSender<bool>),
 }
 
 impl HistoryStore {
     /// The history in the file `path`, kept by a profile's rules. Without the file it begins empty.
     ///
     /// A file that cannot be read is moved aside, to the same name with `.damaged` behind it, and the history begins
-    /// empty, with a warning in the log.
+    /// empty, with a warning in the log. So it does where the disk is full or fails; the file is then tried again every
+    /// few seconds. What it held then counts as lost: it is replaced by what was learnt since.
     ///
     /// # Errors
-    /// [`HistoryError::Io`] if the system refuses, [`HistoryError::InUse`] if another program holds the file for long.
+    /// [`HistoryError::Io`] if there can be no such file: there is no such folder, it may not be written to, or the
+    /// path is that of a folder; [`HistoryError::InUse`] if another program holds the file for long.
     pub fn open(path: &Path, rules: HistoryRules) -> Result<Self, HistoryError> {
-        let rows = match Self::read(path) {
-            Err(HistoryError::Damaged { reason, .. }) => {
-                let aside = aside(path);
-                std::fs::rename(path, &aside).map_err(|error| io_error(path, &error))?;
-                tracing::warn!(
-                    path = %path.display(), aside = %aside.display(), reason,
-                    "the history of paths cannot be read: it is moved aside and begins anew"
-                );
-                Vec::new()
-            }
-            other => other?,
-        };
-        // Shows now whether it can be written at all, and with what is still good alone.
+        let (rows, unread) = pardon(Self::read_or_begin_anew(path))?;
         let now = Duration::from(clock::unix_time());
         let mut history = History::new(rules);
-        for (key, record) in &rows {
-            history.restore(now, *key, *record);
+        for (key, record) in rows.unwrap_or_default() {
+            history.restore(now, key, record);
         }
-        let memory = Arc::new(MemoryStore::from(history));
-        write(path, &memory, None)?;
+        // Shows now whether it can be written at all, and with what is still good alone.
+        let memory = MemoryStore::from(history);
+        let unwritten = match unread {
+            None => pardon(write(path, &memory, None))?.1,
+            unread => unread,
+        };
+        Self::start(path, memory, unwritten.as_ref(), RETRY)
+    }
+
+    /// Begins to write; `failure` is why nothing is in the file yet.
+    fn start(
+        path: &Path,
+        memory: MemoryStore,
+        failure: Option<&HistoryError>,
+        retry: Span,
+    ) -> Result<Self, HistoryError> {
         let (queue, messages) = sync_channel(QUEUE);
-        let is_behind = Arc::new(AtomicBool::new(false));
-        let writer = Writer {
+        let (memory, is_behind) = (Arc::new(memory), Arc::new(AtomicBool::new(failure.is_some())));
+        let mut writer = Writer {
             path: path.to_owned(),
             memory: Arc::clone(&memory),
             is_behind: Arc::clone(&is_behind),
             is_failure_told: false,
+            retry,
         };
+        if let Some(failure) = failure {
+            writer.tell(failure);
+        }
         let writer = std::thread::Builder::new()
             .name("posthaste-history".to_owned())
             .spawn(move || writer.run(&messages))
             .map_err(|error| io_error(path, &error))?;
         Ok(Self { memory, queue: Some(queue), is_behind, writer: Some(writer) })
+    }
+
+    /// The file's rows; none of a damaged one, which is moved aside.
+    fn read_or_begin_anew(path: &Path) -> Result<Vec<(PathKey, PathRecord)>, HistoryError> {
+        let reason = match Self::read(path) {
+            Err(HistoryError::Damaged { reason, .. }) => reason,
+            other => return other,
+        };
+        let aside = aside(path);
+        std::fs::rename(path, &aside).map_err(|error| io_error(path, &error))?;
+        tracing::warn!(
+            path = %path.display(), aside = %aside.display(), reason,
+            "the history of paths cannot be read: it is moved aside and begins anew"
+        );
+        Ok(Vec::new())
     }
 
     /// What a file holds, whatever its age: none if there is no file.
@@ -139,7 +171,8 @@ impl HistoryStore {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(io_error(path, &error)),
             Ok(metadata) if !metadata.is_file() => {
-                return Err(HistoryError::Io { path: path.to_owned(), reason: "it is no file".to_owned() });
+                let (kind, reason) = (ErrorKind::IsADirectory, "it is no file".to_owned());
+                return Err(HistoryError::Io { path: path.to_owned(), kind, reason });
             }
             Ok(_) => {}
         }
@@ -185,7 +218,7 @@ impl HistoryStore {
     pub fn flush(&self) -> bool {
         let (done, is_done) = sync_channel(1);
         let sent = self.queue.as_ref().is_some_and(|queue| queue.send(Message::Flush(done)).is_ok());
-        sent && is_done.recv_timeout(FLUSH).is_ok()
+        sent && is_done.recv_timeout(FLUSH) == Ok(true)
     }
 
     fn queue(&self, changes: Vec<Change>) {
@@ -225,70 +258,131 @@ struct Writer {
     memory: Arc<MemoryStore>,
     is_behind: Arc<AtomicBool>,
     is_failure_told: bool,
+    /// How long a file is left alone that could not be written.
+    retry: Span,
 }
 
 impl Writer {
     fn run(mut self, messages: &Receiver<Message>) {
-        while let Ok(first) = messages.recv() {
-            let (mut changes, mut waiting) = (Vec::new(), Vec::new());
-            let mut next = Some(first);
-            while let Some(message) = next.take() {
-                match message {
-                    Message::Changed(more) => changes.extend(more),
-                    Message::Flush(done) => waiting.push(done),
-                }
-                // Whoever waits for the file gets what is there; else others may join in.
-                let wait = if waiting.is_empty() { GATHER } else { Span::ZERO };
-                let is_full = changes.len() >= MAX_PATHS;
-                next = match messages.recv_timeout(if is_full { Span::ZERO } else { wait }) {
-                    Ok(message) if !is_full => Some(message),
-                    Ok(Message::Flush(done)) => {
-                        waiting.push(done);
-                        None
-                    }
-                    Ok(Message::Changed(_)) => {
-                        self.is_behind.store(true, Ordering::Relaxed);
-                        None
-                    }
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-                };
+        while let Some(first) = self.first(messages) {
+            let (changes, waiting) = gather(first, messages, clock::instant);
+            let is_written = self.write(&changes);
+            if let Some(waiting) = waiting {
+                let _ = waiting.send(is_written);
             }
-            self.write(&changes);
-            for done in waiting {
-                let _ = done.send(());
+        }
+        // The last chance of what the file lacks.
+        self.write(&[]);
+    }
+
+    /// The next message that there is something to do for; none at the end. While the file lacks something it is tried
+    /// again meanwhile, then with all that is in memory: changes need not be gathered.
+    fn first(&mut self, messages: &Receiver<Message>) -> Option<Message> {
+        let mut next_try = None;
+        while self.is_behind.load(Ordering::Relaxed) {
+            let wait = if self.is_failure_told { self.retry } else { GATHER };
+            let at = *next_try.get_or_insert_with(|| clock::instant() + wait);
+            match messages.recv_timeout(at.saturating_duration_since(clock::instant())) {
+                Ok(Message::Changed(_)) if clock::instant() < at => {}
+                Ok(Message::Changed(_)) | Err(RecvTimeoutError::Timeout) => {
+                    self.write(&[]);
+                    next_try = None;
+                }
+                Ok(flush @ Message::Flush(_)) => return Some(flush),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        messages.recv().ok()
+    }
+
+    /// Writes the changes, or everything if some were missed; whether the file has all. A failure costs the file, never
+    /// the traffic.
+    fn write(&mut self, changes: &[Change]) -> bool {
+        let is_behind = self.is_behind.swap(false, Ordering::Relaxed);
+        if changes.is_empty() && !is_behind {
+            return true;
+        }
+        match write(&self.path, &self.memory, (!is_behind).then_some(changes)) {
+            Ok(()) => {
+                if std::mem::take(&mut self.is_failure_told) {
+                    tracing::info!(path = %self.path.display(), "the history of paths is written again");
+                }
+                true
+            }
+            Err(error) => {
+                self.is_behind.store(true, Ordering::Relaxed);
+                self.tell(&error);
+                false
             }
         }
     }
 
-    /// Writes the changes, or everything if some were missed. A failure costs the file, never the traffic.
-    fn write(&mut self, changes: &[Change]) {
-        let is_behind = self.is_behind.swap(false, Ordering::Relaxed);
-        if changes.is_empty() && !is_behind {
-            return;
+    /// Says once that the file is not written.
+    fn tell(&mut self, error: &HistoryError) {
+        if !std::mem::replace(&mut self.is_failure_told, true) {
+            tracing::warn!(
+                %error,
+                "the history of paths is kept in memory only for now; the file is tried again every few seconds"
+            );
         }
-        match write(&self.path, &self.memory, (!is_behind).then_some(changes)) {
-            Ok(()) if self.is_failure_told => {
-                self.is_failure_told = false;
-                tracing::info!(path = %self.path.display(), "the history of paths is written again");
-            }
-            Ok(()) => {}
-            Err(error) => {
-                self.is_behind.store(true, Ordering::Relaxed);
-                if !self.is_failure_told {
-                    self.is_failure_told = true;
-                    tracing::warn!(
-                        %error,
-                        "the history of paths is kept in memory only for now; the file is tried again with each change"
-                    );
-                }
-            }
+    }
+}
+
+/// The changes that come within [`GATHER`] of the first, however closely one follows the other: what a crash costs must
+/// not grow with the load. Ends early for whoever waits for the file. `now` is the clock.
+fn gather(
+    first: Message,
+    messages: &Receiver<Message>,
+    mut now: impl FnMut() -> Instant,
+) -> (Vec<Change>, Option<SyncSender<bool>>) {
+    let until = now() + GATHER;
+    let mut changes = Vec::new();
+    let mut next = Some(first);
+    while let Some(message) = next.take() {
+        match message {
+            Message::Changed(more) => changes.extend(more),
+            Message::Flush(done) => return (changes, Some(done)),
         }
+        let left = until.saturating_duration_since(now());
+        if !left.is_zero() && changes.len() < MAX_PATHS {
+            next = messages.recv_timeout(left).ok();
+        }
+    }
+    (changes, None)
+}
+
+/// Whether what the system refuses may be granted later though nobody has changed the path: the disk is full or fails.
+/// What is left is a path that cannot be.
+fn may_pass(kind: ErrorKind) -> bool {
+    !matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::InvalidFilename
+            | ErrorKind::InvalidInput
+            | ErrorKind::Unsupported
+    )
+}
+
+/// Takes a failure that may pass out of the way.
+fn pardon<T>(result: Result<T, HistoryError>) -> Result<(Option<T>, Option<HistoryError>), HistoryError> {
+    match result {
+        Ok(done) => Ok((Some(done), None)),
+        Err(error @ HistoryError::Io { kind, .. }) if may_pass(kind) => Ok((None, Some(error))),
+        Err(error) => Err(error),
     }
 }
 
 /// Writes changes into the file, or, with none, all that is in memory in the place of what is in it.
 fn write(path: &Path, memory: &MemoryStore, changes: Option<&[Change]>) -> Result<(), HistoryError> {
-    attempt(path, |database| {
+    let is_new = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.is_file() && metadata.len() == 0,
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    };
+    let done = attempt(path, |database| {
         let transaction = database.begin_write()?;
         {
             transaction.open_table(ABOUT)?.insert(LAYOUT, LAYOUT_NOW)?;
@@ -313,7 +407,12 @@ fn write(path: &Path, memory: &MemoryStore, changes: Option<&[Change]>) -> Resul
         }
         transaction.commit()?;
         Ok(())
-    })
+    });
+    if is_new && matches!(done, Err(HistoryError::Io { .. })) {
+        // Half a file would pass for a damaged one.
+        let _ = std::fs::remove_file(path);
+    }
+    done
 }
 
 /// What redb, or the file's content, has against it.
@@ -369,17 +468,17 @@ fn judge(path: &Path, error: redb::Error) -> HistoryError {
     match error {
         // Nonsense instead of a header shows as invalid data or a file that ends too early.
         Error::Io(error) if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
-            HistoryError::Io { path, reason: error.to_string() }
+            HistoryError::Io { path, kind: error.kind(), reason: error.to_string() }
         }
         Error::PreviousIo | Error::LockPoisoned(_) | Error::DatabaseClosed => {
-            HistoryError::Io { path, reason: error.to_string() }
+            HistoryError::Io { path, kind: ErrorKind::Other, reason: error.to_string() }
         }
         error => HistoryError::Damaged { path, reason: error.to_string() },
     }
 }
 
 fn io_error(path: &Path, error: &std::io::Error) -> HistoryError {
-    HistoryError::Io { path: path.to_owned(), reason: error.to_string() }
+    HistoryError::Io { path: path.to_owned(), kind: error.kind(), reason: error.to_string() }
 }
 
 /// Where a file that cannot be read goes.

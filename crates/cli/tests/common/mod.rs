@@ -75,7 +75,12 @@ impl Server {
     }
 
     pub(crate) fn start_at(folders: &Folders, listen: &str, more: &[&str]) -> Self {
-        let mut child = posthaste()
+        Self::start_with(posthaste(), folders, listen, more)
+    }
+
+    /// By a command that ends where the arguments of `posthaste` begin.
+    pub(crate) fn start_with(mut command: Command, folders: &Folders, listen: &str, more: &[&str]) -> Self {
+        let mut child = command
             .arg("serve")
             .arg(folders.path("www"))
             .args(["--json", "--listen", listen, "--state"])

@@ -60,6 +60,41 @@ fn what_is_recorded_is_there_in_the_next_run() {
     assert_eq!(HistoryStore::read(&path).unwrap().len(), 1);
 }
 
+/// Waits until a file has rows, while `busy` goes on; how many.
+#[expect(clippy::disallowed_methods, reason = "the file is written by a thread of its own")]
+fn rows_in_time(path: &Path, busy: impl Fn(u8) + Sync) -> usize {
+    let is_done = AtomicBool::new(false);
+    let wait = |milliseconds| std::thread::sleep(Span::from_millis(milliseconds));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in (0..=255).cycle().take_while(|_| !is_done.load(Ordering::Relaxed)) {
+                busy(number);
+            }
+        });
+        let mut rows = 0;
+        for _ in 0..150 {
+            rows = HistoryStore::read(path).map_or(0, |rows| rows.len());
+            if rows > 0 {
+                break;
+            }
+            wait(100);
+        }
+        is_done.store(true, Ordering::Relaxed);
+        rows
+    })
+}
+
+#[test]
+fn a_busy_server_writes_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("history.redb");
+    let store = HistoryStore::open(&path, rules()).unwrap();
+    store.record(now(), client(1), &sample(70_000));
+    // There always is a next message, but never so many changes that these alone would be reason enough to write.
+    let rows = rows_in_time(&path, |number| store.forget(IpAddr::from([198, 51, 100, number])));
+    assert_eq!(rows, 1, "what comes after kept it from being written");
+}
+
 #[test]
 fn what_is_too_old_or_of_another_profile_is_left_out_and_goes() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,7 +186,7 @@ fn a_disk_that_refuses_costs_the_file_and_nothing_else() {
     for number in 0..10 {
         store.record(now(), client(number), &sample(70_000));
     }
-    assert!(store.flush(), "the writer goes on");
+    assert!(!store.flush(), "the writer goes on, and says that the file lacks something");
     assert_eq!(window(&store, 9), Some(70_000), "in memory nothing is lost");
     // The disk is back: what was missed is written with the next change.
     std::fs::create_dir(&inner).unwrap();
@@ -175,4 +210,70 @@ fn a_file_in_use_is_not_taken_for_a_damaged_one() {
     assert!(matches!(HistoryStore::read(&path), Err(HistoryError::InUse { .. })));
     drop(holder);
     assert_eq!(HistoryStore::read(&path).unwrap().len(), 1);
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_start_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = |path: &Path| HistoryError::Io {
+        path: path.to_owned(),
+        kind: ErrorKind::StorageFull,
+        reason: "no space left".to_owned(),
+    };
+    let path = folder.path().join("history.redb");
+    let memory = MemoryStore::new(rules());
+    let store = HistoryStore::start(&path, memory, Some(&full(&path)), Span::from_millis(20)).unwrap();
+    store.record(now(), client(1), &sample(90_000));
+    assert_eq!(rows_in_time(&path, |_| ()), 1, "though nothing else changes, and nobody waits");
+
+    // Long before the next try the server ends.
+    let inner = folder.path().join("inner");
+    let path = inner.join("history.redb");
+    let memory = MemoryStore::new(rules());
+    let store = HistoryStore::start(&path, memory, Some(&full(&path)), Span::from_secs(3600)).unwrap();
+    store.record(now(), client(1), &sample(90_000));
+    assert!(!store.flush(), "there is no folder yet");
+    std::fs::create_dir(&inner).unwrap();
+    drop(store);
+    assert_eq!(HistoryStore::read(&path).unwrap().len(), 1);
+}
+
+#[test]
+fn a_disk_that_fails_may_get_well_and_a_path_that_cannot_be_may_not() {
+    let error = |kind| HistoryError::Io { path: PathBuf::new(), kind, reason: String::new() };
+    for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge, ErrorKind::Other]
+    {
+        assert!(matches!(pardon::<()>(Err(error(kind))), Ok((None, Some(_)))), "{kind}");
+    }
+    for kind in [
+        ErrorKind::NotFound,
+        ErrorKind::PermissionDenied,
+        ErrorKind::IsADirectory,
+        ErrorKind::ReadOnlyFilesystem,
+    ] {
+        assert!(matches!(pardon::<()>(Err(error(kind))), Err(HistoryError::Io { .. })), "{kind}");
+    }
+    assert!(pardon::<()>(Err(HistoryError::InUse { path: PathBuf::new() })).is_err());
+}
+
+#[test]
+fn gathering_ends_at_its_time_however_closely_messages_follow() {
+    let (queue, messages) = sync_channel(100);
+    for number in 0..100 {
+        let key = PathKey::of(rules().scope, client(number));
+        queue.send(Message::Changed(vec![(key, None)])).unwrap();
+    }
+    // A clock on which 50 ms pass at each look.
+    let (begun, mut looks) = (clock::instant(), 0);
+    let mut now = || {
+        looks += 1;
+        begun + Span::from_millis(50) * looks
+    };
+    let (changes, waiting) = gather(messages.recv().unwrap(), &messages, &mut now);
+    assert_eq!((changes.len(), waiting.is_none()), (4, true), "of 200 ms");
+    // Who waits gets what came before, at once.
+    let (done, _) = sync_channel(1);
+    queue.send(Message::Flush(done)).unwrap();
+    let (changes, waiting) = gather(messages.recv().unwrap(), &messages, || begun);
+    assert_eq!((changes.len(), waiting.is_some()), (96, true));
 }
