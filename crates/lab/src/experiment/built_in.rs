@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 47] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 48] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -47,6 +47,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 47] = [
     ("harm-crowd", include_str!("../../../../experiments/harm-crowd.toml")),
     ("harm-crowd-history", include_str!("../../../../experiments/harm-crowd-history.toml")),
     ("harm-crowd-groups", include_str!("../../../../experiments/harm-crowd-groups.toml")),
+    ("harm-neighbours", include_str!("../../../../experiments/harm-neighbours.toml")),
     ("harm-slow-reader", include_str!("../../../../experiments/harm-slow-reader.toml")),
     ("harm-asymmetric", include_str!("../../../../experiments/harm-asymmetric.toml")),
 ];
