@@ -404,8 +404,10 @@ impl Endpoint {
         handle
     }
 
-    /// A connection has been called: its group hears of it, and all that have changed are to be polled.
+    /// A connection has been called: it asks what is known of its path, its group hears of it, and all that have changed
+    /// are to be polled.
     fn after_call(&mut self, now: Time, index: u32) {
+        self.recall(now, index);
         self.coordinate(now, index);
         self.touch(index);
     }

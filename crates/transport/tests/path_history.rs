@@ -13,7 +13,7 @@ use posthaste_transport::{
     ClientConfig, ConnectionHandle, Direction, Event, MemoryStore, PathMemory, PathStore, Secret,
     ServerConfig, StreamId, TransportConfig,
 };
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::{ByteCount, Duration, Time};
 use rustls::server::StoresServerSessions;
 use support::resuming::{self, Tokens};
 use support::transfer::{Readers, Writers};
@@ -28,6 +28,8 @@ struct Stage {
     sessions: Arc<dyn StoresServerSessions>,
     profile: &'static str,
     memory: PathMemory,
+    /// The server answers before it sends anything else.
+    is_prompt: bool,
 }
 
 /// A download under way.
@@ -41,6 +43,9 @@ struct Fetch {
     is_answered: bool,
     /// Named phases of the server's start policy, in order.
     phases: Vec<&'static str>,
+    /// When the server had the request, and when it was first seen to have jumped.
+    answered_at: Option<Time>,
+    jumped_at: Option<Time>,
     took: Duration,
     /// What the server knew of the path.
     recalled: Option<PathHistory>,
@@ -53,7 +58,7 @@ impl Stage {
         let (tokens, sessions) = (Arc::new(Tokens::default()), resuming::sessions());
         let client = resuming::client_config(1).with_tokens(Arc::clone(&tokens) as _);
         let pair = Pair::with_server(1, server(profile, &memory, &sessions));
-        Self { pair, client, tokens, sessions, profile, memory }
+        Self { pair, client, tokens, sessions, profile, memory, is_prompt: false }
     }
 
     /// The server ends and another begins, with the same secret.
@@ -76,6 +81,8 @@ impl Stage {
             readers: Readers::default(),
             is_answered: false,
             phases: Vec::new(),
+            answered_at: None,
+            jumped_at: None,
             took: Duration::ZERO,
             recalled: None,
             widest: ByteCount::ZERO,
@@ -87,7 +94,7 @@ impl Stage {
         let begun = self.pair.now;
         let mut is_asked = false;
         let others = self.pair.server.accepted.len();
-        self.pair.run_until(|pair| {
+        let act = |pair: &mut Pair| {
             if !is_asked {
                 let connection = pair.client.connection(fetch.client);
                 if connection.may_send_early() || !connection.is_handshaking() {
@@ -107,7 +114,8 @@ impl Stage {
             let now = pair.now;
             fetch.readers.pump(now, pair.client.connection(fetch.client), usize::MAX);
             fetch.readers.finished.contains_key(&fetch.id)
-        });
+        };
+        if self.is_prompt { self.pair.run_promptly_until(act) } else { self.pair.run_until(act) }
         fetch.took = self.pair.now.since(begun);
         assert_eq!(fetch.readers.finished[&fetch.id], fetch.bytes);
         let server = fetch.server.expect("it was served");
@@ -136,6 +144,7 @@ impl Fetch {
         let connection = pair.server.connection(server);
         if !self.is_answered && connection.accept(Direction::Bidirectional) == Some(self.id) {
             self.is_answered = true;
+            self.answered_at = Some(now);
             let _ = connection.read(now, self.id, 10);
             self.writers.add(self.id, self.bytes);
         }
@@ -146,6 +155,9 @@ impl Fetch {
         let is_named = ["reconnaissance", "unvalidated", "validating", "safe_retreat"].contains(&phase);
         if is_named && self.phases.last() != Some(&phase) {
             self.phases.push(phase);
+            if phase == "unvalidated" {
+                self.jumped_at = Some(now);
+            }
         }
     }
 
@@ -348,6 +360,46 @@ fn a_0_rtt_handshake_samples_the_connection_before_and_goes_on_from_it() {
     assert_eq!(samples(&kept), Some(2), "and not again at its end: one sample a transfer");
     stage.leave(&resumed);
     assert_eq!(samples(&kept), Some(3));
+}
+
+/// A client that resumes, and one that makes a full handshake.
+fn returning_clients(stage: &Stage) -> [ClientConfig; 2] {
+    [stage.client.clone(), resuming::client_config(2).with_tokens(Arc::clone(&stage.tokens) as _)]
+}
+
+#[test]
+fn an_answer_in_the_first_flight_jumps_a_round_trip_later() {
+    for turn in 0..2 {
+        let mut stage = Stage::new("history", store("history").1);
+        stage.is_prompt = true;
+        stage.fetch(BIG);
+        stage.fetch(BIG);
+        stage.client = returning_clients(&stage)[turn].clone();
+        let again = stage.fetch(BIG);
+        let (answered, jumped) = (again.answered_at.expect("asked"), again.jumped_at.expect("known"));
+        // As soon as the window that the first flight has earned is full, which is paced.
+        let waited = jumped.since(answered);
+        assert!(waited >= RTT && waited < RTT * 2, "{waited:?} in turn {turn}");
+    }
+}
+
+#[test]
+fn an_answer_to_early_data_has_the_papers_window_in_the_first_flight() {
+    let (kept, memory) = store("history-paper");
+    let mut stage = Stage::new("history-paper", memory);
+    stage.is_prompt = true;
+    stage.fetch(200_000);
+    let average = kept.history().iter().next().map(|(_, record)| record.window()).expect("a sample");
+    // More than an initial window, and less than a stream may hold unsent.
+    assert!(average > ByteCount::new(60_000) && average < ByteCount::new(256_000), "{average}");
+    let mut again = stage.begin(BIG);
+    assert!(stage.pair.client.connection(again.client).may_send_early());
+    stage.finish(&mut again);
+    let answered = again.answered_at.expect("asked");
+    let first_flight = stage.pair.log.iter().filter(|sent| !sent.from_client && sent.at == answered);
+    let sent: usize = first_flight.map(|sent| sent.size).sum();
+    let sent = ByteCount::from(sent);
+    assert!(sent <= average && sent + ByteCount::new(1452) > average, "{sent} of {average}");
 }
 
 #[test]

@@ -96,6 +96,7 @@ impl Endpoint {
         // delivers late must not begin another.
         let handle = self.insert(connection, &[local_id, invariants.dcid]);
         if let Some(index) = self.slots.index(handle) {
+            self.recall(now, index);
             self.coordinate(now, index);
             self.slots.set_pending(index, true);
             self.pending_handshakes += 1;

@@ -97,13 +97,21 @@ impl Learning {
 }
 
 impl Endpoint {
-    /// A connection has settled: asks for what is known of its path once that is of use, and tells what it has seen.
+    /// A connection has taken something in: asks for what is known of its path as soon as data may be sent on it. The
+    /// first of them must not leave before, for the first flight is what the start policies decide on.
+    pub(super) fn recall(&mut self, now: Time, index: u32) {
+        if !self.slots.get(index).is_some_and(Connection::is_ready_to_learn) {
+            return;
+        }
+        let Some(mut learning) = self.learning.take() else { return };
+        self.begin_learning(&mut learning, now, index);
+        self.learning = Some(learning);
+    }
+
+    /// A connection has settled: tells what it has seen of its path.
     pub(super) fn learn(&mut self, now: Time, index: u32) {
         let Some(mut learning) = self.learning.take() else { return };
         let at = self.clock_offset + now.since(Time::ZERO);
-        if self.slots.get(index).is_some_and(Connection::is_ready_to_learn) {
-            self.begin_learning(&mut learning, now, index);
-        }
         if let Some(connection) = self.slots.get_mut(index)
             && let Some(client) = connection.learning.client
         {

@@ -263,13 +263,21 @@ impl Pair {
     /// Drains, then goes to the next moment at which something happens. False if nothing ever will.
     pub fn step(&mut self) -> bool {
         self.drain();
+        if !self.advance() {
+            return false;
+        }
+        self.drain();
+        true
+    }
+
+    /// Goes to the next moment at which something happens, and sends nothing yet. False if nothing ever will.
+    fn advance(&mut self) -> bool {
         let Some(at) = self.next_time() else { return false };
         self.standing = if at > self.now { 0 } else { self.standing + 1 };
         assert!(self.standing < 1000, "the clock stands still at {:?}", self.now);
         self.now = self.now.max(at);
         self.client.advance(self.now);
         self.server.advance(self.now);
-        self.drain();
         true
     }
 
@@ -284,6 +292,24 @@ impl Pair {
                 "not done after ten minutes; client events {:?}",
                 self.client.events
             );
+        }
+    }
+
+    /// Like [`Self::run_until`], but `act`, which is called as the time has come, does so before either end sends: an
+    /// application that answers at once, as those of the lab do.
+    pub fn run_promptly_until(&mut self, mut act: impl FnMut(&mut Self) -> bool) {
+        let deadline = self.now + Duration::from_secs(600);
+        self.drain();
+        loop {
+            let is_done = act(self);
+            self.drain();
+            if is_done {
+                return;
+            }
+            assert!(self.advance(), "nothing will happen any more at {:?}", self.now);
+            assert!(self.now < deadline, "not done after ten minutes");
+            self.client.collect();
+            self.server.collect();
         }
     }
 
