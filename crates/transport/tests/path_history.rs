@@ -115,7 +115,11 @@ impl Stage {
             fetch.readers.pump(now, pair.client.connection(fetch.client), usize::MAX);
             fetch.readers.finished.contains_key(&fetch.id)
         };
-        if self.is_prompt { self.pair.run_promptly_until(act) } else { self.pair.run_until(act) }
+        if self.is_prompt {
+            self.pair.run_promptly_until(act)
+        } else {
+            self.pair.run_until(act)
+        }
         fetch.took = self.pair.now.since(begun);
         assert_eq!(fetch.readers.finished[&fetch.id], fetch.bytes);
         let server = fetch.server.expect("it was served");

@@ -117,6 +117,31 @@ fn a_rebound_port_is_followed_and_keeps_its_speed() {
     assert_eq!(download.pair.server.connection(download.server).stats().moves, 1);
 }
 
+/// Of the server's last hundred datagrams, how many were marked: all that carry data if ECN has been validated.
+fn marked(download: &Download) -> usize {
+    let last = download.pair.log.iter().rev().filter(|sent| !sent.from_client).take(100);
+    last.filter(|sent| sent.is_marked).count()
+}
+
+#[test]
+fn a_rebound_port_leaves_ecn_on() {
+    // What the peer counts is the connection's, so what it counts against is, too (RFC 9000 section 13.4.2.1).
+    let mut download = Download::new(8_000_000);
+    download.run_to(100_000);
+    assert!(marked(&download) >= 95);
+    for turn in 1..=3_u16 {
+        download.pair.client.address = SocketAddr::from(([127, 0, 0, 1], 2000 + turn));
+        download.run_until_followed();
+        // The first ten are marked, and what comes after their acknowledgement.
+        let followed = download.pair.now;
+        download.run_until(|pair, _| pair.now > followed + Duration::from_millis(50));
+        assert!(download.received() < download.len);
+        let marked = marked(&download);
+        assert!(marked >= 95, "{marked} in turn {turn}");
+    }
+    download.finish();
+}
+
 #[test]
 fn a_rebound_address_is_followed_and_its_speed_begins_anew() {
     // spec: rfc9000 9.3 follows-the-peer, 9.4 new-path-starts-anew, 9.4 old-packets-do-not-count

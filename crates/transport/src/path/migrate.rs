@@ -285,9 +285,11 @@ impl Connection {
         old
     }
 
-    /// Only the port has changed: what is known of the path holds on (section 9.4).
+    /// Only the port has changed: what is known of the path holds on (section 9.4). Whether it carries marks is seen
+    /// anew (section 13.4.2): the validation stays with its path, for [`Self::begin_path`] to go on from.
     fn keep_speed(&mut self, old: &mut Path) {
         std::mem::swap(&mut self.path.control, &mut old.control);
+        std::mem::swap(&mut self.path.control.ecn, &mut old.control.ecn);
         std::mem::swap(&mut self.path.mtu, &mut old.mtu);
     }
 
