@@ -235,6 +235,8 @@ pub(crate) struct RemoteIds {
     active: Issued,
     /// IDs of paths that are not in use.
     lent: Vec<Issued>,
+    /// Others have come into use, or their tokens have, since the router last asked.
+    is_renewed: bool,
     retirements: RateCap,
     /// IDs in reserve, by ascending sequence number.
     spare: Vec<Issued>,
@@ -253,6 +255,7 @@ impl RemoteIds {
         Self {
             active: Issued { sequence: 0, id, reset_token: None },
             lent: Vec::new(),
+            is_renewed: false,
             retirements: storm_cap(),
             spare: Vec::new(),
             retire_prior_to: 0,
@@ -276,6 +279,7 @@ impl RemoteIds {
     pub(crate) fn set_handshake_token(&mut self, token: ResetToken) {
         if self.active.sequence == 0 {
             self.active.reset_token = Some(token);
+            self.is_renewed = true;
         }
     }
 
@@ -284,12 +288,21 @@ impl RemoteIds {
     pub(crate) fn is_reset_token(&self, token: &[u8; 16]) -> bool {
         // spec: rfc9000 10.3.1 only-tokens-in-use, 10.3.1 comparison-tells-nothing
         // The tokens are compared in full whatever the outcome, so that timing tells nothing of them.
-        let tokens = self.lent.iter().chain([&self.active]).filter_map(|issued| issued.reset_token);
         let is_equal = |known: ResetToken| {
             let difference = known.0.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));
             difference == 0
         };
-        tokens.fold(false, |any, known| any | is_equal(known))
+        self.reset_tokens().fold(false, |any, known| any | is_equal(known))
+    }
+
+    /// The reset tokens of the IDs in use.
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = ResetToken> + '_ {
+        self.lent.iter().chain([&self.active]).filter_map(|issued| issued.reset_token)
+    }
+
+    /// True if [`Self::reset_tokens`] may give others than at the last call.
+    pub(crate) fn take_renewal(&mut self) -> bool {
+        std::mem::take(&mut self.is_renewed)
     }
 
     /// True if there is an ID that was never sent to.
@@ -305,6 +318,7 @@ impl RemoteIds {
         }
         let issued = self.spare.remove(0);
         self.lent.push(issued);
+        self.is_renewed = true;
         Some(issued.sequence)
     }
 
@@ -326,6 +340,7 @@ impl RemoteIds {
     pub(crate) fn give_back(&mut self, sequence: u64) {
         if let Some(index) = self.lent.iter().position(|issued| issued.sequence == sequence) {
             self.lent.remove(index);
+            self.is_renewed = true;
             self.retire(sequence);
         }
     }
@@ -392,6 +407,7 @@ impl RemoteIds {
                 return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason));
             }
             let retired = std::mem::replace(&mut self.active, self.spare.remove(0));
+            self.is_renewed = true;
             self.retire(retired.sequence);
         }
         Ok(())

@@ -11,6 +11,13 @@ use siphasher::sip::SipHasher13;
 #[derive(Clone)]
 pub(crate) struct KeyedHash(u64, u64);
 
+impl KeyedHash {
+    /// One under a fresh key.
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        Self(rng.next_u64(), rng.next_u64())
+    }
+}
+
 impl BuildHasher for KeyedHash {
     type Hasher = SipHasher13;
     fn build_hasher(&self) -> SipHasher13 {
@@ -23,7 +30,7 @@ pub(crate) type KeyedMap<K, V> = HashMap<K, V, KeyedHash>;
 
 /// An empty map under a fresh key.
 pub(crate) fn keyed_map<K, V>(rng: &mut Rng) -> KeyedMap<K, V> {
-    HashMap::with_hasher(KeyedHash(rng.next_u64(), rng.next_u64()))
+    HashMap::with_hasher(KeyedHash::draw(rng))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod early_arrivals;
 mod groups;
 mod learning;
 mod neighbours;
+mod resets;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ use early_arrivals::EarlyArrivals;
 use groups::Groups;
 use learning::Learning;
 use neighbours::Neighbours;
+use resets::Resets;
 
 /// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
 const MIN_INITIAL_ID_LEN: usize = 8;
@@ -71,8 +73,8 @@ pub struct Endpoint {
     is_accepting: bool,
     slots: Slots,
     routes: KeyedMap<ConnectionId, u32>,
-    /// Connections by the peer's address, to recognise stateless resets, which name no ID of ours.
-    remotes: KeyedMap<SocketAddr, Vec<u32>>,
+    /// Connections by their peers' reset tokens: stateless resets name no ID of ours.
+    resets: Resets,
     timers: BTreeSet<(Time, u32)>,
     /// Live connections by the peer's host: some policies ask how many there are.
     neighbours: Neighbours,
@@ -104,7 +106,7 @@ impl Endpoint {
     /// runs must repeat. Without a server configuration it accepts nothing.
     pub fn new(seed: [u8; 32], server: Option<ServerConfig>) -> Self {
         let mut rng = Rng::from_seed(seed);
-        let (routes, remotes) = (keyed_map(&mut rng), keyed_map(&mut rng));
+        let (routes, resets) = (keyed_map(&mut rng), Resets::new(&mut rng));
         let mut secret = [0; 32];
         rng.fill(&mut secret);
         if let Some(kept) = server.as_ref().and_then(|server| server.secret) {
@@ -118,7 +120,7 @@ impl Endpoint {
             server,
             slots: Slots::default(),
             routes,
-            remotes,
+            resets,
             neighbours: Neighbours::new(&mut rng),
             timers: BTreeSet::new(),
             dirty: VecDeque::new(),
@@ -208,7 +210,9 @@ impl Endpoint {
     pub fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
         let invariants = Invariants::parse(&data, LOCAL_ID_LEN).ok();
         let named = invariants.and_then(|invariants| self.routes.get(&invariants.dcid).copied());
-        if let Some(index) = named.or_else(|| self.find_reset(info, &data)) {
+        // Any header will do for a reset: another version's peer may use a long one.
+        // spec: rfc9000 10.3 reset-of-any-form, 10.3.1 token-compared
+        if let Some(index) = named.or_else(|| self.resets.find(info.remote, &data)) {
             let connection = self.slots.get_mut(index);
             if connection.is_some_and(|connection| connection.on_datagram(now, info, data)) {
                 self.after_call(now, index);
@@ -220,17 +224,6 @@ impl Endpoint {
             Some(invariants) => self.on_unknown_short(now, info, &invariants, data.len()),
             None => self.on_unreadable(now, info, &data),
         }
-    }
-
-    /// The connection whose peer resets it with this datagram, which names no ID of ours. Any header will do: another
-    /// version's peer may use a long one (RFC 9000 section 10.3).
-    fn find_reset(&self, info: &DatagramInfo, data: &[u8]) -> Option<u32> {
-        // spec: rfc9000 10.3 reset-of-any-form, 10.3.1 token-compared
-        let token: [u8; 16] = data.last_chunk().copied()?;
-        let is_reset = |index: &&u32| {
-            self.slots.get(**index).is_some_and(|connection| connection.remote_ids.is_reset_token(&token))
-        };
-        self.remotes.get(&info.remote)?.iter().find(is_reset).copied()
     }
 
     /// A datagram with no header of ours. IDs of another version may be longer than those of version 1: that is no
@@ -317,7 +310,8 @@ impl Endpoint {
     }
 
     /// Appends to `buffer`, which must be empty, at most `max_segments` datagrams for one peer, all of one size but
-    /// the last, and together at most 65,507 bytes. Connections take turns.
+    /// the last, and together at most 65,507 bytes, or a single larger one where
+    /// [`TransportConfig::max_datagram_size`] permits that. Connections take turns.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -398,7 +392,6 @@ impl Endpoint {
             for id in ids {
                 self.routes.insert(*id, index);
             }
-            self.remotes.entry(remote).or_default().push(index);
             self.touch(index);
         }
         handle
@@ -441,10 +434,11 @@ impl Endpoint {
         let is_handshaking = connection.is_handshaking();
         let wants_ids = !is_drained && connection.wants_connection_id();
         let is_newly_valid = std::mem::take(&mut connection.roaming.is_newly_valid);
-        let moved = connection.roaming.moved_from.take().map(|from| (from, connection.remote()));
-        if let Some((from, to)) = moved {
-            self.forget_remote(from, index);
-            self.remotes.entry(to).or_default().push(index);
+        let has_moved = connection.roaming.moved_from.take().is_some();
+        if connection.remote_ids.take_renewal() || has_moved {
+            self.resets.list(index, connection.remote(), connection.remote_ids.reset_tokens());
+        }
+        if has_moved {
             self.groups.on_moved(now, index, &mut self.slots);
         }
         self.count_neighbour(index);
@@ -544,16 +538,7 @@ impl Endpoint {
                 self.routes.remove(&id);
             }
         }
-        self.forget_remote(connection.remote(), index);
-    }
-
-    fn forget_remote(&mut self, remote: SocketAddr, index: u32) {
-        if let Some(indices) = self.remotes.get_mut(&remote) {
-            indices.retain(|other| *other != index);
-            if indices.is_empty() {
-                self.remotes.remove(&remote);
-            }
-        }
+        self.resets.forget(index);
     }
 
     /// An ID that names no connection yet.

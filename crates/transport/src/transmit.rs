@@ -92,9 +92,9 @@ impl Connection {
             let limit = first.unwrap_or(self.path.datagram_limit());
             // spec: rfc9000 8 three-times-at-most, 8.1 server-three-times, 14.1 server-limited
             // spec: rfc9000 9.3 unvalidated-is-limited, 8.1.4 changed-address-limited
-            if self.path.amplification_budget() < limit
-                || buffer.len() - start + limit > limits::TRANSMIT_BYTES
-            {
+            // A datagram that is larger than a batch may be leaves alone.
+            let is_full = buffer.len() > start && buffer.len() - start + limit > limits::TRANSMIT_BYTES;
+            if self.path.amplification_budget() < limit || is_full {
                 break;
             }
             let (permit, room) = self.permit(now);

@@ -540,6 +540,18 @@ fn without_discovery_every_full_datagram_has_the_size_that_was_set() {
 }
 
 #[test]
+fn datagrams_larger_than_a_batch_leave_alone() {
+    for mtu_discovery in [true, false] {
+        let large =
+            TransportConfig { max_datagram_size: 65_520, mtu_discovery, ..TransportConfig::default() };
+        let mut download = Download::with_server(3_000_000, large);
+        download.finish();
+        let largest = download.pair.log.iter().filter(|sent| !sent.from_client).map(|sent| sent.size).max();
+        assert_eq!(largest, Some(65_520), "with discovery {mtu_discovery}");
+    }
+}
+
+#[test]
 fn moves_repeat_with_the_seed() {
     let run = || {
         let mut download = Download::new(500_000);
