@@ -386,7 +386,6 @@ impl Endpoint {
     }
 
     fn insert(&mut self, connection: Connection, ids: &[ConnectionId]) -> ConnectionHandle {
-        let remote = connection.remote();
         let handle = self.slots.insert(connection);
         if let Some(index) = self.slots.index(handle) {
             for id in ids {

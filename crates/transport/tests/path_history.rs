@@ -116,9 +116,9 @@ impl Stage {
             fetch.readers.finished.contains_key(&fetch.id)
         };
         if self.is_prompt {
-            self.pair.run_promptly_until(act)
+            self.pair.run_promptly_until(act);
         } else {
-            self.pair.run_until(act)
+            self.pair.run_until(act);
         }
         fetch.took = self.pair.now.since(begun);
         assert_eq!(fetch.readers.finished[&fetch.id], fetch.bytes);

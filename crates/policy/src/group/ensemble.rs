@@ -108,7 +108,7 @@ impl Ensemble {
         let share = total / busy.len() as u64;
         // One that joins where nobody has a part is on its own.
         let is_alone = self.busy.is_empty() && event.kind == MemberEventKind::Joined;
-        let threshold = if is_alone { None } else { self.threshold(share, busy.len(), members) };
+        let threshold = (!is_alone).then(|| self.threshold(share, busy.len(), members));
         for view in members {
             let (window, slow_start_threshold) = if busy.contains(&view.id) {
                 (share.max(view.least_window), threshold)
@@ -135,17 +135,17 @@ impl Ensemble {
     }
 
     /// The threshold of each of `count` busy members with the window `share`: where those stand that were busy before.
-    fn threshold(&self, share: ByteCount, count: usize, members: &[MemberView]) -> Option<ByteCount> {
+    fn threshold(&self, share: ByteCount, count: usize, members: &[MemberView]) -> ByteCount {
         let Some(total) = self.thresholds else {
             // The capacity is unknown yet, for a member that has left slow start in an earlier division, too.
-            return Some(ByteCount::MAX);
+            return ByteCount::MAX;
         };
         let before = || members.iter().filter(|view| self.busy.contains(&view.id));
         let is_avoiding = |view: &MemberView| {
             view.congestion.slow_start_threshold.is_some_and(|threshold| view.congestion.window >= threshold)
         };
         let all_avoid = before().next().is_some() && before().all(is_avoiding);
-        Some(if all_avoid { share } else { share.max(total / count as u64) })
+        if all_avoid { share } else { share.max(total / count as u64) }
     }
 
     /// Who has the window `left` by a member that is gone while nobody is busy: who else had part in it, or who paused
