@@ -19,6 +19,7 @@ mod migration;
 #[cfg(target_os = "linux")]
 mod page_rivals;
 mod peers;
+mod plots;
 mod process;
 mod profiles;
 mod virtual_real;
@@ -62,6 +63,8 @@ enum Command {
     /// Set the emulator beside its model, and the lab's TCP beside the kernel's, over a grid of paths
     #[cfg(target_os = "linux")]
     EmulatorTruth(emulator_truth::Arguments),
+    /// Draw the pictures of docs/schemes from the lab's own runs
+    Plots(plots::Arguments),
     /// Race every profile over real sockets, and show which end has to have it
     Profiles(profiles::Arguments),
     /// Load pages in Chromium from our server, nginx, quiche and quic-go, over emulated paths
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::KernelFairness(arguments) => kernel_fairness::run(&arguments),
         #[cfg(target_os = "linux")]
         Command::FairnessEnd(end) => kernel_fairness::play(&end),
+        Command::Plots(arguments) => plots::run(&arguments),
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::VirtualReal(arguments) => virtual_real::run(&arguments),
     };
