@@ -433,7 +433,7 @@ impl Endpoint {
         let is_handshaking = connection.is_handshaking();
         let wants_ids = !is_drained && connection.wants_connection_id();
         let is_newly_valid = std::mem::take(&mut connection.roaming.is_newly_valid);
-        let has_moved = connection.roaming.moved_from.take().is_some();
+        let has_moved = std::mem::take(&mut connection.roaming.has_moved);
         if connection.remote_ids.take_renewal() || has_moved {
             self.resets.list(index, connection.remote(), connection.remote_ids.reset_tokens());
         }

@@ -1,6 +1,6 @@
 //! Moving between paths: a peer that is followed (RFC 9000 section 9.3), and an own move (section 9.2).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use posthaste_policy::congestion::PathLimits;
 use posthaste_units::{ByteCount, Duration, Rng, Time};
@@ -19,7 +19,7 @@ use crate::receive::{Arrived, PacketContext};
 const LINGER_PROBE_TIMEOUTS: u64 = 3;
 
 /// Probe timeouts in a row after which a client that has moved takes the server to have lost sight of it.
-const SILENT_PROBE_TIMEOUTS: u32 = 3;
+const LOST_SIGHT_PROBE_TIMEOUTS: u32 = 3;
 
 /// How a client's local address changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub enum Move {
 /// What a connection keeps for its moves.
 pub(crate) struct Roaming {
     pub(crate) others: OtherPaths,
-    /// Where the peer was when the router last asked, if it has moved since.
-    pub(crate) moved_from: Option<SocketAddr>,
+    /// Another path is in use than when the router last asked.
+    pub(crate) has_moved: bool,
     /// The peer's transport parameters forbid that this end moves.
     pub(crate) is_forbidden: bool,
     /// On a server: the client has shown that it receives where it has moved to, and the router has not seen that yet.
@@ -55,7 +55,7 @@ impl Default for Roaming {
         let rate = limits::PATH_RESPONSES_PER_SECOND;
         Self {
             others: OtherPaths::default(),
-            moved_from: None,
+            has_moved: false,
             is_forbidden: false,
             is_newly_valid: false,
             moves: 0,
@@ -271,7 +271,7 @@ impl Connection {
     /// Makes `path` the one in use; the one that was.
     fn switch(&mut self, now: Time, mut path: Path) -> Path {
         self.roaming.moves += 1;
-        self.roaming.moved_from.get_or_insert(self.path.remote);
+        self.roaming.has_moved = true;
         path.is_fallback = false;
         let lent = path.id_sequence.take().and_then(|sequence| self.remote_ids.activate(sequence));
         let is_same_host = path.remote.ip() == self.path.remote.ip();
@@ -332,7 +332,7 @@ impl Connection {
     pub(crate) fn look_for_lost_server(&mut self) {
         if self.side == Side::Client
             && self.roaming.moves > 0
-            && self.recovery.pto_count() == SILENT_PROBE_TIMEOUTS
+            && self.recovery.pto_count() == LOST_SIGHT_PROBE_TIMEOUTS
         {
             self.local_ids.replace_all();
         }
