@@ -22,6 +22,8 @@ pub enum Seam {
     ConnectionCredit,
     /// When to acknowledge ([`crate::AckPolicy`]).
     Ack,
+    /// What is sent again before it is known to be lost ([`crate::Repair`]).
+    Repair,
     /// What several connections of one client have in common ([`crate::Group`]).
     Group,
 }
@@ -37,6 +39,7 @@ impl Seam {
             Self::StreamCredit => "credit.stream",
             Self::ConnectionCredit => "credit.connection",
             Self::Ack => "ack",
+            Self::Repair => "repair",
             Self::Group => "group",
         }
     }

@@ -13,6 +13,7 @@ mod describe;
 pub mod group;
 pub mod history;
 pub mod profile;
+pub mod repair;
 pub mod sample;
 pub mod silence;
 pub mod slow_start;
@@ -34,6 +35,7 @@ use sample::{
 pub use describe::{Constant, PolicyReport, PolicyText, ProfileReport, Seam};
 pub use group::Group;
 pub use profile::{Profile, ProfileError};
+pub use repair::Repair;
 pub use variant::Variant;
 
 /// What a new path may send first, and what is worth remembering of it.
@@ -65,8 +67,9 @@ pub trait Start: Debug + Send {
         None
     }
 
-    /// Told of each loss after the controller, whose answer it may lower.
-    fn on_loss(&mut self, _loss: &LossSample<'_>, _view: &PathView) -> Option<Adjustment> {
+    /// Told of each loss after the controller, whose answer it may lower, and of what the controller takes for its
+    /// cause.
+    fn on_loss(&mut self, _loss: &LossSample<'_>, _cause: LossCause, _view: &PathView) -> Option<Adjustment> {
         None
     }
 
@@ -143,8 +146,9 @@ pub trait Congestion: Debug + Send {
     /// Told once for each ACK frame that newly acknowledges in-flight packets.
     fn on_ack(&mut self, ack: &AckSample<'_>);
 
-    /// Told once for each batch of packets declared lost together.
-    fn on_loss(&mut self, loss: &LossSample<'_>);
+    /// Told once for each batch of packets declared lost together; answers with what it takes for the cause, which the
+    /// start and the silence policy are told.
+    fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause;
 
     /// Told instead of [`Self::on_loss`] of packets that were lost, but not to congestion ([`Silence::excuses`]): for
     /// controllers that keep accounts of their own. Neither window nor rate may fall.
@@ -204,6 +208,20 @@ pub trait Congestion: Debug + Send {
     fn state(&self) -> CongestionState;
 }
 
+/// What a [`Congestion`] controller takes for the cause of a loss.
+///
+/// Controllers that take every loss for congestion (RFC 9002 section 7) always answer [`Self::Congestion`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LossCause {
+    /// Congestion, which the controller has reacted to or is reacting to.
+    #[default]
+    Congestion,
+    /// The path loses packets of its own, whatever the rate: the controller has not reacted.
+    Path,
+    /// Not known yet: the controller has not reacted, and may do so with later losses.
+    Unknown,
+}
+
 /// A pacing rate and the burst that may leave at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pacing {
@@ -222,6 +240,9 @@ pub struct Adjustment {
     pub slow_start_threshold: Option<ByteCount>,
     /// The bottleneck's rate, for controllers that have a model of it; others pass over it.
     pub rate: Option<Rate>,
+    /// The most that the bottleneck's rate can be as far as is known, at which startup ends; for controllers that have a
+    /// model of it, others pass over it.
+    pub rate_ceiling: Option<Rate>,
 }
 
 /// The part of a flow that a [`Congestion`] controller is from now on.
@@ -334,7 +355,13 @@ pub trait Silence: Debug + Send {
 
     /// Told of losses that are not excused, after the controller; `is_persistent` if they establish persistent
     /// congestion (RFC 9002 section 7.6).
-    fn on_loss(&mut self, _loss: &LossSample<'_>, is_persistent: bool, _view: &PathView) -> Verdict {
+    fn on_loss(
+        &mut self,
+        _loss: &LossSample<'_>,
+        _cause: LossCause,
+        is_persistent: bool,
+        _view: &PathView,
+    ) -> Verdict {
         // spec: rfc9002 7.6.2 window-collapses
         if is_persistent { Verdict::Collapse } else { Verdict::Stand }
     }

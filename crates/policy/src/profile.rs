@@ -18,6 +18,7 @@
 //! maximum = "24 MiB"
 //! [ack.standard]
 //! max_ack_delay = "25 ms"
+//! [repair.none]
 //! [group.plain]
 //! ```
 //!
@@ -34,7 +35,7 @@ use posthaste_units::{Duration, Rate};
 
 use crate::congestion::PathLimits;
 use crate::history::HistoryRules;
-use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Silence, Start};
+use crate::{AckPolicy, Congestion, Credit, Group, ProfileReport, Repair, Silence, Start};
 use bundle::Bundle;
 
 /// The default profile.
@@ -288,6 +289,11 @@ impl Profile {
     /// The credit of the connection.
     pub fn connection_credit(&self) -> Box<dyn Credit> {
         self.bundle.credit.connection.build()
+    }
+
+    /// What is sent again before it is known to be lost.
+    pub fn repair(&self) -> Box<dyn Repair> {
+        self.bundle.repair.build()
     }
 
     /// What several connections of one client have in common; `None` if nothing.

@@ -19,6 +19,22 @@ pub struct RttView {
     pub is_measured: bool,
 }
 
+/// A packet number space (RFC 9000 section 12.3). Packet numbers are comparable only within one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PacketSpace {
+    /// Initial packets.
+    Initial,
+    /// Handshake packets.
+    Handshake,
+    /// 0-RTT and 1-RTT packets.
+    Data,
+}
+
+impl PacketSpace {
+    /// All spaces, in the order in which their packets are coalesced.
+    pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
+}
+
 /// One packet that was in flight, as it stood when it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketSample {
@@ -43,6 +59,8 @@ pub struct PacketSample {
 pub struct SentSample {
     /// When.
     pub now: Time,
+    /// The space of its packet number.
+    pub space: PacketSpace,
     /// Its packet number.
     pub number: u64,
     /// Its size.
@@ -71,6 +89,8 @@ pub struct RateSample {
 pub struct AckSample<'a> {
     /// When it arrived.
     pub now: Time,
+    /// The space of the packets' numbers.
+    pub space: PacketSpace,
     /// The packets, in ascending order of packet number; never empty.
     pub packets: &'a [PacketSample],
     /// Their sizes summed.
@@ -107,6 +127,8 @@ pub struct AckSample<'a> {
 pub struct LossSample<'a> {
     /// When.
     pub now: Time,
+    /// The space of the packets' numbers.
+    pub space: PacketSpace,
     /// The packets, in ascending order of packet number; never empty.
     pub packets: &'a [PacketSample],
     /// Their sizes summed.

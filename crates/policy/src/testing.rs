@@ -7,7 +7,7 @@ use posthaste_units::{ByteCount, Duration, Time};
 pub(crate) use bottleneck::{Bottleneck, Link};
 
 use crate::Congestion;
-use crate::sample::{AckSample, LossSample, PacketSample, RttView, SentSample, SpuriousSample};
+use crate::sample::{AckSample, LossSample, PacketSample, PacketSpace, RttView, SentSample, SpuriousSample};
 
 /// The datagram size of all tests.
 pub(crate) const DATAGRAM: ByteCount = ByteCount::new(1200);
@@ -38,6 +38,7 @@ pub(crate) fn ack(now: Time, packets: &[PacketSample], rtt: RttView, round: u64)
     let acked = packets.iter().map(|packet| packet.bytes).sum();
     AckSample {
         now,
+        space: PacketSpace::Data,
         packets,
         acked,
         rtt_sample: Some(rtt.latest),
@@ -60,6 +61,7 @@ pub(crate) fn loss(now: Time, packets: &[PacketSample], rtt: RttView) -> LossSam
     let bytes = packets.iter().map(|packet| packet.bytes).sum();
     LossSample {
         now,
+        space: PacketSpace::Data,
         packets,
         bytes,
         prior_in_flight: bytes,
@@ -101,6 +103,7 @@ impl Path {
                 self.next_number += 1;
                 controller.on_sent(&SentSample {
                     now: self.now,
+                    space: PacketSpace::Data,
                     number,
                     bytes: DATAGRAM,
                     prior_in_flight: self.others_in_flight + DATAGRAM * index,

@@ -34,7 +34,7 @@ use crate::path_history::PathLearning;
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
 use crate::recovery::{Expired, Fate, HandshakeView, Recovery};
-use crate::space::{PerSpace, SpaceId};
+use crate::space::{PacketSpace, PerSpace};
 use crate::stats::Counters;
 use crate::streams::Streams;
 use crate::timers::{Timer, Timers};
@@ -135,7 +135,7 @@ impl Connection {
         let mtu = Mtu::new(config.max_datagram_size, config.mtu_discovery);
         let control = fresh_control(&config, mtu.current(), &mut rng);
         let received = PerSpace::from_fn(|space| match space {
-            SpaceId::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
+            PacketSpace::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
             _ => ReceivedPackets::immediate(),
         });
         let idle = IdleClock { timeout: config.max_idle_timeout, last_activity: now, has_sent_since: false };
@@ -281,13 +281,13 @@ impl Connection {
     pub(crate) fn on_confirmed(&mut self, now: Time) {
         // spec: rfc9001 4.9.2 handshake-keys-dropped
         self.peer_validated_address = true;
-        self.discard_space(now, SpaceId::Initial);
-        self.discard_space(now, SpaceId::Handshake);
+        self.discard_space(now, PacketSpace::Initial);
+        self.discard_space(now, PacketSpace::Handshake);
         self.emit(Event::Confirmed);
     }
 
     /// Drops a space's keys and all that was under way in it.
-    pub(crate) fn discard_space(&mut self, now: Time, space: SpaceId) {
+    pub(crate) fn discard_space(&mut self, now: Time, space: PacketSpace) {
         if self.handshake.discard(space) {
             self.recovery.discard_space(now, space, &mut self.path.control);
             self.received[space] = ReceivedPackets::immediate();
@@ -300,7 +300,7 @@ impl Connection {
     pub(crate) fn handshake_view(&self) -> HandshakeView {
         HandshakeView {
             is_client: self.side == Side::Client,
-            has_handshake_keys: self.handshake.has_keys(SpaceId::Handshake),
+            has_handshake_keys: self.handshake.has_keys(PacketSpace::Handshake),
             is_confirmed: self.handshake.is_confirmed(),
             peer_address_validated: self.peer_validated_address,
             amplification_blocked: self.path.is_amplification_blocked(),
@@ -344,7 +344,7 @@ impl Connection {
                     if let Some(keys) = self.handshake.one_rtt_mut() {
                         keys.on_time(now);
                         let old_phase = keys.updates().saturating_sub(1);
-                        self.log.keys_discarded(now, SpaceId::Data, Some(old_phase));
+                        self.log.keys_discarded(now, PacketSpace::Data, Some(old_phase));
                     }
                 }
             }
@@ -358,7 +358,7 @@ impl Connection {
         self.log.recovery_timer_expired(now, expired);
         match expired {
             Expired::Nothing => {}
-            Expired::LossDetected => self.look_for_black_hole(now, SpaceId::Data),
+            Expired::LossDetected => self.look_for_black_hole(now, PacketSpace::Data),
             Expired::Probe { space, packets } => {
                 self.counters.probe_timeouts += 1;
                 self.probes[space] = packets;
@@ -375,8 +375,8 @@ impl Connection {
     /// A probe of one space takes along what the handshake's other spaces have outstanding or lost, window or not
     /// (RFC 9002 section 6.2.4): the peer may lack the keys for the space that is probed, and then only the others
     /// lead on.
-    fn probe_handshake_beside(&mut self, probed: SpaceId) {
-        for space in [SpaceId::Initial, SpaceId::Handshake] {
+    fn probe_handshake_beside(&mut self, probed: PacketSpace) {
+        for space in [PacketSpace::Initial, PacketSpace::Handshake] {
             if space == probed || !self.handshake.has_keys(space) {
                 continue;
             }
@@ -395,7 +395,7 @@ impl Connection {
         self.expire_early_keys(now);
         let view = self.handshake_view();
         self.timers.set(Timer::Recovery, self.recovery.timeout(view, &self.path.control));
-        let acks = SpaceId::ALL.into_iter().filter(|space| self.handshake.has_keys(*space));
+        let acks = PacketSpace::ALL.into_iter().filter(|space| self.handshake.has_keys(*space));
         let ack = acks.filter_map(|space| self.received[space].deadline()).min();
         // A server that may not send must not be woken for it; the client's next datagram will.
         self.timers.set(Timer::Ack, ack.filter(|at| *at > now));

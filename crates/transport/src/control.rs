@@ -7,8 +7,8 @@ use std::fmt;
 
 use posthaste_policy::group::SILENT_PROBE_TIMEOUTS;
 use posthaste_policy::sample::{
-    AckSample, LossSample, PacketSample, PathHistory, PathSummary, PathView, RttView, SentSample,
-    SilenceSample, SpuriousSample,
+    AckSample, LossSample, PacketSample, PacketSpace, PathHistory, PathSummary, PathView, RttView,
+    SentSample, SilenceSample, SpuriousSample,
 };
 use posthaste_policy::{
     Adjustment, Congestion, CongestionState, Notice, Pacing, Phase, Silence, Start, Verdict,
@@ -48,6 +48,7 @@ impl Bounds {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Acked {
     pub(crate) now: Time,
+    pub(crate) space: PacketSpace,
     /// The stamp of the newest of them.
     pub(crate) newest: Stamp,
     /// The adjusted RTT sample, if there is one.
@@ -242,13 +243,13 @@ impl PathControl {
     }
 
     /// An in-flight packet leaves.
-    pub(crate) fn on_sent(&mut self, now: Time, number: u64, bytes: ByteCount) -> Stamp {
+    pub(crate) fn on_sent(&mut self, now: Time, space: PacketSpace, number: u64, bytes: ByteCount) -> Stamp {
         let prior_in_flight = self.in_flight;
         let stamp = self.sampler.on_sent(now, prior_in_flight, bytes);
         self.in_flight += bytes;
         self.pacer.on_sent(bytes);
         let app_limited = stamp.app_limited;
-        let sample = SentSample { now, number, bytes, prior_in_flight, app_limited };
+        let sample = SentSample { now, space, number, bytes, prior_in_flight, app_limited };
         self.congestion.on_sent(&sample);
         let view = self.view(now);
         let answers = [self.silence.on_sent(&sample, &view), self.start.on_sent(&sample, &view)];
@@ -279,6 +280,7 @@ impl PathControl {
         self.round_started |= round_started;
         let sample = AckSample {
             now: acked.now,
+            space: acked.space,
             packets: &self.acked,
             acked: bytes,
             rtt_sample: acked.rtt_sample,
@@ -347,20 +349,20 @@ impl PathControl {
 
     /// The packets in [`Self::lost`] have been declared lost: the controller hears of each once, of those that the
     /// silence policy excuses as such.
-    pub(crate) fn on_lost(&mut self, now: Time, is_persistent: bool) {
+    pub(crate) fn on_lost(&mut self, now: Time, space: PacketSpace, is_persistent: bool) {
         let silence = &self.silence;
         self.excused.clear();
         self.excused.extend(self.lost.extract_if(.., |packet| silence.excuses(packet.sent_at)));
         let excused = std::mem::take(&mut self.excused);
         if !excused.is_empty() {
-            let sample = self.loss_sample(now, &excused);
+            let sample = self.loss_sample(now, space, &excused);
             self.congestion.on_excused_loss(&sample);
             self.note_idle(now);
         }
         self.excused = excused;
         let lost = std::mem::take(&mut self.lost);
         if !lost.is_empty() {
-            let sample = self.loss_sample(now, &lost);
+            let sample = self.loss_sample(now, space, &lost);
             self.on_counted_loss(&sample, is_persistent);
         }
         self.lost = lost;
@@ -370,13 +372,19 @@ impl PathControl {
     }
 
     /// Takes `packets` out of the flight and says so.
-    fn loss_sample<'a>(&mut self, now: Time, packets: &'a [PacketSample]) -> LossSample<'a> {
+    fn loss_sample<'a>(
+        &mut self,
+        now: Time,
+        space: PacketSpace,
+        packets: &'a [PacketSample],
+    ) -> LossSample<'a> {
         let bytes = packets.iter().map(|packet| packet.bytes).sum();
         let prior_in_flight = self.in_flight;
         self.in_flight -= bytes;
         self.sampler.on_lost(bytes);
         LossSample {
             now,
+            space,
             packets,
             bytes,
             prior_in_flight,
@@ -389,8 +397,8 @@ impl PathControl {
 
     fn on_counted_loss(&mut self, sample: &LossSample<'_>, is_persistent: bool) {
         let before = self.congestion.state();
-        self.congestion.on_loss(sample);
-        let answer = self.start.on_loss(sample, &self.view(sample.now));
+        let cause = self.congestion.on_loss(sample);
+        let answer = self.start.on_loss(sample, cause, &self.view(sample.now));
         self.carry_out(answer);
         let sent_at = sample.packets.last().map_or(sample.now, |packet| packet.sent_at);
         self.note_reaction(sample.now, before, sent_at);
@@ -401,7 +409,7 @@ impl PathControl {
             membership.on_lost(sample, is_persistent);
         }
         let view = self.view(sample.now);
-        match self.silence.on_loss(sample, is_persistent, &view) {
+        match self.silence.on_loss(sample, cause, is_persistent, &view) {
             Verdict::Stand => {}
             // spec: rfc9002 7.6.2 window-collapses
             Verdict::Collapse => self.congestion.on_persistent_congestion(sample.now),

@@ -7,9 +7,9 @@ use posthaste_units::Rate;
 
 use super::*;
 use crate::recovery::testing::{Harness, at_millis};
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
-const DATA: SpaceId = SpaceId::Data;
+const DATA: PacketSpace = PacketSpace::Data;
 
 fn budget(harness: &mut Harness, app_wants: bool) -> Budget {
     harness.path.budget(harness.now, app_wants)
@@ -294,14 +294,14 @@ fn member() -> PathControl {
 }
 
 fn send_all(path: &mut PathControl, at: u64, numbers: std::ops::Range<u64>) -> Vec<(u64, Stamp)> {
-    numbers.map(|number| (number, path.on_sent(at_millis(at), number, SIZE))).collect()
+    numbers.map(|number| (number, path.on_sent(at_millis(at), DATA, number, SIZE))).collect()
 }
 
 fn acknowledge(path: &mut PathControl, at: u64, sent: &[(u64, Stamp)]) {
     let (largest_sent, newest) = *sent.last().expect("packets");
     path.acked = sent.iter().map(|(number, stamp)| stamp.sample(*number, SIZE)).collect();
     let (now, rtt_sample) = (at_millis(at), Some(Duration::from_millis(50)));
-    path.on_acked(&Acked { now, newest, rtt_sample, newly_marked: 0, largest_sent });
+    path.on_acked(&Acked { now, space: DATA, newest, rtt_sample, newly_marked: 0, largest_sent });
 }
 
 #[test]
@@ -386,10 +386,10 @@ fn a_member_whose_flight_ends_in_excused_losses_is_idle() {
 #[test]
 fn a_member_whose_flight_is_forgotten_is_idle() {
     let mut harness = member_of_a_group();
-    harness.send(SpaceId::Initial);
+    harness.send(PacketSpace::Initial);
     harness.send_data(1);
     let Harness { recovery, path, fate, .. } = harness.at(1010);
-    recovery.discard_space(at_millis(1010), SpaceId::Initial, path);
+    recovery.discard_space(at_millis(1010), PacketSpace::Initial, path);
     assert_eq!(path.member_view(MemberId(0)).idle_since, None);
     recovery.requeue_all(at_millis(1020), DATA, path, fate);
     assert_eq!(idle_since(&harness), Some(at_millis(1020)));

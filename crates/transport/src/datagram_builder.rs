@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::crypto::{TAG_LEN, min_payload_len};
 use crate::frame_writer::FrameWriter;
 use crate::sent_frame::SentFrames;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// Datagrams that carry Initial packets or path validation frames are at least this long (RFC 9000
 /// sections 14.1 and 8.2.1).
@@ -20,7 +20,7 @@ pub(crate) const MIN_INITIAL_DATAGRAM: usize = 1200;
 /// A packet whose frames are written and which is not sealed yet.
 pub(crate) struct OpenPacket {
     /// Its packet number space.
-    pub(crate) space: SpaceId,
+    pub(crate) space: PacketSpace,
     /// True for a 0-RTT packet.
     pub(crate) is_early: bool,
     /// Its packet number.
@@ -43,7 +43,7 @@ pub(crate) struct HeaderFields<'a> {
     /// The connection's version.
     pub(crate) version: u32,
     /// The packet's space; names the header's form.
-    pub(crate) space: SpaceId,
+    pub(crate) space: PacketSpace,
     /// True for a 0-RTT packet, which is of the 1-RTT packets' space.
     pub(crate) is_early: bool,
     /// The packet number, in full.
@@ -130,7 +130,7 @@ impl<'a> DatagramBuilder<'a> {
             self.buffer.resize(least, 0);
         }
         self.buffer.resize(self.buffer.len() + TAG_LEN, 0);
-        if fields.space == SpaceId::Initial {
+        if fields.space == PacketSpace::Initial {
             // spec: rfc9000 14.1 client-expands, 14.1 server-expands, 8.1 client-pads-initials, 14 least-path
             // spec: rfc9001 9.3 hello-padded, rfc9002 6.2.2.1 client-sends-initial
             self.pad_to(MIN_INITIAL_DATAGRAM);
@@ -226,9 +226,9 @@ impl<'a> DatagramBuilder<'a> {
 /// The type of a long header; `None` for a short one.
 const fn long_type(fields: &HeaderFields<'_>) -> Option<PacketType> {
     match fields.space {
-        SpaceId::Initial => Some(PacketType::Initial),
-        SpaceId::Handshake => Some(PacketType::Handshake),
-        SpaceId::Data if fields.is_early => Some(PacketType::ZeroRtt),
-        SpaceId::Data => None,
+        PacketSpace::Initial => Some(PacketType::Initial),
+        PacketSpace::Handshake => Some(PacketType::Handshake),
+        PacketSpace::Data if fields.is_early => Some(PacketType::ZeroRtt),
+        PacketSpace::Data => None,
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
 use crate::receive::PacketContext;
 use crate::sent_frame::SentFrame;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 use crate::streams::CreditContext;
 
 impl Connection {
@@ -59,12 +59,12 @@ impl Connection {
             Frame::HandshakeDone => self.on_handshake_done(context.now)?,
             Frame::AckFrequency(frame) => {
                 if let Some(request) = self.ack_requests.on_frame(&frame)? {
-                    self.received[SpaceId::Data].on_request(&request);
+                    self.received[PacketSpace::Data].on_request(&request);
                 }
             }
             Frame::GroupToken(token) => self.on_group_token(token)?,
             Frame::AckWindow(frame) => self.on_ack_window(context, &frame)?,
-            Frame::ImmediateAck => self.received[SpaceId::Data].on_immediate(context.now),
+            Frame::ImmediateAck => self.received[PacketSpace::Data].on_immediate(context.now),
             Frame::Close(close) => self.on_close(context.now, close),
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Connection {
     /// Where limits travel inside of ACK frames, a peer that a limit blocks is answered at once.
     fn answer_blocked_peer(&mut self, now: Time) {
         if self.streams.rides_in_acks() {
-            self.received[SpaceId::Data].on_immediate(now);
+            self.received[PacketSpace::Data].on_immediate(now);
         }
     }
 
@@ -110,12 +110,12 @@ impl Connection {
         let space = context.space;
         let path = &mut self.path.control;
         self.recovery.on_ack(context.now, space, ack, view, path, &mut self.fate)?;
-        if let (SpaceId::Data, Some(range)) = (space, ack.ranges.first())
+        if let (PacketSpace::Data, Some(range)) = (space, ack.ranges.first())
             && let Some(keys) = self.handshake.one_rtt_mut()
         {
             keys.on_acked(*range.end());
         }
-        if space == SpaceId::Handshake {
+        if space == PacketSpace::Handshake {
             // The server acknowledged a Handshake packet, so it has validated our address (RFC 9002 A.8).
             self.peer_validated_address = true;
         }
@@ -142,7 +142,7 @@ impl Connection {
             rtt: control.rtt(),
             least_delay,
         };
-        if let Some(request) = self.received[SpaceId::Data].ask(&view)
+        if let Some(request) = self.received[PacketSpace::Data].ask(&view)
             && self.ack_requests.ask(request)
         {
             // Until the peer has the request it may wait as long as before (section 8).
@@ -180,7 +180,7 @@ impl Connection {
         if self.handshake.is_confirmed() {
             return;
         }
-        for space in [SpaceId::Initial, SpaceId::Handshake] {
+        for space in [PacketSpace::Initial, PacketSpace::Handshake] {
             let is_waiting = self.handshake.has_keys(space) && self.handshake.has_frames(space);
             if is_waiting && !self.recovery.has_ack_eliciting_in_flight(space) {
                 self.probes[space] = self.probes[space].max(1);
@@ -188,7 +188,7 @@ impl Connection {
         }
     }
 
-    fn on_frame_acked(&mut self, now: Time, space: SpaceId, frame: &SentFrame) {
+    fn on_frame_acked(&mut self, now: Time, space: PacketSpace, frame: &SentFrame) {
         match frame {
             SentFrame::Ack { largest } => self.received[space].on_ack_acked(*largest),
             SentFrame::AckWindow { largest, .. } => {
@@ -210,7 +210,7 @@ impl Connection {
         }
     }
 
-    fn on_frame_lost(&mut self, now: Time, space: SpaceId, frame: &SentFrame) {
+    fn on_frame_lost(&mut self, now: Time, space: PacketSpace, frame: &SentFrame) {
         match frame {
             SentFrame::Ack { .. } => {}
             SentFrame::MtuProbe { path, size } => self.on_mtu_probe_lost(now, *path, *size),

@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::crypto::{Opened, SealError, remove_header_protection, seal};
 use crate::error::{PeerError, TransportErrorCode};
 use crate::events::Event;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// Probe timeouts for which a server keeps the keys of 0-RTT packets once it has 1-RTT keys (RFC 9001 section 4.9.3).
 const KEEP_PROBE_TIMEOUTS: u64 = 3;
@@ -160,7 +160,7 @@ impl Connection {
         }
         self.early = EarlyData::Rejected;
         // All of it goes again, in 1-RTT packets with higher numbers; that it was dropped says nothing of congestion.
-        self.recovery.requeue_all(now, SpaceId::Data, &mut self.path.control, &mut self.fate);
+        self.recovery.requeue_all(now, PacketSpace::Data, &mut self.path.control, &mut self.fate);
         self.apply_fate(now);
         // spec: rfc9001 4.6.2 rejected-resets
         self.streams.start_over();
@@ -172,7 +172,7 @@ impl Connection {
     pub(crate) fn open_early(&self, packet: ProtectedPacket) -> Option<Opened> {
         // spec: rfc9001 4.6.2 rejected-not-processed
         let keys = self.handshake.early_keys()?;
-        keys.open(packet, self.received[SpaceId::Data].largest())
+        keys.open(packet, self.received[PacketSpace::Data].largest())
     }
 
     /// A server's handshake is complete: 0-RTT packets may still come, but not for long.

@@ -3,7 +3,7 @@
 
 use posthaste_wire::frame::EcnCounts;
 
-use crate::space::{PerSpace, SpaceId};
+use crate::space::{PacketSpace, PerSpace};
 
 /// The ECN field of an IP packet that takes part (RFC 3168 section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl EcnValidation {
     }
 
     /// A marked packet has been sent.
-    pub(crate) fn on_sent(&mut self, space: SpaceId) {
+    pub(crate) fn on_sent(&mut self, space: PacketSpace) {
         self.spaces[space].sent_marked += 1;
         self.sent += 1;
         if self.state == EcnState::Testing && self.sent >= TESTING_PACKETS {
@@ -92,7 +92,7 @@ impl EcnValidation {
     }
 
     /// Packets of a space are forgotten with its keys, so its counts are of no further use.
-    pub(crate) fn on_space_discarded(&mut self, space: SpaceId) {
+    pub(crate) fn on_space_discarded(&mut self, space: PacketSpace) {
         self.spaces[space] = Counts::default();
     }
 
@@ -100,7 +100,7 @@ impl EcnValidation {
     /// carries `counts`. Returns how many more packets it reports as CE.
     ///
     /// Frames that do not raise it may be out of order and must not be given here (section 13.4.2.1).
-    pub(crate) fn on_ack(&mut self, space: SpaceId, marked: u64, counts: Option<EcnCounts>) -> u64 {
+    pub(crate) fn on_ack(&mut self, space: PacketSpace, marked: u64, counts: Option<EcnCounts>) -> u64 {
         if self.state == EcnState::Failed {
             return 0;
         }

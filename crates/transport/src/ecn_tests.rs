@@ -2,7 +2,7 @@
 
 use super::*;
 
-const DATA: SpaceId = SpaceId::Data;
+const DATA: PacketSpace = PacketSpace::Data;
 
 #[expect(clippy::unnecessary_wraps, reason = "tables mix it with None")]
 fn counts(ect0: u64, ect1: u64, ce: u64) -> Option<EcnCounts> {
@@ -70,12 +70,12 @@ fn an_ack_of_unmarked_packets_needs_no_counts() {
 #[test]
 fn spaces_are_counted_apart() {
     let mut ecn = EcnValidation::new();
-    ecn.on_sent(SpaceId::Initial);
-    ecn.on_sent(SpaceId::Handshake);
-    ecn.on_ack(SpaceId::Initial, 1, counts(1, 0, 0));
-    ecn.on_ack(SpaceId::Handshake, 1, counts(0, 0, 1));
+    ecn.on_sent(PacketSpace::Initial);
+    ecn.on_sent(PacketSpace::Handshake);
+    ecn.on_ack(PacketSpace::Initial, 1, counts(1, 0, 0));
+    ecn.on_ack(PacketSpace::Handshake, 1, counts(0, 0, 1));
     assert_eq!(ecn.state(), EcnState::Capable);
-    ecn.on_ack(SpaceId::Handshake, 0, counts(1, 0, 1));
+    ecn.on_ack(PacketSpace::Handshake, 0, counts(1, 0, 1));
     assert_eq!(ecn.state(), EcnState::Failed, "one was sent in the space, two are reported");
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::frame_writer::FrameWriter;
 use crate::limits;
 use crate::sent_frame::SentFrame;
-use crate::space::{PerSpace, SpaceId};
+use crate::space::{PacketSpace, PerSpace};
 use crate::streams::{Assembler, SendBuffer};
 
 /// TLS's `unexpected_message`: what a server is sent after its handshake.
@@ -125,17 +125,17 @@ impl Handshake {
     }
 
     /// True if packets of the space can be sealed and opened.
-    pub(crate) fn has_keys(&self, space: SpaceId) -> bool {
+    pub(crate) fn has_keys(&self, space: PacketSpace) -> bool {
         match space {
-            SpaceId::Initial => self.initial.is_some(),
-            SpaceId::Handshake => self.handshake.is_some(),
-            SpaceId::Data => self.one_rtt.is_some(),
+            PacketSpace::Initial => self.initial.is_some(),
+            PacketSpace::Handshake => self.handshake.is_some(),
+            PacketSpace::Data => self.one_rtt.is_some(),
         }
     }
 
     /// True if packets of the space can be sealed: a client sends 1-RTT data in 0-RTT packets before it has the keys.
-    pub(crate) fn can_send(&self, space: SpaceId) -> bool {
-        self.has_keys(space) || (space == SpaceId::Data && self.sends_early())
+    pub(crate) fn can_send(&self, space: PacketSpace) -> bool {
+        self.has_keys(space) || (space == PacketSpace::Data && self.sends_early())
     }
 
     /// True if packets of the 1-RTT space leave as 0-RTT packets.
@@ -164,11 +164,11 @@ impl Handshake {
     }
 
     /// The keys of a long-header space.
-    pub(crate) fn long_keys(&self, space: SpaceId) -> Option<&Keys> {
+    pub(crate) fn long_keys(&self, space: PacketSpace) -> Option<&Keys> {
         match space {
-            SpaceId::Initial => self.initial.as_deref(),
-            SpaceId::Handshake => self.handshake.as_deref(),
-            SpaceId::Data => None,
+            PacketSpace::Initial => self.initial.as_deref(),
+            PacketSpace::Handshake => self.handshake.as_deref(),
+            PacketSpace::Data => None,
         }
     }
 
@@ -183,21 +183,21 @@ impl Handshake {
     }
 
     /// True if packets of the space may still arrive for which there are no keys yet.
-    pub(crate) fn awaits_keys(&self, space: SpaceId) -> bool {
+    pub(crate) fn awaits_keys(&self, space: PacketSpace) -> bool {
         match space {
-            SpaceId::Initial => false,
-            SpaceId::Handshake => self.handshake.is_none() && !self.is_complete,
-            SpaceId::Data => !self.is_complete,
+            PacketSpace::Initial => false,
+            PacketSpace::Handshake => self.handshake.is_none() && !self.is_complete,
+            PacketSpace::Data => !self.is_complete,
         }
     }
 
     /// Drops the keys of a space and what it had to send (RFC 9001 section 4.9). True if there were any.
-    pub(crate) fn discard(&mut self, space: SpaceId) -> bool {
+    pub(crate) fn discard(&mut self, space: PacketSpace) -> bool {
         // spec: rfc9001 4.9.1 no-initial-after
         let keys = match space {
-            SpaceId::Initial => self.initial.take(),
-            SpaceId::Handshake => self.handshake.take(),
-            SpaceId::Data => None,
+            PacketSpace::Initial => self.initial.take(),
+            PacketSpace::Handshake => self.handshake.take(),
+            PacketSpace::Data => None,
         };
         if keys.is_some() {
             self.streams[space] = CryptoStream::default();
@@ -211,11 +211,11 @@ impl Handshake {
     }
 
     /// The level whose bytes TLS reads now.
-    fn read_space(&self) -> SpaceId {
+    fn read_space(&self) -> PacketSpace {
         match (&self.handshake, self.is_complete) {
-            (_, true) => SpaceId::Data,
-            (None, false) => SpaceId::Initial,
-            (Some(_), false) => SpaceId::Handshake,
+            (_, true) => PacketSpace::Data,
+            (None, false) => PacketSpace::Initial,
+            (Some(_), false) => PacketSpace::Handshake,
         }
     }
 
@@ -224,7 +224,7 @@ impl Handshake {
     /// # Errors
     /// `CRYPTO_BUFFER_EXCEEDED` for data too far ahead, `PROTOCOL_VIOLATION` for new data at a level that TLS
     /// has left (RFC 9001 section 4.1.3), or TLS's own failure.
-    pub(crate) fn on_crypto(&mut self, space: SpaceId, frame: CryptoFrame) -> Result<(), Fault> {
+    pub(crate) fn on_crypto(&mut self, space: PacketSpace, frame: CryptoFrame) -> Result<(), Fault> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let stream = &mut self.streams[space];
         // spec: rfc9000 7.5 dropped-crypto-acked
@@ -280,11 +280,11 @@ impl Handshake {
         let Some(session) = &mut self.session else { return Ok(false) };
         // spec: rfc9001 4.1.3 left-level-not-extended, 4.9 new-data-highest
         let write_space = if self.one_rtt.is_some() {
-            SpaceId::Data
+            PacketSpace::Data
         } else if self.handshake.is_some() {
-            SpaceId::Handshake
+            PacketSpace::Handshake
         } else {
-            SpaceId::Initial
+            PacketSpace::Initial
         };
         let mut bytes = Vec::new();
         let change = session.write_handshake(&mut bytes);
@@ -295,7 +295,7 @@ impl Handshake {
         match change {
             None => return Ok(progressed),
             Some(KeyChange::Handshake { keys }) => {
-                self.leave(SpaceId::Initial)?;
+                self.leave(PacketSpace::Initial)?;
                 self.handshake = Some(Box::new(keys));
             }
             Some(change @ KeyChange::OneRtt { .. }) => {
@@ -307,7 +307,7 @@ impl Handshake {
     }
 
     /// TLS reads no more of this level: what the peer has sent of it must all have been read.
-    fn leave(&self, space: SpaceId) -> Result<(), PeerError> {
+    fn leave(&self, space: PacketSpace) -> Result<(), PeerError> {
         // spec: rfc9001 4.1.3 unread-data-close
         if self.streams[space].received.has_unread() {
             let reason = "CRYPTO data left over at a level that is over";
@@ -383,7 +383,7 @@ impl Handshake {
             let reason = "the peer sent no transport parameters".to_owned();
             return Err(Fault::Tls(crate::crypto::CryptoFailure { alert: ALERT_MISSING_EXTENSION, reason }));
         }
-        self.leave(SpaceId::Handshake)?;
+        self.leave(PacketSpace::Handshake)?;
         self.is_complete = true;
         self.summary = Summary {
             application_protocol: session.application_protocol().map(Into::into),
@@ -408,13 +408,13 @@ impl Handshake {
     }
 
     /// True if the space has CRYPTO bytes or `HANDSHAKE_DONE` to send.
-    pub(crate) fn has_frames(&self, space: SpaceId) -> bool {
-        next_range(&self.streams[space].sending).is_some() || (space == SpaceId::Data && self.done_is_due)
+    pub(crate) fn has_frames(&self, space: PacketSpace) -> bool {
+        next_range(&self.streams[space].sending).is_some() || (space == PacketSpace::Data && self.done_is_due)
     }
 
     /// Writes what the space has to send.
-    pub(crate) fn write_frames(&mut self, space: SpaceId, writer: &mut FrameWriter<'_>) {
-        if space == SpaceId::Data && self.done_is_due {
+    pub(crate) fn write_frames(&mut self, space: PacketSpace, writer: &mut FrameWriter<'_>) {
+        if space == PacketSpace::Data && self.done_is_due {
             self.done_is_due =
                 !writer.push(&posthaste_wire::Frame::HandshakeDone, Some(SentFrame::HandshakeDone));
         }
@@ -436,12 +436,12 @@ impl Handshake {
     }
 
     /// CRYPTO bytes have been acknowledged.
-    pub(crate) fn on_crypto_acked(&mut self, space: SpaceId, start: u64, end: u64) {
+    pub(crate) fn on_crypto_acked(&mut self, space: PacketSpace, start: u64, end: u64) {
         self.streams[space].sending.acked(start, end);
     }
 
     /// CRYPTO bytes have been lost.
-    pub(crate) fn on_crypto_lost(&mut self, space: SpaceId, start: u64, end: u64) {
+    pub(crate) fn on_crypto_lost(&mut self, space: PacketSpace, start: u64, end: u64) {
         self.streams[space].sending.lost(start, end);
     }
 

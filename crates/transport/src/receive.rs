@@ -18,12 +18,12 @@ use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::CloseReason;
 use crate::limits;
 use crate::qlog::Dropped;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// What one packet tells the frames in it.
 pub(crate) struct PacketContext {
     pub(crate) now: Time,
-    pub(crate) space: SpaceId,
+    pub(crate) space: PacketSpace,
     pub(crate) packet_type: PacketType,
     /// What the packet was sent to.
     pub(crate) destination: ConnectionId,
@@ -136,12 +136,12 @@ impl Connection {
 
     fn on_packet(&mut self, now: Time, arrived: Arrived, packet: ProtectedPacket) -> Outcome {
         let (space, packet_type) = match &packet.header {
-            Header::Initial { .. } => (SpaceId::Initial, PacketType::Initial),
-            Header::Handshake { .. } => (SpaceId::Handshake, PacketType::Handshake),
-            Header::Short { .. } => (SpaceId::Data, PacketType::Short),
+            Header::Initial { .. } => (PacketSpace::Initial, PacketType::Initial),
+            Header::Handshake { .. } => (PacketSpace::Handshake, PacketType::Handshake),
+            Header::Short { .. } => (PacketSpace::Data, PacketType::Short),
             Header::VersionNegotiation { .. } => return self.on_version_negotiation(now, &packet),
             Header::Retry { .. } => return self.on_retry(now, &packet),
-            Header::ZeroRtt { .. } => (SpaceId::Data, PacketType::ZeroRtt),
+            Header::ZeroRtt { .. } => (PacketSpace::Data, PacketType::ZeroRtt),
         };
         if !self.is_readable(space, packet_type) {
             return self.keep(now, packet, arrived, space, packet_type);
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// True if there are keys for the packet, and it may be processed.
-    fn is_readable(&self, space: SpaceId, packet_type: PacketType) -> bool {
+    fn is_readable(&self, space: PacketSpace, packet_type: PacketType) -> bool {
         match packet_type {
             // Only clients send them.
             // spec: rfc9001 5.6 client-drops-early
@@ -203,7 +203,7 @@ impl Connection {
         now: Time,
         packet: ProtectedPacket,
         arrived: Arrived,
-        space: SpaceId,
+        space: PacketSpace,
         packet_type: PacketType,
     ) -> Outcome {
         let is_awaited = match packet_type {
@@ -234,13 +234,13 @@ impl Connection {
     fn unprotect(
         &mut self,
         now: Time,
-        space: SpaceId,
+        space: PacketSpace,
         mut packet: ProtectedPacket,
     ) -> Result<Option<Opened>, Fault> {
         // spec: rfc9001 9.5 opening-without-side-channel
         let largest = self.received[space].largest();
         let number_at = packet.number_at;
-        if space != SpaceId::Data {
+        if space != PacketSpace::Data {
             let Some(keys) = self.handshake.long_keys(space) else { return Ok(None) };
             let header_key = &*keys.remote.header;
             let Some(unmasked) = remove_header_protection(&mut packet.bytes, number_at, header_key) else {
@@ -295,12 +295,12 @@ impl Connection {
             self.arrivals.on_packet(context.now, opened.number, context.size, rtt);
         }
         self.log.packet_received(context, opened.number, &opened.payload);
-        if context.space == SpaceId::Handshake && self.side == Side::Server {
+        if context.space == PacketSpace::Handshake && self.side == Side::Server {
             // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and
             // needs Initial packets no longer (RFC 9001 section 4.9.1).
             // spec: rfc9001 4.9.1 server-drops-initial
             self.path.validation.set_valid();
-            self.discard_space(context.now, SpaceId::Initial);
+            self.discard_space(context.now, PacketSpace::Initial);
         }
         let mut ack_eliciting = false;
         let mut is_probing = true;
@@ -330,7 +330,7 @@ impl Connection {
         let ecn = context.arrived.info.ecn;
         self.received[context.space].record(context.now, opened.number, ack_eliciting, ecn);
         let is_newest = self.received[context.space].largest() == Some(opened.number);
-        if context.space == SpaceId::Data && is_newest && !is_probing {
+        if context.space == PacketSpace::Data && is_newest && !is_probing {
             self.on_newest_packet(context);
         }
         self.after_frames(context)

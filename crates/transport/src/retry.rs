@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::limits;
 use crate::qlog::Dropped;
 use crate::receive::Outcome;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// The key and the nonce of the tag: not secret, they only tie a Retry to the Initial that it answers (RFC 9001
 /// section 5.8, RFC 9369 section 3.3.3).
@@ -94,7 +94,7 @@ impl Connection {
         self.log.retry_received(now, packet.bytes.len());
         // spec: rfc9000 17.2.5.3 numbers-go-on, 17.2.5.3 same-hello, 17.2.3 new-numbers-after-retry
         // Packet numbers go on (section 17.2.5.3); what they carried goes again, and congestion has not been shown.
-        for space in [SpaceId::Initial, SpaceId::Data] {
+        for space in [PacketSpace::Initial, PacketSpace::Data] {
             self.recovery.requeue_all(now, space, &mut self.path.control, &mut self.fate);
         }
         self.apply_fate(now);

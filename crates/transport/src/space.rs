@@ -1,22 +1,8 @@
 //! The three packet number spaces (RFC 9000 section 12.3).
 
-/// Names a packet number space.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum SpaceId {
-    /// Initial packets.
-    Initial,
-    /// Handshake packets.
-    Handshake,
-    /// 0-RTT and 1-RTT packets.
-    Data,
-}
+pub(crate) use posthaste_policy::sample::PacketSpace;
 
-impl SpaceId {
-    /// All spaces, in the order in which their packets are coalesced.
-    pub(crate) const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
-}
-
-/// One value a packet number space.
+/// One value per packet number space.
 #[derive(Debug, Default)]
 pub(crate) struct PerSpace<T> {
     initial: T,
@@ -26,32 +12,32 @@ pub(crate) struct PerSpace<T> {
 
 impl<T> PerSpace<T> {
     /// The value of each space made by `make`.
-    pub(crate) fn from_fn(mut make: impl FnMut(SpaceId) -> T) -> Self {
+    pub(crate) fn from_fn(mut make: impl FnMut(PacketSpace) -> T) -> Self {
         Self {
-            initial: make(SpaceId::Initial),
-            handshake: make(SpaceId::Handshake),
-            data: make(SpaceId::Data),
+            initial: make(PacketSpace::Initial),
+            handshake: make(PacketSpace::Handshake),
+            data: make(PacketSpace::Data),
         }
     }
 }
 
-impl<T> std::ops::Index<SpaceId> for PerSpace<T> {
+impl<T> std::ops::Index<PacketSpace> for PerSpace<T> {
     type Output = T;
-    fn index(&self, space: SpaceId) -> &T {
+    fn index(&self, space: PacketSpace) -> &T {
         match space {
-            SpaceId::Initial => &self.initial,
-            SpaceId::Handshake => &self.handshake,
-            SpaceId::Data => &self.data,
+            PacketSpace::Initial => &self.initial,
+            PacketSpace::Handshake => &self.handshake,
+            PacketSpace::Data => &self.data,
         }
     }
 }
 
-impl<T> std::ops::IndexMut<SpaceId> for PerSpace<T> {
-    fn index_mut(&mut self, space: SpaceId) -> &mut T {
+impl<T> std::ops::IndexMut<PacketSpace> for PerSpace<T> {
+    fn index_mut(&mut self, space: PacketSpace) -> &mut T {
         match space {
-            SpaceId::Initial => &mut self.initial,
-            SpaceId::Handshake => &mut self.handshake,
-            SpaceId::Data => &mut self.data,
+            PacketSpace::Initial => &mut self.initial,
+            PacketSpace::Handshake => &mut self.handshake,
+            PacketSpace::Data => &mut self.data,
         }
     }
 }

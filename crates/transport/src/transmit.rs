@@ -19,7 +19,7 @@ use crate::handshake::Handshake;
 use crate::lifecycle::Lifecycle;
 use crate::limits;
 use crate::recovery::Outgoing;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 use crate::timers::Timer;
 
 /// Packets of ACK alone in a row after which one may ask for an ACK.
@@ -131,13 +131,13 @@ impl Connection {
             self.path.control.on_app_limited(now);
         }
         // The probes of a silence go on only while something is in flight that calls for them.
-        if self.path.control.holds_back() && self.recovery.has_ack_eliciting_in_flight(SpaceId::Data) {
+        if self.path.control.holds_back() && self.recovery.has_ack_eliciting_in_flight(PacketSpace::Data) {
             return (Permit::AcksAndProbes, None);
         }
         // spec: rfc9002 7 within-window, 7.5 probes-unblocked
         let is_whole = bytes >= self.path.max_datagram_size().into();
         // Probes are whole datagrams, whatever is left of the window.
-        if is_whole || (!bytes.is_zero() && self.probes[SpaceId::Data] > 0) {
+        if is_whole || (!bytes.is_zero() && self.probes[PacketSpace::Data] > 0) {
             return (Permit::Everything, None);
         }
         // The handshake's datagrams have sizes of their own.
@@ -152,14 +152,14 @@ impl Connection {
 
     /// True if anything waits that window and pacer hold back.
     fn has_controlled_frames(&self) -> bool {
-        SpaceId::ALL.into_iter().any(|space| self.handshake.can_send(space) && self.has_frames(space))
+        PacketSpace::ALL.into_iter().any(|space| self.handshake.can_send(space) && self.has_frames(space))
     }
 
-    fn has_frames(&self, space: SpaceId) -> bool {
+    fn has_frames(&self, space: PacketSpace) -> bool {
         if self.handshake.has_frames(space) {
             return true;
         }
-        space == SpaceId::Data
+        space == PacketSpace::Data
             && (self.streams.has_control()
                 || self.streams.has_data()
                 || self.ping_is_due
@@ -171,7 +171,7 @@ impl Connection {
     }
 
     /// True if a packet of the space should leave now.
-    fn wants_packet(&self, now: Time, space: SpaceId, permit: Permit) -> bool {
+    fn wants_packet(&self, now: Time, space: PacketSpace, permit: Permit) -> bool {
         self.handshake.can_send(space)
             && (self.probes[space] > 0
                 || self.received[space].deadline().is_some_and(|deadline| deadline <= now)
@@ -188,7 +188,7 @@ impl Connection {
     ) -> Result<bool, SealError> {
         let mut datagram = DatagramBuilder::new(buffer, limit);
         let mut is_bulk = true;
-        for space in SpaceId::ALL {
+        for space in PacketSpace::ALL {
             self.fill_probe(now, space);
             if !self.wants_packet(now, space, permit) {
                 continue;
@@ -196,7 +196,7 @@ impl Connection {
             let written = self.add_packet(space, &mut datagram, |connection, writer| {
                 connection.write_frames(now, space, permit, writer);
             });
-            is_bulk &= !written || space == SpaceId::Data;
+            is_bulk &= !written || space == PacketSpace::Data;
         }
         let Self { handshake, log, probes, .. } = self;
         let (_, packets) = datagram.finish(|packet, sealable| {
@@ -228,7 +228,7 @@ impl Connection {
 
     /// A second probe says what the first has said rather than PING: whichever of them arrives leads on (RFC 9002
     /// section 6.2.4). A server that has had nothing but a PING of a client's cannot answer.
-    fn fill_probe(&mut self, now: Time, space: SpaceId) {
+    fn fill_probe(&mut self, now: Time, space: PacketSpace) {
         if self.probes[space] > 0 && self.handshake.has_keys(space) && !self.has_frames(space) {
             self.recovery.frames_to_probe(space, &mut self.fate);
             self.apply_fate(now);
@@ -238,7 +238,7 @@ impl Connection {
     /// Adds a packet of the space whose frames `fill` writes. False if there were none or no room.
     fn add_packet(
         &mut self,
-        space: SpaceId,
+        space: PacketSpace,
         datagram: &mut DatagramBuilder<'_>,
         fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
     ) -> bool {
@@ -250,7 +250,7 @@ impl Connection {
     /// The same, sent to an ID of the peer's that need not be the one in use.
     pub(crate) fn add_packet_to(
         &mut self,
-        space: SpaceId,
+        space: PacketSpace,
         destination: &ConnectionId,
         datagram: &mut DatagramBuilder<'_>,
         fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>),
@@ -260,13 +260,13 @@ impl Connection {
         let source = self.local_ids.handshake_id();
         // spec: rfc9000 8.1.2 retry-token-repeated, 8.1.3 kept-token-in-all, 17.2.2 server-token-empty
         let token =
-            if space == SpaceId::Initial { self.beginning.token.clone() } else { bytes::Bytes::new() };
-        let fixed_bit = space != SpaceId::Data || self.fixed_bit.next(&mut self.rng);
+            if space == PacketSpace::Initial { self.beginning.token.clone() } else { bytes::Bytes::new() };
+        let fixed_bit = space != PacketSpace::Data || self.fixed_bit.next(&mut self.rng);
         let fields = HeaderFields {
             version: self.version,
             space,
             // spec: rfc9000 17.2.3 no-early-data-late, rfc9001 5.6 server-never-early, 5.6 no-early-after-data-keys
-            is_early: space == SpaceId::Data && self.handshake.sends_early(),
+            is_early: space == PacketSpace::Data && self.handshake.sends_early(),
             number,
             truncated: number::encode(number, self.recovery.largest_acked(space)),
             destination,
@@ -279,7 +279,7 @@ impl Connection {
     }
 
     /// Writes all that the space has to say now.
-    fn write_frames(&mut self, now: Time, space: SpaceId, permit: Permit, writer: &mut FrameWriter<'_>) {
+    fn write_frames(&mut self, now: Time, space: PacketSpace, permit: Permit, writer: &mut FrameWriter<'_>) {
         let is_probe = self.probes[space] > 0;
         // spec: rfc9000 13.2.6 acked-in-its-space, 13.2.6 data-acked-by-data-keys, 13.2.6 early-acked-by-data-keys
         // spec: rfc9000 17.2.3 data-acked-by-data
@@ -289,7 +289,7 @@ impl Connection {
         if permit == Permit::Everything || is_probe {
             self.handshake.write_frames(space, writer);
             // spec: rfc9000 12.5 others-in-data
-            if space == SpaceId::Data {
+            if space == PacketSpace::Data {
                 self.write_data_frames(writer);
             }
         }
@@ -301,16 +301,16 @@ impl Connection {
     }
 
     /// Writes an ACK frame, and has window updates travel with it.
-    fn write_ack(&mut self, now: Time, space: SpaceId, writer: &mut FrameWriter<'_>) {
+    fn write_ack(&mut self, now: Time, space: PacketSpace, writer: &mut FrameWriter<'_>) {
         let mut limits = None;
-        if space == SpaceId::Data {
+        if space == PacketSpace::Data {
             let context = self.credit_context(now);
             self.streams.on_ack_leaving(&context);
             limits = self.streams.limits_to_ride();
         }
         let riding = limits.as_ref().map(|(update, edition)| (update, *edition));
         let written = self.received[space].write_ack(now, writer, ACK_DELAY_EXPONENT, riding);
-        if space == SpaceId::Data {
+        if space == PacketSpace::Data {
             let told = limits.as_ref().filter(|_| written == Written::AckWindow);
             self.streams.ack_left(told.map(|(update, _)| update));
         }
@@ -318,7 +318,7 @@ impl Connection {
             return;
         }
         self.counters.acks_sent += 1;
-        if let (SpaceId::Data, Some(largest)) = (space, self.received[space].largest())
+        if let (PacketSpace::Data, Some(largest)) = (space, self.received[space].largest())
             && let Some(keys) = self.handshake.one_rtt_mut()
         {
             keys.on_ack_sent(largest);
@@ -328,7 +328,7 @@ impl Connection {
     /// True if a packet of ACK alone should ask for an ACK in return, so that ranges which the peer has seen need
     /// not be repeated for ever (RFC 9000 section 13.2.4). Only gaps make that worth while, and the packets
     /// between keep two ends from acknowledging each other's acks.
-    fn should_elicit_ack(&self, space: SpaceId) -> bool {
+    fn should_elicit_ack(&self, space: PacketSpace) -> bool {
         // spec: rfc9000 13.2.1 not-all-elicit
         self.bare_acks >= BARE_ACKS_BEFORE_PING && self.received[space].range_count() >= RANGES_BEFORE_PING
     }
@@ -384,16 +384,16 @@ impl Connection {
         let outgoing =
             Outgoing { space, number, now, bytes: size, ack_eliciting, in_flight, ecn_marked, frames };
         self.recovery.on_packet_sent(outgoing, &mut self.path.control);
-        if space == SpaceId::Data {
+        if space == PacketSpace::Data {
             self.recovery.plan_skip(&mut self.rng);
         }
-        if space == SpaceId::Handshake && self.side == Side::Client {
+        if space == PacketSpace::Handshake && self.side == Side::Client {
             // spec: rfc9001 4.9.1 client-drops-initial
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
-            self.discard_space(now, SpaceId::Initial);
+            self.discard_space(now, PacketSpace::Initial);
         }
         let is_confirmed = self.handshake.is_confirmed();
-        if let (SpaceId::Data, Some(keys)) = (space, self.handshake.one_rtt_mut()) {
+        if let (PacketSpace::Data, Some(keys)) = (space, self.handshake.one_rtt_mut()) {
             // spec: rfc9001 6.1 not-before-confirmed
             if is_confirmed && keys.wants_update() {
                 keys.rotate();
@@ -414,9 +414,9 @@ impl Connection {
         let close = self.lifecycle.take_due_close()?;
         let start = buffer.len();
         let mut datagram = DatagramBuilder::new(buffer, limit);
-        for space in SpaceId::ALL {
+        for space in PacketSpace::ALL {
             // spec: rfc9000 10.2.3 confirmed-close-in-data
-            let is_needed = space == SpaceId::Data || !self.handshake.is_confirmed();
+            let is_needed = space == PacketSpace::Data || !self.handshake.is_confirmed();
             if is_needed && self.handshake.has_keys(space) {
                 let frame = readable_close(space, &close);
                 self.add_packet(space, &mut datagram, |_, writer| {
@@ -460,9 +460,9 @@ impl Connection {
 
 /// The close as the space may carry it: an application's code must not be shown before the handshake is
 /// complete (RFC 9000 section 10.2.3).
-fn readable_close(space: SpaceId, close: &CloseFrame) -> CloseFrame {
+fn readable_close(space: PacketSpace, close: &CloseFrame) -> CloseFrame {
     // spec: rfc9000 10.2.3 application-close-hidden, 10.2.3 reason-cleared, 12.5 application-close-in-data
-    if space == SpaceId::Data || close.kind != CloseKind::Application {
+    if space == PacketSpace::Data || close.kind != CloseKind::Application {
         return close.clone();
     }
     CloseFrame {
@@ -482,7 +482,7 @@ fn seal_packet(
         let keys = handshake.early_keys_mut().ok_or(SealError)?;
         return keys.seal(bytes, number_at, header_len, packet.number);
     }
-    if packet.space == SpaceId::Data {
+    if packet.space == PacketSpace::Data {
         let keys = handshake.one_rtt_mut().ok_or(SealError)?;
         return keys.seal(bytes, number_at, header_len, packet.number);
     }

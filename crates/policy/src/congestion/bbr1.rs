@@ -22,7 +22,7 @@ use super::model::{
     COLLAPSED_DATAGRAMS, MAXIMUM_WINDOW, PacingView, Rounds, Sample, Throttled, WindowedMax, pace,
 };
 use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
-use crate::{Adjustment, Congestion, CongestionState, Constant, Pacing, Phase, PolicyText};
+use crate::{Adjustment, Congestion, CongestionState, Constant, LossCause, Pacing, Phase, PolicyText};
 use probe_bw::Cycle;
 use probe_rtt::ProbeRtt;
 use recovery::LossRecovery;
@@ -170,8 +170,9 @@ impl Congestion for Bbr1 {
         self.recovery.newly_lost = 0.0;
     }
 
-    fn on_loss(&mut self, loss: &LossSample<'_>) {
+    fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause {
         self.handle_loss(loss);
+        LossCause::Congestion
     }
 
     fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, in_flight: ByteCount) {

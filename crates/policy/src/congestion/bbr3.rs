@@ -26,7 +26,7 @@ use super::model::{COLLAPSED_DATAGRAMS, MAXIMUM_WINDOW, PacingView, Rounds, Samp
 use super::recovery::Recovery;
 use crate::profile::value;
 use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
-use crate::{Adjustment, Congestion, CongestionState, Constant, Pacing, Phase, PolicyText};
+use crate::{Adjustment, Congestion, CongestionState, Constant, LossCause, Pacing, Phase, PolicyText};
 use loss::LossState;
 use model::Model;
 use probe_bw::Cycle;
@@ -207,8 +207,9 @@ impl Congestion for Bbr3 {
         self.update(&sample);
     }
 
-    fn on_loss(&mut self, loss: &LossSample<'_>) {
+    fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause {
         self.handle_loss(loss);
+        LossCause::Congestion
     }
 
     fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, _in_flight: ByteCount) {

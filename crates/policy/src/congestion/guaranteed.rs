@@ -29,7 +29,8 @@ use super::{PathLimits, Shrinking};
 use crate::profile::value;
 use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
 use crate::{
-    Adjustment, Congestion, CongestionState, Constant, Notice, Pacing, Phase, PolicyText, SlowStart, Variant,
+    Adjustment, Congestion, CongestionState, Constant, LossCause, Notice, Pacing, Phase, PolicyText,
+    SlowStart, Variant,
 };
 use promise::Promise;
 
@@ -273,7 +274,7 @@ impl Congestion for Guaranteed {
         }
     }
 
-    fn on_loss(&mut self, loss: &LossSample<'_>) {
+    fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause {
         self.in_flight = loss.in_flight;
         let is_congested = self.is_congested(loss.now, &loss.rtt);
         self.overran |= is_congested;
@@ -282,9 +283,12 @@ impl Congestion for Guaranteed {
             // At the floor, or the ack that was to end it reports a loss.
             _ if is_congested => {
                 self.begin_high_speed(loss.now, loss.prior_in_flight);
-                self.cubic.on_loss(loss);
+                self.cubic.on_loss(loss)
             }
-            _ => self.begin_wireless(),
+            _ => {
+                self.begin_wireless();
+                LossCause::Path
+            }
         }
     }
 

@@ -10,7 +10,9 @@ use super::pacing;
 use super::prr::{Delivery, Prr};
 use super::recovery::{Episode, Recovery};
 use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
-use crate::{Adjustment, Congestion, CongestionState, Constant, FlowShare, Pacing, Phase, SlowStart};
+use crate::{
+    Adjustment, Congestion, CongestionState, Constant, FlowShare, LossCause, Pacing, Phase, SlowStart,
+};
 
 /// The least window in datagrams (RFC 9002 section 7.2).
 const MINIMUM_WINDOW_DATAGRAMS: u64 = 2;
@@ -284,7 +286,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         }
     }
 
-    fn on_loss(&mut self, loss: &LossSample<'_>) {
+    fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause {
         if loss.packets.iter().any(|packet| !self.recovery.covers(packet.sent_at)) {
             let saved =
                 Saved { avoidance: self.avoidance.clone(), window: self.window, threshold: self.threshold };
@@ -299,6 +301,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         if let Some(episode) = &mut self.episode {
             loss.packets.iter().for_each(|packet| episode.on_lost(packet.sent_at));
         }
+        LossCause::Congestion
     }
 
     fn on_silence_end(&mut self, now: Time) {

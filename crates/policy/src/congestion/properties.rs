@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::PathLimits;
 use crate::profile::Profile;
-use crate::sample::{AckSample, PacketSample, RateSample, RttView, SentSample, SpuriousSample};
+use crate::sample::{AckSample, PacketSample, PacketSpace, RateSample, RttView, SentSample, SpuriousSample};
 use crate::testing::{ack, loss, packet};
 use crate::{Adjustment, Congestion};
 
@@ -111,6 +111,7 @@ impl World {
             let prior_in_flight = if idle && index == 0 { ByteCount::ZERO } else { self.size };
             controller.on_sent(&SentSample {
                 now: self.now,
+                space: PacketSpace::Data,
                 number: self.next,
                 bytes: self.size,
                 prior_in_flight,

@@ -17,8 +17,8 @@ use crate::silence::{collapse, freeze};
 use crate::slow_start::{self, classic, hybrid, hystart_pp};
 use crate::start::{careful, history, initial};
 use crate::{
-    AckPolicy, Congestion, Constant, Credit, Group, PolicyReport, PolicyText, Seam, Silence, SlowStart,
-    Start, ack, group,
+    AckPolicy, Congestion, Constant, Credit, Group, PolicyReport, PolicyText, Repair, Seam, Silence,
+    SlowStart, Start, ack, group, repair,
 };
 
 /// Parameters of a policy that has none.
@@ -37,6 +37,7 @@ pub(super) struct Bundle {
     pub(super) silence: SilenceChoice,
     pub(super) credit: CreditPair,
     pub(super) ack: AckChoice,
+    pub(super) repair: RepairChoice,
     pub(super) group: GroupChoice,
 }
 
@@ -52,6 +53,7 @@ impl Default for Bundle {
             silence: SilenceChoice::Collapse(NoParameters {}),
             credit: CreditPair::default(),
             ack: AckChoice::Standard(ack::standard::Parameters::default()),
+            repair: RepairChoice::None(NoParameters {}),
             group: GroupChoice::Plain(NoParameters {}),
         }
     }
@@ -112,6 +114,7 @@ impl Bundle {
             report(Seam::StreamCredit, self.credit.stream.report()),
             report(Seam::ConnectionCredit, self.credit.connection.report()),
             report(Seam::Ack, self.ack.report()),
+            report(Seam::Repair, self.repair.report()),
             report(Seam::Group, self.group.report()),
         ];
         for report in &mut reports {
@@ -374,6 +377,27 @@ impl AckChoice {
         match self {
             Self::Standard(parameters) => (ack::standard::TEXT, parameters.constants()),
             Self::Frequency(parameters) => (ack::frequency::TEXT, parameters.constants()),
+        }
+    }
+}
+
+/// Policies of the seam `repair`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RepairChoice {
+    None(NoParameters),
+}
+
+impl RepairChoice {
+    pub(super) fn build(&self) -> Box<dyn Repair> {
+        match self {
+            Self::None(_) => Box::new(repair::Nothing),
+        }
+    }
+
+    fn report(&self) -> (PolicyText, Vec<Constant>) {
+        match self {
+            Self::None(_) => (repair::NONE, Vec::new()),
         }
     }
 }

@@ -32,7 +32,7 @@ enum Runner {
 const fn runner(seam: Seam) -> Runner {
     match seam {
         // Windows, rates and what a silence means are the sender's own business.
-        Seam::Start | Seam::SlowStart | Seam::Congestion | Seam::Silence => Runner::Sender,
+        Seam::Start | Seam::SlowStart | Seam::Congestion | Seam::Silence | Seam::Repair => Runner::Sender,
         // Credit is what a receiver grants.
         Seam::StreamCredit | Seam::ConnectionCredit => Runner::Receiver,
         // The receiver acknowledges; a sender may ask for less of it, if the receiver has said that it can be asked

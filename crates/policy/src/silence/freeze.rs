@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::back_off;
 use crate::sample::{AckSample, LossSample, PathView, RttView, SentSample, SilenceSample};
 use crate::start::jump::Jump;
-use crate::{Adjustment, Constant, Pacing, PolicyText, Silence, Variant, Verdict};
+use crate::{Adjustment, Constant, LossCause, Pacing, PolicyText, Silence, Variant, Verdict};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -187,7 +187,13 @@ impl Silence for Freeze {
         self.jump.as_ref().is_some_and(|(_, jump)| jump.is_in_charge())
     }
 
-    fn on_loss(&mut self, loss: &LossSample<'_>, is_persistent: bool, view: &PathView) -> Verdict {
+    fn on_loss(
+        &mut self,
+        loss: &LossSample<'_>,
+        _cause: LossCause,
+        is_persistent: bool,
+        view: &PathView,
+    ) -> Verdict {
         if let Some((began, jump)) = &mut self.jump
             && loss.packets.iter().any(|packet| packet.sent_at >= *began)
         {

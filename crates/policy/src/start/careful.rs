@@ -17,7 +17,7 @@ use super::jump::Jump;
 use crate::history::{Average, HistoryRules, Scope};
 use crate::profile::value;
 use crate::sample::{AckSample, LossSample, PathHistory, PathSummary, PathView, RttView, SentSample};
-use crate::{Adjustment, Constant, Pacing, Phase, PolicyText, Start};
+use crate::{Adjustment, Constant, LossCause, Pacing, Phase, PolicyText, Start};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -308,7 +308,7 @@ impl Start for Careful {
         None
     }
 
-    fn on_loss(&mut self, loss: &LossSample<'_>, view: &PathView) -> Option<Adjustment> {
+    fn on_loss(&mut self, loss: &LossSample<'_>, _cause: LossCause, view: &PathView) -> Option<Adjustment> {
         self.on_congestion(loss.packets, view)
     }
 

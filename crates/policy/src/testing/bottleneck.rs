@@ -7,7 +7,7 @@ use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::DATAGRAM;
 use crate::Congestion;
-use crate::sample::{AckSample, LossSample, PacketSample, RateSample, RttView, SentSample};
+use crate::sample::{AckSample, LossSample, PacketSample, PacketSpace, RateSample, RttView, SentSample};
 
 /// Packets by which a later one must be ahead for an earlier to count as lost.
 const PACKET_THRESHOLD: u64 = 3;
@@ -173,7 +173,14 @@ impl Bottleneck {
         };
         let sent = Sent { sample, delivered_at: self.delivered_at, first_sent_at: self.first_sent_at };
         self.outstanding.push_back(sent);
-        controller.on_sent(&SentSample { now, number, bytes: DATAGRAM, prior_in_flight, app_limited });
+        controller.on_sent(&SentSample {
+            now,
+            space: PacketSpace::Data,
+            number,
+            bytes: DATAGRAM,
+            prior_in_flight,
+            app_limited,
+        });
         self.next += 1;
         if let Some(pacing) = controller.pacing(&self.rtt()) {
             self.may_send_at = now.max(self.may_send_at) + pacing.rate.time_for(DATAGRAM);
@@ -213,6 +220,7 @@ impl Bottleneck {
         });
         controller.on_ack(&AckSample {
             now: self.now,
+            space: PacketSpace::Data,
             packets: &[sent.sample],
             acked: DATAGRAM,
             rtt_sample: Some(latest),
@@ -249,6 +257,7 @@ impl Bottleneck {
         self.lost += bytes;
         controller.on_loss(&LossSample {
             now: self.now,
+            space: PacketSpace::Data,
             packets: &packets,
             bytes,
             prior_in_flight,

@@ -17,7 +17,7 @@ use crate::ecn::EcnCodepoint;
 use crate::rate_cap::RateCap;
 use crate::recovery::Outgoing;
 use crate::sent_frame::SentFrame;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// Room for a challenge and an answer: below it, the anti-amplification limit leaves nothing to say.
 const LEAST_PROBING_DATAGRAM: usize = 80;
@@ -63,7 +63,7 @@ impl Connection {
     /// One datagram of challenges and answers, on whatever path owes some. They are few, and a path that is not known
     /// to work has no window to wait for.
     pub(crate) fn transmit_probing(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if !self.handshake.has_keys(SpaceId::Data) || !self.handshake.is_complete() {
+        if !self.handshake.has_keys(PacketSpace::Data) || !self.handshake.is_complete() {
             return None;
         }
         if self.path.may_probe(now) {
@@ -115,7 +115,7 @@ impl Connection {
         if size >= MIN_INITIAL_DATAGRAM {
             datagram.pad_to(size);
         }
-        self.add_packet_to(SpaceId::Data, destination, &mut datagram, |_, writer| {
+        self.add_packet_to(PacketSpace::Data, destination, &mut datagram, |_, writer| {
             for frame in frames {
                 writer.push(frame, None);
             }
@@ -139,7 +139,7 @@ impl Connection {
     pub(crate) fn transmit_mtu_probe(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let validation = &self.path.validation;
         let is_settled = validation.is_valid() && !validation.is_running() && self.handshake.is_confirmed();
-        if !is_settled || self.probes[SpaceId::Data] > 0 {
+        if !is_settled || self.probes[PacketSpace::Data] > 0 {
             return None;
         }
         let size = self.path.mtu.next_probe(now)?;
@@ -150,7 +150,7 @@ impl Connection {
         let destination = *self.remote_ids.current();
         let mut datagram = DatagramBuilder::new(buffer, size);
         datagram.pad_to(size);
-        self.add_packet_to(SpaceId::Data, &destination, &mut datagram, |_, writer| {
+        self.add_packet_to(PacketSpace::Data, &destination, &mut datagram, |_, writer| {
             writer.push(&Frame::Ping, Some(record));
         });
         let (len, packets) = self.seal_datagram(now, datagram)?;
@@ -179,8 +179,8 @@ impl Connection {
     }
 
     /// Loss recovery has settled the fate of packets of the space: whether large ones are among them, and only lost.
-    pub(crate) fn look_for_black_hole(&mut self, now: Time, space: SpaceId) {
-        if space != SpaceId::Data || self.fate.acked_packets == 0 && self.fate.lost_packets.is_empty() {
+    pub(crate) fn look_for_black_hole(&mut self, now: Time, space: PacketSpace) {
+        if space != PacketSpace::Data || self.fate.acked_packets == 0 && self.fate.lost_packets.is_empty() {
             return;
         }
         let Path { control, mtu, .. } = &mut self.path;

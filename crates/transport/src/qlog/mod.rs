@@ -38,7 +38,7 @@ use crate::parameters;
 use crate::receive::PacketContext;
 use crate::recovery::rtt::GRANULARITY;
 use crate::recovery::{DEFAULT_ACK_DELAY_EXPONENT, Expired, Fate, LossReason};
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 use frames::{frames, text, transport_error};
 use state::Seen;
@@ -114,8 +114,8 @@ impl Log {
         let Some(trace) = &mut self.0 else { return };
         trace.open_sink();
         let exponent = match context.space {
-            SpaceId::Data => trace.peer_ack_delay_exponent,
-            SpaceId::Initial | SpaceId::Handshake => DEFAULT_ACK_DELAY_EXPONENT,
+            PacketSpace::Data => trace.peer_ack_delay_exponent,
+            PacketSpace::Initial | PacketSpace::Handshake => DEFAULT_ACK_DELAY_EXPONENT,
         };
         let event = PacketReceived {
             header: header(packet_type(context.packet_type), Some(number)),
@@ -248,7 +248,7 @@ impl Log {
     }
 
     /// A space's keys are gone; for 1-RTT keys, those of this phase.
-    pub(crate) fn keys_discarded(&mut self, now: Time, space: SpaceId, key_phase: Option<u64>) {
+    pub(crate) fn keys_discarded(&mut self, now: Time, space: PacketSpace, key_phase: Option<u64>) {
         let Some(trace) = &mut self.0 else { return };
         let trigger = key_phase.is_none().then_some(KeyUpdateOrRetiredTrigger::Tls);
         for key_type in key_types(space) {
@@ -441,27 +441,27 @@ fn sent_type(packet: &OpenPacket) -> qlog::events::quic::PacketType {
 }
 
 /// The type of the packets that this end sends in a space.
-const fn space_type(space: SpaceId) -> qlog::events::quic::PacketType {
+const fn space_type(space: PacketSpace) -> qlog::events::quic::PacketType {
     match space {
-        SpaceId::Initial => qlog::events::quic::PacketType::Initial,
-        SpaceId::Handshake => qlog::events::quic::PacketType::Handshake,
-        SpaceId::Data => qlog::events::quic::PacketType::OneRtt,
+        PacketSpace::Initial => qlog::events::quic::PacketType::Initial,
+        PacketSpace::Handshake => qlog::events::quic::PacketType::Handshake,
+        PacketSpace::Data => qlog::events::quic::PacketType::OneRtt,
     }
 }
 
-const fn number_space(space: SpaceId) -> PacketNumberSpace {
+const fn number_space(space: PacketSpace) -> PacketNumberSpace {
     match space {
-        SpaceId::Initial => PacketNumberSpace::Initial,
-        SpaceId::Handshake => PacketNumberSpace::Handshake,
-        SpaceId::Data => PacketNumberSpace::ApplicationData,
+        PacketSpace::Initial => PacketNumberSpace::Initial,
+        PacketSpace::Handshake => PacketNumberSpace::Handshake,
+        PacketSpace::Data => PacketNumberSpace::ApplicationData,
     }
 }
 
 /// The client's and the server's secret of a space.
-const fn key_types(space: SpaceId) -> [KeyType; 2] {
+const fn key_types(space: PacketSpace) -> [KeyType; 2] {
     match space {
-        SpaceId::Initial => [KeyType::ClientInitialSecret, KeyType::ServerInitialSecret],
-        SpaceId::Handshake => [KeyType::ClientHandshakeSecret, KeyType::ServerHandshakeSecret],
-        SpaceId::Data => [KeyType::Client1RttSecret, KeyType::Server1RttSecret],
+        PacketSpace::Initial => [KeyType::ClientInitialSecret, KeyType::ServerInitialSecret],
+        PacketSpace::Handshake => [KeyType::ClientHandshakeSecret, KeyType::ServerHandshakeSecret],
+        PacketSpace::Data => [KeyType::Client1RttSecret, KeyType::Server1RttSecret],
     }
 }

@@ -14,7 +14,7 @@ use qlog::events::quic::{
 use super::{Log, Trace, endpoint_info, key_types};
 use crate::connection::Connection;
 use crate::ecn::EcnState;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// Everything that is compared. `None`: not known yet.
 #[derive(Default)]
@@ -79,11 +79,11 @@ fn milliseconds(duration: Duration) -> f32 {
 impl Trace {
     /// Keys that have come: TLS's, and those of later phases.
     fn keys(&mut self, now: Time, connection: &Connection) {
-        for (space, seen) in SpaceId::ALL.into_iter().zip(0..) {
+        for (space, seen) in PacketSpace::ALL.into_iter().zip(0..) {
             let has_keys = connection.handshake.has_keys(space);
             let Some(seen) = self.seen.has_keys.get_mut(seen) else { continue };
             if has_keys && !*seen {
-                let key_phase = (space == SpaceId::Data).then_some(0);
+                let key_phase = (space == PacketSpace::Data).then_some(0);
                 *seen = has_keys;
                 self.keys_updated(now, space, key_phase, &KeyUpdateOrRetiredTrigger::Tls);
             }
@@ -97,14 +97,14 @@ impl Trace {
             } else {
                 KeyUpdateOrRetiredTrigger::LocalUpdate
             };
-            self.keys_updated(now, SpaceId::Data, Some(phase), &trigger);
+            self.keys_updated(now, PacketSpace::Data, Some(phase), &trigger);
         }
     }
 
     fn keys_updated(
         &mut self,
         now: Time,
-        space: SpaceId,
+        space: PacketSpace,
         key_phase: Option<u64>,
         trigger: &KeyUpdateOrRetiredTrigger,
     ) {

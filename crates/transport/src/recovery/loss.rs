@@ -12,7 +12,7 @@ use super::{Fate, LossReason, LostPacket, Recovery, Space};
 use crate::control::PathControl;
 use crate::limits::LOST_PACKETS;
 use crate::sent_frame::SentFrames;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// `kPacketThreshold` (section 6.1.1): less is not recommended.
 const PACKET_THRESHOLD: u64 = 3;
@@ -177,7 +177,13 @@ impl Recovery {
     }
 
     /// Declares lost what the thresholds say is, and sets the space's loss time (Appendix A.10).
-    pub(super) fn detect_lost(&mut self, now: Time, id: SpaceId, path: &mut PathControl, fate: &mut Fate) {
+    pub(super) fn detect_lost(
+        &mut self,
+        now: Time,
+        id: PacketSpace,
+        path: &mut PathControl,
+        fate: &mut Fate,
+    ) {
         let loss_delay = self.thresholds.loss_delay(path);
         let persistent_duration = self.persistent_duration(path);
         let forget_before = now - self.pto_interval(path) * LOST_MEMORY;
@@ -227,13 +233,13 @@ impl Recovery {
             fate.persistent_congestion = true;
         }
         // spec: rfc9000 13.3 loss-slows, rfc9002 7.4 later-losses-count
-        path.on_lost(now, is_persistent);
+        path.on_lost(now, id, is_persistent);
     }
 
     /// Looks for packets declared lost in `first..=last`, which the peer has acknowledged after all.
     pub(super) fn find_spurious(
         &mut self,
-        id: SpaceId,
+        id: PacketSpace,
         first: u64,
         last: u64,
         ack: &mut LateAck,
@@ -272,7 +278,7 @@ impl LateAck {
 }
 
 /// Books a lost packet that says nothing of congestion on `path`: a probe of its size, or a packet of another path.
-fn lose_quietly(id: SpaceId, packet: &SentPacket, now: Time, path: &mut PathControl, fate: &mut Fate) {
+fn lose_quietly(id: PacketSpace, packet: &SentPacket, now: Time, path: &mut PathControl, fate: &mut Fate) {
     if packet.path == path.id {
         path.on_forgotten(now, packet.bytes);
     }
@@ -285,7 +291,7 @@ impl Space {
     /// Books one lost packet: its frames to their owners, itself into memory.
     fn lose(
         &mut self,
-        id: SpaceId,
+        id: PacketSpace,
         packet: SentPacket,
         reason: LossReason,
         now: Time,

@@ -115,8 +115,8 @@ fn spurious_time_losses_raise_the_time_threshold_up_to_two_rtt() {
     let mut harness = measured();
     for step in 1..=10u64 {
         let sent = harness.now;
-        let late = harness.send(SpaceId::Data);
-        let next = harness.send(SpaceId::Data);
+        let late = harness.send(PacketSpace::Data);
+        let next = harness.send(PacketSpace::Data);
         harness.now = sent + Duration::from_millis(100);
         harness.ack_data(&[next..=next]);
         assert_eq!(harness.expire(), crate::recovery::Expired::LossDetected);
@@ -148,11 +148,11 @@ fn lost_packets_are_remembered_for_a_while_and_in_bounded_number() {
     let last = LOST_PACKETS as u64 + 100;
     harness.at(1100).ack_data(&[last..=last]);
     assert_eq!(harness.fate.lost_packets.len(), LOST_PACKETS + 97);
-    assert_eq!(harness.recovery.spaces[SpaceId::Data].lost.packets.len(), LOST_PACKETS);
+    assert_eq!(harness.recovery.spaces[PacketSpace::Data].lost.packets.len(), LOST_PACKETS);
     // Long after three probe timeouts, the next ack sweeps them out.
     harness.at(20_000).send_data(1);
     harness.at(20_100).ack_data(&[last + 1..=last + 1]);
-    assert!(harness.recovery.spaces[SpaceId::Data].lost.packets.len() <= 2);
+    assert!(harness.recovery.spaces[PacketSpace::Data].lost.packets.len() <= 2);
     harness.ack_data(&[last + 1..=last + 1, 1..=50]);
     assert_eq!(harness.fate.spurious_packets, 0);
 }
@@ -182,7 +182,7 @@ fn section_7_6_3(max_ack_delay: Duration, acked_between: Option<u64>, ack_elicit
             harness.at(offset + 1200).ack_data(&[1..=1]);
         }
         harness.at(offset + seconds * 1000).send_as(
-            SpaceId::Data,
+            PacketSpace::Data,
             1200,
             ack_eliciting || seconds == 12,
             true,
@@ -252,7 +252,7 @@ fn an_acknowledged_packet_of_ack_alone_breaks_the_run() {
     let run = |acked: bool| {
         let mut harness = measured();
         harness.at(2000).send_data(1);
-        harness.at(3000).send_as(SpaceId::Data, 50, false, false);
+        harness.at(3000).send_as(PacketSpace::Data, 50, false, false);
         harness.at(4000).send_data(1);
         harness.at(5000).send_data(1);
         let mut ranges = vec![4..=4];

@@ -18,7 +18,7 @@ use crate::control::{Acked, PathControl};
 use crate::error::{PeerError, TransportErrorCode};
 use crate::limits::{ACK_ONLY_PACKETS, SKIPPED_NUMBERS};
 use crate::sent_frame::{SentFrame, SentFrames};
-use crate::space::{PerSpace, SpaceId};
+use crate::space::{PacketSpace, PerSpace};
 
 use loss::{LateAck, LossRun, LostPackets, Thresholds};
 use rate_sample::Stamp;
@@ -36,7 +36,7 @@ const REQUEUED_PACKETS: usize = 2;
 /// A packet that has just been sent.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) space: SpaceId,
+    pub(crate) space: PacketSpace,
     pub(crate) number: u64,
     pub(crate) now: Time,
     /// The whole packet, as part of a UDP payload.
@@ -76,7 +76,7 @@ pub(crate) enum LossReason {
 /// A packet declared lost, for logs and statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LostPacket {
-    pub(crate) space: SpaceId,
+    pub(crate) space: PacketSpace,
     pub(crate) number: u64,
     pub(crate) bytes: ByteCount,
     pub(crate) reason: LossReason,
@@ -88,9 +88,9 @@ pub(crate) struct LostPacket {
 /// spurious or a probe has had them sent again.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
-    pub(crate) acked: Vec<(SpaceId, SentFrame)>,
+    pub(crate) acked: Vec<(PacketSpace, SentFrame)>,
     /// Frames to be sent again (or no more, if nothing is left to tell).
-    pub(crate) lost: Vec<(SpaceId, SentFrame)>,
+    pub(crate) lost: Vec<(PacketSpace, SentFrame)>,
     pub(crate) lost_packets: Vec<LostPacket>,
     /// Packets newly acknowledged, those of ACK alone included.
     pub(crate) acked_packets: u64,
@@ -123,7 +123,7 @@ pub(crate) enum Expired {
     /// Packets were declared lost.
     LossDetected,
     /// This many ack-eliciting packets must be sent in this space, whatever the window says.
-    Probe { space: SpaceId, packets: u8 },
+    Probe { space: PacketSpace, packets: u8 },
 }
 
 /// Packets of ACK alone, for which only what their acknowledgement tells is of interest.
@@ -282,32 +282,32 @@ impl Recovery {
 
     /// The number of the space's next packet. It is used up by [`Self::on_packet_sent`], so asking for it and then
     /// not sending costs nothing.
-    pub(crate) fn next_number(&self, space: SpaceId) -> u64 {
+    pub(crate) fn next_number(&self, space: PacketSpace) -> u64 {
         let next = self.spaces[space].next_number;
-        if space == SpaceId::Data && next == self.skip_at { next + 1 } else { next }
+        if space == PacketSpace::Data && next == self.skip_at { next + 1 } else { next }
     }
 
     /// True once a space has used up its packet numbers: nothing may be sent any more.
     pub(crate) fn is_exhausted(&self) -> bool {
-        SpaceId::ALL.into_iter().any(|space| self.next_number(space) >= LAST_NUMBER)
+        PacketSpace::ALL.into_iter().any(|space| self.next_number(space) >= LAST_NUMBER)
     }
 
     /// Chooses the next 1-RTT number that is not used, once the last one has been passed: a peer that acknowledges
     /// what it has not received will be caught by it (RFC 9000 section 21.4).
     pub(crate) fn plan_skip(&mut self, rng: &mut Rng) {
-        let next = self.spaces[SpaceId::Data].next_number;
+        let next = self.spaces[PacketSpace::Data].next_number;
         if next > self.skip_at || self.skip_at == NONE_PLANNED {
             self.skip_at = next + SKIP_AFTER + rng.below(SKIP_WITHIN);
         }
     }
 
     /// The largest number that the peer has acknowledged, for the encoding of packet numbers.
-    pub(crate) fn largest_acked(&self, space: SpaceId) -> Option<u64> {
+    pub(crate) fn largest_acked(&self, space: PacketSpace) -> Option<u64> {
         self.spaces[space].largest_acked
     }
 
     /// True if an ack-eliciting packet of the space has neither been acknowledged nor declared lost.
-    pub(crate) fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
+    pub(crate) fn has_ack_eliciting_in_flight(&self, space: PacketSpace) -> bool {
         self.spaces[space].sent.has_ack_eliciting()
     }
 
@@ -329,7 +329,7 @@ impl Recovery {
             return;
         }
         // spec: rfc9002 7.5 probes-counted
-        let stamp = path.on_sent(now, number, bytes);
+        let stamp = path.on_sent(now, id, number, bytes);
         if ack_eliciting {
             space.last_ack_eliciting_at = now;
             self.last_event_at = self.last_event_at.max(now);
@@ -353,7 +353,7 @@ impl Recovery {
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
-        id: SpaceId,
+        id: PacketSpace,
         ack: &AckFrame,
         view: HandshakeView,
         path: &mut PathControl,
@@ -385,7 +385,7 @@ impl Recovery {
         fate.newly_marked += newly_marked;
         if let Some((_, newest)) = newly.newest {
             let largest_sent = self.spaces[id].next_number.saturating_sub(1);
-            path.on_acked(&Acked { now, newest, rtt_sample, newly_marked, largest_sent });
+            path.on_acked(&Acked { now, space: id, newest, rtt_sample, newly_marked, largest_sent });
         }
         self.detect_lost(now, id, path, fate);
         // A client that is not sure of being validated keeps backing off (section 6.2.1).
@@ -400,7 +400,7 @@ impl Recovery {
     fn take_acked(
         &mut self,
         now: Time,
-        id: SpaceId,
+        id: PacketSpace,
         ack: &AckFrame,
         path: &mut PathControl,
         fate: &mut Fate,
@@ -435,12 +435,12 @@ impl Recovery {
     }
 
     /// The peer's ack delay as far as it is to be believed (section 5.3).
-    fn ack_delay(&self, id: SpaceId, ack: &AckFrame, view: HandshakeView) -> Duration {
+    fn ack_delay(&self, id: PacketSpace, ack: &AckFrame, view: HandshakeView) -> Duration {
         let exponent = match id {
             // A peer acknowledges Initial packets at once; a delay would be the fault of missing keys.
-            SpaceId::Initial => return Duration::ZERO,
-            SpaceId::Handshake => DEFAULT_ACK_DELAY_EXPONENT,
-            SpaceId::Data => self.peer_ack_delay_exponent,
+            PacketSpace::Initial => return Duration::ZERO,
+            PacketSpace::Handshake => DEFAULT_ACK_DELAY_EXPONENT,
+            PacketSpace::Data => self.peer_ack_delay_exponent,
         };
         let factor = 1u64.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
         let delay = Duration::from_micros(ack.delay.saturating_mul(factor));
@@ -449,7 +449,7 @@ impl Recovery {
     }
 
     /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4).
-    pub(crate) fn discard_space(&mut self, now: Time, id: SpaceId, path: &mut PathControl) {
+    pub(crate) fn discard_space(&mut self, now: Time, id: PacketSpace, path: &mut PathControl) {
         let space = &mut self.spaces[id];
         // spec: rfc9002 6.4 state-dropped, 6.4 flight-reduced
         path.on_forgotten(now, space.sent.iter().map(|packet| packet.bytes).sum());
@@ -463,7 +463,13 @@ impl Recovery {
 
     /// Everything outstanding in the space counts as not sent (Retry, version negotiation, rejected 0-RTT): its
     /// frames are to be sent again, and the congestion controller hears nothing.
-    pub(crate) fn requeue_all(&mut self, now: Time, id: SpaceId, path: &mut PathControl, fate: &mut Fate) {
+    pub(crate) fn requeue_all(
+        &mut self,
+        now: Time,
+        id: PacketSpace,
+        path: &mut PathControl,
+        fate: &mut Fate,
+    ) {
         let space = &mut self.spaces[id];
         for packet in space.sent.iter().filter(|packet| !packet.requeued) {
             fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
@@ -477,7 +483,7 @@ impl Recovery {
 
     /// After a probe timeout: reports the frames of the oldest packets as to be sent again, so that the probes carry
     /// what the peer most likely misses. The packets stay outstanding; if they are lost, their frames are no news.
-    pub(crate) fn frames_to_probe(&mut self, id: SpaceId, fate: &mut Fate) {
+    pub(crate) fn frames_to_probe(&mut self, id: PacketSpace, fate: &mut Fate) {
         let unsettled = self.spaces[id]
             .sent
             .iter_mut()
@@ -497,13 +503,13 @@ impl Recovery {
     /// Another path works: what is outstanding on all others has its frames sent again. The packets stay
     /// outstanding; acknowledged or lost, they bear on no controller.
     pub(crate) fn requeue_other_paths(&mut self, path: u32, fate: &mut Fate) {
-        let stranded = self.spaces[SpaceId::Data]
+        let stranded = self.spaces[PacketSpace::Data]
             .sent
             .iter_mut()
             .filter(|packet| packet.path != path && !packet.requeued && !packet.is_mtu_probe());
         for packet in stranded {
             packet.requeued = true;
-            fate.lost.extend(packet.frames.iter().map(|frame| (SpaceId::Data, *frame)));
+            fate.lost.extend(packet.frames.iter().map(|frame| (PacketSpace::Data, *frame)));
         }
     }
 }

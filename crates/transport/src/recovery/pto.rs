@@ -6,7 +6,7 @@ use posthaste_units::{Duration, Time};
 use super::rtt::GRANULARITY;
 use super::{Expired, Fate, HandshakeView, Recovery};
 use crate::control::PathControl;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 /// Packets that a probe timeout sends: two, so that one may be lost (section 6.2.4).
 const PROBE_PACKETS: u8 = 2;
@@ -55,7 +55,7 @@ impl Recovery {
                 // spec: rfc9002 6.2 probe-marks-nothing-lost, 6.2.1 back-off-doubles
                 self.pto_count = self.pto_count.saturating_add(1);
                 self.probed_at = now;
-                if space == SpaceId::Data {
+                if space == PacketSpace::Data {
                     path.on_probe_timeout(now, self.pto_count);
                 }
                 Expired::Probe { space, packets }
@@ -76,22 +76,22 @@ impl Recovery {
     }
 
     /// The earliest loss time and its space.
-    fn loss_time(&self) -> Option<(Time, SpaceId)> {
-        SpaceId::ALL.into_iter().filter_map(|id| self.spaces[id].loss_time.map(|at| (at, id))).min()
+    fn loss_time(&self) -> Option<(Time, PacketSpace)> {
+        PacketSpace::ALL.into_iter().filter_map(|id| self.spaces[id].loss_time.map(|at| (at, id))).min()
     }
 
     /// The earliest probe timeout over the spaces (Appendix A.8).
     fn probe_time(&self, view: HandshakeView, path: &PathControl) -> Option<Probe> {
         let mut earliest: Option<Probe> = None;
-        for id in SpaceId::ALL {
+        for id in PacketSpace::ALL {
             let space = &self.spaces[id];
             // spec: rfc9002 6.2.1 no-data-probe-early
             // No probe timeout for application data before the handshake is confirmed (section 6.2.1): the peer
             // may have no keys to read the probe, and the handshake spaces have timers of their own.
-            if !space.sent.has_ack_eliciting() || (id == SpaceId::Data && !view.is_confirmed) {
+            if !space.sent.has_ack_eliciting() || (id == PacketSpace::Data && !view.is_confirmed) {
                 continue;
             }
-            let base = if id == SpaceId::Data { self.pto_interval(path) } else { path.rtt.probe_base() };
+            let base = if id == PacketSpace::Data { self.pto_interval(path) } else { path.rtt.probe_base() };
             let at = self.probe_from(space.last_ack_eliciting_at, base, path);
             // spec: rfc9002 6.2.1 earlier-of-handshake
             if earliest.as_ref().is_none_or(|probe| at < probe.at) {
@@ -102,7 +102,7 @@ impl Recovery {
             // spec: rfc9002 6.2.2.1 client-stays-armed, 6.2.2.1 client-sends-handshake
             // spec: rfc9002 6.2.2.1 client-sends-initial, rfc9000 8.1 client-probes, 8.1 probe-by-keys
             // The server may be out of anti-amplification credit: only the client can go on (section 6.2.2.1).
-            let space = if view.has_handshake_keys { SpaceId::Handshake } else { SpaceId::Initial };
+            let space = if view.has_handshake_keys { PacketSpace::Handshake } else { PacketSpace::Initial };
             let at = self.probe_from(self.last_event_at, path.rtt.probe_base(), path);
             earliest = Some(Probe { at, space, packets: ANTI_DEADLOCK_PACKETS });
         }
@@ -119,7 +119,7 @@ impl Recovery {
 /// A probe that will be due.
 struct Probe {
     at: Time,
-    space: SpaceId,
+    space: PacketSpace,
     packets: u8,
 }
 

@@ -4,9 +4,9 @@ use super::*;
 use crate::recovery::testing::{Harness, at_millis};
 use crate::sent_frame::SentFrame;
 
-const INITIAL: SpaceId = SpaceId::Initial;
-const HANDSHAKE: SpaceId = SpaceId::Handshake;
-const DATA: SpaceId = SpaceId::Data;
+const INITIAL: PacketSpace = PacketSpace::Initial;
+const HANDSHAKE: PacketSpace = PacketSpace::Handshake;
+const DATA: PacketSpace = PacketSpace::Data;
 
 fn handshaking() -> Harness {
     let mut harness = Harness::new();

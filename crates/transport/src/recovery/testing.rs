@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use posthaste_policy::sample::{
     AckSample, LossSample, PacketSample, PathView, RttView, SentSample, SpuriousSample,
 };
-use posthaste_policy::{Adjustment, Congestion, CongestionState, Pacing, Phase, Silence, Start, Verdict};
+use posthaste_policy::{
+    Adjustment, Congestion, CongestionState, LossCause, Pacing, Phase, Silence, Start, Verdict,
+};
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::{AckFrame, EcnCounts};
 
@@ -14,7 +16,7 @@ use super::{Expired, Fate, HandshakeView, Outgoing, Recovery};
 use crate::control::PathControl;
 use crate::error::PeerError;
 use crate::sent_frame::{SentFrame, SentFrames};
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 
 pub(crate) const MAX_DATAGRAM: ByteCount = ByteCount::new(1200);
 
@@ -95,7 +97,7 @@ impl Silence for Recorder {
     fn excuses(&self, sent_at: Time) -> bool {
         self.log().excused_until.is_some_and(|until| sent_at <= until)
     }
-    fn on_loss(&mut self, _: &LossSample<'_>, is_persistent: bool, _: &PathView) -> Verdict {
+    fn on_loss(&mut self, _: &LossSample<'_>, _: LossCause, is_persistent: bool, _: &PathView) -> Verdict {
         if is_persistent && self.log().collapses { Verdict::Collapse } else { Verdict::Stand }
     }
 }
@@ -118,11 +120,12 @@ impl Congestion for Recorder {
             largest_sent: ack.largest_sent,
         });
     }
-    fn on_loss(&mut self, loss: &LossSample<'_>) {
+    fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause {
         let mut log = self.log();
         log.before_loss = Some(log.window);
         log.window /= 2;
         log.losses.push(LossNote::new(loss));
+        LossCause::Congestion
     }
     fn on_excused_loss(&mut self, loss: &LossSample<'_>) {
         self.log().excused.push(LossNote::new(loss));
@@ -220,19 +223,19 @@ impl Harness {
     }
 
     /// Sends a full ack-eliciting datagram with one frame of its own; its number.
-    pub(crate) fn send(&mut self, space: SpaceId) -> u64 {
+    pub(crate) fn send(&mut self, space: PacketSpace) -> u64 {
         self.send_as(space, 1200, true, true)
     }
 
     pub(crate) fn send_data(&mut self, count: usize) {
         for _ in 0..count {
-            self.send(SpaceId::Data);
+            self.send(PacketSpace::Data);
         }
     }
 
     pub(crate) fn send_as(
         &mut self,
-        space: SpaceId,
+        space: PacketSpace,
         bytes: usize,
         ack_eliciting: bool,
         in_flight: bool,
@@ -246,12 +249,12 @@ impl Harness {
     /// Sends a probe of the path's datagram size; its number.
     pub(crate) fn send_mtu_probe(&mut self) -> u64 {
         let frame = SentFrame::MtuProbe { path: self.path.id, size: 1400 };
-        self.send_frame(SpaceId::Data, frame, 1400, true, true)
+        self.send_frame(PacketSpace::Data, frame, 1400, true, true)
     }
 
     fn send_frame(
         &mut self,
-        space: SpaceId,
+        space: PacketSpace,
         frame: SentFrame,
         bytes: usize,
         ack_eliciting: bool,
@@ -266,16 +269,16 @@ impl Harness {
         number
     }
 
-    pub(crate) fn ack(&mut self, space: SpaceId, ranges: &[RangeInclusive<u64>]) {
+    pub(crate) fn ack(&mut self, space: PacketSpace, ranges: &[RangeInclusive<u64>]) {
         let frame = AckFrame { delay: 0, ranges: ranges.to_vec(), ecn: self.peer_ecn };
         self.on_ack(space, &frame).expect("the ack is legal");
     }
 
     pub(crate) fn ack_data(&mut self, ranges: &[RangeInclusive<u64>]) {
-        self.ack(SpaceId::Data, ranges);
+        self.ack(PacketSpace::Data, ranges);
     }
 
-    pub(crate) fn on_ack(&mut self, space: SpaceId, frame: &AckFrame) -> Result<(), PeerError> {
+    pub(crate) fn on_ack(&mut self, space: PacketSpace, frame: &AckFrame) -> Result<(), PeerError> {
         let Self { recovery, path, fate, view, now, .. } = self;
         recovery.on_ack(*now, space, frame, *view, path, fate)
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::testing::{Harness, ack_frame, at_millis};
 use super::*;
 
-const DATA: SpaceId = SpaceId::Data;
+const DATA: PacketSpace = PacketSpace::Data;
 
 #[test]
 fn an_ack_takes_its_packets_out_of_the_flight() {
@@ -62,7 +62,7 @@ fn the_ack_delay_is_decoded_and_believed_as_section_5_3_says() {
     // (space, confirmed, delay field) -> adjusted sample of 200 ms, after a minimum of 100 ms
     let table = [
         // 2000 << 3 us = 16 ms
-        (SpaceId::Handshake, false, 2000, 184),
+        (PacketSpace::Handshake, false, 2000, 184),
         // The peer's own exponent, 10: 16 << 10 us = 16.384 ms
         (DATA, false, 16, 183),
         // Beyond max_ack_delay (25 ms): clamped only once confirmed. 30 << 10 us = 30.72 ms.
@@ -71,7 +71,7 @@ fn the_ack_delay_is_decoded_and_believed_as_section_5_3_says() {
         // A delay beyond the sample is not believed at all.
         (DATA, false, u64::MAX, 200),
         // Initial packets are acknowledged at once.
-        (SpaceId::Initial, false, 2000, 200),
+        (PacketSpace::Initial, false, 2000, 200),
     ];
     for (space, is_confirmed, delay, expected) in table {
         let mut harness = Harness::new();
@@ -98,7 +98,7 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
         let error = harness.on_ack(DATA, &ack_frame(ranges)).expect_err("must be refused");
         assert_eq!(error.code, TransportErrorCode::PROTOCOL_VIOLATION);
         assert_eq!(error.frame_type, 0, "the caller knows with what type the frame came");
-        assert!(harness.on_ack(SpaceId::Initial, &ack_frame(ranges)).is_err(), "the spaces are apart");
+        assert!(harness.on_ack(PacketSpace::Initial, &ack_frame(ranges)).is_err(), "the spaces are apart");
     }
     assert_eq!(harness.path.bytes_in_flight().get(), 3600, "nothing has changed");
     assert!(harness.fate.acked.is_empty());
@@ -181,14 +181,14 @@ fn what_is_requeued_counts_as_never_sent() {
 fn a_discarded_space_is_forgotten_without_a_verdict() {
     // spec: rfc9002 6.4 state-dropped, 6.4 flight-reduced
     let mut harness = Harness::new();
-    harness.send(SpaceId::Initial);
+    harness.send(PacketSpace::Initial);
     harness.send_data(1);
     let Harness { recovery, path, fate, now, .. } = &mut harness;
-    recovery.discard_space(*now, SpaceId::Initial, path);
+    recovery.discard_space(*now, PacketSpace::Initial, path);
     assert!(fate.lost.is_empty() && fate.acked.is_empty());
     assert_eq!(path.bytes_in_flight().get(), 1200);
-    assert_eq!(recovery.next_number(SpaceId::Initial), 1);
-    assert!(!recovery.has_ack_eliciting_in_flight(SpaceId::Initial));
+    assert_eq!(recovery.next_number(PacketSpace::Initial), 1);
+    assert!(!recovery.has_ack_eliciting_in_flight(PacketSpace::Initial));
 }
 
 #[test]
@@ -253,22 +253,22 @@ fn operation() -> impl Strategy<Value = Operation> {
 #[derive(Debug, Default)]
 struct Model {
     /// In-flight packets without a verdict, by space and number, and their sizes.
-    outstanding: BTreeMap<(SpaceId, u64), u64>,
-    received: BTreeMap<SpaceId, BTreeSet<u64>>,
-    sent: BTreeMap<SpaceId, u64>,
+    outstanding: BTreeMap<(PacketSpace, u64), u64>,
+    received: BTreeMap<PacketSpace, BTreeSet<u64>>,
+    sent: BTreeMap<PacketSpace, u64>,
     /// How often each frame came up as acknowledged and as lost.
-    verdicts: BTreeMap<(SpaceId, u64), (u32, u32)>,
-    discarded: BTreeSet<SpaceId>,
+    verdicts: BTreeMap<(PacketSpace, u64), (u32, u32)>,
+    discarded: BTreeSet<PacketSpace>,
     /// The frames of all in-flight packets.
-    frames: Vec<(SpaceId, u64)>,
+    frames: Vec<(PacketSpace, u64)>,
 }
 
 /// Data is the busiest space.
-fn space_of(index: u8) -> SpaceId {
+fn space_of(index: u8) -> PacketSpace {
     match index {
-        0 => SpaceId::Initial,
-        1 => SpaceId::Handshake,
-        _ => SpaceId::Data,
+        0 => PacketSpace::Initial,
+        1 => PacketSpace::Handshake,
+        _ => PacketSpace::Data,
     }
 }
 
@@ -284,7 +284,7 @@ fn ranges_of(numbers: &BTreeSet<u64>) -> Vec<RangeInclusive<u64>> {
 }
 
 impl Model {
-    fn send(&mut self, harness: &mut Harness, space: SpaceId, kind: u8, count: u8) {
+    fn send(&mut self, harness: &mut Harness, space: PacketSpace, kind: u8, count: u8) {
         if self.discarded.contains(&space) {
             return;
         }
@@ -300,7 +300,7 @@ impl Model {
         }
     }
 
-    fn ack(&mut self, harness: &mut Harness, space: SpaceId, bits: u64, newest_only: bool) {
+    fn ack(&mut self, harness: &mut Harness, space: PacketSpace, bits: u64, newest_only: bool) {
         let sent = self.sent.get(&space).copied().unwrap_or(0);
         let received = self.received.entry(space).or_default();
         received.extend((0..sent).filter(|number| bits.rotate_left((*number % 64) as u32) & 5 == 5));
@@ -316,7 +316,7 @@ impl Model {
             .retain(|(id, number), _| *id != space || !ranges.iter().any(|range| range.contains(number)));
     }
 
-    fn forget(&mut self, space: SpaceId) {
+    fn forget(&mut self, space: PacketSpace) {
         self.outstanding.retain(|(id, _), _| *id != space);
     }
 
@@ -338,14 +338,14 @@ impl Model {
         assert!(self.verdicts.values().all(|&(acked, lost)| acked <= 1 && lost <= 1));
         let in_flight: u64 = self.outstanding.values().sum();
         assert_eq!(harness.path.bytes_in_flight().get(), in_flight);
-        for space in SpaceId::ALL {
+        for space in PacketSpace::ALL {
             let held: Vec<u64> =
                 harness.recovery.spaces[space].sent.iter().map(|packet| packet.number).collect();
             let known = self.outstanding.keys().filter(|(id, _)| *id == space);
             assert!(known.map(|(_, number)| number).eq(held.iter()), "{space:?}");
         }
         let must_probe =
-            SpaceId::ALL.into_iter().any(|space| harness.recovery.has_ack_eliciting_in_flight(space));
+            PacketSpace::ALL.into_iter().any(|space| harness.recovery.has_ack_eliciting_in_flight(space));
         assert!(!must_probe || harness.timeout().is_some(), "no timer although something is outstanding");
     }
 

@@ -24,7 +24,7 @@ use crate::error::TransportErrorCode;
 use crate::events::Event;
 use crate::parameters::{self, ServerPart};
 use crate::receive_budget::Account;
-use crate::space::SpaceId;
+use crate::space::PacketSpace;
 use crate::streams::LocalLimits;
 use crate::{retry, sessions};
 
@@ -259,7 +259,7 @@ fn close_packet(
     let mut datagram = DatagramBuilder::new(&mut buffer, MIN_INITIAL_DATAGRAM);
     let fields = HeaderFields {
         version: invariants.version,
-        space: SpaceId::Initial,
+        space: PacketSpace::Initial,
         is_early: false,
         number: 0,
         truncated: number::encode(0, None),

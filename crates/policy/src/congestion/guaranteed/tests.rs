@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::PacketSample;
+use crate::sample::{PacketSample, PacketSpace};
 use crate::slow_start::classic::Classic;
 use crate::testing::{DATAGRAM, datagrams, loss, milliseconds, packet, steady_rtt};
 
@@ -48,6 +48,7 @@ impl Path {
     fn send(&mut self, controller: &mut Guaranteed) {
         controller.on_sent(&SentSample {
             now: self.now,
+            space: PacketSpace::Data,
             number: self.number,
             bytes: DATAGRAM,
             prior_in_flight: self.flight(),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::congestion::cubic::{self, CubicIncrease};
 use crate::congestion::newreno::{AdditiveIncrease, NewReno};
-use crate::sample::AckSample;
+use crate::sample::{AckSample, PacketSpace};
 use crate::slow_start::classic::Classic;
 use crate::testing::{DATAGRAM, Path, ack, datagrams, loss, milliseconds, packet, steady_rtt};
 
@@ -308,7 +308,14 @@ fn shrink(controller: &mut dyn Congestion, path: &mut Path) -> Vec<u64> {
         for _ in 0..count.get() {
             let (now, number, bytes) = (path.now + milliseconds(1), 1000, DATAGRAM);
             let prior_in_flight = DATAGRAM * in_flight;
-            controller.on_sent(&SentSample { now, number, bytes, prior_in_flight, app_limited: false });
+            controller.on_sent(&SentSample {
+                now,
+                space: PacketSpace::Data,
+                number,
+                bytes,
+                prior_in_flight,
+                app_limited: false,
+            });
             in_flight += 1;
         }
         in_flight = in_flight.saturating_sub(2);

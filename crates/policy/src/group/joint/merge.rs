@@ -8,7 +8,7 @@ use super::datagram;
 use crate::Congestion;
 use crate::congestion::bbr3::Bbr3;
 use crate::group::{MAX_MEMBERS, MemberAck, MemberId, MemberLoss, MemberView};
-use crate::sample::{AckSample, LossSample, PacketSample, RateSample, RttView, SentSample};
+use crate::sample::{AckSample, LossSample, PacketSample, PacketSpace, RateSample, RttView, SentSample};
 
 /// Moments whose sums are kept: what a packet's acknowledgement is compared with.
 const KEPT_STAMPS: usize = 1024;
@@ -177,6 +177,7 @@ impl Merge {
         let slack = datagram(view) * (self.known.len() as u64);
         model.on_sent(&SentSample {
             now,
+            space: PacketSpace::Data,
             number: packet.number,
             bytes: slack,
             prior_in_flight: prior_in_flight.max(ByteCount::new(1)),
@@ -189,6 +190,7 @@ impl Merge {
         }
         model.on_ack(&AckSample {
             now,
+            space: PacketSpace::Data,
             packets: &[packet],
             acked: ack.acked,
             rtt_sample: None,
@@ -253,6 +255,7 @@ impl Merge {
             .collect();
         model.on_loss(&LossSample {
             now,
+            space: PacketSpace::Data,
             packets: &packets,
             bytes: loss.bytes,
             prior_in_flight: in_flight + loss.bytes,
@@ -283,7 +286,14 @@ impl Merge {
         if others.map(|other| other.in_flight).sum::<ByteCount>().is_zero() {
             let number = self.take_number();
             let (bytes, prior_in_flight) = (datagram(view), ByteCount::ZERO);
-            model.on_sent(&SentSample { now, number, bytes, prior_in_flight, app_limited: true });
+            model.on_sent(&SentSample {
+                now,
+                space: PacketSpace::Data,
+                number,
+                bytes,
+                prior_in_flight,
+                app_limited: true,
+            });
         }
     }
 

@@ -1,4 +1,6 @@
 use super::*;
+use crate::LossCause;
+use crate::sample::PacketSpace;
 use crate::testing::{DATAGRAM, ack, loss, milliseconds, packet, steady_rtt};
 use crate::{CongestionState, Phase, Profile};
 
@@ -35,7 +37,14 @@ fn view(now: Time, in_flight: u64, window: u64) -> PathView {
 fn send_flight(policy: &mut Freeze) {
     for index in 0..40 {
         let (now, number, prior_in_flight) = (at(2001 + index), 300 + index, DATAGRAM * index);
-        let sent = SentSample { now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false };
+        let sent = SentSample {
+            now,
+            space: PacketSpace::Data,
+            number,
+            bytes: DATAGRAM,
+            prior_in_flight,
+            app_limited: false,
+        };
         assert_eq!(policy.on_sent(&sent, &view(now, index + 1, 50)), None);
     }
 }
@@ -57,7 +66,12 @@ fn is_running(policy: &Freeze) -> bool {
 fn on_loss(policy: &mut Freeze, sent_at: Time, now: Time, is_persistent: bool) -> Verdict {
     let lost = [packet(1, sent_at), packet(2, sent_at)];
     // What CUBIC leaves of 100.
-    policy.on_loss(&loss(now, &lost, steady_rtt(RTT)), is_persistent, &view(now, 0, 70))
+    policy.on_loss(
+        &loss(now, &lost, steady_rtt(RTT)),
+        LossCause::Congestion,
+        is_persistent,
+        &view(now, 0, 70),
+    )
 }
 
 fn window(datagrams: u64) -> Adjustment {
@@ -189,7 +203,7 @@ fn validated_but_for_one() -> Freeze {
 /// What is answered to the loss of the missing one.
 fn on_missing(policy: &mut Freeze, now: Time) -> Verdict {
     let lost = [packet(338, at(2039))];
-    policy.on_loss(&loss(now, &lost, steady_rtt(RTT)), false, &view(now, 0, 70))
+    policy.on_loss(&loss(now, &lost, steady_rtt(RTT)), LossCause::Congestion, false, &view(now, 0, 70))
 }
 
 #[test]

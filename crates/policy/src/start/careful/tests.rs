@@ -1,10 +1,11 @@
 //! When a saved window is used, and what is saved.
 
+use crate::LossCause;
 use proptest::prelude::*;
 
 use super::*;
 use crate::CongestionState;
-use crate::sample::{PacketSample, RateSample};
+use crate::sample::{PacketSample, PacketSpace, RateSample};
 use crate::testing::{DATAGRAM, ack, loss, milliseconds, packet, steady_rtt};
 use posthaste_units::{Rate, Time};
 
@@ -53,7 +54,14 @@ fn send(careful: &mut Careful, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let prior_in_flight = DATAGRAM * number;
         let now = sent_at(number);
-        let sent = SentSample { now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false };
+        let sent = SentSample {
+            now,
+            space: PacketSpace::Data,
+            number,
+            bytes: DATAGRAM,
+            prior_in_flight,
+            app_limited: false,
+        };
         assert_eq!(careful.on_sent(&sent, &view), None);
     }
 }
@@ -144,7 +152,7 @@ fn congestion_before_the_jump_rules_it_out() {
         let answer = if is_marked {
             careful.on_congestion_experienced(&view(RTT, 10))
         } else {
-            careful.on_loss(&loss(Time::ZERO, &lost, steady_rtt(RTT)), &view(RTT, 10))
+            careful.on_loss(&loss(Time::ZERO, &lost, steady_rtt(RTT)), LossCause::Congestion, &view(RTT, 10))
         };
         assert_eq!(answer, None, "the controller's answer stands");
         confirm(&mut careful, RTT);
@@ -199,6 +207,7 @@ fn a_shorter_round_trip_counts_with_the_first_unvalidated_packet_too() {
     let at = view(RTT, 20).now;
     let sent = SentSample {
         now: at,
+        space: PacketSpace::Data,
         number: 20,
         bytes: DATAGRAM,
         prior_in_flight: DATAGRAM * 10,
@@ -221,14 +230,14 @@ fn after_a_failed_jump_the_path_is_observed_again() {
     careful.on_blocked(&view(RTT, 20)).unwrap();
     let lost = packets(1);
     let found = loss(view(RTT, 20).now, &lost, steady_rtt(RTT));
-    careful.on_loss(&found, &view(RTT, 150));
+    careful.on_loss(&found, LossCause::Congestion, &view(RTT, 150));
     assert!(careful.has_failed());
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), None, "what was seen before is void");
     // The retreat ends with any ack: nothing was sent since the jump.
     acknowledge_anything(&mut careful);
     assert_eq!(careful.phase(), None);
     observe(&mut careful, 90, false);
-    careful.on_loss(&found, &view(RTT, 90));
+    careful.on_loss(&found, LossCause::Congestion, &view(RTT, 90));
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), Some(90), "later losses void nothing");
 }
 
@@ -325,7 +334,7 @@ proptest! {
             let adjustment = match event {
                 0 => careful.on_blocked(&view),
                 1 => careful.on_ack(&ack(view.now, &flight, rtt, 1), &view),
-                2 => careful.on_loss(&loss(view.now, &flight[..1], rtt), &view),
+                2 => careful.on_loss(&loss(view.now, &flight[..1], rtt), LossCause::Congestion, &view),
                 3 => careful.on_congestion_experienced(&view),
                 4 => careful.on_path_change(&view),
                 5 => {
@@ -335,7 +344,7 @@ proptest! {
                 _ => {
                     let (number, bytes) = (number as u64, DATAGRAM);
                     let prior_in_flight = view.in_flight;
-                    careful.on_sent(&SentSample { now: view.now, number, bytes, prior_in_flight, app_limited: false }, &view)
+                    careful.on_sent(&SentSample { now: view.now, space: PacketSpace::Data, number, bytes, prior_in_flight, app_limited: false }, &view)
                 }
             };
             if let Some(window) = adjustment.and_then(|adjustment| adjustment.window)

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::congestion::newreno::AdditiveIncrease;
 use crate::congestion::{LossBased, PathLimits, Shrinking};
-use crate::sample::{LossSample, SpuriousSample};
+use crate::sample::{LossSample, PacketSpace, SpuriousSample};
 use crate::slow_start::classic::Classic;
 use crate::testing::{DATAGRAM, ack, loss, milliseconds, packet, steady_rtt};
 use crate::{Congestion, CongestionState, Phase as ControllerPhase};
@@ -55,8 +55,14 @@ impl Sender {
             let prior_in_flight = DATAGRAM * (self.next - self.acked);
             let number = self.next;
             self.next += 1;
-            let sent =
-                SentSample { now: self.now, number, bytes: DATAGRAM, prior_in_flight, app_limited: false };
+            let sent = SentSample {
+                now: self.now,
+                space: PacketSpace::Data,
+                number,
+                bytes: DATAGRAM,
+                prior_in_flight,
+                app_limited: false,
+            };
             let view = self.view();
             let adjustment = self.jump.on_sent(&sent, &view);
             self.apply(adjustment);

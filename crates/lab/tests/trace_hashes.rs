@@ -1,0 +1,57 @@
+//! Every datagram that every profile sends, as recorded: a change that is not meant to reach the wire leaves these hashes
+//! as they are. One that is meant to updates them (`cargo insta accept`) and says why in its commit.
+
+use std::fmt::Write as _;
+
+use posthaste_lab::run::run;
+use posthaste_lab::spec::RunSpec;
+
+/// Profiles, as experiments name them: a group where the profile forms one.
+fn stacks() -> Vec<String> {
+    let mut stacks = Vec::new();
+    for name in posthaste_policy::Profile::names() {
+        let profile = posthaste_policy::Profile::named(name).expect("a built-in profile");
+        let name = if profile.lacks_min_rate() { format!("{name}@1mbit") } else { (*name).to_owned() };
+        if profile.group().is_some() {
+            stacks.push(format!("{name}@3"));
+        }
+        stacks.push(name);
+    }
+    stacks
+}
+
+/// What is fetched, over which path, after which earlier connections.
+const RUNS: [(&str, &str); 3] = [
+    (
+        "average",
+        r#"network = { kind = "simple", path = "average" }
+        deadline = "60s"
+        flows = [{ stack = "STACK", workload = { kind = "bulk", object = "2MB" } }]"#,
+    ),
+    (
+        "bad, parallel",
+        r#"network = { kind = "simple", path = { base = "bad", queue = "0.5bdp", reorder = { probability = "1%", delay = "5ms" } } }
+        deadline = "60s"
+        flows = [{ stack = "STACK", workload = { kind = "parallel", object = "500kB", streams = 3 } }]"#,
+    ),
+    (
+        "lte-trace, warm",
+        r#"network = { kind = "simple", path = "lte-trace" }
+        deadline = "60s"
+        flows = [{ stack = "STACK", workload = { kind = "request-response", object = "100kB", count = 3 }, warm-up = { connections = 2 } }]"#,
+    ),
+];
+
+#[test]
+fn nothing_on_the_wire_has_changed() {
+    let mut recorded = String::new();
+    for stack in stacks() {
+        for (name, text) in RUNS {
+            let spec: RunSpec = toml::from_str(&text.replace("STACK", &stack)).expect("a run");
+            let result = run(&spec, 7, None).expect("it can be built");
+            writeln!(recorded, "{stack}: {name}: {} in {} packets", result.trace_hash, result.packets)
+                .expect("a string takes everything");
+        }
+    }
+    insta::assert_snapshot!(recorded);
+}
