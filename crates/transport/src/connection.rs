@@ -33,7 +33,7 @@ use crate::path::{Path, Roaming, fresh_control};
 use crate::path_history::PathLearning;
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
-use crate::recovery::{Expired, Fate, HandshakeView, Recovery};
+use crate::recovery::{AckOutcome, Expired, HandshakeView, Recovery};
 use crate::space::{PacketSpace, PerSpace};
 use crate::stats::Counters;
 use crate::streams::Streams;
@@ -80,7 +80,8 @@ pub struct Connection {
     /// CRYPTO data has arrived that TLS has not been shown.
     pub(crate) crypto_arrived: bool,
     pub(crate) kept_packets: Vec<KeptPacket>,
-    pub(crate) fate: Fate,
+    /// What recovery has found out and nobody has been told yet; kept for its memory.
+    pub(crate) outcome: AckOutcome,
     pub(crate) counters: Counters,
     pub(crate) log: Log,
     pub(crate) fixed_bit: FixedBit,
@@ -165,7 +166,7 @@ impl Connection {
             bare_acks: 0,
             crypto_arrived: false,
             kept_packets: Vec::new(),
-            fate: Fate::default(),
+            outcome: AckOutcome::default(),
             counters: Counters::default(),
             log,
             fixed_bit: FixedBit::default(),
@@ -289,7 +290,9 @@ impl Connection {
     /// Drops a space's keys and all that was under way in it.
     pub(crate) fn discard_space(&mut self, now: Time, space: PacketSpace) {
         if self.handshake.discard(space) {
-            self.recovery.discard_space(now, space, &mut self.path.control);
+            let forgotten = self.recovery.discard_space(space);
+            self.path.control.on_forgotten(now, forgotten);
+            self.path.control.ecn.on_space_discarded(space);
             self.received[space] = ReceivedPackets::immediate();
             self.probes[space] = 0;
             self.log.keys_discarded(now, space, None);
@@ -309,7 +312,7 @@ impl Connection {
 
     /// The probe timeout of the 1-RTT space, without back-off (RFC 9002 section 6.2.1).
     pub(crate) fn probe_timeout(&self) -> Duration {
-        self.recovery.pto_interval(&self.path.control)
+        self.recovery.pto_interval(&self.path.control.rtt)
     }
 
     /// An authentic packet has arrived: the connection is not idle.
@@ -354,22 +357,24 @@ impl Connection {
 
     fn on_recovery_timeout(&mut self, now: Time) {
         let view = self.handshake_view();
-        let expired = self.recovery.on_timeout(now, view, &mut self.path.control, &mut self.fate);
+        let expired = self.recovery.on_timeout(now, view, &self.path.control, &mut self.outcome);
         self.log.recovery_timer_expired(now, expired);
         match expired {
-            Expired::Nothing => {}
-            Expired::LossDetected => self.look_for_black_hole(now, PacketSpace::Data),
+            Expired::Nothing | Expired::LossDetected => {}
             Expired::Probe { space, packets } => {
+                if space == PacketSpace::Data {
+                    self.path.control.on_probe_timeout(now, self.recovery.pto_count());
+                }
                 self.counters.probe_timeouts += 1;
                 self.probes[space] = packets;
                 self.look_for_lost_server();
                 self.look_for_black_hole_in_silence(now);
                 // Probes carry what is outstanding rather than a bare PING (RFC 9002 section 6.2.4).
-                self.recovery.frames_to_probe(space, &mut self.fate);
+                self.recovery.frames_to_probe(space, &mut self.outcome);
                 self.probe_handshake_beside(space);
             }
         }
-        self.apply_fate(now);
+        self.settle_outcome(now);
     }
 
     /// A probe of one space takes along what the handshake's other spaces have outstanding or lost, window or not
@@ -382,7 +387,7 @@ impl Connection {
             }
             if self.handshake.has_frames(space) || self.recovery.has_ack_eliciting_in_flight(space) {
                 self.probes[space] = self.probes[space].max(1);
-                self.recovery.frames_to_probe(space, &mut self.fate);
+                self.recovery.frames_to_probe(space, &mut self.outcome);
             }
         }
     }

@@ -21,6 +21,7 @@ use crate::membership::Membership;
 use crate::pacing::Pacer;
 use crate::recovery::rate_sample::{RateSampler, Stamp};
 use crate::recovery::rtt::RttEstimator;
+use crate::recovery::{AckOutcome, Acked, MeasuredPath};
 
 /// When the flight was last bounded, and by what.
 ///
@@ -42,21 +43,6 @@ impl Bounds {
         let by_pacer = since(self.pacer_blocked) && !since(self.ran_dry);
         !(since(self.window_full) || by_pacer)
     }
-}
-
-/// Packets newly acknowledged by one ACK frame.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Acked {
-    pub(crate) now: Time,
-    pub(crate) space: PacketSpace,
-    /// The stamp of the newest of them.
-    pub(crate) newest: Stamp,
-    /// The adjusted RTT sample, if there is one.
-    pub(crate) rtt_sample: Option<Duration>,
-    /// Packets newly reported as CE.
-    pub(crate) newly_marked: u64,
-    /// Highest packet number sent in the space.
-    pub(crate) largest_sent: u64,
 }
 
 /// Probe timeouts in a row.
@@ -91,12 +77,6 @@ pub(crate) struct PathControl {
     max_datagram_size: ByteCount,
     /// While the connection is in a group: what the group has not heard yet.
     membership: Option<Membership>,
-    /// Filled by recovery while it walks an ACK frame, then shown to the policies; kept for its capacity.
-    pub(crate) acked: Vec<PacketSample>,
-    /// The same for packets declared lost.
-    pub(crate) lost: Vec<PacketSample>,
-    /// Those of them that the silence policy excuses.
-    excused: Vec<PacketSample>,
 }
 
 impl PathControl {
@@ -128,9 +108,6 @@ impl PathControl {
             in_flight: ByteCount::ZERO,
             max_datagram_size,
             membership: None,
-            acked: Vec::new(),
-            lost: Vec::new(),
-            excused: Vec::new(),
         }
     }
 
@@ -265,23 +242,51 @@ impl PathControl {
         stamp
     }
 
-    /// The packets in [`Self::acked`] have been acknowledged.
-    pub(crate) fn on_acked(&mut self, acked: &Acked) {
-        let Some(oldest_sent_at) = self.acked.first().map(|packet| packet.sent_at) else { return };
+    /// The path as recovery sees it while it looks at an ACK frame.
+    pub(crate) fn measured(&mut self) -> MeasuredPath<'_> {
+        MeasuredPath { id: self.id, rtt: &mut self.rtt }
+    }
+
+    /// Tells the policies what a step of loss recovery has found out: of losses that were none, then of
+    /// acknowledgements, then of losses.
+    pub(crate) fn on_outcome(&mut self, now: Time, outcome: &mut AckOutcome) {
+        if let Some(late) = outcome.late {
+            self.on_spurious_loss(&late.sample(now), late.bytes);
+        }
+        if let Some(acked) = outcome.acked {
+            let report = |counts| self.ecn.on_ack(acked.space, acked.ecn_marked, counts);
+            outcome.newly_marked = acked.ecn.map_or(0, report);
+            self.on_acked(&acked, &outcome.acked_packets, outcome.newly_marked);
+        }
+        if !outcome.forgotten.is_zero() {
+            self.on_forgotten(now, outcome.forgotten);
+        }
+        if outcome.lost_marked > 0 {
+            self.ecn.on_lost(outcome.lost_marked);
+        }
+        // spec: rfc9000 13.3 loss-slows, rfc9002 7.4 later-losses-count
+        if let Some(space) = outcome.lost_packets.first().map(|packet| packet.space) {
+            self.on_lost(now, space, outcome);
+        }
+    }
+
+    /// Packets of the path have been acknowledged, unless `packets` is empty.
+    fn on_acked(&mut self, acked: &Acked, packets: &[PacketSample], newly_marked: u64) {
+        let (Some(oldest), Some(newest)) = (packets.first(), &acked.newest) else { return };
         if let Some(unanswered) = self.unanswered.take() {
             self.on_answer(acked.now, unanswered);
         }
-        let app_limited = self.bounds.is_app_limited(oldest_sent_at);
-        let bytes = self.acked.iter().map(|packet| packet.bytes).sum();
+        let app_limited = self.bounds.is_app_limited(oldest.sent_at);
+        let bytes = packets.iter().map(|packet| packet.bytes).sum();
         let prior_in_flight = self.in_flight;
         self.in_flight -= bytes;
         let rtt = self.rtt.view();
-        let (delivery_rate, round_started) = self.sampler.on_acked(acked.now, bytes, &acked.newest, rtt.min);
+        let (delivery_rate, round_started) = self.sampler.on_acked(acked.now, bytes, newest, rtt.min);
         self.round_started |= round_started;
         let sample = AckSample {
             now: acked.now,
             space: acked.space,
-            packets: &self.acked,
+            packets,
             acked: bytes,
             rtt_sample: acked.rtt_sample,
             rtt,
@@ -293,34 +298,45 @@ impl PathControl {
             round: self.sampler.round(),
             round_started,
             app_limited,
-            newly_marked: acked.newly_marked,
+            newly_marked,
             largest_sent: acked.largest_sent,
         };
+        let before = self.tell_ack(&sample);
+        if newly_marked > 0 {
+            self.tell_marks(acked.now, newest.sent_at);
+        }
+        self.note_reaction(acked.now, before, newest.sent_at);
+    }
+
+    /// Tells all policies of an acknowledgement; where the controller stood before it heard of it.
+    fn tell_ack(&mut self, sample: &AckSample<'_>) -> CongestionState {
         // An ack of what another policy has sent on its own account earns the controller nothing.
         let is_withheld = self.start.is_in_charge() || self.silence.is_in_charge();
-        let view = self.view(acked.now);
-        if let Some(adjustment) = self.start.on_ack(&sample, &view) {
+        let view = self.view(sample.now);
+        if let Some(adjustment) = self.start.on_ack(sample, &view) {
             self.congestion.adjust(&adjustment);
         }
-        if let Some(adjustment) = self.silence.on_ack(&sample) {
+        if let Some(adjustment) = self.silence.on_ack(sample) {
             self.congestion.adjust(&adjustment);
         }
         let before = self.congestion.state();
         if !is_withheld {
-            self.congestion.on_ack(&sample);
+            self.congestion.on_ack(sample);
         }
         if let Some(membership) = &mut self.membership {
-            membership.on_acked(&sample);
+            membership.on_acked(sample);
         }
-        if acked.newly_marked > 0 {
-            self.congestion.on_congestion_experienced(acked.now, acked.newest.sent_at, self.in_flight);
-            let view = self.view(acked.now);
-            let answer = self.start.on_congestion_experienced(&view);
-            self.carry_out(answer);
-            let answer = self.silence.on_congestion_experienced(&view);
-            self.carry_out(answer);
-        }
-        self.note_reaction(acked.now, before, acked.newest.sent_at);
+        before
+    }
+
+    /// Packets up to one sent at `sent_at` have been marked as having met congestion.
+    fn tell_marks(&mut self, now: Time, sent_at: Time) {
+        self.congestion.on_congestion_experienced(now, sent_at, self.in_flight);
+        let view = self.view(now);
+        let answer = self.start.on_congestion_experienced(&view);
+        self.carry_out(answer);
+        let answer = self.silence.on_congestion_experienced(&view);
+        self.carry_out(answer);
     }
 
     /// A probe timeout for 1-RTT packets has expired, the `count`th in a row.
@@ -347,26 +363,21 @@ impl PathControl {
         self.unanswered.is_some() && self.silence.holds_back()
     }
 
-    /// The packets in [`Self::lost`] have been declared lost: the controller hears of each once, of those that the
-    /// silence policy excuses as such.
-    pub(crate) fn on_lost(&mut self, now: Time, space: PacketSpace, is_persistent: bool) {
+    /// Packets of one space have been declared lost: the controller hears of each once, of those that the silence
+    /// policy excuses as such.
+    fn on_lost(&mut self, now: Time, space: PacketSpace, outcome: &mut AckOutcome) {
         let silence = &self.silence;
-        self.excused.clear();
-        self.excused.extend(self.lost.extract_if(.., |packet| silence.excuses(packet.sent_at)));
-        let excused = std::mem::take(&mut self.excused);
-        if !excused.is_empty() {
-            let sample = self.loss_sample(now, space, &excused);
+        outcome.excused.extend(outcome.lost.extract_if(.., |packet| silence.excuses(packet.sent_at)));
+        if !outcome.excused.is_empty() {
+            let sample = self.loss_sample(now, space, &outcome.excused);
             self.congestion.on_excused_loss(&sample);
             self.note_idle(now);
         }
-        self.excused = excused;
-        let lost = std::mem::take(&mut self.lost);
-        if !lost.is_empty() {
-            let sample = self.loss_sample(now, space, &lost);
-            self.on_counted_loss(&sample, is_persistent);
+        if !outcome.lost.is_empty() {
+            let sample = self.loss_sample(now, space, &outcome.lost);
+            self.on_counted_loss(&sample, outcome.persistent_congestion);
         }
-        self.lost = lost;
-        if is_persistent {
+        if outcome.persistent_congestion {
             self.rtt.forget_minimum();
         }
     }
@@ -418,7 +429,7 @@ impl PathControl {
     }
 
     /// Packets declared lost have been acknowledged after all: `bytes` of them.
-    pub(crate) fn on_spurious_loss(&mut self, spurious: &SpuriousSample, bytes: ByteCount) {
+    fn on_spurious_loss(&mut self, spurious: &SpuriousSample, bytes: ByteCount) {
         self.sampler.on_late_delivery(spurious.now, bytes);
         // What the controller never reduced for it must not undo.
         if self.silence.excuses(spurious.sent_at) {

@@ -267,7 +267,7 @@ fn a_silence_whose_losses_are_all_excused_collapses_nothing() {
     harness.send_data(1);
     harness.now += Duration::from_millis(50);
     harness.ack_data(&[14..=14]);
-    assert!(harness.fate.persistent_congestion);
+    assert!(harness.seen.persistent_congestion);
     let log = harness.log();
     assert!(log.persistent.is_empty() && log.losses.is_empty());
     assert_eq!(log.excused.iter().map(|note| note.packets.len()).sum::<usize>(), 12);
@@ -299,9 +299,10 @@ fn send_all(path: &mut PathControl, at: u64, numbers: std::ops::Range<u64>) -> V
 
 fn acknowledge(path: &mut PathControl, at: u64, sent: &[(u64, Stamp)]) {
     let (largest_sent, newest) = *sent.last().expect("packets");
-    path.acked = sent.iter().map(|(number, stamp)| stamp.sample(*number, SIZE)).collect();
-    let (now, rtt_sample) = (at_millis(at), Some(Duration::from_millis(50)));
-    path.on_acked(&Acked { now, space: DATA, newest, rtt_sample, newly_marked: 0, largest_sent });
+    let packets: Vec<_> = sent.iter().map(|(number, stamp)| stamp.sample(*number, SIZE)).collect();
+    let (now, rtt_sample, newest) = (at_millis(at), Some(Duration::from_millis(50)), Some(newest));
+    let acked = Acked { now, space: DATA, newest, rtt_sample, largest_sent, ecn_marked: 0, ecn: None };
+    path.on_acked(&acked, &packets, 0);
 }
 
 #[test]
@@ -388,9 +389,8 @@ fn a_member_whose_flight_is_forgotten_is_idle() {
     let mut harness = member_of_a_group();
     harness.send(PacketSpace::Initial);
     harness.send_data(1);
-    let Harness { recovery, path, fate, .. } = harness.at(1010);
-    recovery.discard_space(at_millis(1010), PacketSpace::Initial, path);
-    assert_eq!(path.member_view(MemberId(0)).idle_since, None);
-    recovery.requeue_all(at_millis(1020), DATA, path, fate);
+    harness.at(1010).discard_space(PacketSpace::Initial);
+    assert_eq!(idle_since(&harness), None);
+    harness.at(1020).requeue_all(DATA);
     assert_eq!(idle_since(&harness), Some(at_millis(1020)));
 }

@@ -1,4 +1,4 @@
-//! Each frame to its owner, and the fate of each frame sent back to it.
+//! Each frame to its owner, and what became of each frame sent back to it.
 
 use posthaste_policy::sample::AckView;
 use posthaste_units::Time;
@@ -108,8 +108,8 @@ impl Connection {
         self.counters.acks_received += 1;
         let view = self.handshake_view();
         let space = context.space;
-        let path = &mut self.path.control;
-        self.recovery.on_ack(context.now, space, ack, view, path, &mut self.fate)?;
+        let path = &mut self.path.control.measured();
+        self.recovery.on_ack(context.now, space, ack, view, path, &mut self.outcome)?;
         if let (PacketSpace::Data, Some(range)) = (space, ack.ranges.first())
             && let Some(keys) = self.handshake.one_rtt_mut()
         {
@@ -119,8 +119,7 @@ impl Connection {
             // The server acknowledged a Handshake packet, so it has validated our address (RFC 9002 A.8).
             self.peer_validated_address = true;
         }
-        self.look_for_black_hole(context.now, space);
-        self.apply_fate(context.now);
+        self.settle_outcome(context.now);
         self.ask_for_acks();
         Ok(())
     }
@@ -150,20 +149,23 @@ impl Connection {
         }
     }
 
-    /// Tells the owners of frames what recovery has found out about the packets that carried them.
-    pub(crate) fn apply_fate(&mut self, now: Time) {
-        let mut fate = std::mem::take(&mut self.fate);
-        for (space, frame) in fate.acked.drain(..) {
-            self.on_frame_acked(now, space, &frame);
+    /// Tells all whom it concerns what recovery has found out: the path's policies, the search for its datagram size,
+    /// the owners of the frames, the counters and the trace.
+    pub(crate) fn settle_outcome(&mut self, now: Time) {
+        let mut outcome = std::mem::take(&mut self.outcome);
+        self.path.control.on_outcome(now, &mut outcome);
+        self.look_for_black_hole(now, &outcome);
+        for (space, frame) in &outcome.acked_frames {
+            self.on_frame_acked(now, *space, frame);
         }
-        for (space, frame) in fate.lost.drain(..) {
-            self.on_frame_lost(now, space, &frame);
+        for (space, frame) in &outcome.lost_frames {
+            self.on_frame_lost(now, *space, frame);
         }
-        self.counters.packets_lost += fate.lost_packets.len() as u64;
-        self.counters.packets_spuriously_lost += fate.spurious_packets;
-        self.log.packets_lost(now, &fate);
-        fate.clear();
-        self.fate = fate;
+        self.counters.packets_lost += outcome.lost_packets.len() as u64;
+        self.counters.packets_spuriously_lost += outcome.spurious_packets();
+        self.log.packets_lost(now, &outcome);
+        outcome.clear();
+        self.outcome = outcome;
         self.send_lost_handshake_data();
         if let Some(notice) = self.path.control.take_notice() {
             self.counters.notices += 1;

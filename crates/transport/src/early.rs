@@ -160,8 +160,9 @@ impl Connection {
         }
         self.early = EarlyData::Rejected;
         // All of it goes again, in 1-RTT packets with higher numbers; that it was dropped says nothing of congestion.
-        self.recovery.requeue_all(now, PacketSpace::Data, &mut self.path.control, &mut self.fate);
-        self.apply_fate(now);
+        let forgotten = self.recovery.requeue_all(PacketSpace::Data, &mut self.outcome);
+        self.path.control.on_forgotten(now, forgotten);
+        self.settle_outcome(now);
         // spec: rfc9001 4.6.2 rejected-resets
         self.streams.start_over();
         self.emit(Event::EarlyDataRejected);

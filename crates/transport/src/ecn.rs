@@ -81,9 +81,9 @@ impl EcnValidation {
         }
     }
 
-    /// A marked packet has been declared lost.
-    pub(crate) fn on_lost(&mut self) {
-        self.lost += 1;
+    /// So many marked packets have been declared lost.
+    pub(crate) fn on_lost(&mut self, packets: u64) {
+        self.lost += packets;
         // All that were marked are lost: the path may drop marked packets (section 13.4.2.1). A path that has
         // delivered some does not.
         if self.state == EcnState::Unknown && self.lost >= self.sent {

@@ -95,9 +95,10 @@ impl Connection {
         // spec: rfc9000 17.2.5.3 numbers-go-on, 17.2.5.3 same-hello, 17.2.3 new-numbers-after-retry
         // Packet numbers go on (section 17.2.5.3); what they carried goes again, and congestion has not been shown.
         for space in [PacketSpace::Initial, PacketSpace::Data] {
-            self.recovery.requeue_all(now, space, &mut self.path.control, &mut self.fate);
+            let forgotten = self.recovery.requeue_all(space, &mut self.outcome);
+            self.path.control.on_forgotten(now, forgotten);
         }
-        self.apply_fate(now);
+        self.settle_outcome(now);
         // Nothing vouches for the sender but that it has seen our packet: it does not count as authentic.
         Outcome::Dropped
     }

@@ -230,8 +230,8 @@ impl Connection {
     /// section 6.2.4). A server that has had nothing but a PING of a client's cannot answer.
     fn fill_probe(&mut self, now: Time, space: PacketSpace) {
         if self.probes[space] > 0 && self.handshake.has_keys(space) && !self.has_frames(space) {
-            self.recovery.frames_to_probe(space, &mut self.fate);
-            self.apply_fate(now);
+            self.recovery.frames_to_probe(space, &mut self.outcome);
+            self.settle_outcome(now);
         }
     }
 

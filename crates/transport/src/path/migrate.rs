@@ -181,8 +181,8 @@ impl Connection {
         self.roaming.is_newly_valid |= answer.is_news;
         if answer.is_news || self.side == Side::Client {
             // What was under way on the old path is lost, most likely: a probe timeout would tell much later.
-            self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
-            self.apply_fate(now);
+            self.recovery.requeue_other_paths(self.path.control.id, &mut self.outcome);
+            self.settle_outcome(now);
         }
         if self.path.is_chosen && !self.path.validation.is_running() {
             // The peer has left the old path for good: its ID is retired, so that the next move finds a fresh one. Where
@@ -361,8 +361,8 @@ impl Connection {
         // is there all the same, its next packet must not cost another.
         let failed = self.switch(now, fallback);
         self.remember_path(failed);
-        self.recovery.requeue_other_paths(self.path.control.id, &mut self.fate);
-        self.apply_fate(now);
+        self.recovery.requeue_other_paths(self.path.control.id, &mut self.outcome);
+        self.settle_outcome(now);
     }
 
     fn path_memory(&self) -> Duration {

@@ -15,7 +15,7 @@ use crate::datagram::Transmit;
 use crate::datagram_builder::{DatagramBuilder, MIN_INITIAL_DATAGRAM, OpenPacket};
 use crate::ecn::EcnCodepoint;
 use crate::rate_cap::RateCap;
-use crate::recovery::Outgoing;
+use crate::recovery::{AckOutcome, Outgoing};
 use crate::sent_frame::SentFrame;
 use crate::space::PacketSpace;
 
@@ -178,17 +178,18 @@ impl Connection {
         }
     }
 
-    /// Loss recovery has settled the fate of packets of the space: whether large ones are among them, and only lost.
-    pub(crate) fn look_for_black_hole(&mut self, now: Time, space: PacketSpace) {
-        if space != PacketSpace::Data || self.fate.acked_packets == 0 && self.fate.lost_packets.is_empty() {
+    /// Loss recovery has found out what became of packets: whether large ones are among them, and only lost.
+    pub(crate) fn look_for_black_hole(&mut self, now: Time, outcome: &AckOutcome) {
+        let acked = outcome.acked.map(|acked| acked.space);
+        let space = acked.or_else(|| outcome.lost_packets.first().map(|packet| packet.space));
+        if space != Some(PacketSpace::Data) {
             return;
         }
-        let Path { control, mtu, .. } = &mut self.path;
+        let mtu = &mut self.path.mtu;
         let newest = |packets: &[PacketSample]| {
             packets.iter().rev().find(|packet| mtu.is_large(packet.bytes.get())).map(|packet| packet.number)
         };
-        let acked = if self.fate.acked_packets > 0 { newest(&control.acked) } else { None };
-        let lost = if self.fate.lost_packets.is_empty() { None } else { newest(&control.lost) };
+        let (acked, lost) = (newest(&outcome.acked_packets), newest(&outcome.lost));
         if mtu.on_fates(now, LargeFates { acked, lost }) {
             self.counters.black_holes += 1;
             self.path.on_mtu_change();

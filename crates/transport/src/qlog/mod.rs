@@ -37,7 +37,7 @@ use crate::events::CloseReason;
 use crate::parameters;
 use crate::receive::PacketContext;
 use crate::recovery::rtt::GRANULARITY;
-use crate::recovery::{DEFAULT_ACK_DELAY_EXPONENT, Expired, Fate, LossReason};
+use crate::recovery::{AckOutcome, DEFAULT_ACK_DELAY_EXPONENT, Expired, LossReason};
 use crate::space::PacketSpace;
 
 use frames::{frames, text, transport_error};
@@ -186,9 +186,9 @@ impl Log {
     }
 
     /// Recovery has found out what became of packets.
-    pub(crate) fn packets_lost(&mut self, now: Time, fate: &Fate) {
+    pub(crate) fn packets_lost(&mut self, now: Time, outcome: &AckOutcome) {
         let Some(trace) = &mut self.0 else { return };
-        for packet in &fate.lost_packets {
+        for packet in &outcome.lost_packets {
             let trigger = match packet.reason {
                 LossReason::PacketThreshold => PacketLostTrigger::ReorderingThreshold,
                 LossReason::TimeThreshold => PacketLostTrigger::TimeThreshold,
@@ -200,9 +200,9 @@ impl Log {
             };
             trace.writer.event(now, EventData::QuicPacketLost(event));
         }
-        if fate.persistent_congestion {
+        if outcome.persistent_congestion {
             trace.congestion_trigger = Some(CongestionStateUpdatedTrigger::PersistentCongestion);
-        } else if fate.newly_marked > 0 {
+        } else if outcome.newly_marked > 0 {
             trace.congestion_trigger = Some(CongestionStateUpdatedTrigger::Ecn);
         }
     }

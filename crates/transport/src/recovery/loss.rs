@@ -2,14 +2,14 @@
 //! (section 7.6).
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
-use posthaste_policy::sample::SpuriousSample;
 use posthaste_units::{ByteCount, Duration, Time};
 
-use super::rtt::GRANULARITY;
+use super::outcome::{AckOutcome, LatePackets, LossReason, LostPacket};
+use super::rtt::{GRANULARITY, RttEstimator};
 use super::sent::{Front, SentPacket};
-use super::{Fate, LossReason, LostPacket, Recovery, Space};
-use crate::control::PathControl;
+use super::{Recovery, Space};
 use crate::limits::LOST_PACKETS;
 use crate::sent_frame::SentFrames;
 use crate::space::PacketSpace;
@@ -54,9 +54,9 @@ impl Thresholds {
     }
 
     /// The time after which a packet older than an acknowledged one is lost.
-    pub(super) fn loss_delay(&self, path: &PathControl) -> Duration {
+    pub(super) fn loss_delay(&self, rtt: &RttEstimator) -> Duration {
         // spec: rfc9002 6.1.2 loss-delay-floor
-        path.rtt.loss_base().mul_ratio(self.time_eighths, 8).max(GRANULARITY)
+        rtt.loss_base().mul_ratio(self.time_eighths, 8).max(GRANULARITY)
     }
 
     /// Why the packet is lost, if it is.
@@ -172,8 +172,8 @@ impl LossRun {
 impl Recovery {
     /// `(smoothed_rtt + max(4 * rttvar, kGranularity) + max_ack_delay) * kPersistentCongestionThreshold`: the ack
     /// delay counts in every space (section 7.6.1).
-    pub(super) fn persistent_duration(&self, path: &PathControl) -> Duration {
-        (path.rtt.probe_base() + self.peer_max_ack_delay) * PERSISTENT_CONGESTION_THRESHOLD
+    pub(super) fn persistent_duration(&self, rtt: &RttEstimator) -> Duration {
+        (rtt.probe_base() + self.peer_max_ack_delay) * PERSISTENT_CONGESTION_THRESHOLD
     }
 
     /// Declares lost what the thresholds say is, and sets the space's loss time (Appendix A.10).
@@ -181,18 +181,18 @@ impl Recovery {
         &mut self,
         now: Time,
         id: PacketSpace,
-        path: &mut PathControl,
-        fate: &mut Fate,
+        path: u32,
+        rtt: &RttEstimator,
+        outcome: &mut AckOutcome,
     ) {
-        let loss_delay = self.thresholds.loss_delay(path);
-        let persistent_duration = self.persistent_duration(path);
-        let forget_before = now - self.pto_interval(path) * LOST_MEMORY;
-        let first_sample_at = path.rtt.first_sample_at();
+        let loss_delay = self.thresholds.loss_delay(rtt);
+        let persistent_duration = self.persistent_duration(rtt);
+        let forget_before = now - self.pto_interval(rtt) * LOST_MEMORY;
+        let first_sample_at = rtt.first_sample_at();
         let Self { spaces, thresholds, .. } = self;
         let space = &mut spaces[id];
         space.loss_time = None;
         space.lost.forget_before(forget_before);
-        path.lost.clear();
         let mut is_persistent = false;
         let Some(largest_acked) = space.largest_acked else { return };
         while let Some(front) = space.sent.front() {
@@ -216,96 +216,62 @@ impl Recovery {
             if space.run.last.is_some_and(|last| space.ack_only.was_acked_between(last, packet.number)) {
                 space.run.interrupt();
             }
-            if packet.is_mtu_probe() || packet.path != path.id {
-                lose_quietly(id, &packet, now, path, fate);
+            if !packet.requeued {
+                outcome.lose_frames(id, &packet.frames);
+            }
+            // A probe of the path's size says nothing of congestion, nor does a packet of another path.
+            if packet.is_mtu_probe() || packet.path != path {
+                if packet.path == path {
+                    outcome.forgotten += packet.bytes;
+                }
                 continue;
             }
             is_persistent |= space.run.extend(&packet, first_sample_at) > persistent_duration;
-            path.lost.push(packet.stamp.sample(packet.number, packet.bytes));
-            space.lose(id, packet, reason, now, path, fate);
+            space.lose(id, packet, reason, now, outcome);
         }
-        if path.lost.is_empty() {
+        if outcome.lost.is_empty() {
             return;
         }
         thresholds.on_losses();
         if is_persistent {
             space.run.interrupt();
-            fate.persistent_congestion = true;
+            outcome.persistent_congestion = true;
         }
-        // spec: rfc9000 13.3 loss-slows, rfc9002 7.4 later-losses-count
-        path.on_lost(now, id, is_persistent);
     }
 
-    /// Looks for packets declared lost in `first..=last`, which the peer has acknowledged after all.
+    /// Looks for packets declared lost in `range`, which the peer has acknowledged after all by a frame whose largest
+    /// number is `largest`.
     pub(super) fn find_spurious(
         &mut self,
         id: PacketSpace,
-        first: u64,
-        last: u64,
-        ack: &mut LateAck,
-        fate: &mut Fate,
+        range: RangeInclusive<u64>,
+        largest: u64,
+        outcome: &mut AckOutcome,
     ) {
         let space = &mut self.spaces[id];
-        while let Some(packet) = space.lost.take_first(first, last) {
-            self.thresholds.on_spurious(packet.reason, ack.largest.saturating_sub(packet.number));
+        while let Some(packet) = space.lost.take_first(*range.start(), *range.end()) {
+            self.thresholds.on_spurious(packet.reason, largest.saturating_sub(packet.number));
             space.run.interrupt();
-            ack.packets += 1;
-            ack.bytes += packet.bytes;
-            ack.oldest = Some(ack.oldest.map_or(packet.sent_at, |oldest| oldest.min(packet.sent_at)));
-            fate.acked.extend(packet.frames.into_iter().map(|frame| (id, frame)));
+            LatePackets::add(&mut outcome.late, packet.bytes, packet.sent_at);
+            outcome.acknowledge_frames(id, packet.frames);
         }
-    }
-}
-
-/// What one ACK frame acknowledges of packets declared lost.
-#[derive(Debug, Default)]
-pub(super) struct LateAck {
-    /// The frame's largest number.
-    pub(super) largest: u64,
-    packets: u64,
-    bytes: ByteCount,
-    oldest: Option<Time>,
-}
-
-impl LateAck {
-    /// Tells the path, if there was anything.
-    pub(super) fn report(&self, now: Time, path: &mut PathControl, fate: &mut Fate) {
-        if let Some(sent_at) = self.oldest {
-            fate.spurious_packets += self.packets;
-            path.on_spurious_loss(&SpuriousSample { now, packets: self.packets, sent_at }, self.bytes);
-        }
-    }
-}
-
-/// Books a lost packet that says nothing of congestion on `path`: a probe of its size, or a packet of another path.
-fn lose_quietly(id: PacketSpace, packet: &SentPacket, now: Time, path: &mut PathControl, fate: &mut Fate) {
-    if packet.path == path.id {
-        path.on_forgotten(now, packet.bytes);
-    }
-    if !packet.requeued {
-        fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
     }
 }
 
 impl Space {
-    /// Books one lost packet: its frames to their owners, itself into memory.
+    /// Books one lost packet, whose frames have been reported, and keeps it in memory.
     fn lose(
         &mut self,
         id: PacketSpace,
         packet: SentPacket,
         reason: LossReason,
         now: Time,
-        path: &mut PathControl,
-        fate: &mut Fate,
+        outcome: &mut AckOutcome,
     ) {
         let SentPacket { number, bytes, stamp, frames, .. } = packet;
-        if packet.ecn_marked {
-            path.ecn.on_lost();
-        }
-        if !packet.requeued {
-            fate.lost.extend(frames.iter().map(|frame| (id, *frame)));
-        }
-        fate.lost_packets.push(LostPacket { space: id, number, bytes, reason });
+        outcome.lost.push(stamp.sample(number, bytes));
+        outcome.lost_marked += u64::from(packet.ecn_marked);
+        outcome.lost_packets.push(LostPacket { space: id, number, bytes, reason });
         let sent_at = stamp.sent_at;
         self.lost.remember(Remembered { number, bytes, sent_at, lost_at: now, reason, frames });
     }

@@ -8,7 +8,7 @@ fn measured() -> Harness {
     let mut harness = Harness::new();
     harness.at(900).send_data(1);
     harness.at(1000).ack_data(&[0..=0]);
-    harness.fate.clear();
+    harness.seen.clear();
     harness
 }
 
@@ -19,7 +19,7 @@ fn the_packet_threshold_is_three() {
     // 1..=6 are outstanding. 4 acknowledged: 1 is three behind, 2 and 3 are not.
     harness.at(1050).ack_data(&[4..=4]);
     assert_eq!(harness.lost_numbers(), [1]);
-    assert_eq!(harness.fate.lost_packets[0].reason, LossReason::PacketThreshold);
+    assert_eq!(harness.seen.lost_packets[0].reason, LossReason::PacketThreshold);
     harness.at(1051).ack_data(&[5..=5]);
     assert_eq!(harness.lost_numbers(), [1, 2]);
     assert_eq!(harness.log().losses.len(), 2);
@@ -37,7 +37,7 @@ fn the_time_threshold_is_nine_eighths_of_the_larger_rtt() {
     assert_eq!(harness.at(1112).on_timeout(), crate::recovery::Expired::Nothing);
     assert_eq!(harness.expire(), crate::recovery::Expired::LossDetected);
     assert_eq!(harness.lost_numbers(), [1]);
-    assert_eq!(harness.fate.lost_packets[0].reason, LossReason::TimeThreshold);
+    assert_eq!(harness.seen.lost_packets[0].reason, LossReason::TimeThreshold);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn losses_found_together_are_told_together() {
     assert_eq!(loss.lost, 7 * 1200);
     assert!(loss.packets.is_sorted_by_key(|packet| packet.number));
     drop(log);
-    assert_eq!(harness.fate.lost.len(), 7);
+    assert_eq!(harness.seen.lost.len(), 7);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_late_ack_undoes_the_loss_and_raises_the_packet_threshold() {
     assert_eq!(harness.lost_numbers(), [1, 2]);
     assert!(harness.log().window < window);
     harness.at(1101).ack_data(&[5..=5, 1..=2]);
-    assert_eq!(harness.fate.spurious_packets, 2);
+    assert_eq!(harness.seen.spurious_packets, 2);
     {
         let log = harness.log();
         assert_eq!(log.window, window, "restored");
@@ -95,7 +95,7 @@ fn a_late_ack_undoes_the_loss_and_raises_the_packet_threshold() {
     }
     // Packet 1 was four behind 5 and had arrived: five behind is the new threshold.
     assert_eq!(harness.recovery.thresholds.values(), (5, 9));
-    harness.fate.clear();
+    harness.seen.clear();
     harness.at(1102).ack_data(&[5..=7]);
     assert_eq!(harness.lost_numbers(), [] as [u64; 0], "3 and 4 are within the new threshold");
 }
@@ -121,7 +121,7 @@ fn spurious_time_losses_raise_the_time_threshold_up_to_two_rtt() {
         harness.ack_data(&[next..=next]);
         assert_eq!(harness.expire(), crate::recovery::Expired::LossDetected);
         harness.ack_data(&[late..=next]);
-        assert_eq!(harness.fate.spurious_packets, step);
+        assert_eq!(harness.seen.spurious_packets, step);
         assert_eq!(harness.recovery.thresholds.values().1, (9 + step).min(16));
     }
 }
@@ -147,14 +147,14 @@ fn lost_packets_are_remembered_for_a_while_and_in_bounded_number() {
     harness.send_data(LOST_PACKETS + 100);
     let last = LOST_PACKETS as u64 + 100;
     harness.at(1100).ack_data(&[last..=last]);
-    assert_eq!(harness.fate.lost_packets.len(), LOST_PACKETS + 97);
+    assert_eq!(harness.seen.lost_packets.len(), LOST_PACKETS + 97);
     assert_eq!(harness.recovery.spaces[PacketSpace::Data].lost.packets.len(), LOST_PACKETS);
     // Long after three probe timeouts, the next ack sweeps them out.
     harness.at(20_000).send_data(1);
     harness.at(20_100).ack_data(&[last + 1..=last + 1]);
     assert!(harness.recovery.spaces[PacketSpace::Data].lost.packets.len() <= 2);
     harness.ack_data(&[last + 1..=last + 1, 1..=50]);
-    assert_eq!(harness.fate.spurious_packets, 0);
+    assert_eq!(harness.seen.spurious_packets, 0);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_packet_counts_as_spuriously_lost_once() {
     harness.at(1100).ack_data(&[5..=5]);
     harness.at(1101).ack_data(&[5..=5, 1..=1]);
     harness.at(1102).ack_data(&[5..=5, 1..=1]);
-    assert_eq!(harness.fate.spurious_packets, 1);
+    assert_eq!(harness.seen.spurious_packets, 1);
     assert_eq!(harness.log().spurious.len(), 1);
 }
 
@@ -219,7 +219,7 @@ fn persistent_congestion_as_in_section_7_6_3() {
         let harness = section_7_6_3(sum(millis), acked, ack_eliciting);
         let persistent = !harness.log().persistent.is_empty();
         assert_eq!(persistent, expected, "sum {millis} ms, acked {acked:?}, eliciting {ack_eliciting}");
-        assert_eq!(harness.fate.persistent_congestion, expected);
+        assert_eq!(harness.seen.persistent_congestion, expected);
     }
 }
 
@@ -273,6 +273,6 @@ fn the_silence_policy_may_refuse_to_collapse() {
         harness.at(second * 1000).send_data(1);
     }
     harness.at(10_000).ack_data(&[8..=8]);
-    assert!(harness.fate.persistent_congestion);
+    assert!(harness.seen.persistent_congestion);
     assert!(harness.log().persistent.is_empty());
 }

@@ -3,6 +3,7 @@
 //! Here is what happens to packets; how fast they may leave is the path's ([`PathControl`]).
 
 mod loss;
+mod outcome;
 mod pto;
 pub(crate) mod rate_sample;
 pub(crate) mod rtt;
@@ -14,14 +15,16 @@ use posthaste_units::{ByteCount, Duration, Rng, Time};
 use posthaste_wire::frame::AckFrame;
 use posthaste_wire::varint;
 
-use crate::control::{Acked, PathControl};
+use crate::control::PathControl;
 use crate::error::{PeerError, TransportErrorCode};
 use crate::limits::{ACK_ONLY_PACKETS, SKIPPED_NUMBERS};
 use crate::sent_frame::{SentFrame, SentFrames};
 use crate::space::{PacketSpace, PerSpace};
 
-use loss::{LateAck, LossRun, LostPackets, Thresholds};
+use loss::{LossRun, LostPackets, Thresholds};
+pub(crate) use outcome::{AckOutcome, Acked, LossReason};
 use rate_sample::Stamp;
+use rtt::RttEstimator;
 use sent::{SentPacket, SentPackets};
 
 /// The peer's `max_ack_delay` unless it says otherwise (RFC 9000 section 18.2).
@@ -62,57 +65,6 @@ pub(crate) struct HandshakeView {
     pub(crate) peer_address_validated: bool,
     /// A server that may not send for the anti-amplification limit.
     pub(crate) amplification_blocked: bool,
-}
-
-/// Why a packet was declared lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LossReason {
-    /// Enough packets sent later have been acknowledged.
-    PacketThreshold,
-    /// A packet sent later has been acknowledged, and enough time has passed.
-    TimeThreshold,
-}
-
-/// A packet declared lost, for logs and statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LostPacket {
-    pub(crate) space: PacketSpace,
-    pub(crate) number: u64,
-    pub(crate) bytes: ByteCount,
-    pub(crate) reason: LossReason,
-}
-
-/// What became of packets; the caller deals it out to the frames' owners, then clears it for the next time.
-///
-/// The frames of a packet come up in `lost` at most once and in `acked` at most once; in both if the loss was
-/// spurious or a probe has had them sent again.
-#[derive(Debug, Default)]
-pub(crate) struct Fate {
-    pub(crate) acked: Vec<(PacketSpace, SentFrame)>,
-    /// Frames to be sent again (or no more, if nothing is left to tell).
-    pub(crate) lost: Vec<(PacketSpace, SentFrame)>,
-    pub(crate) lost_packets: Vec<LostPacket>,
-    /// Packets newly acknowledged, those of ACK alone included.
-    pub(crate) acked_packets: u64,
-    /// Bytes of in-flight packets newly acknowledged.
-    pub(crate) acked_bytes: ByteCount,
-    /// Packets declared lost before that have been acknowledged now.
-    pub(crate) spurious_packets: u64,
-    /// Packets newly reported as CE.
-    pub(crate) newly_marked: u64,
-    /// True if persistent congestion was established.
-    pub(crate) persistent_congestion: bool,
-}
-
-impl Fate {
-    /// Empties everything but keeps the memory.
-    pub(crate) fn clear(&mut self) {
-        let Self { acked, lost, lost_packets, .. } = std::mem::take(self);
-        *self = Self { acked, lost, lost_packets, ..Self::default() };
-        self.acked.clear();
-        self.lost.clear();
-        self.lost_packets.clear();
-    }
 }
 
 /// What a timeout turned out to be.
@@ -223,11 +175,18 @@ impl Space {
     }
 }
 
-/// What one ACK frame newly acknowledges of one space's in-flight packets.
+/// The path that a connection uses, as far as an ACK frame bears on recovery: which it is, and how long it takes.
+#[derive(Debug)]
+pub(crate) struct MeasuredPath<'a> {
+    /// Packets of other paths bear on nothing.
+    pub(crate) id: u32,
+    pub(crate) rtt: &'a mut RttEstimator,
+}
+
+/// What one ACK frame newly acknowledges of one space's packets.
 #[derive(Debug, Default)]
 struct Newly {
     packets: u64,
-    bytes: ByteCount,
     ecn_marked: u64,
     any_ack_eliciting: bool,
     newest: Option<(u64, Stamp)>,
@@ -346,7 +305,8 @@ impl Recovery {
         });
     }
 
-    /// An ACK frame has arrived in a packet of `space` (Appendix A.7). `fate` is added to, not cleared.
+    /// An ACK frame has arrived in a packet of `space` (Appendix A.7): adds what it says to `outcome`, and takes the RTT
+    /// sample, on which the detection of losses depends. Policies hear nothing from here.
     ///
     /// # Errors
     /// `PROTOCOL_VIOLATION` if it acknowledges a packet that was never sent; nothing has changed then.
@@ -356,8 +316,8 @@ impl Recovery {
         id: PacketSpace,
         ack: &AckFrame,
         view: HandshakeView,
-        path: &mut PathControl,
-        fate: &mut Fate,
+        path: &mut MeasuredPath<'_>,
+        outcome: &mut AckOutcome,
     ) -> Result<(), PeerError> {
         let Some(largest) = ack.ranges.first().map(|range| *range.end()) else { return Ok(()) };
         self.spaces[id].validate(ack)?;
@@ -365,12 +325,10 @@ impl Recovery {
         if raises_largest {
             self.spaces[id].largest_acked = Some(largest);
         }
-        let newly = self.take_acked(now, id, ack, path, fate);
+        let newly = self.take_acked(id, ack, path.id, outcome);
         if newly.packets == 0 {
             return Ok(());
         }
-        fate.acked_packets += newly.packets;
-        fate.acked_bytes += newly.bytes;
         self.last_event_at = self.last_event_at.max(now);
         let rtt_sample = match newly.newest {
             // spec: rfc9002 5.1 no-sample-from-bare-acks
@@ -380,14 +338,17 @@ impl Recovery {
             }
             _ => None,
         };
-        // spec: rfc9000 13.4.2.1 old-acks-do-not-fail
-        let newly_marked = if raises_largest { path.ecn.on_ack(id, newly.ecn_marked, ack.ecn) } else { 0 };
-        fate.newly_marked += newly_marked;
-        if let Some((_, newest)) = newly.newest {
-            let largest_sent = self.spaces[id].next_number.saturating_sub(1);
-            path.on_acked(&Acked { now, space: id, newest, rtt_sample, newly_marked, largest_sent });
-        }
-        self.detect_lost(now, id, path, fate);
+        outcome.acked = Some(Acked {
+            now,
+            space: id,
+            newest: newly.newest.map(|(_, stamp)| stamp),
+            rtt_sample,
+            largest_sent: self.spaces[id].next_number.saturating_sub(1),
+            ecn_marked: newly.ecn_marked,
+            // spec: rfc9000 13.4.2.1 old-acks-do-not-fail
+            ecn: raises_largest.then_some(ack.ecn),
+        });
+        self.detect_lost(now, id, path.id, path.rtt, outcome);
         // A client that is not sure of being validated keeps backing off (section 6.2.1).
         if view.peer_address_validated {
             self.pto_count = 0;
@@ -395,42 +356,31 @@ impl Recovery {
         Ok(())
     }
 
-    /// Takes what the frame acknowledges out of the space, oldest first: its frames into `fate`, its samples into
-    /// the path's scratch.
-    fn take_acked(
-        &mut self,
-        now: Time,
-        id: PacketSpace,
-        ack: &AckFrame,
-        path: &mut PathControl,
-        fate: &mut Fate,
-    ) -> Newly {
+    /// Takes what the frame acknowledges out of the space, oldest first.
+    fn take_acked(&mut self, id: PacketSpace, ack: &AckFrame, path: u32, outcome: &mut AckOutcome) -> Newly {
         let mut newly = Newly::default();
-        let mut late = LateAck::default();
-        late.largest = ack.ranges.first().map_or(0, |range| *range.end());
-        path.acked.clear();
+        let largest = ack.ranges.first().map_or(0, |range| *range.end());
         for range in ack.ranges.iter().rev() {
             let (first, last) = (*range.start(), *range.end());
             let space = &mut self.spaces[id];
-            newly.packets += space.ack_only.acknowledge(first, last, |frame| fate.acked.push((id, frame)));
+            newly.packets +=
+                space.ack_only.acknowledge(first, last, |frame| outcome.acked_frames.push((id, frame)));
             space.sent.take_range(first, last, |packet| {
                 newly.packets += 1;
                 newly.ecn_marked += u64::from(packet.ecn_marked);
                 // spec: rfc9000 9.4 old-packets-do-not-count
-                if packet.path == path.id {
+                if packet.path == path {
                     // What was sent on another path says nothing of this one (RFC 9000 section 9.4).
-                    newly.bytes += packet.bytes;
                     newly.any_ack_eliciting |= packet.ack_eliciting;
                     newly.newest = Some((packet.number, packet.stamp));
-                    path.acked.push(packet.stamp.sample(packet.number, packet.bytes));
+                    outcome.acked_packets.push(packet.stamp.sample(packet.number, packet.bytes));
                 }
-                fate.acked.extend(packet.frames.into_iter().map(|frame| (id, frame)));
+                outcome.acknowledge_frames(id, packet.frames);
             });
             if !space.lost.is_empty() {
-                self.find_spurious(id, first, last, &mut late, fate);
+                self.find_spurious(id, first..=last, largest, outcome);
             }
         }
-        late.report(now, path, fate);
         newly
     }
 
@@ -448,42 +398,39 @@ impl Recovery {
         if view.is_confirmed { delay.min(self.peer_max_ack_delay) } else { delay }
     }
 
-    /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4).
-    pub(crate) fn discard_space(&mut self, now: Time, id: PacketSpace, path: &mut PathControl) {
+    /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4). Answers with
+    /// the bytes that leave the flight.
+    pub(crate) fn discard_space(&mut self, id: PacketSpace) -> ByteCount {
         let space = &mut self.spaces[id];
         // spec: rfc9002 6.4 state-dropped, 6.4 flight-reduced
-        path.on_forgotten(now, space.sent.iter().map(|packet| packet.bytes).sum());
-        path.ecn.on_space_discarded(id);
+        let forgotten = space.sent.bytes();
         let next_number = space.next_number;
         *space = Space { next_number, ..Space::default() };
         // spec: rfc9002 6.2.2 keys-dropped-resets
         // Section 6.2.2 and Appendix A.11: the timers start anew from what is left.
         self.pto_count = 0;
+        forgotten
     }
 
     /// Everything outstanding in the space counts as not sent (Retry, version negotiation, rejected 0-RTT): its
-    /// frames are to be sent again, and the congestion controller hears nothing.
-    pub(crate) fn requeue_all(
-        &mut self,
-        now: Time,
-        id: PacketSpace,
-        path: &mut PathControl,
-        fate: &mut Fate,
-    ) {
+    /// frames are to be sent again, and the congestion controller hears nothing. Answers with the bytes that leave the
+    /// flight.
+    pub(crate) fn requeue_all(&mut self, id: PacketSpace, outcome: &mut AckOutcome) -> ByteCount {
         let space = &mut self.spaces[id];
         for packet in space.sent.iter().filter(|packet| !packet.requeued) {
-            fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
+            outcome.lose_frames(id, &packet.frames);
         }
-        path.on_forgotten(now, space.sent.iter().map(|packet| packet.bytes).sum());
+        let forgotten = space.sent.bytes();
         space.sent = SentPackets::default();
         space.run.interrupt();
         space.loss_time = None;
         self.pto_count = 0;
+        forgotten
     }
 
     /// After a probe timeout: reports the frames of the oldest packets as to be sent again, so that the probes carry
     /// what the peer most likely misses. The packets stay outstanding; if they are lost, their frames are no news.
-    pub(crate) fn frames_to_probe(&mut self, id: PacketSpace, fate: &mut Fate) {
+    pub(crate) fn frames_to_probe(&mut self, id: PacketSpace, outcome: &mut AckOutcome) {
         let unsettled = self.spaces[id]
             .sent
             .iter_mut()
@@ -491,7 +438,7 @@ impl Recovery {
             .filter(|packet| !packet.is_mtu_probe());
         for packet in unsettled.take(REQUEUED_PACKETS) {
             packet.requeued = true;
-            fate.lost.extend(packet.frames.iter().map(|frame| (id, *frame)));
+            outcome.lose_frames(id, &packet.frames);
         }
     }
 
@@ -502,14 +449,14 @@ impl Recovery {
 
     /// Another path works: what is outstanding on all others has its frames sent again. The packets stay
     /// outstanding; acknowledged or lost, they bear on no controller.
-    pub(crate) fn requeue_other_paths(&mut self, path: u32, fate: &mut Fate) {
+    pub(crate) fn requeue_other_paths(&mut self, path: u32, outcome: &mut AckOutcome) {
         let stranded = self.spaces[PacketSpace::Data]
             .sent
             .iter_mut()
             .filter(|packet| packet.path != path && !packet.requeued && !packet.is_mtu_probe());
         for packet in stranded {
             packet.requeued = true;
-            fate.lost.extend(packet.frames.iter().map(|frame| (PacketSpace::Data, *frame)));
+            outcome.lose_frames(PacketSpace::Data, &packet.frames);
         }
     }
 }

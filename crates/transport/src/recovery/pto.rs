@@ -3,8 +3,8 @@
 
 use posthaste_units::{Duration, Time};
 
-use super::rtt::GRANULARITY;
-use super::{Expired, Fate, HandshakeView, Recovery};
+use super::rtt::{GRANULARITY, RttEstimator};
+use super::{AckOutcome, Expired, HandshakeView, Recovery};
 use crate::control::PathControl;
 use crate::space::PacketSpace;
 
@@ -31,20 +31,20 @@ impl Recovery {
 
     /// The timer of [`Self::timeout`] has expired; harmless if it has not.
     ///
-    /// After [`Expired::Probe`] the caller sends that many ack-eliciting packets, window or not, and may ask
-    /// [`Self::frames_to_probe`] first for something to put into them.
+    /// After [`Expired::Probe`] the caller tells the path of it, sends that many ack-eliciting packets, window or not,
+    /// and may ask [`Self::frames_to_probe`] first for something to put into them.
     pub(crate) fn on_timeout(
         &mut self,
         now: Time,
         view: HandshakeView,
-        path: &mut PathControl,
-        fate: &mut Fate,
+        path: &PathControl,
+        outcome: &mut AckOutcome,
     ) -> Expired {
         if let Some((at, space)) = self.loss_time() {
             if at > now {
                 return Expired::Nothing;
             }
-            self.detect_lost(now, space, path, fate);
+            self.detect_lost(now, space, path.id, &path.rtt, outcome);
             return Expired::LossDetected;
         }
         if view.amplification_blocked {
@@ -55,9 +55,6 @@ impl Recovery {
                 // spec: rfc9002 6.2 probe-marks-nothing-lost, 6.2.1 back-off-doubles
                 self.pto_count = self.pto_count.saturating_add(1);
                 self.probed_at = now;
-                if space == PacketSpace::Data {
-                    path.on_probe_timeout(now, self.pto_count);
-                }
                 Expired::Probe { space, packets }
             }
             _ => Expired::Nothing,
@@ -66,8 +63,8 @@ impl Recovery {
 
     /// The probe timeout of 1-RTT packets as it stands, without back-off: what closing, key retirement and path
     /// validation count in.
-    pub(crate) fn pto_interval(&self, path: &PathControl) -> Duration {
-        path.rtt.probe_base() + self.peer_max_ack_delay
+    pub(crate) fn pto_interval(&self, rtt: &RttEstimator) -> Duration {
+        rtt.probe_base() + self.peer_max_ack_delay
     }
 
     /// Probe timeouts in a row.
@@ -91,7 +88,8 @@ impl Recovery {
             if !space.sent.has_ack_eliciting() || (id == PacketSpace::Data && !view.is_confirmed) {
                 continue;
             }
-            let base = if id == PacketSpace::Data { self.pto_interval(path) } else { path.rtt.probe_base() };
+            let base =
+                if id == PacketSpace::Data { self.pto_interval(&path.rtt) } else { path.rtt.probe_base() };
             let at = self.probe_from(space.last_ack_eliciting_at, base, path);
             // spec: rfc9002 6.2.1 earlier-of-handshake
             if earliest.as_ref().is_none_or(|probe| at < probe.at) {

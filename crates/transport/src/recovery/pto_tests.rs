@@ -43,7 +43,7 @@ fn the_probe_timeout_doubles_and_an_ack_sets_it_back() {
         assert_eq!(harness.recovery.pto_count(), count + 1);
         harness.send_data(2);
     }
-    assert!(harness.fate.lost.is_empty(), "a probe timeout declares nothing lost");
+    assert!(harness.seen.lost.is_empty(), "a probe timeout declares nothing lost");
     let now = harness.now.as_nanos() / 1_000_000;
     harness.at(now + 100).ack_data(&[13..=13]);
     assert_eq!(harness.recovery.pto_count(), 0);
@@ -73,8 +73,7 @@ fn each_space_has_its_own_timer_and_only_data_waits_for_the_ack_delay() {
     assert_eq!(harness.timeout(), Some(at_millis(490)));
     harness.at(490);
     assert_eq!(harness.on_timeout(), Expired::Probe { space: INITIAL, packets: 2 });
-    let Harness { recovery, path, now, .. } = &mut harness;
-    recovery.discard_space(*now, INITIAL, path);
+    harness.discard_space(INITIAL);
     assert_eq!(harness.recovery.pto_count(), 0);
     assert_eq!(harness.path.bytes_in_flight().get(), 1200);
     // The probe timeout at 490 has restarted the handshake's timer too.
@@ -158,11 +157,10 @@ fn probes_carry_what_is_oldest_and_each_packet_once() {
     let mut harness = Harness::new();
     harness.send_data(3);
     let frames = |harness: &mut Harness| {
-        harness.fate.clear();
-        let Harness { recovery, fate, .. } = harness;
-        recovery.frames_to_probe(DATA, fate);
+        harness.seen.clear();
+        harness.frames_to_probe(DATA);
         let starts: Vec<u64> = harness
-            .fate
+            .seen
             .lost
             .iter()
             .map(|(_, frame)| match frame {
@@ -176,16 +174,16 @@ fn probes_carry_what_is_oldest_and_each_packet_once() {
     assert_eq!(frames(&mut harness), [2]);
     assert_eq!(frames(&mut harness), [] as [u64; 0]);
     assert_eq!(harness.path.bytes_in_flight().get(), 3600, "they stay outstanding");
-    harness.fate.clear();
+    harness.seen.clear();
     // Lost now: the packets are, their frames have been dealt with. (0 is three behind, 1 and 2 need time.)
     harness.send_data(1);
     harness.at(100).ack_data(&[3..=3]);
     assert_eq!(harness.lost_numbers(), [0]);
-    assert!(harness.fate.lost.is_empty());
+    assert!(harness.seen.lost.is_empty());
     // Acknowledged after all, they are reported.
-    harness.fate.clear();
+    harness.seen.clear();
     harness.at(101).ack_data(&[0..=3]);
-    assert_eq!(harness.fate.acked.len(), 3);
+    assert_eq!(harness.seen.acked.len(), 3);
 }
 
 #[test]
@@ -206,5 +204,5 @@ fn the_interval_counts_the_ack_delay_but_no_back_off() {
     let mut harness = Harness::new();
     harness.send_data(1);
     harness.expire();
-    assert_eq!(harness.recovery.pto_interval(&harness.path), Duration::from_millis(333 + 666 + 25));
+    assert_eq!(harness.recovery.pto_interval(&harness.path.rtt), Duration::from_millis(333 + 666 + 25));
 }

@@ -83,6 +83,11 @@ impl SentPackets {
         self.ack_eliciting > 0
     }
 
+    /// Bytes of the outstanding packets.
+    pub(super) fn bytes(&self) -> ByteCount {
+        self.iter().map(|packet| packet.bytes).sum()
+    }
+
     /// The outstanding packets, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &SentPacket> {
         self.slots.iter().filter_map(|slot| match slot {

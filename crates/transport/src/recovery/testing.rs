@@ -12,7 +12,8 @@ use posthaste_policy::{
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::{AckFrame, EcnCounts};
 
-use super::{Expired, Fate, HandshakeView, Outgoing, Recovery};
+use super::outcome::LostPacket;
+use super::{AckOutcome, Expired, HandshakeView, Outgoing, Recovery};
 use crate::control::PathControl;
 use crate::error::PeerError;
 use crate::sent_frame::{SentFrame, SentFrames};
@@ -160,12 +161,41 @@ impl Congestion for Recorder {
     }
 }
 
+/// The outcomes of several steps together.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) acked: Vec<(PacketSpace, SentFrame)>,
+    pub(crate) lost: Vec<(PacketSpace, SentFrame)>,
+    pub(crate) lost_packets: Vec<LostPacket>,
+    pub(crate) spurious_packets: u64,
+    pub(crate) newly_marked: u64,
+    pub(crate) persistent_congestion: bool,
+}
+
+impl Seen {
+    fn add(&mut self, outcome: &AckOutcome) {
+        self.acked.extend(&outcome.acked_frames);
+        self.lost.extend(&outcome.lost_frames);
+        self.lost_packets.extend(&outcome.lost_packets);
+        self.spurious_packets += outcome.spurious_packets();
+        self.newly_marked += outcome.newly_marked;
+        self.persistent_congestion |= outcome.persistent_congestion;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
 /// Recovery and one path, at a time of the test's choosing.
 #[derive(Debug)]
 pub(crate) struct Harness {
     pub(crate) recovery: Recovery,
     pub(crate) path: PathControl,
-    pub(crate) fate: Fate,
+    /// What came of the last step, all of which the path has been told.
+    pub(crate) outcome: AckOutcome,
+    /// What came of all steps since the test cleared it.
+    pub(crate) seen: Seen,
     pub(crate) view: HandshakeView,
     pub(crate) now: Time,
     pub(crate) peer_ecn: Option<EcnCounts>,
@@ -204,7 +234,8 @@ impl Harness {
         Self {
             recovery: Recovery::new(),
             path,
-            fate: Fate::default(),
+            outcome: AckOutcome::default(),
+            seen: Seen::default(),
             view,
             now: Time::ZERO,
             peer_ecn: None,
@@ -279,8 +310,35 @@ impl Harness {
     }
 
     pub(crate) fn on_ack(&mut self, space: PacketSpace, frame: &AckFrame) -> Result<(), PeerError> {
-        let Self { recovery, path, fate, view, now, .. } = self;
-        recovery.on_ack(*now, space, frame, *view, path, fate)
+        let Self { recovery, path, outcome, view, now, .. } = self;
+        let answer = recovery.on_ack(*now, space, frame, *view, &mut path.measured(), outcome);
+        self.settle();
+        answer
+    }
+
+    /// Tells the path what recovery has found out, and takes note of it.
+    pub(crate) fn settle(&mut self) {
+        self.path.on_outcome(self.now, &mut self.outcome);
+        self.seen.add(&self.outcome);
+        self.outcome.clear();
+    }
+
+    /// Has everything that is outstanding in the space sent again.
+    pub(crate) fn requeue_all(&mut self, space: PacketSpace) {
+        let forgotten = self.recovery.requeue_all(space, &mut self.outcome);
+        self.path.on_forgotten(self.now, forgotten);
+        self.settle();
+    }
+
+    pub(crate) fn discard_space(&mut self, space: PacketSpace) {
+        let forgotten = self.recovery.discard_space(space);
+        self.path.on_forgotten(self.now, forgotten);
+        self.path.ecn.on_space_discarded(space);
+    }
+
+    pub(crate) fn frames_to_probe(&mut self, space: PacketSpace) {
+        self.recovery.frames_to_probe(space, &mut self.outcome);
+        self.settle();
     }
 
     pub(crate) fn timeout(&self) -> Option<Time> {
@@ -288,8 +346,13 @@ impl Harness {
     }
 
     pub(crate) fn on_timeout(&mut self) -> Expired {
-        let Self { recovery, path, fate, view, now, .. } = self;
-        recovery.on_timeout(*now, *view, path, fate)
+        let Self { recovery, path, outcome, view, now, .. } = self;
+        let expired = recovery.on_timeout(*now, *view, path, outcome);
+        if let Expired::Probe { space: PacketSpace::Data, .. } = expired {
+            path.on_probe_timeout(*now, recovery.pto_count());
+        }
+        self.settle();
+        expired
     }
 
     /// Moves to the next timeout and lets it expire.
@@ -305,6 +368,6 @@ impl Harness {
 
     /// Numbers declared lost so far.
     pub(crate) fn lost_numbers(&self) -> Vec<u64> {
-        self.fate.lost_packets.iter().map(|packet| packet.number).collect()
+        self.seen.lost_packets.iter().map(|packet| packet.number).collect()
     }
 }

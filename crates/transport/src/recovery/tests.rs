@@ -16,8 +16,7 @@ fn an_ack_takes_its_packets_out_of_the_flight() {
     harness.send_data(4);
     harness.at(50).ack_data(&[2..=3, 0..=0]);
     assert_eq!(harness.path.bytes_in_flight().get(), 1200);
-    assert_eq!((harness.fate.acked_packets, harness.fate.acked_bytes.get()), (3, 3600));
-    assert_eq!(harness.fate.acked.len(), 3);
+    assert_eq!(harness.seen.acked.len(), 3);
     let log = harness.log();
     let ack = &log.acks[0];
     let numbers: Vec<u64> = ack.packets.iter().map(|packet| packet.number).collect();
@@ -32,9 +31,9 @@ fn a_repeated_ack_tells_nobody_anything() {
     let mut harness = Harness::new();
     harness.send_data(4);
     harness.at(50).ack_data(&[0..=3]);
-    harness.fate.clear();
+    harness.seen.clear();
     harness.at(60).ack_data(&[0..=3]);
-    assert!(harness.fate.acked.is_empty());
+    assert!(harness.seen.acked.is_empty());
     assert_eq!(harness.log().acks.len(), 1);
 }
 
@@ -101,7 +100,7 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
         assert!(harness.on_ack(PacketSpace::Initial, &ack_frame(ranges)).is_err(), "the spaces are apart");
     }
     assert_eq!(harness.path.bytes_in_flight().get(), 3600, "nothing has changed");
-    assert!(harness.fate.acked.is_empty());
+    assert!(harness.seen.acked.is_empty());
     assert_eq!(harness.recovery.largest_acked(DATA), None);
 }
 
@@ -154,12 +153,12 @@ fn packets_of_ack_alone_are_reported_and_bounded() {
     assert_eq!(harness.timeout(), None);
     let last = ACK_ONLY_PACKETS as u64 * 3 - 1;
     harness.at(50).ack_data(&[0..=last]);
-    assert_eq!(harness.fate.acked.len(), ACK_ONLY_PACKETS);
+    assert_eq!(harness.seen.acked.len(), ACK_ONLY_PACKETS);
     assert!(harness.log().acks.is_empty(), "congestion control does not hear of them");
     assert!(!harness.path.rtt().is_measured);
-    harness.fate.clear();
+    harness.seen.clear();
     harness.at(60).ack_data(&[0..=last]);
-    assert!(harness.fate.acked.is_empty());
+    assert!(harness.seen.acked.is_empty());
 }
 
 #[test]
@@ -167,12 +166,11 @@ fn what_is_requeued_counts_as_never_sent() {
     // spec: rfc9000 12.3 numbers-used-once, 17.2.5.3 numbers-go-on
     let mut harness = Harness::new();
     harness.send_data(3);
-    let Harness { recovery, path, fate, now, .. } = &mut harness;
-    recovery.requeue_all(*now, DATA, path, fate);
-    assert_eq!(fate.lost.len(), 3);
-    assert!(fate.lost_packets.is_empty());
-    assert_eq!(path.bytes_in_flight(), ByteCount::ZERO);
-    assert_eq!(recovery.next_number(DATA), 3, "numbers are not used again");
+    harness.requeue_all(DATA);
+    assert_eq!(harness.seen.lost.len(), 3);
+    assert!(harness.seen.lost_packets.is_empty());
+    assert_eq!(harness.path.bytes_in_flight(), ByteCount::ZERO);
+    assert_eq!(harness.recovery.next_number(DATA), 3, "numbers are not used again");
     assert_eq!(harness.timeout(), None);
     assert!(harness.log().losses.is_empty());
 }
@@ -183,12 +181,11 @@ fn a_discarded_space_is_forgotten_without_a_verdict() {
     let mut harness = Harness::new();
     harness.send(PacketSpace::Initial);
     harness.send_data(1);
-    let Harness { recovery, path, fate, now, .. } = &mut harness;
-    recovery.discard_space(*now, PacketSpace::Initial, path);
-    assert!(fate.lost.is_empty() && fate.acked.is_empty());
-    assert_eq!(path.bytes_in_flight().get(), 1200);
-    assert_eq!(recovery.next_number(PacketSpace::Initial), 1);
-    assert!(!recovery.has_ack_eliciting_in_flight(PacketSpace::Initial));
+    harness.discard_space(PacketSpace::Initial);
+    assert!(harness.seen.lost.is_empty() && harness.seen.acked.is_empty());
+    assert_eq!(harness.path.bytes_in_flight().get(), 1200);
+    assert_eq!(harness.recovery.next_number(PacketSpace::Initial), 1);
+    assert!(!harness.recovery.has_ack_eliciting_in_flight(PacketSpace::Initial));
 }
 
 #[test]
@@ -211,7 +208,7 @@ fn each_increase_of_ce_is_told_once() {
     harness.path.begin_batch();
     // The last ack did not account for packet 4: the peer's counts are not to be trusted.
     assert_eq!(harness.path.ecn_codepoint(), None);
-    assert_eq!(harness.fate.newly_marked, 2);
+    assert_eq!(harness.seen.newly_marked, 2);
 }
 
 /// What a random history may contain.
@@ -320,21 +317,21 @@ impl Model {
         self.outstanding.retain(|(id, _), _| *id != space);
     }
 
-    /// Books the fate and checks everything that must always hold.
+    /// Books what has become of packets and checks everything that must always hold.
     fn check(&mut self, harness: &mut Harness) {
-        for (space, frame) in &harness.fate.acked {
+        for (space, frame) in &harness.seen.acked {
             let SentFrame::Crypto { start, .. } = frame else { panic!("{frame:?}") };
             self.verdicts.entry((*space, *start)).or_default().0 += 1;
         }
-        for (space, frame) in &harness.fate.lost {
+        for (space, frame) in &harness.seen.lost {
             let SentFrame::Crypto { start, .. } = frame else { panic!("{frame:?}") };
             self.verdicts.entry((*space, *start)).or_default().1 += 1;
         }
-        for lost in &harness.fate.lost_packets {
+        for lost in &harness.seen.lost_packets {
             let bytes = self.outstanding.remove(&(lost.space, lost.number));
             assert_eq!(bytes, Some(lost.bytes.get()), "{lost:?} was not outstanding");
         }
-        harness.fate.clear();
+        harness.seen.clear();
         assert!(self.verdicts.values().all(|&(acked, lost)| acked <= 1 && lost <= 1));
         let in_flight: u64 = self.outstanding.values().sum();
         assert_eq!(harness.path.bytes_in_flight().get(), in_flight);
@@ -364,21 +361,18 @@ impl Model {
                 let expired = harness.on_timeout();
                 assert_ne!(expired, Expired::Nothing, "the timer was due");
                 if let (Expired::Probe { space, packets }, true) = (expired, probe) {
-                    let Harness { recovery, fate, .. } = harness;
-                    recovery.frames_to_probe(space, fate);
+                    harness.frames_to_probe(space);
                     self.send(harness, space, 7, packets);
                 }
             }
             Operation::Discard(space) => {
                 let space = space_of(space);
-                let Harness { recovery, path, now, .. } = harness;
-                recovery.discard_space(*now, space, path);
+                harness.discard_space(space);
                 self.discarded.insert(space);
                 self.forget(space);
             }
             Operation::Requeue => {
-                let Harness { recovery, path, fate, now, .. } = harness;
-                recovery.requeue_all(*now, DATA, path, fate);
+                harness.requeue_all(DATA);
                 self.forget(DATA);
             }
         }
