@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn files_are_meant_from_here_and_names_are_names() {
-        assert_eq!(from_anywhere("quicming@1mbit").unwrap(), "quicming@1mbit");
+        assert_eq!(from_anywhere("quicming@min_rate=1mbit").unwrap(), "quicming@min_rate=1mbit");
         let here = std::env::current_dir().unwrap();
         assert_eq!(from_anywhere("mine.toml").unwrap(), here.join("mine.toml").display().to_string());
         assert_eq!(from_anywhere("./mine").unwrap(), here.join("mine").display().to_string());

@@ -12,11 +12,10 @@ mod origin;
 mod page;
 mod standing;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, FromArgMatches};
-use posthaste_policy::Profile;
-use posthaste_policy::profile::selection::{DEFAULT_MIN_RATE, expand};
+use posthaste_schemes::selection::expand;
 
 use crate::Result;
 use crate::emulated;
@@ -55,7 +54,7 @@ equal. harm: what a kernel flow loses, as part of what it has beside one more ke
 )]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct Arguments {
-    /// Profiles, as `posthaste profiles` names them (quicming@1mbit for one with a guaranteed rate); `all` are all of
+    /// Profiles, as `posthaste profiles` names them (quicming@min_rate=1mbit for one with a guaranteed rate); `all` are all of
     /// them, `all-server` those that a server alone can use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "standard,cubic")]
     profiles: Vec<String>,
@@ -242,22 +241,14 @@ fn conditions(arguments: &Arguments) -> Result<Conditions> {
 
 /// What is no profile must not be found out by the first run that needs it.
 fn check_profiles(arguments: &Arguments) -> Result<()> {
-    for name in &expand(&arguments.profiles, Some(DEFAULT_MIN_RATE)) {
-        let profile = if emulated::is_file(name) {
-            let text =
-                std::fs::read_to_string(name).map_err(|error| format!("the profile {name}: {error}"))?;
-            let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
-            Profile::from_toml(&stem, &text).map_err(|error| format!("the profile {name}: {error}"))?
-        } else {
-            Profile::named(name)?
-        };
-        profile.check_complete()?;
+    for name in &expand(&arguments.profiles) {
+        posthaste_schemes::find(name)?;
     }
     Ok(())
 }
 
 fn cells(arguments: &Arguments) -> Vec<Cell> {
-    let profiles = expand(&arguments.profiles, Some(DEFAULT_MIN_RATE));
+    let profiles = expand(&arguments.profiles);
     let axes = if arguments.short {
         Axes {
             profiles: &profiles[..1],

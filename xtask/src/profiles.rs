@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use posthaste_policy::profile::selection::{DEFAULT_MIN_RATE, expand};
+use posthaste_schemes::selection::expand;
 use serde::Deserialize;
 
 use crate::Result;
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         Some(program) => std::path::absolute(program)?,
         None => build_posthaste()?,
     };
-    let profiles = expand(&arguments.profiles, Some(DEFAULT_MIN_RATE));
+    let profiles = expand(&arguments.profiles);
     let mut races = Vec::new();
     for path in &arguments.path {
         eprintln!("{} profiles, {} runs each over {path}", profiles.len(), arguments.runs);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use posthaste_units::{ByteCount, ParseQuantityError, Rate};
+use posthaste_units::{ByteCount, ParseQuantityError};
 
 mod emulate;
 mod history;
@@ -98,15 +98,10 @@ pub(crate) struct Race {
     #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = object_size)]
     pub(crate) object: ByteCount,
 
-    /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files; `all` are all of them,
-    /// `all-server` those that a server alone can use
+    /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files, each with parameters if
+    /// need be (quicming@min_rate=1mbit); `all` are all of them, `all-server` those that a server alone can use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = DEFAULT_RACERS)]
     pub(crate) profiles: Vec<String>,
-
-    /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming); or write
-    /// quicming@1mbit [default with `all`: 1mbit]
-    #[arg(long, value_name = "RATE")]
-    pub(crate) min_rate: Option<Rate>,
 
     /// Downloads of each profile
     #[arg(long, value_name = "COUNT", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -170,7 +165,7 @@ Examples:
   posthaste serve . --listen '[::1]:4433'
   posthaste serve /srv/www --listen 0.0.0.0:443 --cert fullchain.pem --key privkey.pem
   posthaste serve . --profile cubic-iw32 --qlog ./traces
-  posthaste serve . --profile quicming --min-rate 1mbit     on a network that guarantees this rate
+  posthaste serve . --profile quicming@min_rate=1mbit       on a network that guarantees this rate
   posthaste serve . --profile history                       who comes back starts at speed
 
 Nothing outside DIR can be reached: no `..`, no links that lead out, no devices.
@@ -197,13 +192,10 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) listing: bool,
 
-    /// What decides about speed: a name of `posthaste profiles`, or a TOML file
+    /// What decides about speed: a name of `posthaste profiles`, or a TOML file; parameters may follow
+    /// (NAME@key=value,...)
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) profile: String,
-
-    /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming)
-    #[arg(long, value_name = "RATE")]
-    pub(crate) min_rate: Option<Rate>,
 
     /// Folder for what is kept between runs: certificate, secret, sessions, history
     /// [default: $XDG_STATE_HOME/posthaste or the like]
@@ -328,13 +320,10 @@ pub(crate) struct Get {
     #[arg(short = 'O', long, value_name = "DIR")]
     pub(crate) output_directory: Option<PathBuf>,
 
-    /// What decides about speed: a name of `posthaste profiles`, or a TOML file
+    /// What decides about speed: a name of `posthaste profiles`, or a TOML file; parameters may follow
+    /// (NAME@key=value,...)
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) profile: String,
-
-    /// The rate that the network guarantees, such as 1mbit, for profiles with a guaranteed part (quicming)
-    #[arg(long, value_name = "RATE")]
-    pub(crate) min_rate: Option<Rate>,
 
     /// Trust the certificates of this PEM file, instead of those that the system trusts
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]

@@ -5,33 +5,16 @@ use std::sync::Arc;
 
 use posthaste_endpoint::{QlogDirectory, TransportConfig};
 use posthaste_policy::Profile;
-use posthaste_policy::profile::selection::{self, DEFAULT_MIN_RATE};
-use posthaste_units::Rate;
+use posthaste_schemes::{Definition, ProfileError};
 
 use crate::exit::Failure;
 use crate::printer;
 
-/// What ends in `.toml` or has a slash is a file, everything else a name.
-pub(crate) fn is_file(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
-        || name.contains(std::path::is_separator)
-}
+pub(crate) use posthaste_schemes::is_file;
 
-/// The profile `name` ([`find`]), complete: with the rate of `--min-rate` if there is one.
-pub(crate) fn complete(name: &str, min_rate: Option<Rate>) -> Result<Profile, Failure> {
-    let profile = find(name)?;
-    let profile = match min_rate {
-        Some(rate) => profile.with_min_rate(rate).map_err(Failure::usage)?,
-        None => profile,
-    };
-    profile.check_complete().map_err(Failure::usage)?;
-    Ok(profile)
-}
-
-/// `names` with `all` and `all-server` replaced by what they stand for. Profiles with a guaranteed part come in with
-/// [`DEFAULT_MIN_RATE`], unless `min_rate` says what they will get.
-pub(crate) fn expand(names: &[String], min_rate: Option<Rate>) -> Vec<String> {
-    selection::expand(names, min_rate.is_none().then_some(DEFAULT_MIN_RATE))
+/// The profile `name`, ready for use.
+pub(crate) fn complete(name: &str) -> Result<Profile, Failure> {
+    find(name)?.build().map_err(Failure::usage)
 }
 
 /// Tells whoever serves with `profile` which MUSTs it breaks.
@@ -44,17 +27,13 @@ pub(crate) fn warn(profile: &Profile) {
     }
 }
 
-/// The built-in profile `name`, or the one in the file `name`.
-pub(crate) fn find(name: &str) -> Result<Profile, Failure> {
-    let path = Path::new(name);
-    if !is_file(name) {
-        return Profile::named(name)
-            .map_err(|error| Failure::usage(error).hint("`posthaste profiles` says what each is for"));
-    }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read the profile {}: {error}", path.display())))?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    Profile::from_toml(&stem, &text).map_err(Failure::usage)
+/// The built-in profile `name`, or the one in the file `name`, with parameters; it may lack some.
+pub(crate) fn find(name: &str) -> Result<Definition, Failure> {
+    Definition::find(name).map_err(|error| {
+        let is_unknown = matches!(error, ProfileError::Unknown { .. });
+        let failure = Failure::usage(error);
+        if is_unknown { failure.hint("`posthaste profiles` says what each is for") } else { failure }
+    })
 }
 
 /// Transport settings from the command line.
@@ -63,7 +42,7 @@ pub(crate) fn transport(
     qlog: Option<&Path>,
     max_datagram_size: Option<u16>,
 ) -> Result<TransportConfig, Failure> {
-    let mut transport = TransportConfig { profile, ..TransportConfig::default() };
+    let mut transport = TransportConfig::new(profile);
     if let Some(size) = max_datagram_size {
         transport.max_datagram_size = size.into();
     }

@@ -121,7 +121,10 @@ fn client_options(certificate: &str) -> ClientOptions {
     }
     let tls = tls::client_config_with_roots(roots, &[ALPN]).unwrap();
     let tokens = Arc::new(TokenCache::new());
-    ClientOptions::new(ClientConfig::new(tls::client_with_early_data(&tls)).with_tokens(tokens as _))
+    ClientOptions::new(
+        ClientConfig::new(tls::client_with_early_data(&tls), posthaste_endpoint::default_transport())
+            .with_tokens(tokens as _),
+    )
 }
 
 /// Of each connection in a finished run's traces: whether data in 0-RTT packets were read, and whether it jumped.

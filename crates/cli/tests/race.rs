@@ -130,8 +130,8 @@ fn every_profile_goes_through_a_race() {
     let profiles = report["profiles"].as_array().unwrap();
     let names: Vec<_> = profiles.iter().map(|profile| profile["profile"].as_str().unwrap()).collect();
     let bare: Vec<_> = names.iter().map(|name| name.split('@').next().unwrap()).collect();
-    assert_eq!(bare, posthaste_policy::Profile::names());
-    assert!(names.contains(&"quicming@1mbit"), "it wants a rate: {names:?}");
+    assert_eq!(bare, posthaste_schemes::names());
+    assert!(names.contains(&"quicming@min_rate=1mbit"), "it wants a rate: {names:?}");
     for profile in profiles {
         assert_eq!((&profile["completed"], &profile["failed"]), (&1.into(), &0.into()), "{profile}");
         assert_eq!(profile["runs"][0]["bytes"], 200_000, "{profile}");

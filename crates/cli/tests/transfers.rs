@@ -59,7 +59,7 @@ fn a_guaranteed_rate_serves_and_says_what_it_breaks() {
     let folders = Folders::new();
     let content = sample(300_000);
     folders.publish("file", &content);
-    let mut server = Server::start(&folders, &["--profile", "quicming-paper", "--min-rate", "10mbit"]);
+    let mut server = Server::start(&folders, &["--profile", "quicming-paper@min_rate=10mbit"]);
     let (code, stdout, _) = run(server.get().arg(server.url("file")));
     assert_eq!(code, 0);
     assert!(stdout == content);

@@ -48,22 +48,20 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["serve", ".", "--profile", "cubik"], "there is no profile `cubik`; there are: cubic,"),
         (&["serve", ".", "--grace=-1"], "--grace"),
         (&["serve", ".", "--max-datagram-size", "1199"], "1200"),
-        (&["serve", ".", "--profile", "quicming"], "--min-rate 1mbit"),
-        (&["serve", ".", "--profile", "quicming", "--min-rate", "0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
+        (&["serve", ".", "--profile", "quicming"], "write `quicming@min_rate=1mbit`"),
+        (&["serve", ".", "--profile", "quicming@min_rate=0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
+        (&["serve", ".", "--profile", "quicming@min_rate=1000gbit"], "from 10.0 kbit/s to 100 Gbit/s"),
+        (&["serve", ".", "--profile", "quicming@min_rate=1tbit"], "Gbit (a second)"),
+        (&["serve", ".", "--profile", "quicming@1mbit"], "write key=value"),
         (
-            &["serve", ".", "--profile", "quicming", "--min-rate", "1000gbit"],
-            "from 10.0 kbit/s to 100 Gbit/s",
+            &["serve", ".", "--profile", "cubic@min_rate=1mbit"],
+            "profile `cubic`: has no parameter `min_rate`",
         ),
-        (&["serve", ".", "--profile", "quicming", "--min-rate", "1tbit"], "Gbit (a second)"),
-        (&["serve", ".", "--min-rate", "1mbit"], "profile `cubic`: has no guaranteed part"),
-        (&["get", "https://h/a", "--profile", "quicming"], "quicming@1mbit"),
-        (&["get", "https://h/a", "--profile", "quicming@0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
-        (&["race", "--profiles", "cubic,quicming"], "--min-rate 1mbit"),
-        (&["race", "--profiles", "quicming", "--min-rate", "0bit"], "from 10.0 kbit/s to 100 Gbit/s"),
-        (&["race", "--profiles", "quicming@1000gbit"], "from 10.0 kbit/s to 100 Gbit/s"),
+        (&["get", "https://h/a", "--profile", "quicming"], "quicming@min_rate=1mbit"),
+        (&["get", "https://h/a", "--profile", "cubic@beta=1.5"], "above 0, below 1"),
+        (&["race", "--profiles", "cubic,quicming"], "quicming@min_rate=1mbit"),
+        (&["race", "--profiles", "quicming@min_rate=1000gbit"], "from 10.0 kbit/s to 100 Gbit/s"),
         (&["race", "--profiles", "mquic-cubic@64"], "`mquic-cubic`"),
-        (&["race", "--min-rate", "1mbit"], "none of the profiles wants a guaranteed rate"),
-        (&["lab", "run", "smoke", "--min-rate", "1mbit"], "no stack of smoke wants a guaranteed rate"),
         (&["serve", ".", "--receive-budget", "1kB"], "must be from 1MiB to 1TiB"),
         (&["serve", ".", "--receive-budget", "much"], "--receive-budget"),
         (&["get"], "URL"),
@@ -124,7 +122,7 @@ fn profiles_that_break_a_must_say_so() {
     let list = stdout(&posthaste(&["profiles"]).success());
     let exceptions = list.lines().filter(|line| line.contains("breaks a MUST")).count();
     assert_eq!(exceptions, 6, "{list}");
-    let paper = stdout(&posthaste(&["profiles", "quicming-paper@1mbit"]).success());
+    let paper = stdout(&posthaste(&["profiles", "quicming-paper@min_rate=1mbit"]).success());
     assert!(paper.contains("BREAKS       RFC 9002 sections 7.3.1, 7.3.2 and 7.6.2"), "{paper}");
     assert!(paper.contains("min_rate                 1.00 Mbit/s"), "{paper}");
     let freeze = stdout(&posthaste(&["profiles", "cubic-freeze"]).success());

@@ -2,13 +2,14 @@
 //!
 //! An [`Endpoint`] is a socket with a task that drives it. It makes [`Connection`]s, and at a server accepts them;
 //! a connection has streams, each a [`SendStream`], a [`RecvStream`] or both. How fast they go is decided by the
-//! policies of the configuration's profile ([`TransportConfig::profile`]), not here.
+//! policies of the configuration's profile ([`TransportConfig::profile`]), not here: one that is [`named`], or one that
+//! a program builds of its own policies ([`Profile::builder`]).
 //!
 //! # Example
 //! A server that echoes one stream, and its client, in one process:
 //! ```
 //! use std::sync::Arc;
-//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, tls};
+//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
@@ -18,7 +19,8 @@
 //! roots.add(identity.cert.der().clone())?;
 //! let key = identity.signing_key.serialize_der().try_into()?;
 //!
-//! let config = ServerConfig::new(tls::server_config(vec![identity.cert.into()], key, &[b"echo"])?);
+//! let tls = tls::server_config(vec![identity.cert.into()], key, &[b"echo"])?;
+//! let config = ServerConfig::new(tls, default_transport());
 //! let server = Endpoint::server("127.0.0.1:0".parse()?, config)?;
 //! let address = server.local_addr()?;
 //! let echo = tokio::spawn(async move {
@@ -30,7 +32,8 @@
 //! });
 //!
 //! let client = Endpoint::client("127.0.0.1:0".parse()?)?;
-//! let config = ClientConfig::new(tls::client_config_with_roots(roots, &[b"echo"])?);
+//! let tls = tls::client_config_with_roots(roots, &[b"echo"])?;
+//! let config = ClientConfig::new(tls, default_transport());
 //! let connection = client.connect(&config, address, "localhost").await?;
 //! let (mut send, mut recv) = connection.open_bi().await?;
 //! send.write_all(b"hello").await?;
@@ -89,9 +92,16 @@ pub use socket::SocketStats;
 pub use stream::{RecvStream, SendStream};
 pub use token_cache::TokenCache;
 
+pub use posthaste_policy::{Profile, ProfileBuilder};
+pub use posthaste_schemes::{default_profile, named};
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
     EndpointStats, GroupToken, LocalError, MemoryStore, PathMemory, PathStore, PeerError, Priority, QlogSink,
     ReceiveBudget, RetryPolicy, Secret, ServerConfig, Side, StreamId, TokenOwner, TokenStore, TokenTimes,
     Traffic, TransportConfig, TransportErrorCode, Version,
 };
+
+/// Transport settings with the default profile.
+pub fn default_transport() -> TransportConfig {
+    TransportConfig::new(default_profile())
+}

@@ -17,10 +17,10 @@ use posthaste_transport::{ConnectionId, QlogSink, Side};
 /// # Example
 /// ```
 /// use std::sync::Arc;
-/// use posthaste_endpoint::{QlogDirectory, TransportConfig};
+/// use posthaste_endpoint::{QlogDirectory, TransportConfig, default_transport};
 ///
 /// let traces = QlogDirectory::new(std::env::temp_dir());
-/// let transport = TransportConfig { qlog: Some(Arc::new(traces)), ..TransportConfig::default() };
+/// let transport = TransportConfig { qlog: Some(Arc::new(traces)), ..default_transport() };
 /// assert!(transport.qlog.is_some());
 /// ```
 #[derive(Debug)]

@@ -64,7 +64,7 @@ pub fn crypto_provider_with(cipher: Cipher) -> Arc<CryptoProvider> {
 /// let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
 /// let key = identity.signing_key.serialize_der().try_into()?;
 /// let tls = posthaste_endpoint::tls::server_config(vec![identity.cert.into()], key, &[b"h3"])?;
-/// let config = posthaste_endpoint::ServerConfig::new(tls);
+/// let config = posthaste_endpoint::ServerConfig::new(tls, posthaste_endpoint::default_transport());
 /// # Ok(())
 /// # }
 /// ```

@@ -27,7 +27,11 @@ impl Server {
         let (tls, roots) = identity();
         let sessions = Arc::new(SessionStore::new());
         let tls = tls::server_with_early_data(&tls, Arc::clone(&sessions) as _);
-        let config = ServerConfig { retry, secret: Some(Secret([7; 32])), ..ServerConfig::new(tls) };
+        let config = ServerConfig {
+            retry,
+            secret: Some(Secret([7; 32])),
+            ..ServerConfig::new(tls, posthaste_endpoint::default_transport())
+        };
         let endpoint = serve("127.0.0.1:0".parse().unwrap(), &config);
         Self { endpoint, sessions, config, roots }
     }
@@ -89,7 +93,8 @@ impl Visitor {
     fn new(server: &Server, tokens: &Arc<TokenCache>) -> Self {
         let tls = tls::client_config_with_roots(server.roots.clone(), ALPN).unwrap();
         let config =
-            ClientConfig::new(tls::client_with_early_data(&tls)).with_tokens(Arc::clone(tokens) as _);
+            ClientConfig::new(tls::client_with_early_data(&tls), posthaste_endpoint::default_transport())
+                .with_tokens(Arc::clone(tokens) as _);
         Self { endpoint: Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap(), config }
     }
 
@@ -204,13 +209,23 @@ impl Mortal {
 fn a_restarted_server_with_its_secret_resets_the_connections_of_before() {
     let (tls, roots) = identity();
     for (secret, is_reset) in [(Some(Secret([7; 32])), true), (None, false)] {
-        let config = ServerConfig { secret, ..ServerConfig::new(Arc::clone(&tls)) };
+        let config = ServerConfig {
+            secret,
+            ..ServerConfig::new(Arc::clone(&tls), posthaste_endpoint::default_transport())
+        };
         let (first, address) = Mortal::start("127.0.0.1:0".parse().unwrap(), config.clone());
         let here = tokio::runtime::Runtime::new().unwrap();
         let tls = tls::client_config_with_roots(roots.clone(), ALPN).unwrap();
         let connection = here.block_on(bounded(async {
             let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-            let connection = client.connect(&ClientConfig::new(tls), address, "localhost").await.unwrap();
+            let connection = client
+                .connect(
+                    &ClientConfig::new(tls, posthaste_endpoint::default_transport()),
+                    address,
+                    "localhost",
+                )
+                .await
+                .unwrap();
             // An answer comes after the handshake is confirmed: before that, long headers lead each datagram, and
             // nobody resets those.
             let (mut send, mut recv) = connection.open_bi().await.unwrap();

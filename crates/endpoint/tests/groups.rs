@@ -9,14 +9,16 @@ use common::{Pair, bounded, pattern};
 use posthaste_endpoint::{
     ClientConfig, Connection, ConnectionError, Endpoint, GroupToken, ServerConfig, TransportConfig, tls,
 };
-use posthaste_policy::Profile;
 
 fn profile(name: &str) -> TransportConfig {
-    TransportConfig { profile: Profile::named(name).unwrap(), ..TransportConfig::default() }
+    TransportConfig {
+        profile: posthaste_schemes::named(name).unwrap(),
+        ..posthaste_endpoint::default_transport()
+    }
 }
 
 fn pair(server: &str, group_size: usize) -> Pair {
-    let mut pair = Pair::with(profile(server), TransportConfig::default());
+    let mut pair = Pair::with(profile(server), posthaste_endpoint::default_transport());
     pair.config.group_size = group_size;
     pair
 }
@@ -177,13 +179,12 @@ async fn a_name_of_a_restarted_server_is_worth_nothing() {
     bounded(async {
         let (server_tls, roots) = common::identity();
         let start = |at: &str| {
-            let config =
-                ServerConfig::new(Arc::clone(&server_tls)).with_transport(Arc::new(profile("mquic-cubic")));
+            let config = ServerConfig::new(Arc::clone(&server_tls), profile("mquic-cubic"));
             Endpoint::server(at.parse().unwrap(), config).unwrap()
         };
         let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let tls = tls::client_config_with_roots(roots, common::ALPN).unwrap();
-        let config = ClientConfig::new(tls).with_group_size(2);
+        let config = ClientConfig::new(tls, posthaste_endpoint::default_transport()).with_group_size(2);
         let mut token = None;
         for _ in 0..2 {
             let server = start("127.0.0.1:0");

@@ -9,12 +9,11 @@ use posthaste_endpoint::{
     ClientConfig, CloseReason, ConnectionError, ConnectionStats, Endpoint, ReadError, ServerConfig, Side,
     TransportConfig, WriteError, tls,
 };
-use std::sync::Arc;
 
 fn idle_after(millis: u64) -> TransportConfig {
     TransportConfig {
         max_idle_timeout: posthaste_units::Duration::from_millis(millis),
-        ..TransportConfig::default()
+        ..posthaste_endpoint::default_transport()
     }
 }
 
@@ -111,7 +110,7 @@ async fn the_last_handle_closes_the_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_ends_a_connection_after_the_idle_timeout() {
     bounded(async {
-        let pair = Pair::with(TransportConfig::default(), idle_after(300));
+        let pair = Pair::with(posthaste_endpoint::default_transport(), idle_after(300));
         let (client, server) = pair.connect().await;
         let started = tokio::time::Instant::now();
         assert_eq!(client.closed().await, CloseReason::IdleTimeout);
@@ -128,8 +127,7 @@ async fn nobody_at_the_other_end_is_a_timeout_that_says_so() {
         let address = deaf.local_addr().unwrap();
         drop(deaf);
         let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        let config = ClientConfig::new(tls::client_config_insecure(ALPN).unwrap())
-            .with_transport(Arc::new(idle_after(400)));
+        let config = ClientConfig::new(tls::client_config_insecure(ALPN).unwrap(), idle_after(400));
         let error = client.connect(&config, address, "localhost").await.unwrap_err();
         assert!(matches!(error, ConnectionError::Closed(CloseReason::IdleTimeout)), "{error:?}");
         assert_eq!(error.to_string(), "timed out: nothing was heard from the peer");
@@ -142,7 +140,10 @@ async fn nobody_at_the_other_end_is_a_timeout_that_says_so() {
 async fn what_cannot_be_attempted_is_refused_at_once() {
     bounded(async {
         let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        let config = ClientConfig::new(tls::client_config_insecure(ALPN).unwrap());
+        let config = ClientConfig::new(
+            tls::client_config_insecure(ALPN).unwrap(),
+            posthaste_endpoint::default_transport(),
+        );
         let v6 = client.connect(&config, "[::1]:443".parse().unwrap(), "localhost").await.unwrap_err();
         assert!(matches!(v6, ConnectionError::UnusableAddress(_)), "{v6:?}");
         let name = client.connect(&config, "127.0.0.1:443".parse().unwrap(), "no name!").await.unwrap_err();
@@ -156,7 +157,7 @@ async fn what_cannot_be_attempted_is_refused_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_stop_accepting_only_what_is_there_goes_on() {
     bounded(async {
-        let pair = Pair::with(TransportConfig::default(), idle_after(400));
+        let pair = Pair::with(posthaste_endpoint::default_transport(), idle_after(400));
         let (client, server) = pair.connect().await;
         let acceptor = pair.server.clone();
         let waiting = tokio::spawn(async move { acceptor.accept().await.is_none() });
@@ -220,7 +221,10 @@ async fn an_untrusted_certificate_is_named_as_the_cause() {
     bounded(async {
         let pair = Pair::new();
         let (_, other_roots) = identity();
-        let config = ClientConfig::new(tls::client_config_with_roots(other_roots, ALPN).unwrap());
+        let config = ClientConfig::new(
+            tls::client_config_with_roots(other_roots, ALPN).unwrap(),
+            posthaste_endpoint::default_transport(),
+        );
         let error = pair.client.connect(&config, pair.address, "localhost").await.unwrap_err();
         assert!(matches!(error, ConnectionError::Closed(CloseReason::Tls { .. })), "{error:?}");
         assert!(error.to_string().contains("certificate"), "{error}");
@@ -228,7 +232,10 @@ async fn an_untrusted_certificate_is_named_as_the_cause() {
         let error = pair.client.connect(&pair.config, pair.address, "example.org").await.unwrap_err();
         assert!(error.to_string().contains("not valid for name"), "{error}");
         // The server took no harm, and one who trusts anyone gets in.
-        let config = ClientConfig::new(tls::client_config_insecure(ALPN).unwrap());
+        let config = ClientConfig::new(
+            tls::client_config_insecure(ALPN).unwrap(),
+            posthaste_endpoint::default_transport(),
+        );
         pair.client.connect(&config, pair.address, "example.org").await.unwrap();
     })
     .await;
@@ -239,7 +246,10 @@ async fn no_common_protocol_is_an_error_at_both_ends() {
     // spec: rfc9001 8.1 alpn-used, 8.1 alpn-missing-closes, rfc9000 7 protocol-agreed
     bounded(async {
         let pair = Pair::new();
-        let config = ClientConfig::new(tls::client_config_insecure(&[b"other"]).unwrap());
+        let config = ClientConfig::new(
+            tls::client_config_insecure(&[b"other"]).unwrap(),
+            posthaste_endpoint::default_transport(),
+        );
         let error = pair.client.connect(&config, pair.address, "localhost").await.unwrap_err();
         let ConnectionError::Closed(CloseReason::PeerTransport { code, .. }) = &error else {
             panic!("{error:?}");
@@ -334,7 +344,10 @@ async fn a_cancelled_attempt_leaves_no_connection() {
     bounded(async {
         let deaf = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        let config = ClientConfig::new(tls::client_config_insecure(ALPN).unwrap());
+        let config = ClientConfig::new(
+            tls::client_config_insecure(ALPN).unwrap(),
+            posthaste_endpoint::default_transport(),
+        );
         let attempt = client.connect(&config, deaf.local_addr().unwrap(), "localhost");
         assert!(tokio::time::timeout(Duration::from_millis(50), attempt).await.is_err());
         client.wait_idle().await;
@@ -398,7 +411,11 @@ fn a_runtime_that_stops_is_an_error_and_no_hang() {
 #[test]
 fn outside_a_runtime_an_endpoint_says_what_is_missing() {
     let (server_tls, _) = identity();
-    let error = Endpoint::server("127.0.0.1:0".parse().unwrap(), ServerConfig::new(server_tls)).unwrap_err();
+    let error = Endpoint::server(
+        "127.0.0.1:0".parse().unwrap(),
+        ServerConfig::new(server_tls, posthaste_endpoint::default_transport()),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("tokio runtime"), "{error}");
 }
 

@@ -63,8 +63,8 @@ async fn a_download_goes_on_from_another_port_and_another_address() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_move_that_is_not_possible_changes_nothing() {
     bounded(async {
-        let still = TransportConfig { active_migration: false, ..TransportConfig::default() };
-        let pair = Pair::with(still, TransportConfig::default());
+        let still = TransportConfig { active_migration: false, ..posthaste_endpoint::default_transport() };
+        let pair = Pair::with(still, posthaste_endpoint::default_transport());
         let (client, server) = pair.connect().await;
         let (mut recv, mut received) = begin(&client, server).await;
         let before = pair.client.local_addr().unwrap();

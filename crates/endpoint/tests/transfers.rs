@@ -75,7 +75,11 @@ async fn a_megabyte_and_ten_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ipv6_and_a_dual_stack_socket_work() {
     bounded(async {
-        let pair = Pair::at("[::1]:0", TransportConfig::default(), TransportConfig::default());
+        let pair = Pair::at(
+            "[::1]:0",
+            posthaste_endpoint::default_transport(),
+            posthaste_endpoint::default_transport(),
+        );
         let (client, server) = pair.connect().await;
         spawn_echo(server);
         echo(&client, pattern(100_000, 4)).await;
@@ -89,7 +93,11 @@ async fn ipv6_and_a_dual_stack_socket_work() {
         assert_eq!(client.remote_address(), pair.address, "the peer's address is not shown as a mapped one");
         echo(&client, pattern(100_000, 5)).await;
 
-        let pair = Pair::at("[::]:0", TransportConfig::default(), TransportConfig::default());
+        let pair = Pair::at(
+            "[::]:0",
+            posthaste_endpoint::default_transport(),
+            posthaste_endpoint::default_transport(),
+        );
         let v4 = posthaste_endpoint::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = (std::net::Ipv4Addr::LOCALHOST, pair.address.port()).into();
         let (client, server) =
@@ -124,8 +132,9 @@ async fn two_hundred_streams_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn more_streams_than_the_peer_permits_wait_for_their_turn() {
     bounded(async {
-        let few = TransportConfig { max_concurrent_bidi_streams: 4, ..TransportConfig::default() };
-        let pair = Pair::with(few, TransportConfig::default());
+        let few =
+            TransportConfig { max_concurrent_bidi_streams: 4, ..posthaste_endpoint::default_transport() };
+        let pair = Pair::with(few, posthaste_endpoint::default_transport());
         let (client, server) = pair.connect().await;
         spawn_echo(server);
         let streams: Vec<_> = (0..50)
@@ -228,9 +237,9 @@ async fn a_slow_reader_stops_its_writer_and_bounds_memory() {
         let small = TransportConfig {
             send_buffer: ByteCount::new(1 << 20),
             unsent_limit: ByteCount::new(128 << 10),
-            ..TransportConfig::default()
+            ..posthaste_endpoint::default_transport()
         };
-        let pair = Pair::with(TransportConfig::default(), small);
+        let pair = Pair::with(posthaste_endpoint::default_transport(), small);
         let (client, server) = pair.connect().await;
         let total = 64 << 20;
         let mut send = client.open_uni().await.unwrap();

@@ -9,7 +9,7 @@
 //! A server of a directory, and a client that fetches a file of it:
 //! ```
 //! use std::sync::Arc;
-//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, tls};
+//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
 //! use posthaste_http::{ALPN, Client, ClientOptions, ServerOptions, StaticFiles, serve};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +22,8 @@
 //! roots.add(identity.cert.der().clone())?;
 //! let key = identity.signing_key.serialize_der().try_into()?;
 //!
-//! let config = ServerConfig::new(tls::server_config(vec![identity.cert.into()], key, &[ALPN])?);
+//! let tls = tls::server_config(vec![identity.cert.into()], key, &[ALPN])?;
+//! let config = ServerConfig::new(tls, default_transport());
 //! let endpoint = Endpoint::server("127.0.0.1:0".parse()?, config)?;
 //! let port = endpoint.local_addr()?.port();
 //! let files = Arc::new(StaticFiles::new(directory.path(), false)?);
@@ -31,7 +32,7 @@
 //!     stopped.await.ok();
 //! }));
 //!
-//! let quic = ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN])?);
+//! let quic = ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN])?, default_transport());
 //! let client = Client::new(ClientOptions::new(quic));
 //! let uri = posthaste_http::parse_url(&format!("https://localhost:{port}/hello.txt"))?;
 //! let mut response = client.get(&uri).await?;

@@ -25,7 +25,11 @@ fn start(handler: impl Handler) -> (SocketAddr, ClientConfig) {
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let tls = tls::server_config(vec![made.cert.der().clone()], key.into(), &[ALPN]).unwrap();
     let tls = tls::server_with_early_data(&tls, Arc::new(SessionStore::new()));
-    let endpoint = Endpoint::server("127.0.0.1:0".parse().unwrap(), ServerConfig::new(tls)).unwrap();
+    let endpoint = Endpoint::server(
+        "127.0.0.1:0".parse().unwrap(),
+        ServerConfig::new(tls, posthaste_endpoint::default_transport()),
+    )
+    .unwrap();
     let address = endpoint.local_addr().unwrap();
     tokio::spawn(serve(endpoint, Arc::new(handler), ServerOptions::default(), std::future::pending()));
     let config = common::trust(made.cert.der());

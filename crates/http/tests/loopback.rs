@@ -216,6 +216,7 @@ async fn stopping_lets_requests_finish_and_takes_no_new_ones() {
 fn credulous() -> posthaste_endpoint::ClientConfig {
     posthaste_endpoint::ClientConfig::new(
         posthaste_endpoint::tls::client_config_insecure(&[posthaste_http::ALPN]).unwrap(),
+        posthaste_endpoint::default_transport(),
     )
 }
 

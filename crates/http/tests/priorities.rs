@@ -14,7 +14,6 @@ use posthaste_endpoint::{
 };
 use posthaste_http::Response;
 use posthaste_http3::{Priority, Settings, encode};
-use posthaste_policy::Profile;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
@@ -144,9 +143,9 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     let window = format!("{} KiB", WINDOW / 1024);
     let narrow = fixed.replace("1536 KiB", &window).replace("1 MiB", &window);
     let transport = TransportConfig {
-        profile: Profile::from_toml("narrow", &narrow).unwrap(),
+        profile: posthaste_schemes::from_toml("narrow", &narrow).unwrap(),
         qlog: Some(Arc::new(trace.clone())),
-        ..TransportConfig::default()
+        ..posthaste_endpoint::default_transport()
     };
     let config = server.client_config().with_transport(Arc::new(transport));
     let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();

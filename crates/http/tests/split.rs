@@ -14,7 +14,6 @@ use posthaste_http::client::{Download, Piece, Single, SplitOptions, SplitReport}
 use posthaste_http::{
     Body, Client, ClientError, ClientOptions, Handler, HandlerFuture, Response, StaticFiles,
 };
-use posthaste_policy::Profile;
 use tokio::time::timeout;
 
 /// An object that is worth three connections.
@@ -25,8 +24,8 @@ fn content(length: usize, seed: u8) -> Bytes {
 }
 
 fn start(profile: &str, handler: impl Handler) -> Server {
-    let profile = Profile::named(profile).unwrap();
-    let transport = TransportConfig { profile, ..TransportConfig::default() };
+    let profile = posthaste_schemes::named(profile).unwrap();
+    let transport = TransportConfig { profile, ..posthaste_endpoint::default_transport() };
     Server::start_at(listen_with(transport), handler, |_| {})
 }
 

@@ -46,7 +46,7 @@ fn sixty_four_emulated_flows_complete_with_a_bounded_window() {
 #[test]
 fn a_terabit_a_second_is_a_path_like_any_other() {
     let path = r#"{ rtt = "40ms", rate = "1000gbit", queue = "1bdp" }"#;
-    for stack in ["cubic", "bbr", "modquic-cubic", "quicming@100gbit", "fast-autotune", "history"] {
+    for stack in ["cubic", "bbr", "modquic-cubic", "quicming@min_rate=100gbit", "fast-autotune", "history"] {
         let result = download(path, &format!("\"{stack}\""), "2MB");
         // The receiver's credit is 1 MiB at first, and grows: nothing is granted or sent without a bound.
         assert!(greatest_window(&result) <= 64e6, "{stack}: {}", greatest_window(&result));

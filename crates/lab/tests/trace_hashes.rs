@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use posthaste_lab::run::run;
 use posthaste_lab::spec::RunSpec;
+use posthaste_schemes::selection::{ALL, expand};
 
 /// Profiles, as experiments name them: a group where the profile forms one.
 fn stacks() -> Vec<String> {
     let mut stacks = Vec::new();
-    for name in posthaste_policy::Profile::names() {
-        let profile = posthaste_policy::Profile::named(name).expect("a built-in profile");
-        let name = if profile.lacks_min_rate() { format!("{name}@1mbit") } else { (*name).to_owned() };
+    for name in expand(&[ALL]) {
+        let profile = posthaste_schemes::named(&name).expect("a built-in profile");
         if profile.group().is_some() {
             stacks.push(format!("{name}@3"));
         }

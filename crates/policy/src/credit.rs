@@ -1,42 +1,67 @@
-//! How much a receiver lets its peer send.
+//! The seam `credit`: how much a receiver lets its peer send.
 
-pub mod autotune;
-pub mod fast;
-pub mod fixed;
-pub mod improved;
-pub mod on_ack;
+use std::fmt::Debug;
 
 use posthaste_units::ByteCount;
 
-use crate::Variant;
-use crate::sample::WindowView;
+use crate::Description;
+use crate::sample::{CreditMoment, WindowView};
 
-/// The greatest limit that the wire can carry (RFC 9000 section 16).
-const GREATEST_LIMIT: ByteCount = ByteCount::new((1 << 62) - 1);
+/// How much a receiver lets its peer send on one window, a stream's or the connection's.
+///
+/// Monotone by construction: a policy can only advance the limit, as RFC 9000 section 4.1 demands.
+pub trait Credit: Debug + Send {
+    /// The window granted in the transport parameters.
+    fn initial_window(&self) -> ByteCount;
 
-/// What the peer may still send, counted from what the application has read.
-fn ahead(view: &WindowView) -> ByteCount {
-    view.advertised - view.consumed
+    /// Whether to advertise more credit now: the bytes by which to advance the limit, none for "not yet".
+    ///
+    /// Asked at each [`CreditMoment`]. An answer is always carried out, so the policy may count it as sent.
+    fn grant(&mut self, moment: CreditMoment, view: &WindowView) -> Option<ByteCount>;
+
+    /// The window as it stands: how far ahead of consumption the policy means to keep the limit.
+    fn window(&self) -> ByteCount;
+
+    /// How updates travel that are granted at [`CreditMoment::AckLeaving`]; `None` for ordinary frames, as many as
+    /// there are. Asked of the connection's policy, for all of its windows.
+    fn rides_on_acks(&self) -> Option<AckRide> {
+        None
+    }
 }
 
-/// What of the window the budget of all connections allows.
-fn rationed(view: &WindowView, window: ByteCount) -> ByteCount {
-    view.allowance.map_or(window, |allowance| window.min(allowance))
+/// How window updates travel with acks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckRide {
+    /// A peer that knows such frames gets the window inside of the ACK frame, which need not be acknowledged.
+    pub is_combined: bool,
+    /// Most bytes that the updates in one packet may take; as many as fit if `None`.
+    pub field: Option<u64>,
 }
 
-/// Half of that: less than this is left when a window is renewed.
-fn half(view: &WindowView, window: ByteCount) -> ByteCount {
-    rationed(view, window) / 2
+/// Builds the credit policy of each stream, or of each connection.
+///
+/// Implemented by every `Fn() -> impl Credit`.
+pub trait CreditFactory: Send + Sync {
+    /// The policy of one window.
+    fn build(&self) -> Box<dyn Credit>;
+
+    /// The first and the greatest window, where they are known.
+    fn bounds(&self) -> Option<(ByteCount, ByteCount)> {
+        None
+    }
+
+    /// What the policy says of itself.
+    fn describe(&self) -> Description {
+        Description::default()
+    }
 }
 
-/// The advance that puts the limit `window` ahead of what has been read, or as far as the budget of all connections
-/// allows; none if it is there already or beyond (a limit is never taken back, RFC 9000 section 4.1).
-fn replenish(view: &WindowView, window: ByteCount) -> Option<ByteCount> {
-    let window = rationed(view, window);
-    let limit = (view.consumed + window).min(GREATEST_LIMIT);
-    let advance = limit - view.advertised;
-    (!advance.is_zero()).then_some(advance)
+impl<F, C> CreditFactory for F
+where
+    F: Fn() -> C + Send + Sync,
+    C: Credit + 'static,
+{
+    fn build(&self) -> Box<dyn Credit> {
+        Box::new(self())
+    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -76,6 +76,49 @@ impl Constant {
     }
 }
 
+/// What one policy says of itself, with its constants: what a seam's factory answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// What it claims.
+    pub text: PolicyText,
+    /// Its constants.
+    pub constants: Vec<Constant>,
+    /// The MUSTs that it breaks.
+    pub breaks: Vec<&'static str>,
+}
+
+impl Description {
+    /// A policy without constants that breaks no MUST.
+    pub const fn of(text: PolicyText) -> Self {
+        Self { text, constants: Vec::new(), breaks: Vec::new() }
+    }
+
+    /// The same with these constants.
+    pub fn with_constants(mut self, constants: impl IntoIterator<Item = Constant>) -> Self {
+        self.constants = constants.into_iter().collect();
+        self
+    }
+
+    /// The same with the MUSTs that it breaks.
+    pub fn with_breaks(mut self, breaks: Vec<&'static str>) -> Self {
+        self.breaks = breaks;
+        self
+    }
+}
+
+impl Default for Description {
+    /// What is said of a policy that says nothing of itself.
+    fn default() -> Self {
+        Self::of(PolicyText {
+            name: "custom",
+            claims: "not described",
+            source: "the program that built the profile",
+            use_when: "not described",
+            breaks_when: "not described",
+        })
+    }
+}
+
 /// One policy of a profile, with its constants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyReport {

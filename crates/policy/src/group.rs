@@ -3,16 +3,12 @@
 //! A group policy sees its members as plain values and answers with [`Order`]s, which the transport carries out: it
 //! touches no connection itself, so that the order in which things happen is the order of the events alone.
 
-pub mod coordinated;
-pub mod ensemble;
-pub mod joint;
-
 use std::fmt::Debug;
 
 use posthaste_units::{ByteCount, Rate, Time};
 
 use crate::sample::{RttView, SpuriousSample};
-use crate::{Adjustment, CongestionState, FlowShare, Lead, PolicyText};
+use crate::{Adjustment, CongestionFactory, CongestionState, Description, FlowShare, Pacing, PolicyText};
 
 /// The most members that a group may have. The published evaluation ends at 6; 8 is what the safe form is held to.
 pub const MAX_MEMBERS: usize = 8;
@@ -162,6 +158,15 @@ pub enum Action {
     },
 }
 
+/// What a group policy has in the place of a member's controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lead {
+    /// Most bytes that may be in flight.
+    pub window: ByteCount,
+    /// How fast packets may leave, or `None` for as fast as the window allows.
+    pub pacing: Option<Pacing>,
+}
+
 /// Coordination of the connections of one client; see the module.
 pub trait Group: Debug + Send {
     /// The window that each of `size` connections begins with, where one alone would begin with `initial`.
@@ -179,6 +184,43 @@ pub trait Group: Debug + Send {
     fn on_event(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>);
 }
 
+/// Builds the policy of each group of connections.
+///
+/// Implemented by every `Fn() -> impl Group`.
+pub trait GroupFactory: Send + Sync {
+    /// The policy of one group, whose members have this controller; `None` if connections are not to be grouped.
+    fn build(&self, congestion: &dyn CongestionFactory) -> Option<Box<dyn Group>>;
+
+    /// What the policy says of itself.
+    fn describe(&self) -> Description {
+        Description::default()
+    }
+}
+
+impl<F, G> GroupFactory for F
+where
+    F: Fn() -> G + Send + Sync,
+    G: Group + 'static,
+{
+    fn build(&self, _congestion: &dyn CongestionFactory) -> Option<Box<dyn Group>> {
+        Some(Box::new(self()))
+    }
+}
+
+/// Connections are not grouped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Plain;
+
+impl GroupFactory for Plain {
+    fn build(&self, _congestion: &dyn CongestionFactory) -> Option<Box<dyn Group>> {
+        None
+    }
+
+    fn describe(&self) -> Description {
+        Description::of(PLAIN)
+    }
+}
+
 /// What the choice `plain` says of itself.
 pub const PLAIN: PolicyText = PolicyText {
     name: "plain",
@@ -187,89 +229,3 @@ pub const PLAIN: PolicyText = PolicyText {
     use_when: "clients open one connection, as they do over HTTP/3",
     breaks_when: "a client opens several: each takes a flow's share, and finds the capacity for itself",
 };
-
-/// True if the member has had something in flight within the last round trip, and its peer is not silent.
-fn is_busy(view: &MemberView, now: Time) -> bool {
-    view.silent_since.is_none() && view.idle_since.is_none_or(|since| now.since(since) < view.rtt.smoothed)
-}
-
-/// The mean of the members' windows; zero without members.
-fn mean_window(members: &[MemberView]) -> ByteCount {
-    let total: ByteCount = members.iter().map(|member| member.congestion.window).sum();
-    total / (members.len() as u64).max(1)
-}
-
-#[cfg(test)]
-pub(crate) mod testing {
-    use super::*;
-    use crate::Phase;
-    use crate::testing::{DATAGRAM, milliseconds, steady_rtt};
-
-    /// A busy member with a window of so many datagrams.
-    pub(crate) fn member(id: u64, datagrams: u64, phase: Phase) -> MemberView {
-        let window = DATAGRAM * datagrams;
-        let slow_start_threshold = (phase != Phase::SlowStart).then_some(window);
-        MemberView {
-            id: MemberId(id),
-            congestion: CongestionState { window, slow_start_threshold, phase },
-            model_rate: None,
-            least_window: DATAGRAM * 2,
-            rtt: steady_rtt(milliseconds(50)),
-            idle_since: None,
-            silent_since: None,
-            in_flight: ByteCount::ZERO,
-            delivered: ByteCount::ZERO,
-            lost: ByteCount::ZERO,
-        }
-    }
-
-    /// What the policy orders for this event.
-    pub(crate) fn orders(
-        group: &mut dyn Group,
-        now: Time,
-        member: u64,
-        kind: MemberEventKind,
-        members: &[MemberView],
-    ) -> Vec<Order> {
-        let mut orders = Vec::new();
-        group.on_event(&MemberEvent { now, member: MemberId(member), kind }, members, &mut orders);
-        orders
-    }
-
-    /// Carries the orders out on the views, as controllers would.
-    pub(crate) fn obey(members: &mut [MemberView], orders: &[Order]) {
-        for order in orders {
-            let Some(view) = members.iter_mut().find(|view| view.id == order.member) else { continue };
-            let threshold = match order.action {
-                Action::Adjust(adjustment) => {
-                    view.congestion.window = adjustment.window.unwrap_or(view.congestion.window);
-                    view.model_rate = adjustment.rate.or(view.model_rate);
-                    adjustment.slow_start_threshold
-                }
-                Action::Share(share) => {
-                    view.congestion.window = share.window;
-                    share.slow_start_threshold
-                }
-                Action::Lead(lead) => {
-                    view.congestion.window = lead.window;
-                    None
-                }
-                Action::Congestion { .. } => {
-                    view.congestion.window = ByteCount::from_f64(view.congestion.window.as_f64() * 0.7);
-                    Some(view.congestion.window)
-                }
-            };
-            match threshold {
-                Some(ByteCount::MAX) => {
-                    view.congestion.slow_start_threshold = None;
-                    view.congestion.phase = Phase::SlowStart;
-                }
-                Some(threshold) => {
-                    view.congestion.slow_start_threshold = Some(threshold);
-                    view.congestion.phase = Phase::CongestionAvoidance;
-                }
-                None => {}
-            }
-        }
-    }
-}

@@ -9,8 +9,8 @@ use std::fmt::Debug;
 
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
-use crate::PolicyText;
 use crate::sample::{PacketSpace, RttView};
+use crate::{Description, PolicyText};
 
 /// What a repair policy is shown when nothing new waits to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,11 +78,44 @@ pub trait Repair: Debug + Send {
     }
 }
 
+/// Builds the repair policy of each connection.
+///
+/// Implemented by every `Fn() -> impl Repair`.
+pub trait RepairFactory: Send + Sync {
+    /// The policy of one connection.
+    fn build(&self) -> Box<dyn Repair>;
+
+    /// What the policy says of itself.
+    fn describe(&self) -> Description {
+        Description::default()
+    }
+}
+
+impl<F, R> RepairFactory for F
+where
+    F: Fn() -> R + Send + Sync,
+    R: Repair + 'static,
+{
+    fn build(&self) -> Box<dyn Repair> {
+        Box::new(self())
+    }
+}
+
 /// Nothing is repaired before it is known to be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Nothing;
 
 impl Repair for Nothing {}
+
+impl RepairFactory for Nothing {
+    fn build(&self) -> Box<dyn Repair> {
+        Box::new(Self)
+    }
+
+    fn describe(&self) -> Description {
+        Description::of(NONE)
+    }
+}
 
 /// What the choice `none` says of itself.
 pub const NONE: PolicyText = PolicyText {

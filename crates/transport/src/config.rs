@@ -75,10 +75,11 @@ impl Default for KeyLimits {
     }
 }
 
-impl Default for TransportConfig {
-    fn default() -> Self {
+impl TransportConfig {
+    /// Settings with this profile, everything else at its default.
+    pub fn new(profile: Profile) -> Self {
         Self {
-            profile: Profile::default(),
+            profile,
             max_idle_timeout: Duration::from_secs(30),
             keep_alive: None,
             max_concurrent_bidi_streams: 256,
@@ -175,10 +176,10 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// A server with default transport settings.
-    pub fn new(tls: Arc<rustls::ServerConfig>) -> Self {
+    /// A server with these settings of TLS and of the transport.
+    pub fn new(tls: Arc<rustls::ServerConfig>, transport: impl Into<Arc<TransportConfig>>) -> Self {
         Self {
-            transport: Arc::default(),
+            transport: transport.into(),
             tls,
             max_pending_handshakes: 4096,
             retry: RetryPolicy::default(),
@@ -236,9 +237,9 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// A client with default transport settings.
-    pub fn new(tls: Arc<rustls::ClientConfig>) -> Self {
-        Self { version: Version::default(), transport: Arc::default(), tls, tokens: None, group_size: 0 }
+    /// A client with these settings of TLS and of the transport.
+    pub fn new(tls: Arc<rustls::ClientConfig>, transport: impl Into<Arc<TransportConfig>>) -> Self {
+        Self { version: Version::default(), transport: transport.into(), tls, tokens: None, group_size: 0 }
     }
 
     /// The same with this version.

@@ -1,8 +1,8 @@
 //! The budget, and who bounded the flight.
 
+use posthaste_policy::FlowShare;
 use posthaste_policy::congestion::PathLimits;
 use posthaste_policy::group::{Action, MemberId};
-use posthaste_policy::{FlowShare, Profile};
 use posthaste_units::Rate;
 
 use super::*;
@@ -277,7 +277,7 @@ const SIZE: ByteCount = ByteCount::new(1200);
 
 /// A member of an `ensemble` with a window of sixty datagrams, past slow start.
 fn member() -> PathControl {
-    let profile = Profile::named("mquic-cubic").expect("a profile");
+    let profile = posthaste_schemes::named("mquic-cubic").expect("a profile");
     let start = profile.start();
     let limits = PathLimits { max_datagram_size: SIZE, initial_window: start.initial_window(SIZE), seed: 1 };
     let congestion = profile.congestion(limits);

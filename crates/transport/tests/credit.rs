@@ -20,11 +20,11 @@ fn on_ack(kib: u64, is_combined: bool) -> TransportConfig {
          [credit.connection.on_ack]\ninitial = \"{connection} KiB\"\nmaximum = \"{connection} KiB\"\n\
          combined = {is_combined}\n"
     );
-    with(Profile::from_toml("on-ack", &text).expect("a valid profile"))
+    with(posthaste_schemes::from_toml("on-ack", &text).expect("a valid profile"))
 }
 
 fn with(profile: Profile) -> TransportConfig {
-    TransportConfig { profile, ..TransportConfig::default() }
+    TransportConfig { profile, ..crate::support::defaults() }
 }
 
 fn client(transport: TransportConfig) -> ClientConfig {
@@ -33,7 +33,7 @@ fn client(transport: TransportConfig) -> ClientConfig {
 
 /// Both ends with such windows, connected.
 fn pair(kib: u64, is_combined: bool) -> (Pair, ConnectionHandle, ConnectionHandle) {
-    let mut pair = Pair::new(1, TransportConfig::default(), on_ack(kib, is_combined));
+    let mut pair = Pair::new(1, crate::support::defaults(), on_ack(kib, is_combined));
     let handle = pair.connect_with(&client(on_ack(kib, is_combined)));
     pair.run_until(|pair| {
         !pair.server.accepted.is_empty() && !pair.client.connection(handle).is_handshaking()
@@ -218,8 +218,8 @@ fn more_streams_than_an_ack_names_are_all_told() {
 
 #[test]
 fn the_published_form_keeps_its_update_in_32_bytes_and_arrives() {
-    let profile = Profile::named("modquic-cubic-paper").expect("built in");
-    let mut pair = Pair::new(1, TransportConfig::default(), with(profile));
+    let profile = posthaste_schemes::named("modquic-cubic-paper").expect("built in");
+    let mut pair = Pair::new(1, crate::support::defaults(), with(profile));
     pair.down.loss = 0.05;
     let (client, server) = pair.establish();
     upload(&mut pair, (client, server), &[100_000; 5], Duration::ZERO, 0);
@@ -227,8 +227,8 @@ fn the_published_form_keeps_its_update_in_32_bytes_and_arrives() {
 
 #[test]
 fn a_peer_that_does_not_offer_it_gets_no_ack_window() {
-    let mut pair = Pair::new(1, TransportConfig::default(), on_ack(64, true));
-    let plain = TransportConfig { ack_window: false, ..TransportConfig::default() };
+    let mut pair = Pair::new(1, crate::support::defaults(), on_ack(64, true));
+    let plain = TransportConfig { ack_window: false, ..crate::support::defaults() };
     let client = pair.connect_with(&client(plain));
     pair.run_until(|pair| !pair.client.connection(client).is_handshaking());
     let server = pair.server.accepted[0];
@@ -243,9 +243,9 @@ fn twenty_connections_share_a_small_budget_and_none_of_them_stalls() {
     for name in ["fast-autotune", "fast-autotune-paper", "cubic", "modquic-cubic"] {
         let transport = TransportConfig {
             receive_budget: budget.clone(),
-            ..with(Profile::named(name).expect("built in"))
+            ..with(posthaste_schemes::named(name).expect("built in"))
         };
-        let mut pair = Pair::new(3, TransportConfig::default(), transport);
+        let mut pair = Pair::new(3, crate::support::defaults(), transport);
         let config = tls::client_config(1);
         let clients: Vec<ConnectionHandle> = (0..20).map(|_| pair.connect_with(&config)).collect();
         pair.run_until(|pair| pair.server.accepted.len() == 20);
@@ -289,9 +289,9 @@ fn twenty_connections_share_a_small_budget_and_none_of_them_stalls() {
 fn connections_beyond_the_budget_are_refused_at_both_ends() {
     let small = || TransportConfig {
         receive_budget: ReceiveBudget::new(ReceiveBudget::LEAST),
-        ..TransportConfig::default()
+        ..crate::support::defaults()
     };
-    let mut pair = Pair::new(1, TransportConfig::default(), small());
+    let mut pair = Pair::new(1, crate::support::defaults(), small());
     let config = tls::client_config(1);
     for _ in 0..4 {
         pair.connect_with(&config);

@@ -5,7 +5,6 @@ mod support;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use posthaste_policy::Profile;
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, DatagramInfo, Direction, Event, RetryPolicy, Secret, ServerConfig,
     StreamId, TransportConfig, Version,
@@ -180,7 +179,7 @@ fn much_early_data_stay_within_window_and_remembered_limits_and_go_on_in_1_rtt()
 fn the_limits_of_last_time_hold_for_early_data() {
     // spec: rfc9000 7.4.1 early-by-old-values, 7.4.1 rest-remembered
     let sessions = resuming::sessions();
-    let few = TransportConfig { max_concurrent_bidi_streams: 2, ..TransportConfig::default() };
+    let few = TransportConfig { max_concurrent_bidi_streams: 2, ..crate::support::defaults() };
     let config = resuming::server_config(1, &sessions).with_transport(Arc::new(few));
     let pair = Pair::with_server(1, config);
     let mut stage = Stage { pair, client: resuming::client_config(1), sessions };
@@ -215,12 +214,12 @@ fn rejected_early_data_are_sent_again_whole() {
         |_| resuming::server_config(2, &resuming::sessions()),
         |_| support::tls::server_config(2),
         |stage| {
-            let small = Profile::named("cubic-fixed").expect("a profile");
+            let small = posthaste_schemes::named("cubic-fixed").expect("a profile");
             let lower = TransportConfig {
                 profile: small,
                 max_concurrent_bidi_streams: 3,
                 max_concurrent_uni_streams: 0,
-                ..TransportConfig::default()
+                ..crate::support::defaults()
             };
             resuming::server_config(2, &stage.sessions).with_transport(Arc::new(lower))
         },
@@ -249,7 +248,7 @@ fn rejected_early_data_are_sent_again_whole() {
 #[test]
 fn lower_limits_hold_after_a_rejection() {
     let mut stage = Stage::new(1);
-    let few = TransportConfig { max_concurrent_bidi_streams: 3, ..TransportConfig::default() };
+    let few = TransportConfig { max_concurrent_bidi_streams: 3, ..crate::support::defaults() };
     let config = resuming::server_config(2, &stage.sessions).with_transport(Arc::new(few));
     stage.replace_server(2, config);
     let handle = stage.pair.connect_with(&stage.client);

@@ -4,7 +4,6 @@ mod support;
 
 use std::sync::Arc;
 
-use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, Direction, Event, GroupToken, LocalError, Secret, ServerConfig, StreamId,
@@ -20,8 +19,8 @@ const DATAGRAM: u64 = 1252;
 fn asking_for_little(size: usize) -> ClientConfig {
     let text =
         "[credit.stream.fixed]\nwindow = \"100 KiB\"\n[credit.connection.fixed]\nwindow = \"100 KiB\"\n";
-    let profile = Profile::from_toml("narrow", text).expect("a profile");
-    asking_for(size).with_transport(Arc::new(TransportConfig { profile, ..TransportConfig::default() }))
+    let profile = posthaste_schemes::from_toml("narrow", text).expect("a profile");
+    asking_for(size).with_transport(Arc::new(TransportConfig { profile, ..crate::support::defaults() }))
 }
 
 /// Connections of one client, and the server's ends of them.
@@ -33,8 +32,8 @@ struct Party {
 }
 
 fn server(profile: &str) -> TransportConfig {
-    let profile = Profile::named(profile).expect("a profile");
-    TransportConfig { profile, ..TransportConfig::default() }
+    let profile = posthaste_schemes::named(profile).expect("a profile");
+    TransportConfig { profile, ..crate::support::defaults() }
 }
 
 fn asking_for(size: usize) -> ClientConfig {
@@ -43,7 +42,7 @@ fn asking_for(size: usize) -> ClientConfig {
 
 impl Party {
     fn new(seed: u64, profile: &str) -> Self {
-        Self::at(Pair::new(seed, TransportConfig::default(), server(profile)))
+        Self::at(Pair::new(seed, crate::support::defaults(), server(profile)))
     }
 
     fn at(pair: Pair) -> Self {

@@ -16,7 +16,7 @@ const SPACING: Duration = Duration::from_micros(10_400);
 
 /// A server that promises 1 Mbit/s, the address of its client validated, 100 ms away.
 fn stage(profile: &str) -> (Pair, ConnectionHandle, ConnectionHandle, StreamId) {
-    stage_with(Profile::named(profile).expect("a profile"))
+    stage_with(posthaste_schemes::named(profile).expect("a profile"))
 }
 
 fn stage_with(profile: Profile) -> (Pair, ConnectionHandle, ConnectionHandle, StreamId) {
@@ -24,9 +24,9 @@ fn stage_with(profile: Profile) -> (Pair, ConnectionHandle, ConnectionHandle, St
         profile,
         max_datagram_size: DATAGRAM,
         mtu_discovery: false,
-        ..TransportConfig::default()
+        ..crate::support::defaults()
     };
-    let mut pair = Pair::new(1, TransportConfig::default(), config);
+    let mut pair = Pair::new(1, crate::support::defaults(), config);
     (pair.up.delay, pair.down.delay) = (Duration::from_millis(50), Duration::from_millis(50));
     let (client, server) = pair.establish();
     let stream = pair.server.connection(server).open(Direction::Unidirectional).expect("a stream");
@@ -68,7 +68,7 @@ fn sent(pair: &Pair, since: Time) -> Vec<Time> {
 
 #[test]
 fn datagrams_leave_one_by_one_at_the_promised_rate_whatever_is_lost() {
-    let (mut pair, client, server, stream) = stage("quicming-paper@1mbit");
+    let (mut pair, client, server, stream) = stage("quicming-paper@min_rate=1mbit");
     pair.down.loss = 0.3;
     let start = pair.now;
     run(&mut pair, (client, server), stream, Duration::from_secs(20));
@@ -84,7 +84,7 @@ fn datagrams_leave_one_by_one_at_the_promised_rate_whatever_is_lost() {
 
 #[test]
 fn nothing_waits_for_the_first_round_trip_sample_and_the_first_flight_is_spread_too() {
-    let (mut pair, client, server, stream) = stage("quicming-paper@1mbit");
+    let (mut pair, client, server, stream) = stage("quicming-paper@min_rate=1mbit");
     let start = pair.now;
     write(&mut pair, server, stream);
     // Less than a round trip: no ack yet.
@@ -101,7 +101,7 @@ fn nothing_waits_for_the_first_round_trip_sample_and_the_first_flight_is_spread_
 
 #[test]
 fn the_peers_credit_is_what_bounds_the_papers_form() {
-    let (mut pair, client, server, stream) = stage("quicming-paper@100mbit");
+    let (mut pair, client, server, stream) = stage("quicming-paper@min_rate=100mbit");
     // The client's acks stop; its stream window is 1 MiB.
     pair.up.loss = 1.0;
     run(&mut pair, (client, server), stream, Duration::from_millis(400));
@@ -111,7 +111,7 @@ fn the_peers_credit_is_what_bounds_the_papers_form() {
 
 #[test]
 fn the_safe_form_bounds_the_flight_by_two_round_trips() {
-    let (mut pair, client, server, stream) = stage("quicming@100mbit");
+    let (mut pair, client, server, stream) = stage("quicming@min_rate=100mbit");
     pair.down.loss = 0.3;
     run(&mut pair, (client, server), stream, Duration::from_millis(500));
     pair.up.loss = 1.0;
@@ -122,7 +122,7 @@ fn the_safe_form_bounds_the_flight_by_two_round_trips() {
 
 #[test]
 fn a_promise_that_is_not_kept_is_halved_and_told() {
-    let (mut pair, client, server, stream) = stage("quicming@1mbit");
+    let (mut pair, client, server, stream) = stage("quicming@min_rate=1mbit");
     pair.down.loss = 0.5;
     run(&mut pair, (client, server), stream, Duration::from_secs(4));
     let notice = pair.server.events.iter().find_map(|(_, event)| match event {
@@ -141,7 +141,7 @@ fn high_speed_mode_comes_after_as_many_clean_acks_as_n_says_and_a_loss_sets_64_b
     let acks = |n: u32, lossy: bool| {
         let text =
             format!("[congestion.guaranteed]\nacks = {n}\nmin_rate = \"1 Mbit/s\"\nvariant = \"paper\"\n");
-        let profile = Profile::from_toml("patient", &text).expect("a profile");
+        let profile = posthaste_schemes::from_toml("patient", &text).expect("a profile");
         let (mut pair, client, server, stream) = stage_with(profile);
         pair.down.loss = if lossy { 0.1 } else { 0.0 };
         let start = pair.now;

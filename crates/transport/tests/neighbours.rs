@@ -22,8 +22,8 @@ struct Client {
 
 impl Client {
     fn new(profile: Profile, connections: usize) -> Self {
-        let config = TransportConfig { profile, ..TransportConfig::default() };
-        let pair = Pair::new(5, TransportConfig::default(), config);
+        let config = TransportConfig { profile, ..crate::support::defaults() };
+        let pair = Pair::new(5, crate::support::defaults(), config);
         let mut client = Self {
             pair,
             clients: Vec::new(),
@@ -84,7 +84,7 @@ impl Client {
 }
 
 fn modquic() -> Profile {
-    Profile::named("modquic-cubic").expect("a profile")
+    posthaste_schemes::named("modquic-cubic").expect("a profile")
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_connection_that_moves_counts_where_it_is() {
 #[test]
 fn sixty_four_live_connections_complete_with_bounded_windows() {
     for name in ["modquic-cubic", "modquic-cubic-paper"] {
-        let mut client = Client::new(Profile::named(name).expect("a profile"), 64);
+        let mut client = Client::new(posthaste_schemes::named(name).expect("a profile"), 64);
         client.pair.down = Link { loss: 0.02, ..Link::CLEAN };
         for place in 0..64 {
             client.download(place, 60_000);

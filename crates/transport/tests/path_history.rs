@@ -6,7 +6,6 @@ mod support;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_policy::Profile;
 use posthaste_policy::history::HistoryRules;
 use posthaste_policy::sample::PathHistory;
 use posthaste_transport::{
@@ -171,17 +170,17 @@ impl Fetch {
 }
 
 fn server(profile: &str, memory: &PathMemory, sessions: &Arc<dyn StoresServerSessions>) -> ServerConfig {
-    let profile = Profile::named(profile).expect("it is built in");
+    let profile = posthaste_schemes::named(profile).expect("it is built in");
     ServerConfig {
         path_memory: memory.clone(),
         secret: Some(Secret([7; 32])),
-        transport: Arc::new(TransportConfig { profile, ..TransportConfig::default() }),
+        transport: Arc::new(TransportConfig { profile, ..crate::support::defaults() }),
         ..resuming::server_config(1, sessions)
     }
 }
 
 fn rules(profile: &str) -> HistoryRules {
-    Profile::named(profile).unwrap().history_rules().expect("it keeps a history")
+    posthaste_schemes::named(profile).unwrap().history_rules().expect("it keeps a history")
 }
 
 fn store(profile: &str) -> (Arc<MemoryStore>, PathMemory) {

@@ -37,13 +37,13 @@ struct Download {
 impl Download {
     /// The client's address changes under way, so it says something at least once a second.
     fn new(len: u64) -> Self {
-        Self::with_server(len, TransportConfig::default())
+        Self::with_server(len, crate::support::defaults())
     }
 
     fn with_server(len: u64, server: TransportConfig) -> Self {
-        let mut pair = Pair::new(7, TransportConfig::default(), server);
+        let mut pair = Pair::new(7, crate::support::defaults(), server);
         let keep_alive = Some(Duration::from_secs(1));
-        let transport = TransportConfig { keep_alive, ..TransportConfig::default() };
+        let transport = TransportConfig { keep_alive, ..crate::support::defaults() };
         let client = pair.connect_with(&tls::client_config(1).with_transport(Arc::new(transport)));
         pair.run_until(|pair| pair.server.accepted.len() == 1);
         pair.run_for(Duration::from_millis(100));
@@ -335,7 +335,7 @@ fn uploads_go_on_after_a_move_too() {
 fn moves_that_are_not_permitted_are_refused() {
     // spec: rfc9000 9 not-before-confirmed, 9 wish-to-stay-respected, 9 forbidden-move-tolerated
     // spec: rfc9000 18.2 stays-if-asked
-    let still = TransportConfig { active_migration: false, ..TransportConfig::default() };
+    let still = TransportConfig { active_migration: false, ..crate::support::defaults() };
     let mut download = Download::with_server(1_000_000, still);
     let now = download.pair.now;
     let client = download.pair.client.connection(download.client);
@@ -532,7 +532,7 @@ fn congestion_is_no_black_hole() {
 #[test]
 fn without_discovery_every_full_datagram_has_the_size_that_was_set() {
     let fixed =
-        TransportConfig { max_datagram_size: 1300, mtu_discovery: false, ..TransportConfig::default() };
+        TransportConfig { max_datagram_size: 1300, mtu_discovery: false, ..crate::support::defaults() };
     let mut download = Download::with_server(500_000, fixed);
     download.finish();
     let largest = download.pair.log.iter().filter(|sent| !sent.from_client).map(|sent| sent.size).max();
@@ -543,7 +543,7 @@ fn without_discovery_every_full_datagram_has_the_size_that_was_set() {
 fn datagrams_larger_than_a_batch_leave_alone() {
     for mtu_discovery in [true, false] {
         let large =
-            TransportConfig { max_datagram_size: 65_520, mtu_discovery, ..TransportConfig::default() };
+            TransportConfig { max_datagram_size: 65_520, mtu_discovery, ..crate::support::defaults() };
         let mut download = Download::with_server(3_000_000, large);
         download.finish();
         let largest = download.pair.log.iter().filter(|sent| !sent.from_client).map(|sent| sent.size).max();

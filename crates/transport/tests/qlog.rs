@@ -99,11 +99,11 @@ impl Write for FullDiskTrace {
 }
 
 fn config(sink: Option<Arc<dyn QlogSink>>) -> TransportConfig {
-    TransportConfig { qlog: sink, ..TransportConfig::default() }
+    TransportConfig { qlog: sink, ..crate::support::defaults() }
 }
 
 fn traced_pair(seed: u64, sink: Option<Arc<dyn QlogSink>>) -> Pair {
-    Pair::new(seed, TransportConfig::default(), config(sink))
+    Pair::new(seed, crate::support::defaults(), config(sink))
 }
 
 /// What a run leaves behind.
@@ -368,7 +368,7 @@ fn a_slow_reader_is_seen_to_block_and_to_unblock() {
     });
     let server = pair.server.accepted[0];
     let id = pair.client.connection(client).open(Direction::Unidirectional).expect("a stream");
-    let window = TransportConfig::default().profile.stream_credit().initial_window().get();
+    let window = crate::support::defaults().profile.stream_credit().initial_window().get();
     let (mut writers, mut readers) = (Writers::default(), Readers::default());
     writers.add(id, 4 * window);
     // Nobody reads for a while.
@@ -418,7 +418,7 @@ fn many_streams_are_seen_to_exhaust_the_connections_credit() {
     pair.run_until(|pair| {
         !pair.server.accepted.is_empty() && !pair.client.connection(client).is_handshaking()
     });
-    let profile = TransportConfig::default().profile;
+    let profile = crate::support::defaults().profile;
     let stream_window = profile.stream_credit().initial_window().get();
     let streams = 2 + profile.connection_credit().initial_window().get() / stream_window;
     let mut writers = Writers::default();

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use posthaste_transport::{
     CloseReason, Connection, ConnectionHandle, Direction, Event, LocalError, Move, Priority, Read, ReadError,
-    StreamId, TransportConfig, WriteError,
+    StreamId, WriteError,
 };
 use posthaste_units::{Duration, Time};
 use proptest::prelude::*;
@@ -252,7 +252,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut pair = Pair::new(seed, TransportConfig::default(), TransportConfig::default());
+        let mut pair = Pair::new(seed, crate::support::defaults(), crate::support::defaults());
         let handle = pair.connect();
         Self { pair, handle, client: Application::default(), server: Application::default() }
     }

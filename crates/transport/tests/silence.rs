@@ -3,7 +3,6 @@
 mod support;
 
 use bytes::Bytes;
-use posthaste_policy::Profile;
 use posthaste_transport::{ConnectionHandle, ConnectionStats, Direction, Read, StreamId, TransportConfig};
 use posthaste_units::{Duration, Time};
 
@@ -29,14 +28,14 @@ impl Stage {
     fn new(silence: &str) -> Self {
         // New Reno: a window is easy to foretell.
         let text = format!("[slow_start.classic]\n[congestion.newreno]\n[silence.{silence}\n");
-        let profile = Profile::from_toml("stage", &text).expect("a profile");
+        let profile = posthaste_schemes::from_toml("stage", &text).expect("a profile");
         let config = TransportConfig {
             profile,
             max_datagram_size: DATAGRAM as usize,
             mtu_discovery: false,
-            ..TransportConfig::default()
+            ..crate::support::defaults()
         };
-        let mut pair = Pair::new(1, TransportConfig::default(), config);
+        let mut pair = Pair::new(1, crate::support::defaults(), config);
         pair.up.delay = RTT / 2;
         pair.down.delay = RTT / 2;
         let (client, server) = pair.establish();

@@ -3,7 +3,6 @@
 mod support;
 
 use bytes::Bytes;
-use posthaste_policy::Profile;
 use posthaste_transport::{ConnectionHandle, Direction, Read, StreamId, TransportConfig};
 use posthaste_units::{Duration, Time};
 
@@ -28,12 +27,12 @@ struct Use {
 /// A server that sends without end for a minute, and a client that reads at once.
 fn download(profile: &str, seed: u64) -> Use {
     let config = TransportConfig {
-        profile: Profile::from_toml("stage", profile).expect("a profile"),
+        profile: posthaste_schemes::from_toml("stage", profile).expect("a profile"),
         max_datagram_size: DATAGRAM,
         mtu_discovery: false,
-        ..TransportConfig::default()
+        ..crate::support::defaults()
     };
-    let mut pair = Pair::new(seed, TransportConfig::default(), config);
+    let mut pair = Pair::new(seed, crate::support::defaults(), config);
     pair.up.delay = RTT / 2;
     pair.down.delay = RTT / 2;
     let (client, server) = pair.establish();

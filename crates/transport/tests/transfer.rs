@@ -4,7 +4,6 @@ mod support;
 
 use std::sync::Arc;
 
-use posthaste_policy::Profile;
 use posthaste_transport::{CloseReason, DatagramInfo, Direction, Event, TransportConfig, Version};
 use posthaste_units::{ByteCount, Duration};
 use support::transfer::{Readers, Writers};
@@ -59,7 +58,7 @@ fn data_arrives_whole_over_links_that_lose_reorder_duplicate_and_corrupt() {
         ..Link::CLEAN
     };
     for seed in 0..20 {
-        let mut pair = Pair::new(seed, TransportConfig::default(), TransportConfig::default());
+        let mut pair = Pair::new(seed, crate::support::defaults(), crate::support::defaults());
         (pair.up, pair.down) = (bad, bad);
         upload(&mut pair, 300_000);
     }
@@ -68,7 +67,7 @@ fn data_arrives_whole_over_links_that_lose_reorder_duplicate_and_corrupt() {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     let run = |seed| {
-        let mut pair = Pair::new(seed, TransportConfig::default(), TransportConfig::default());
+        let mut pair = Pair::new(seed, crate::support::defaults(), crate::support::defaults());
         pair.up.loss = 0.03;
         pair.down.reorder = 0.1;
         upload(&mut pair, 200_000);
@@ -149,8 +148,8 @@ fn a_close_reaches_the_peer_with_its_code_and_reason() {
 
 #[test]
 fn a_silent_peer_ends_the_connection_at_the_idle_timeout() {
-    let config = TransportConfig { max_idle_timeout: Duration::from_secs(5), ..TransportConfig::default() };
-    let mut pair = Pair::new(1, TransportConfig::default(), config);
+    let config = TransportConfig { max_idle_timeout: Duration::from_secs(5), ..crate::support::defaults() };
+    let mut pair = Pair::new(1, crate::support::defaults(), config);
     let (client, _) = pair.establish();
     let at = pair.now;
     pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Closed(CloseReason::IdleTimeout)));
@@ -161,10 +160,10 @@ fn a_silent_peer_ends_the_connection_at_the_idle_timeout() {
 #[test]
 fn keep_alive_outlives_the_idle_timeout() {
     let idle = Duration::from_secs(5);
-    let server = TransportConfig { max_idle_timeout: idle, ..TransportConfig::default() };
-    let mut pair = Pair::new(1, TransportConfig::default(), server);
+    let server = TransportConfig { max_idle_timeout: idle, ..crate::support::defaults() };
+    let mut pair = Pair::new(1, crate::support::defaults(), server);
     let keep_alive =
-        TransportConfig { keep_alive: Some(Duration::from_secs(2)), ..TransportConfig::default() };
+        TransportConfig { keep_alive: Some(Duration::from_secs(2)), ..crate::support::defaults() };
     let client = pair.connect_with(&tls::client_config(1).with_transport(keep_alive.into()));
     pair.run_for(Duration::from_secs(60));
     assert!(!pair.client.connection(client).is_closed());
@@ -184,7 +183,7 @@ fn a_slow_reader_holds_the_sender_at_its_window() {
         pair.now >= until || pair.next_time().is_none_or(|at| at > until)
     });
     let received = pair.server.connection(server).stats().received.bytes;
-    let granted = TransportConfig::default().profile.stream_credit().initial_window();
+    let granted = crate::support::defaults().profile.stream_credit().initial_window();
     assert!(
         received >= granted && received < granted + ByteCount::new(granted.get() / 4),
         "{received:?} {granted:?}"
@@ -276,8 +275,8 @@ fn version_2_transfers_as_version_1_does() {
 #[test]
 fn fixed_bits_are_random_between_ends_that_allow_it_and_set_else() {
     for grease in [true, false] {
-        let server = TransportConfig { grease, ..TransportConfig::default() };
-        let mut pair = Pair::new(3, TransportConfig::default(), server);
+        let server = TransportConfig { grease, ..crate::support::defaults() };
+        let mut pair = Pair::new(3, crate::support::defaults(), server);
         pair.capture = Some(Vec::new());
         upload(&mut pair, 300_000);
         let shorts = pair.capture.iter().flatten().filter(|(_, datagram)| datagram[0] & 0x80 == 0);
@@ -290,7 +289,7 @@ fn fixed_bits_are_random_between_ends_that_allow_it_and_set_else() {
 
 #[test]
 fn a_peer_that_is_asked_for_few_acks_sends_few_and_all_the_same_everything_arrives() {
-    let profile = |name: &str| Profile::named(name).expect("a built-in profile");
+    let profile = |name: &str| posthaste_schemes::named(name).expect("a built-in profile");
     let acks = |client: &str, loss: f64| {
         let mut pair = Pair::default();
         (pair.up.loss, pair.down.loss) = (loss, loss);
@@ -298,7 +297,7 @@ fn a_peer_that_is_asked_for_few_acks_sends_few_and_all_the_same_everything_arriv
             profile: profile(client),
             max_datagram_size: 1252,
             mtu_discovery: false,
-            ..TransportConfig::default()
+            ..crate::support::defaults()
         };
         let config = tls::client_config(1).with_transport(Arc::new(transport));
         let client = pair.connect_with(&config);

@@ -49,7 +49,7 @@ enum Role {
   cargo xtask interop --markdown docs/interop.md         all of it, as a table for people
   cargo xtask interop --profiles all                     every profile at our side: nobody must notice (an hour and a half)
   cargo xtask interop --profiles all --quick             each with one client, one server and one case, in turn (CI)
-  cargo xtask interop --profiles bbr,quicming@1mbit --peer curl --peer quic-go
+  cargo xtask interop --profiles bbr,quicming@min_rate=1mbit --peer curl --peer quic-go
   cargo xtask interop --list                             the cases
 
 Every file is checked by SHA-256, and every case proves that what it names has happened.

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use posthaste_policy::Profile;
-use posthaste_policy::profile::selection::{DEFAULT_MIN_RATE, expand};
+use posthaste_schemes::selection::expand;
 
 use super::case::Case;
 use super::side::Side;
@@ -28,9 +27,9 @@ type Cell<'a> = (&'static Peer, Role, &'a &'static Case);
 
 /// Runs all profiles; true if every cell passes.
 pub(super) fn run(arguments: &Arguments) -> Result<bool> {
-    let profiles = expand(&arguments.profiles, Some(DEFAULT_MIN_RATE));
+    let profiles = expand(&arguments.profiles);
     for name in &profiles {
-        Profile::named(name)?.check_complete()?;
+        posthaste_schemes::named(name)?;
     }
     let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
     let quick = arguments.quick && arguments.peers.is_empty();

@@ -16,7 +16,7 @@ fn quick_rows() -> Vec<(&'static Peer, Role)> {
 fn in_turn_each_profile_meets_a_client_and_a_server_and_all_cells_have_their_turn() {
     let (rows, cases) = (quick_rows(), cases());
     let mut met = BTreeSet::new();
-    for index in 0..Profile::names().len() {
+    for index in 0..posthaste_schemes::names().len() {
         let cells = in_turn(index, &rows, &cases);
         let roles: Vec<Role> = cells.iter().map(|(_, role, _)| *role).collect();
         assert_eq!(roles, [Role::Client, Role::Server]);

@@ -22,10 +22,10 @@ fn contenders(cells: &[Cell]) -> Vec<String> {
 #[test]
 fn every_profile_meets_one_flow_of_each_kind_at_one_bottleneck() {
     let cells = cells(&parsed(&["--profiles", "all", "--compact"]));
-    assert_eq!(cells.len(), (Profile::names().len() + 1) * 2, "and the baseline");
+    assert_eq!(cells.len(), (posthaste_schemes::names().len() + 1) * 2, "and the baseline");
     assert!(cells.iter().all(|cell| cell.to_string().contains("1 x ")));
     assert!(cells.iter().all(|cell| cell.to_string().ends_with("30 Mbit/s, 1 BDP")));
-    for name in Profile::names() {
+    for name in posthaste_schemes::names() {
         let of_name = cells.iter().filter(|cell| match &cell.contender {
             Contender::Profile(profile) => profile.split('@').next() == Some(name),
             Contender::Kernel(_) => false,
@@ -33,14 +33,21 @@ fn every_profile_meets_one_flow_of_each_kind_at_one_bottleneck() {
         let rivals: Vec<Rival> = of_name.map(|cell| cell.rival).collect();
         assert_eq!(rivals, [Rival::Cubic, Rival::Bbr], "{name}");
     }
-    assert!(contenders(&cells).contains(&"quicming@1mbit".to_owned()), "with a promise");
+    assert!(contenders(&cells).contains(&"quicming@min_rate=1mbit".to_owned()), "with a promise");
 }
 
 #[test]
 fn the_grid_has_the_profiles_that_were_named() {
-    let cells = cells(&parsed(&["--profiles", "quicming@5mbit,all-server", "--flows", "1", "--rates", "10"]));
+    let cells = cells(&parsed(&[
+        "--profiles",
+        "quicming@min_rate=5mbit,all-server",
+        "--flows",
+        "1",
+        "--rates",
+        "10",
+    ]));
     let names = contenders(&cells);
-    assert_eq!(names[..3], ["kernel:cubic", "quicming@5mbit", "cubic"]);
+    assert_eq!(names[..3], ["kernel:cubic", "quicming@min_rate=5mbit", "cubic"]);
     assert!(names.contains(&"history".to_owned()) && !names.contains(&"fast-autotune".to_owned()));
     assert!(
         cells.iter().any(|cell| cell.to_string().ends_with("10 Mbit/s, 4 BDP")),
@@ -70,7 +77,7 @@ fn a_page_says_what_wrote_it() {
 fn profiles_that_are_none_or_lack_their_rate_are_refused_before_anything_runs() {
     let refusal = |names: &str| check_profiles(&parsed(&["--profiles", names])).unwrap_err().to_string();
     assert!(refusal("cubic,cubik").contains("there is no profile `cubik`"));
-    assert!(refusal("quicming").contains("quicming@1mbit"));
+    assert!(refusal("quicming").contains("quicming@min_rate=1mbit"));
     assert!(refusal("all,./nowhere.toml").contains("the profile ./nowhere.toml"));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.toml");

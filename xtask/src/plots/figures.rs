@@ -61,8 +61,11 @@ pub(super) struct Panel {
 
 const HISTORY: &[(&str, &str)] =
     &[("cubic", "cubic"), ("history", "history"), ("history-paper", "history-paper")];
-const QUICMING: &[(&str, &str)] =
-    &[("cubic", "cubic"), ("quicming@5mbit", "quicming"), ("quicming-paper@5mbit", "quicming-paper")];
+const QUICMING: &[(&str, &str)] = &[
+    ("cubic", "cubic"),
+    ("quicming@min_rate=5mbit", "quicming"),
+    ("quicming-paper@min_rate=5mbit", "quicming-paper"),
+];
 const FREEZE: &[(&str, &str)] =
     &[("cubic", "cubic"), ("cubic-freeze", "cubic-freeze"), ("cubic-freeze-paper", "cubic-freeze-paper")];
 const GROUPS: &[(&str, &str)] = &[

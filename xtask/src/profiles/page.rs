@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use posthaste_policy::Profile;
+use posthaste_schemes::Definition;
 
 use super::{Race, Racer};
 use crate::Result;
@@ -44,7 +44,7 @@ fn cells(racer: &Racer) -> String {
 
 /// Which end has to have a profile for a download to be another.
 fn who(name: &str) -> &'static str {
-    match Profile::named(name) {
+    match Definition::named(name) {
         Ok(profile) if profile.is_for_server_alone() => "server",
         Ok(profile) if profile.is_for_receiver_alone() => "client",
         Ok(_) => "both",
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn who_has_to_have_it_is_said_of_every_profile() {
         for (name, expected) in [
-            ("quicming@1mbit", "server"),
+            ("quicming@min_rate=1mbit", "server"),
             ("fast-autotune", "client"),
             ("mquic-cubic", "both"),
             ("cubic", "server"),

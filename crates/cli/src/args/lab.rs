@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::Subcommand;
 use posthaste_lab::experiment::{CellFilter, MAX_SEEDS};
-use posthaste_units::{Duration, Rate};
+use posthaste_units::Duration;
 
 /// Threads that make sense.
 const MAX_JOBS: usize = 1024;
@@ -95,11 +95,6 @@ pub(crate) struct LabRun {
     /// Run these cells only; may be given more than once
     #[arg(long, value_name = "AXIS=VALUE,...")]
     pub(crate) cells: Vec<CellFilter>,
-
-    /// The rate that the network guarantees, such as 1mbit, for stacks that want one (quicming) and whose experiment
-    /// gives none
-    #[arg(long, value_name = "RATE")]
-    pub(crate) min_rate: Option<Rate>,
 
     /// Record window, rate, RTT and queue this often, in the first run of each cell
     #[arg(long, value_name = "INTERVAL", value_parser = interval)]

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         args.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
     let destinations = output::destinations(&args, &uris)?;
     parts::check(&args, &destinations)?;
-    let profile = profile::complete(&args.profile, args.min_rate)?;
+    let profile = profile::complete(&args.profile)?;
     let mut transport = profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?;
     // Who only receives does not notice when a router forgets it: the server has to hear from where to send to.
     transport.keep_alive = Some(KEEP_ALIVE);
@@ -229,10 +229,7 @@ fn options(
         QuicVersion::One => Version::V1,
         QuicVersion::Two => Version::V2,
     };
-    let quic = ClientConfig::new(tls)
-        .with_version(version)
-        .with_transport(Arc::new(transport))
-        .with_tokens(Arc::clone(tokens) as _);
+    let quic = ClientConfig::new(tls, transport).with_version(version).with_tokens(Arc::clone(tokens) as _);
     // The first connection begins as if it were alone; how many follow, the size of what is fetched decides.
     let quic = quic.with_group_size(usize::from(args.connections > 1));
     let mut options = ClientOptions::new(quic);

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use posthaste_policy::{PolicyReport, Profile, ProfileReport};
+use posthaste_policy::{PolicyReport, ProfileReport};
+use posthaste_schemes::Definition;
 
 use crate::args::Profiles;
 use crate::exit::Failure;
@@ -23,8 +24,8 @@ pub(crate) fn run(args: &Profiles) -> Result<ExitCode, Failure> {
 }
 
 fn all() -> Result<Vec<ProfileReport>, Failure> {
-    let describe = |name: &&str| Profile::named(name).map(|profile| profile.describe());
-    Profile::names().iter().map(describe).collect::<Result<_, _>>().map_err(Failure::runtime)
+    let describe = |name: &&str| Definition::named(name).map(|profile| profile.describe());
+    posthaste_schemes::names().iter().map(describe).collect::<Result<_, _>>().map_err(Failure::runtime)
 }
 
 fn overview(reports: &[ProfileReport]) -> String {

@@ -24,7 +24,7 @@ use crate::printer::{self, printable, shell_quote};
 use crate::profile;
 
 pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
-    let profile = profile::complete(&args.profile, args.min_rate)?;
+    let profile = profile::complete(&args.profile)?;
     profile::warn(&profile);
     let mut transport = TransportConfig {
         receive_budget: ReceiveBudget::new(args.receive_budget),
@@ -44,10 +44,10 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         path_memory,
         retry: retry_policy(args.retry),
         secret: state.as_deref().map(kept::secret).transpose()?,
-        ..ServerConfig::new(tls::server_with_early_data(&tls, Arc::clone(&sessions) as _))
+        ..ServerConfig::new(tls::server_with_early_data(&tls, Arc::clone(&sessions) as _), transport)
     };
-    let endpoint = Endpoint::server(args.listen, config.with_transport(Arc::new(transport)))
-        .map_err(|error| cannot_listen(args.listen, &error))?;
+    let endpoint =
+        Endpoint::server(args.listen, config).map_err(|error| cannot_listen(args.listen, &error))?;
     // Only now: who could not listen has left the sessions to whoever does.
     let kept_sessions = KeptSessions::restore(state.as_deref(), args.listen.port(), &sessions);
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;

@@ -1,12 +1,11 @@
 //! Files as crashes, other versions and enemies leave them.
 
-use posthaste_policy::Profile;
 use posthaste_units::ByteCount;
 
 use super::*;
 
 fn rules() -> HistoryRules {
-    Profile::named("history").unwrap().history_rules().unwrap()
+    posthaste_schemes::named("history").unwrap().history_rules().unwrap()
 }
 
 fn client(number: u8) -> IpAddr {
@@ -106,7 +105,7 @@ fn what_is_too_old_or_of_another_profile_is_left_out_and_goes() {
     let again = HistoryStore::open(&path, rules()).unwrap();
     assert_eq!((window(&again, 1), window(&again, 2)), (None, Some(80_000)));
     drop(again);
-    let paper = Profile::named("history-paper").unwrap().history_rules().unwrap();
+    let paper = posthaste_schemes::named("history-paper").unwrap().history_rules().unwrap();
     assert_eq!(window(&HistoryStore::open(&path, paper).unwrap(), 2), None);
     assert_eq!(HistoryStore::read(&path).unwrap(), []);
 }

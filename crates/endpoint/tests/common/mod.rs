@@ -31,7 +31,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        Self::with(TransportConfig::default(), TransportConfig::default())
+        Self::with(posthaste_endpoint::default_transport(), posthaste_endpoint::default_transport())
     }
 
     pub(crate) fn with(server: TransportConfig, client: TransportConfig) -> Self {
@@ -40,11 +40,11 @@ impl Pair {
 
     pub(crate) fn at(local: &str, server: TransportConfig, client: TransportConfig) -> Self {
         let (server_tls, roots) = identity();
-        let config = ServerConfig::new(server_tls).with_transport(Arc::new(server));
+        let config = ServerConfig::new(server_tls, server);
         let server = Endpoint::server(local.parse().unwrap(), config).unwrap();
         let address = server.local_addr().unwrap();
         let client_tls = tls::client_config_with_roots(roots, ALPN).unwrap();
-        let config = ClientConfig::new(client_tls).with_transport(Arc::new(client));
+        let config = ClientConfig::new(client_tls, client);
         Self { server, client: Endpoint::client(local.parse().unwrap()).unwrap(), address, config }
     }
 

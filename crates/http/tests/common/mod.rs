@@ -30,7 +30,7 @@ pub(crate) struct Server {
 
 /// An endpoint that takes connections, and the certificate that it shows.
 pub(crate) fn listen() -> (Endpoint, CertificateDer<'static>) {
-    listen_with(TransportConfig::default())
+    listen_with(posthaste_endpoint::default_transport())
 }
 
 /// The same with these transport settings.
@@ -40,7 +40,7 @@ pub(crate) fn listen_with(transport: TransportConfig) -> (Endpoint, CertificateD
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let tls = tls::server_config(vec![certificate.clone()], key.into(), &[ALPN]).unwrap();
     let local = (Ipv4Addr::LOCALHOST, 0).into();
-    let config = ServerConfig::new(tls).with_transport(Arc::new(transport));
+    let config = ServerConfig::new(tls, transport);
     (Endpoint::server(local, config).unwrap(), certificate)
 }
 
@@ -48,7 +48,10 @@ pub(crate) fn listen_with(transport: TransportConfig) -> (Endpoint, CertificateD
 pub(crate) fn trust(certificate: &CertificateDer<'static>) -> ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
-    ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN]).unwrap())
+    ClientConfig::new(
+        tls::client_config_with_roots(roots, &[ALPN]).unwrap(),
+        posthaste_endpoint::default_transport(),
+    )
 }
 
 impl Server {

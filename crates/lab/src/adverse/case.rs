@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use posthaste_path::{Bottleneck, Distribution, GilbertElliott, Jitter, PathConfig, Reordering};
-use posthaste_policy::Profile;
+use posthaste_schemes::selection::{ALL, expand};
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::traffic::{Plan, Transfer};
@@ -189,9 +189,9 @@ impl Case {
 }
 
 fn our_stack(rng: &mut Rng) -> Stack {
-    let names = Profile::names();
-    let name = names[rng.below(names.len() as u64) as usize];
-    Stack::Posthaste(Profile::named(name).expect("a name of the list"), 1)
+    let names = expand(&[ALL]);
+    let name = &names[rng.below(names.len() as u64) as usize];
+    Stack::profile(posthaste_schemes::named(name).expect("a name of the list"), 1)
 }
 
 /// One of the rival's controllers whose runs repeat.

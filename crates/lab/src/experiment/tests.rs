@@ -58,7 +58,7 @@ fn stable_fault(text: &str) -> String {
     [
         (check::metric_names(), "METRICS"),
         (crate::peers::RIVAL_NAMES.join(", "), "RIVALS"),
-        (posthaste_policy::Profile::names().join(", "), "PROFILES"),
+        (posthaste_schemes::names().join(", "), "PROFILES"),
         (posthaste_path::PathSpec::names().join(", "), "PATHS"),
     ]
     .iter()

@@ -9,11 +9,12 @@ pub mod tcp;
 use std::fmt;
 use std::str::FromStr;
 
+use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_policy::history::HistoryRules;
-use posthaste_policy::{Profile, ProfileError};
+use posthaste_schemes::{ProfileError, names};
 use posthaste_transport::PathMemory;
-use posthaste_units::{ByteCount, Duration, Rate, Rng};
+use posthaste_units::{ByteCount, Duration, Rng};
 
 use crate::peer::Peer;
 use crate::tls;
@@ -22,7 +23,7 @@ use crate::tls;
 ///
 /// | name | stack |
 /// |---|---|
-/// | `cubic`, `standard`, `quicming@1mbit`, ... (any profile) | Posthaste |
+/// | `cubic`, `standard`, `quicming@min_rate=1mbit`, ... (any profile, or the path of a profile's file; with parameters) | Posthaste |
 /// | `mquic-cubic@3`, ... | the same with three connections of a client to a server (2 to 8), in one group if the profile forms groups |
 /// | `noq:newreno`, `noq:cubic`, `noq:bbr3` | noq-proto |
 /// | `quinn:newreno`, `quinn:cubic`, `quinn:bbr` | quinn-proto |
@@ -82,12 +83,12 @@ pub enum HttpVersion {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownStack {
     /// Nothing is called that.
-    #[error("there is no stack `{name}`; there are {}, and the profiles {}, each also with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), Profile::names().join(", "))]
+    #[error("there is no stack `{name}`; there are {}, and the profiles {}, each also with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), names().join(", "))]
     Name {
         /// The name.
         name: String,
     },
-    /// There is the profile, but not with this guaranteed rate.
+    /// There is the profile, but not as it is named or written.
     #[error("{0}")]
     Profile(#[from] ProfileError),
 }
@@ -127,7 +128,8 @@ impl FromStr for Stack {
     }
 }
 
-/// A profile's name (with a guaranteed rate, if it has one), or that with `@` and a number of connections.
+/// A profile's name or the path of its file, with parameters if it has some; then perhaps `@` and a number of
+/// connections.
 fn parse_ours(name: &str) -> Result<Stack, UnknownStack> {
     let unknown = || UnknownStack::Name { name: name.to_owned() };
     let count = name.rsplit_once('@').and_then(|(profile, count)| Some((profile, count.parse().ok()?)));
@@ -136,7 +138,7 @@ fn parse_ours(name: &str) -> Result<Stack, UnknownStack> {
         Some(_) => return Err(unknown()),
         None => (name, 1),
     };
-    let profile = Profile::named(profile).map_err(|error| match error {
+    let profile = posthaste_schemes::find(profile).map_err(|error| match error {
         ProfileError::Unknown { .. } => unknown(),
         error => UnknownStack::Profile(error),
     })?;
@@ -173,8 +175,9 @@ impl<'de> serde::Deserialize<'de> for Stack {
             }
             StackFile::Profile { name, connections, text } => {
                 let text = toml::to_string(&text).map_err(serde::de::Error::custom)?;
-                Profile::from_toml(&name, &text).map(|profile| Self::Posthaste(profile, connections)).map_err(
-                    |error| {
+                posthaste_schemes::from_toml(&name, &text)
+                    .map(|profile| Self::Posthaste(profile, connections))
+                    .map_err(|error| {
                         match error {
                             // Its lines are not those of the file.
                             ProfileError::Invalid { name, message, .. } => {
@@ -182,8 +185,7 @@ impl<'de> serde::Deserialize<'de> for Stack {
                             }
                             other => serde::de::Error::custom(other),
                         }
-                    },
-                )
+                    })
             }
         }
     }
@@ -259,6 +261,12 @@ pub struct Pair {
 }
 
 impl Stack {
+    /// Our transport with a profile, which may be built in code, and so many connections of a client to a server, 1 to
+    /// [`MAX_MEMBERS`].
+    pub const fn profile(profile: Profile, connections: usize) -> Self {
+        Self::Posthaste(profile, connections)
+    }
+
     /// Both ends of a connection; everything random in them comes from `rng`.
     pub fn pair(&self, settings: &Settings, rng: &mut Rng) -> Pair {
         match self {
@@ -287,30 +295,6 @@ impl Stack {
             return None;
         }
         Some(Pair { client: client.pair(settings, rng).client, server: server.pair(settings, rng).server })
-    }
-
-    /// The stack with `rate` guaranteed, if it is one of ours that wants such a rate and has none.
-    ///
-    /// # Errors
-    /// If the rate is out of range.
-    pub fn with_min_rate(self, rate: Rate) -> Result<Self, ProfileError> {
-        match self {
-            Self::Posthaste(profile, connections) if profile.lacks_min_rate() => {
-                profile.with_min_rate(rate).map(|profile| Self::Posthaste(profile, connections))
-            }
-            other => Ok(other),
-        }
-    }
-
-    /// Refuses a profile that lacks its guaranteed rate.
-    ///
-    /// # Errors
-    /// [`ProfileError::MinRate`], with how to give it.
-    pub fn check_complete(&self) -> Result<(), ProfileError> {
-        match self {
-            Self::Posthaste(profile, _) => profile.check_complete(),
-            _ => Ok(()),
-        }
     }
 
     /// How the stack's servers keep what they learn of paths; `None` if they make nothing of it.

@@ -69,8 +69,7 @@ pub(super) fn client(
 ) -> Box<dyn Peer> {
     let transport = transport(profile, settings);
     let budget = transport.receive_budget.clone();
-    let config = ClientConfig::new(settings.tls.client.clone())
-        .with_transport(transport)
+    let config = ClientConfig::new(settings.tls.client.clone(), transport)
         .with_group_size(if connections > 1 { connections } else { 0 });
     Box::new(Posthaste::new(None, Some(config), connections, budget, rng))
 }
@@ -84,7 +83,7 @@ pub(super) fn server(
 ) -> Box<dyn Peer> {
     let transport = transport(profile, settings);
     let budget = transport.receive_budget.clone();
-    let mut config = ServerConfig::new(settings.tls.server.clone()).with_transport(transport);
+    let mut config = ServerConfig::new(settings.tls.server.clone(), transport);
     config.path_memory = settings.path_memory.clone();
     let mut server = Posthaste::new(Some(config), None, connections, budget, rng);
     server.remote = SocketAddr::from(([10, 0, 0, settings.client_number], 443));
@@ -93,14 +92,13 @@ pub(super) fn server(
 
 fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
     Arc::new(TransportConfig {
-        profile: profile.clone(),
         max_idle_timeout: settings.idle_timeout,
         max_concurrent_bidi_streams: MAX_STREAMS,
         // One size from the first datagram to the last, as for the other stacks.
         max_datagram_size: usize::from(settings.max_datagram_size),
         mtu_discovery: false,
         qlog: settings.qlog.clone(),
-        ..TransportConfig::default()
+        ..TransportConfig::new(profile.clone())
     })
 }
 

@@ -13,7 +13,7 @@ rtt = { column = "latency_ms", labels = { 0 = "0ms", 200 = "200ms", 500 = "500ms
 gr-page = { seeds = 4, quick = 1 }
 [[rule]]
 experiment = "gr-page"
-at = { rate = "8mbit", stack = "quicming-paper@1mbit" }
+at = { rate = "8mbit", stack = "quicming-paper@min_rate=1mbit" }
 baseline = { stack = "cubic" }
 figure = [{ judge = "ratio", measure = "completion.mean", column = "quicming_s", against-column = "quic_s", unit = "s" }]
 varied = "the rate"
@@ -251,7 +251,7 @@ fn rows_are_judged_by_their_ratio_to_the_baseline() {
     assert_eq!((rows[0].varied.as_deref(), rows[10].varied.as_deref()), (None, Some("the rate")));
     assert_eq!((rows[0].remarks.len(), rows[2].remarks.len()), (0, 1));
     assert!(
-        rows[0].cells.contains("rtt=0ms,loss=0%,stack=cubic,stack=quicming-paper@1mbit"),
+        rows[0].cells.contains("rtt=0ms,loss=0%,stack=cubic,stack=quicming-paper@min_rate=1mbit"),
         "{}",
         rows[0].cells
     );

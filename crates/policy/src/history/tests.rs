@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::start::{careful, history as paper};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -25,12 +24,28 @@ fn sample(window: u64) -> PathHistory {
 }
 
 fn safe() -> History {
-    History::new(careful::Parameters::default().rules())
+    History::new(HistoryRules {
+        scope: Scope::Address,
+        has_fallback: false,
+        average: Average::Latest,
+        lifetime: Duration::from_secs(3600),
+        is_exclusive: true,
+    })
+}
+
+/// The rules of the paper's form: averages, which several connections may use at once.
+fn paper(scope: Scope) -> HistoryRules {
+    HistoryRules {
+        scope,
+        has_fallback: scope != Scope::Everyone,
+        average: Average::Moving,
+        lifetime: Duration::from_secs(24 * 3600),
+        is_exclusive: false,
+    }
 }
 
 fn by_prefix() -> History {
-    let parameters = paper::Parameters { scope: paper::PaperScope::Prefix, ..paper::Parameters::default() };
-    History::new(parameters.rules())
+    History::new(paper(Scope::Prefix { ipv4: 24, ipv6: 48 }))
 }
 
 fn window(history: &History, at: u64, client: &str) -> Option<u64> {
@@ -54,7 +69,7 @@ fn the_safe_form_knows_a_client_by_its_address_alone() {
 
 #[test]
 fn the_papers_form_has_one_average_or_one_a_network_with_a_fallback() {
-    let mut one = History::new(paper::Parameters::default().rules());
+    let mut one = History::new(paper(Scope::Everyone));
     one.record(seconds(1), ip("192.0.2.7"), &sample(80_000));
     assert_eq!(window(&one, 1, "2001:db8::1"), Some(80_000));
     one.record(seconds(1), ip("2001:db8::1"), &sample(160_000));

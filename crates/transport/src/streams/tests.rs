@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use posthaste_policy::credit::fixed::{Fixed, Parameters};
 use posthaste_policy::sample::ArrivalView;
+use posthaste_schemes::credit::fixed::{Fixed, Parameters};
 use posthaste_units::{Rng, Time};
 use posthaste_wire::Frame;
 use posthaste_wire::frame::{Iter, ResetStream, StopSending, StreamFrame};

@@ -207,7 +207,7 @@ fn more_streams_than_the_bound_are_not_granted_whatever_the_configuration_says()
     let config = TransportConfig {
         max_concurrent_bidi_streams: 1 << 40,
         max_concurrent_uni_streams: u64::MAX,
-        ..TransportConfig::default()
+        ..crate::support::defaults()
     };
     let mut arena = Arena::server_for(config);
     let parameters = arena.rogue.victim_parameters();

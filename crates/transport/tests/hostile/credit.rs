@@ -123,7 +123,7 @@ fn a_limit_beyond_what_offsets_can_be_is_an_encoding_error() {
 
 #[test]
 fn who_has_not_offered_it_does_not_take_it() {
-    let mut arena = Arena::server_for(TransportConfig { ack_window: false, ..TransportConfig::default() });
+    let mut arena = Arena::server_for(TransportConfig { ack_window: false, ..crate::support::defaults() });
     assert!(!arena.rogue.victim_parameters().ack_window);
     arena.send(PacketType::Short, &[frame(1 << 41, &[])]);
     assert_eq!(arena.close_code(), Some((code::FRAME_ENCODING, ack_window::TYPE)));
@@ -145,9 +145,9 @@ fn it_may_come_in_short_packets_alone() {
 #[test]
 fn a_peer_that_says_it_is_blocked_again_and_again_gets_no_more_than_the_window() {
     for profile in ["fast-autotune", "modquic-cubic"] {
-        let profile = posthaste_policy::Profile::named(profile).expect("built in");
+        let profile = posthaste_schemes::named(profile).expect("built in");
         let greatest = profile.connection_credit().initial_window();
-        let mut arena = Arena::server_for(TransportConfig { profile, ..TransportConfig::default() });
+        let mut arena = Arena::server_for(TransportConfig { profile, ..crate::support::defaults() });
         let id = StreamId::new(Side::Client, UNI, 0);
         let data = Frame::Stream(StreamFrame { id, offset: 0, data: Bytes::from_static(b"x"), fin: false });
         arena.send(PacketType::Short, &[data]);

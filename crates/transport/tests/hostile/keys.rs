@@ -109,7 +109,7 @@ fn forged_packets_of_the_other_phase_change_nothing() {
 
 /// A server under test whose keys may be used for so much only.
 fn limited(key_limits: KeyLimits) -> Arena {
-    Arena::server_for(TransportConfig { key_limits, ..TransportConfig::default() })
+    Arena::server_for(TransportConfig { key_limits, ..crate::support::defaults() })
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Datagrams of real connections: doubled, replayed, cut at every byte, with every byte changed.
 
 use bytes::BytesMut;
-use posthaste_transport::{Direction, TransportConfig};
+use posthaste_transport::Direction;
 use posthaste_units::{Duration, Rng};
 
 use crate::support::Pair;
@@ -12,7 +12,7 @@ use crate::support::transfer::{Readers, Writers};
 
 /// Transfers both ways while `meddle` may do to each datagram's receiver what it likes, just before it arrives.
 fn transfer_with(seed: u64, len: u64, mut meddle: impl FnMut(&[u8], &mut dyn FnMut(&[u8]))) {
-    let mut pair = Pair::new(seed, TransportConfig::default(), TransportConfig::default());
+    let mut pair = Pair::new(seed, crate::support::defaults(), crate::support::defaults());
     let client = pair.connect();
     let (mut writers, mut readers) = (Writers::default(), Readers::default());
     let mut opened = None;

@@ -55,7 +55,7 @@ impl Arena {
 
     /// A server under test that is connected with a rogue client.
     pub fn server() -> Self {
-        Self::server_for(TransportConfig::default())
+        Self::server_for(crate::support::defaults())
     }
 
     /// The same, with these settings.

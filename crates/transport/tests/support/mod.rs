@@ -19,6 +19,11 @@ use posthaste_transport::{
 };
 use posthaste_units::{Duration, Rng, Time};
 
+/// Transport settings with the default profile.
+pub fn defaults() -> TransportConfig {
+    TransportConfig::new(posthaste_schemes::default_profile())
+}
+
 /// What a link does to datagrams. Probabilities are in 0..=1.
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
@@ -114,7 +119,7 @@ const SEED: u64 = 1;
 
 impl Default for Pair {
     fn default() -> Self {
-        Self::new(SEED, TransportConfig::default(), TransportConfig::default())
+        Self::new(SEED, crate::support::defaults(), crate::support::defaults())
     }
 }
 

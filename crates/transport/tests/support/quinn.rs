@@ -104,8 +104,10 @@ impl Mixed {
         rng.fill(&mut bytes);
         let transport = Arc::new(TransportConfig::default());
         let retry = if has_retry { RetryPolicy::Always } else { RetryPolicy::default() };
-        let our_server = (client == Who::Quinns)
-            .then(|| ServerConfig { retry, ..ServerConfig::new(Arc::new(server_tls())) });
+        let our_server = (client == Who::Quinns).then(|| ServerConfig {
+            retry,
+            ..ServerConfig::new(Arc::new(server_tls()), crate::support::defaults())
+        });
         let quinn_server = (client == Who::Ours).then(|| {
             let crypto = QuicServerConfig::try_from(server_tls()).expect("TLS 1.3");
             let mut config = quinn_proto::ServerConfig::with_crypto(Arc::new(crypto));
@@ -119,7 +121,8 @@ impl Mixed {
             reason = "quinn-proto counts in Instants: only a base is needed"
         )]
         let base = Instant::now();
-        let our_client = ClientConfig::new(Arc::new(client_tls())).with_tokens(Arc::new(Tokens::default()));
+        let our_client = ClientConfig::new(Arc::new(client_tls()), crate::support::defaults())
+            .with_tokens(Arc::new(Tokens::default()));
         let crypto = QuicClientConfig::try_from(client_tls()).expect("TLS 1.3");
         let mut quinn_client = quinn_proto::ClientConfig::new(Arc::new(crypto));
         quinn_client.transport_config(transport);

@@ -114,7 +114,7 @@ pub fn server_config_with_names(seed: u64, extra_names: usize) -> ServerConfig {
         .expect("a usable certificate");
     tls.alpn_protocols = vec![ALPN.to_vec()];
     tls.send_tls13_tickets = 1;
-    ServerConfig::new(Arc::new(tls))
+    ServerConfig::new(Arc::new(tls), crate::support::defaults())
 }
 
 /// A client that trusts [`server_config`]'s certificate.
@@ -146,5 +146,5 @@ pub fn client_config_with_roots(seed: u64, roots: RootCertStore, alpn: &[&[u8]])
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-    ClientConfig::new(Arc::new(tls))
+    ClientConfig::new(Arc::new(tls), crate::support::defaults())
 }

@@ -12,7 +12,6 @@ use posthaste_interop_peers::contract::{
     BulkClientArgs, BulkServerArgs, IdleClientArgs, Mode, Result, print_ready,
 };
 use posthaste_interop_peers::tls;
-use posthaste_policy::Profile;
 
 /// The windows of [`bulk::WINDOW`], everything else as the default profile has it.
 const PROFILE: &str = r#"
@@ -37,17 +36,16 @@ async fn main() -> Result<()> {
 
 fn transport() -> Result<Arc<TransportConfig>> {
     Ok(Arc::new(TransportConfig {
-        profile: Profile::from_toml("bench", PROFILE)?,
         max_datagram_size: usize::from(bulk::UDP_PAYLOAD),
         mtu_discovery: false,
         max_idle_timeout: bulk::IDLE_TIMEOUT.into(),
-        ..TransportConfig::default()
+        ..TransportConfig::new(posthaste_schemes::from_toml("bench", PROFILE)?)
     }))
 }
 
 fn client(ca: &Path) -> Result<(Endpoint, ClientConfig)> {
     let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into())?;
-    let config = ClientConfig::new(tls::client(ca, bulk::ALPN)?.into()).with_transport(transport()?);
+    let config = ClientConfig::new(tls::client(ca, bulk::ALPN)?.into(), transport()?);
     Ok((endpoint, config))
 }
 
@@ -57,7 +55,7 @@ async fn connect(endpoint: &Endpoint, config: &ClientConfig, server: SocketAddr)
 
 async fn bulk_server(args: BulkServerArgs) -> Result<()> {
     let tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
-    let config = ServerConfig::new(tls.into()).with_transport(transport()?);
+    let config = ServerConfig::new(tls.into(), transport()?);
     let endpoint = Endpoint::server(args.listen, config)?;
     print_ready(endpoint.local_addr()?)?;
     while let Some(connection) = endpoint.accept().await {

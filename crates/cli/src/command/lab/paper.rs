@@ -83,7 +83,6 @@ fn check(args: &LabRun) -> Result<(), Failure> {
     }
     let refused = [
         ("--cells", !args.cells.is_empty()),
-        ("--min-rate", args.min_rate.is_some()),
         ("--series", args.series.is_some()),
         ("--qlog", args.qlog.is_some()),
     ];

@@ -12,7 +12,6 @@ use posthaste_lab::experiment_result::ExperimentResult;
 use posthaste_lab::report;
 use posthaste_lab::result::Outcome;
 use posthaste_lab::sweep::{self, Ending, Options, Progress, Report};
-use posthaste_units::Rate;
 
 use super::journal::Journals;
 use super::progress::Display;
@@ -129,8 +128,7 @@ fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
     }
     let filter = args.cells.iter().cloned().fold(CellFilter::default(), CellFilter::and);
     let plan = |name: &String| {
-        let mut experiment = super::find(name)?;
-        promise(&mut experiment, args.min_rate)?;
+        let experiment = super::find(name)?;
         let cells = experiment.select(&filter).map_err(|error| {
             Failure::usage(format!("--cells: {error}"))
                 .hint(format!("`posthaste lab describe {}` shows the grid", shell_quote(name)))
@@ -140,23 +138,6 @@ fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
         Ok(Plan { experiment, cells, seeds, label })
     };
     args.names.iter().map(plan).collect()
-}
-
-/// Gives stacks that want a guaranteed rate theirs, and refuses those that have none then.
-fn promise(experiment: &mut Experiment, min_rate: Option<Rate>) -> Result<(), Failure> {
-    let mut is_used = false;
-    for flow in experiment.cells.iter_mut().flat_map(|cell| &mut cell.spec.flows) {
-        if let (Some(rate), Err(_)) = (min_rate, flow.stack.check_complete()) {
-            is_used = true;
-            flow.stack = flow.stack.clone().with_min_rate(rate).map_err(Failure::usage)?;
-        }
-        flow.stack.check_complete().map_err(Failure::usage)?;
-    }
-    if min_rate.is_some() && !is_used {
-        let name = &experiment.name;
-        return Err(Failure::usage(format!("--min-rate: no stack of {name} wants a guaranteed rate")));
-    }
-    Ok(())
 }
 
 fn sweep_one(plan: &Plan, args: &LabRun, journal: Option<sweep::Journal>, cancel: &AtomicBool) -> Report {
@@ -188,9 +169,6 @@ fn command(plan: &Plan, args: &LabRun, cell: Option<&Cell>) -> String {
     let _ = write!(command, " --seeds {}..{}", plan.seeds.start, plan.seeds.end);
     if let Some(interval) = args.series {
         let _ = write!(command, " --series {interval}");
-    }
-    if let Some(rate) = args.min_rate {
-        let _ = write!(command, " --min-rate {}bit", rate.as_bits_per_second());
     }
     command
 }

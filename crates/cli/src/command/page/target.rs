@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use posthaste_schemes::selection;
 use serde::Deserialize;
 
 use super::protocol::Protocol;
@@ -60,9 +61,9 @@ pub(super) fn contestants(args: &Page) -> Result<Vec<Contestant>, Failure> {
         }
     }
     if args.urls.is_empty() {
-        for name in &profile::expand(&args.profiles, None) {
+        for name in &selection::expand(&args.profiles) {
             // A name that is none, or lacks a rate, must not be found out by a server, later.
-            profile::complete(name, None)?;
+            profile::complete(name)?;
             let place = if profile::is_file(name) {
                 absolute(Path::new(name))?.display().to_string()
             } else {

@@ -100,7 +100,7 @@ impl Arena {
 
     /// A server that has met nobody yet. With a profile that makes use of it, it remembers its clients' paths.
     fn serve(&self, racer: &Racer) -> Result<Server, Failure> {
-        let mut config = ServerConfig::new(self.keys.server()?).with_transport(Arc::clone(&racer.transport));
+        let mut config = ServerConfig::new(self.keys.server()?, Arc::clone(&racer.transport));
         if let Some(rules) = racer.transport.profile.history_rules() {
             config.path_memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
         }
@@ -145,7 +145,7 @@ impl Arena {
     /// A new client, with a socket, a session store and a transport of its own.
     fn client(&self, racer: usize) -> Result<Fetcher, Failure> {
         let transport = Arc::clone(&self.plan.racers[racer].transport);
-        let quic = ClientConfig::new(self.keys.client()?).with_transport(transport);
+        let quic = ClientConfig::new(self.keys.client()?, transport);
         if self.plan.is_bare {
             return Ok(Fetcher::Bare(bare::Client::new(quic)?));
         }

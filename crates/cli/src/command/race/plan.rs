@@ -7,7 +7,8 @@ use posthaste_endpoint::TransportConfig;
 use posthaste_lab::experiment_result::Limit;
 use posthaste_lab::limit::cold_fetch;
 use posthaste_path::PathSpec;
-use posthaste_units::{ByteCount, Rate};
+use posthaste_schemes::selection;
+use posthaste_units::ByteCount;
 
 use crate::args::Race;
 use crate::exit::Failure;
@@ -45,8 +46,6 @@ pub(super) struct Plan {
     pub(super) runs: u64,
     /// Of the first round's path.
     pub(super) seed: u64,
-    /// The guaranteed rate of those racers that want one.
-    pub(super) min_rate: Option<Rate>,
     pub(super) parallel: usize,
     /// Plain streams instead of HTTP/3.
     pub(super) is_bare: bool,
@@ -94,7 +93,6 @@ impl Plan {
             runs: args.runs,
             is_bare: args.bare,
             seed: args.seed,
-            min_rate: args.min_rate,
             timeout,
             limit,
             expected,
@@ -119,18 +117,16 @@ impl Plan {
 
     /// The command that does this again for these racers.
     pub(super) fn command(&self, racers: &[&str]) -> String {
-        let min_rate = self.min_rate.map(|rate| format!(" --min-rate {}bit", rate.as_bits_per_second()));
         // It is only named where it takes part, and where it would not be the baseline anyway.
         let baseline = &self.racers[self.baseline].name;
         let default = racers.iter().find(|name| **name == DEFAULT_BASELINE).or(racers.first());
         let is_named = racers.contains(&baseline.as_str()) && default != Some(&baseline.as_str());
         let baseline = is_named.then(|| format!(" --baseline {}", printer::shell_quote(baseline)));
         format!(
-            "posthaste race --path {} --object {}B --profiles {}{}{}{} --runs {} --seed {} --parallel {}",
+            "posthaste race --path {} --object {}B --profiles {}{}{} --runs {} --seed {} --parallel {}",
             printer::shell_quote(&self.path_name),
             self.object.get(),
             printer::shell_quote(&racers.join(",")),
-            min_rate.unwrap_or_default(),
             baseline.unwrap_or_default(),
             if self.is_bare { " --bare" } else { "" },
             self.runs,
@@ -161,25 +157,16 @@ fn trimmed(text: &str) -> String {
 
 fn racers(args: &Race) -> Result<Vec<Racer>, Failure> {
     let mut racers: Vec<Racer> = Vec::new();
-    let mut wanted_rates = 0;
-    for name in &profile::expand(&args.profiles, args.min_rate) {
+    for name in &selection::expand(&args.profiles) {
         let name = name.trim();
         if racers.iter().any(|racer| racer.name == name) {
             return Err(Failure::usage(format!("the profile `{name}` is named twice")));
         }
-        // The one rate is for those that want it and have none; the others race as they are.
-        let lacks_rate = profile::find(name)?.lacks_min_rate();
-        wanted_rates += usize::from(lacks_rate);
-        let profile = profile::complete(name, args.min_rate.filter(|_| lacks_rate))?;
+        let profile = profile::complete(name)?;
         let mut transport = profile::transport(profile, args.qlog.as_deref(), None)?;
         // In the lab all stacks keep to one size of datagrams.
         transport.mtu_discovery &= !args.bare;
         racers.push(Racer { name: name.to_owned(), transport: Arc::new(transport) });
-    }
-    if args.min_rate.is_some() && wanted_rates == 0 {
-        return Err(Failure::usage(
-            "--min-rate: none of the profiles wants a guaranteed rate; `quicming` does",
-        ));
     }
     if racers.len() > MAX_RACERS {
         return Err(Failure::usage(format!("more than {MAX_RACERS} profiles")));

@@ -43,14 +43,19 @@ fn the_baseline_is_standard_unless_told_otherwise() {
 #[test]
 fn all_profiles_race_with_the_rates_that_they_want() {
     let all = plan(&["--profiles", "all", "--runs", "1"]).expect("a plan");
-    assert_eq!(all.racers.len(), posthaste_policy::Profile::names().len());
-    assert!(all.names().contains(&"quicming@1mbit") && all.command(&all.names()).contains("quicming@1mbit"));
+    assert_eq!(all.racers.len(), posthaste_schemes::names().len());
+    assert!(
+        all.names().contains(&"quicming@min_rate=1mbit")
+            && all.command(&all.names()).contains("quicming@min_rate=1mbit")
+    );
     assert_eq!(all.racers[all.baseline].name, "standard");
-    // A rate of one's own goes to those that want one.
-    let promised = plan(&["--profiles", "history,all-server", "--min-rate", "5mbit"]).expect("a plan");
-    let racer = promised.racers.iter().find(|racer| racer.name == "quicming").expect("it takes part");
-    assert_eq!(racer.transport.profile.name(), "quicming@5mbit");
-    assert_eq!(promised.names()[..2], ["history", "cubic"]);
+    // A parameter of one's own stands.
+    let promised =
+        plan(&["--profiles", "history,quicming@min_rate=5mbit,acks=7,all-server"]).expect("a plan");
+    let own = "quicming@min_rate=5mbit,acks=7";
+    let racer = promised.racers.iter().find(|racer| racer.name == own).expect("it takes part");
+    assert_eq!(racer.transport.profile.name(), own);
+    assert_eq!(promised.names()[..3], ["history", own, "cubic"]);
     assert!(!promised.names().contains(&"fast-autotune"));
     assert!(refusal(&["--profiles", "all,cubic,cubic"]).contains("twice"));
 }

@@ -1,0 +1,4 @@
+//! Policies of the seam `ack`: when to acknowledge.
+
+pub mod frequency;
+pub mod standard;

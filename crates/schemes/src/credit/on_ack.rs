@@ -1,0 +1,173 @@
+//! Credit `on_ack`: each acknowledgement brings the window up to date, and the window follows the bandwidth.
+//!
+//! - Claims: a sender never waits for a threshold, so small windows do; the window grows and shrinks in small steps
+//!   with the rate at which data arrive.
+//! - Source: SCHEMES C1 and C2 (`ModQUIC`), its Algorithm 2 with line 6 read as `==` and line 12 as `>`.
+//! - Use when: windows are small beside the path, and the way back has room for an update in each ack (with a peer
+//!   of ours it rides in the ACK frame, see docs/ack-window.md).
+//! - Breaks when: windows are large: updates then only cost bytes. One step a round trip finds a large BDP late.
+//! - Shown by: wa-updates, wa-packets, wa-loss, wa-rate.
+//!
+//! What we settled where the paper is silent. The estimate is the rate at which packets arrive, over a round trip;
+//! rates within 1 % are equal. ST is `step` datagrams. Losses in two rounds in a row stop growth until a round without;
+//! a smaller window shows as slower growth of the limit, for credit is never taken back (RFC 9000 section 4.1). The
+//! packet rate moves with the window by itself: one window leaves in each round trip while credit is what bounds it.
+//! (The paper's derivation by birth and death grows the window while arrivals outrun departures, that is while a queue
+//! builds: we follow Algorithm 2.)
+
+use posthaste_policy::sample::{CreditMoment, WindowView};
+use posthaste_policy::{AckRide, Constant, Credit, CreditFactory, Description, PolicyText};
+use posthaste_units::{ByteCount, Rate};
+use serde::Deserialize;
+
+use super::{Variant, ahead, half, replenish};
+use crate::{Entry, value};
+
+/// What the policy says of itself.
+pub const TEXT: PolicyText = PolicyText {
+    name: "on_ack",
+    claims: "each ack renews the window; the window moves a step a round trip with the arrival rate",
+    source: "window on ack (ModQUIC): modified ACK frame, and Algorithm 2 with its two misprints corrected",
+    use_when: "windows are small beside the path",
+    breaks_when: "windows are large: each ack then carries bytes that a threshold would save",
+};
+
+/// The policy in the registry.
+pub const ENTRY: Entry = Entry::credit::<Parameters>(TEXT);
+
+/// Rates that differ by less than one part in this many are equal.
+const EQUAL: u64 = 100;
+/// Rounds with gaps, in a row, that stop growth.
+const REPEATED: u32 = 2;
+
+/// Parameters of [`OnAck`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// The window to begin with, and the least one: 1 KiB to 4 GiB.
+    #[serde(deserialize_with = "value::window")]
+    pub initial: ByteCount,
+    /// The greatest window: `initial` to 4 GiB.
+    #[serde(deserialize_with = "value::window")]
+    pub maximum: ByteCount,
+    /// ST: datagrams by which the window moves in a round trip, 0 to 1000; 0 keeps it as it is. Default 1.
+    #[serde(default = "one", deserialize_with = "value::step_datagrams")]
+    pub step: u64,
+    /// Whether a peer that knows them gets ACK frames that carry the window. Default true.
+    #[serde(default = "yes")]
+    pub combined: bool,
+    /// Safe, the default: an ack renews the window once a datagram of it has been read, so that a sender which waits for
+    /// credit need not cut its packets to pieces. Paper: each ack, whatever has been read.
+    #[serde(default)]
+    pub variant: Variant,
+    /// Bytes that the updates in one ack may take, 26 to 1000; as many as fit unless given.
+    #[serde(default, deserialize_with = "value::update_field")]
+    pub field: Option<u64>,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl Parameters {
+    /// The constants, for people.
+    pub fn constants(&self) -> Vec<Constant> {
+        vec![
+            Constant::new("initial", value::show_bytes(self.initial)),
+            Constant::new("maximum", value::show_bytes(self.maximum)),
+            Constant::new("renewed", "with each ack; between acks when less than half is left"),
+            Constant::new("step", format!("{} datagrams a round trip", self.step)),
+            Constant::new("equal", format!("rates within 1/{EQUAL}")),
+            Constant::new("no growth", format!("after losses in {REPEATED} rounds in a row")),
+            Constant::new("combined", self.combined),
+            Constant::new("least", if self.variant == Variant::Safe { "a datagram" } else { "a byte" }),
+            Constant::new("field", self.field.map_or("no bound".to_owned(), |bytes| format!("{bytes} B"))),
+        ]
+    }
+}
+
+impl CreditFactory for Parameters {
+    fn build(&self) -> Box<dyn Credit> {
+        Box::new(OnAck::new(*self))
+    }
+
+    fn bounds(&self) -> Option<(ByteCount, ByteCount)> {
+        Some((self.initial, self.maximum))
+    }
+
+    fn describe(&self) -> Description {
+        Description::of(TEXT).with_constants(self.constants())
+    }
+}
+
+/// A window that rides on acks; see the module.
+#[derive(Debug, Clone, Copy)]
+pub struct OnAck {
+    parameters: Parameters,
+    window: ByteCount,
+    /// The round last looked at, and its rate.
+    last: Option<(u64, Rate)>,
+}
+
+impl OnAck {
+    /// The policy with `parameters`.
+    pub const fn new(parameters: Parameters) -> Self {
+        Self { parameters, window: parameters.initial, last: None }
+    }
+
+    fn is_safe(&self) -> bool {
+        self.parameters.variant == Variant::Safe
+    }
+
+    /// Algorithm 2, once a round.
+    fn follow_the_rate(&mut self, view: &WindowView) {
+        let arrivals = view.arrivals;
+        let Some(rate) = arrivals.rate else { return };
+        let Some((round, before)) = self.last.replace((arrivals.round, rate)) else { return };
+        if round == arrivals.round {
+            self.last = Some((round, before));
+            return;
+        }
+        let step = view.max_datagram_size * self.parameters.step;
+        let (new, old) = (rate.as_bytes_per_second(), before.as_bytes_per_second());
+        if new.abs_diff(old) <= old / EQUAL {
+            return;
+        }
+        if new < old {
+            self.window = (self.window - step).max(self.parameters.initial);
+        } else if arrivals.rounds_with_gaps < REPEATED {
+            self.window = (self.window + step).min(self.parameters.maximum);
+        }
+    }
+}
+
+impl Credit for OnAck {
+    fn initial_window(&self) -> ByteCount {
+        self.parameters.initial
+    }
+
+    fn grant(&mut self, moment: CreditMoment, view: &WindowView) -> Option<ByteCount> {
+        self.follow_the_rate(view);
+        // What is read while an ack is due travels with that. But the last ack may have left before the reader came,
+        // and then nothing else would ever tell a blocked peer.
+        if moment == CreditMoment::Consumed && (view.is_ack_due || ahead(view) >= half(view, self.window)) {
+            return None;
+        }
+        let advance = replenish(view, self.window)?;
+        let is_silly = advance < view.max_datagram_size && ahead(view) >= half(view, self.window);
+        let is_held_back = is_silly && moment == CreditMoment::AckLeaving && self.is_safe();
+        (!is_held_back).then_some(advance)
+    }
+
+    fn window(&self) -> ByteCount {
+        self.window
+    }
+
+    fn rides_on_acks(&self) -> Option<AckRide> {
+        Some(AckRide { is_combined: self.parameters.combined, field: self.parameters.field })
+    }
+}

@@ -1,0 +1,3 @@
+//! Policies of the seam `repair`: what is sent again before anyone has said that it was lost.
+
+pub mod none;
