@@ -54,7 +54,7 @@ equal. harm: what a kernel flow loses, as part of what it has beside one more ke
 )]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct Arguments {
-    /// Profiles, as `posthaste profiles` names them (quicming@min_rate=1mbit for one with a guaranteed rate); `all` are all of
+    /// Profiles, as `posthaste profiles` names them (`quicming@min_rate=1mbit` for one with a guaranteed rate); `all` are all of
     /// them, `all-server` those that a server alone can use
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "standard,cubic")]
     profiles: Vec<String>,

@@ -42,7 +42,7 @@ impl fmt::Debug for Profile {
         for (seam, description) in self.descriptions() {
             shown.field(seam.name(), &description.text.name);
         }
-        shown.finish()
+        shown.finish_non_exhaustive()
     }
 }
 

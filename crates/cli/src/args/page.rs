@@ -50,8 +50,8 @@ pub(crate) struct Page {
     )]
     pub(crate) page: Vec<String>,
 
-    /// Profiles of `posthaste serve`: names of `posthaste profiles` (quicming@min_rate=1mbit for one with a guaranteed rate), or
-    /// TOML files; `all-server` are those that a server alone can use, for Chromium has none of them
+    /// Profiles of `posthaste serve`: names of `posthaste profiles` (`quicming@min_rate=1mbit` for one with a guaranteed
+    /// rate), or TOML files; `all-server` are those that a server alone can use, for Chromium has none of them
     #[arg(
         long,
         value_name = "NAME,...",

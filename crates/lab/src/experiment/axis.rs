@@ -53,7 +53,7 @@ pub(super) fn read(file: &File) -> Result<Vec<GridAxis>, Fault> {
         let axis = spanned.get_ref();
         let name = axis.name.get_ref();
         let fault = |message: String| Fault::at(axis.name.span(), message);
-        label(name).map_err(|reason| fault(format!("axis `{name}`: its name {reason}")))?;
+        axis_name(name).map_err(|reason| fault(format!("axis `{name}`: its name {reason}")))?;
         if all.iter().any(|other| other.name == *name) {
             return Err(fault(format!("there are two axes `{name}`")));
         }
@@ -137,13 +137,21 @@ fn value(spanned: &Spanned<toml::Value>, keys: &[String]) -> Result<GridValue, S
     Ok(GridValue { label, settings, span: spanned.span() })
 }
 
-/// Labels stand in commands, between commas and after equal signs.
+/// Names of axes stand in commands as labels do, and before an equal sign.
+fn axis_name(text: &str) -> Result<(), &'static str> {
+    if text.contains('=') {
+        return Err("must not have equal signs: `--cells` could not name it");
+    }
+    label(text)
+}
+
+/// Labels stand in commands, between commas.
 fn label(text: &str) -> Result<(), &'static str> {
     if text.is_empty() || text.trim() != text {
         return Err("must not be empty, nor begin or end with space");
     }
-    if text.chars().any(|character| character.is_control() || matches!(character, ',' | '=')) {
-        return Err("must not have commas, equal signs or control characters: `--cells` could not name it");
+    if text.chars().any(|character| character.is_control() || character == ',') {
+        return Err("must not have commas or control characters: `--cells` could not name it");
     }
     if text.len() > 100 { Err("is longer than 100 bytes") } else { Ok(()) }
 }

@@ -28,8 +28,11 @@ impl From<toml::de::Error> for Fault {
     }
 }
 
+/// A policy's parameters that are no defaults of its own.
+type Values = &'static [(&'static str, &'static str)];
+
 /// The policies of the default profile.
-const DEFAULTS: [(Seam, &str, &[(&str, &str)]); 9] = [
+const DEFAULTS: [(Seam, &str, Values); 9] = [
     (Seam::Start, "initial", &[]),
     (Seam::SlowStart, "hystart_pp", &[]),
     (Seam::Congestion, "cubic", &[]),
