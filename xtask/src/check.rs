@@ -15,7 +15,9 @@ const SKIPPED: [&str; 5] = ["target", ".git", ".venv", "artifacts", "corpus"];
 /// All checks; the first that fails is the error.
 pub(crate) fn check() -> Result<bool> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    run(cargo().args(["fmt", "--all", "--check", "--manifest-path", "interop/Cargo.toml"]))?;
+    for other in ["interop/Cargo.toml", "examples/outside/Cargo.toml"] {
+        run(cargo().args(["fmt", "--all", "--check", "--manifest-path", other]))?;
+    }
     let lints = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     run(cargo().arg("clippy").args(lints))?;
     docs()?;

@@ -13,8 +13,10 @@ use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 /// A property of a policy that policies of other seams may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Property {
-    /// A controller that keeps a window which a start or a silence policy has set, until the path itself tells it
-    /// otherwise: one without a model of the path.
+    /// A controller that begins with the window that the start policy says. (One with a promised rate begins with that.)
+    TakesFirstWindow,
+    /// A controller that keeps a window to which a start policy has jumped, until the path itself tells it otherwise:
+    /// one without a model of the path.
     TakesJump,
     /// A controller whose window grows until losses cut it.
     CutByLoss,

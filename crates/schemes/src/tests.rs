@@ -315,11 +315,14 @@ fn the_registry_has_each_name_once_a_seam_and_no_empty_text() {
 
 #[test]
 fn a_jump_is_refused_with_a_controller_that_does_not_take_it() {
-    for controller in ["bbr1", "bbr3"] {
+    for controller in ["bbr1", "bbr3", "guaranteed"] {
         let (_, message) = invalid(&format!("[start.careful]\n[congestion.{controller}]\n"));
         let expected = format!("start.careful does not go with congestion.{controller}");
         assert!(message.contains(&expected) && message.contains("[congestion.cubic]"), "{message}");
     }
+    let (_, message) = invalid("[start.history]\n[congestion.guaranteed]\n");
+    assert!(message.contains("start.history does not go with congestion.guaranteed"), "{message}");
+    from_toml("mine", "[start.history]\n[congestion.bbr3]\n").unwrap();
     for controller in ["newreno", "cubic"] {
         from_toml("mine", &format!("[start.careful]\n[congestion.{controller}]\n")).unwrap();
     }

@@ -7,7 +7,9 @@ mod steady;
 
 use std::time::Instant;
 
-use posthaste_endpoint::{ClientConfig, Endpoint, Profile, ServerConfig, TransportConfig, default_profile, tls};
+use posthaste_endpoint::{
+    ClientConfig, Endpoint, Profile, ServerConfig, TransportConfig, default_profile, tls,
+};
 use posthaste_lab::peers::Stack;
 use posthaste_lab::run::run;
 use posthaste_lab::spec::RunSpec;

@@ -440,3 +440,20 @@ fn files_that_cannot_be_read_are_told() {
     let error = Experiment::from_file(&large).unwrap_err().to_string();
     assert!(error.ends_with("it is larger than 1048576 bytes"), "{error}");
 }
+
+#[test]
+fn a_stack_may_be_a_profiles_file_with_parameters() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, "[start.initial]\ndatagrams = 12\n").unwrap();
+    let name = |stack: &str| stack.parse::<crate::peers::Stack>().map(|stack| stack.to_string());
+    let file = path.display();
+    assert_eq!(name(&file.to_string()).unwrap(), "mine");
+    assert_eq!(name(&format!("{file}@datagrams=14")).unwrap(), "mine@datagrams=14");
+    assert_eq!(name("quicming@min_rate=1mbit@3").unwrap(), "quicming@min_rate=1mbit@3");
+    let lacking = name("quicming@3").unwrap_err().to_string();
+    assert!(lacking.contains("quicming@min_rate=1mbit"), "{lacking}");
+    std::fs::write(&path, "[start.initial]\ndatagrams = 1\n").unwrap();
+    let fault = name(&file.to_string()).unwrap_err().to_string();
+    assert!(fault.contains("mine.toml") && fault.contains("line 2"), "{fault}");
+}

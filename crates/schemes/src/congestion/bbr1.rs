@@ -26,7 +26,7 @@ use serde::Deserialize;
 use super::model::{
     COLLAPSED_DATAGRAMS, MAXIMUM_WINDOW, PacingView, Rounds, Sample, Throttled, WindowedMax, pace,
 };
-use crate::Entry;
+use crate::{Entry, Property};
 use probe_bw::Cycle;
 use probe_rtt::ProbeRtt;
 use recovery::LossRecovery;
@@ -42,7 +42,7 @@ pub const TEXT: PolicyText = PolicyText {
 };
 
 /// The policy in the registry.
-pub const ENTRY: Entry = Entry::congestion::<Parameters>(TEXT);
+pub const ENTRY: Entry = Entry::congestion::<Parameters>(TEXT).with(&[Property::TakesFirstWindow]);
 
 /// Parameters of [`Bbr1`]: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

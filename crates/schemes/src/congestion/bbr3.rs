@@ -45,7 +45,8 @@ pub const TEXT: PolicyText = PolicyText {
 };
 
 /// The policy in the registry.
-pub const ENTRY: Entry = Entry::congestion::<Parameters>(TEXT).with(&[Property::ServesGroup]);
+pub const ENTRY: Entry =
+    Entry::congestion::<Parameters>(TEXT).with(&[Property::TakesFirstWindow, Property::ServesGroup]);
 
 /// Parameters of [`Bbr3`].
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]

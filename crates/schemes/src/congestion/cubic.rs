@@ -32,8 +32,11 @@ pub const TEXT: PolicyText = PolicyText {
 };
 
 /// The policy in the registry.
-pub const ENTRY: Entry =
-    Entry::congestion::<Parameters>(TEXT).with(&[Property::TakesJump, Property::CutByLoss]);
+pub const ENTRY: Entry = Entry::congestion::<Parameters>(TEXT).with(&[
+    Property::TakesFirstWindow,
+    Property::TakesJump,
+    Property::CutByLoss,
+]);
 
 /// The window may at most grow by this factor in a round trip (RFC 9438 section 4.2).
 const GREATEST_TARGET: f64 = 1.5;

@@ -48,7 +48,7 @@ pub const TEXT: PolicyText = PolicyText {
 
 /// The policy in the registry.
 pub const ENTRY: Entry = Entry::new::<Parameters>(&[Seam::Congestion], TEXT, read)
-    .with(&[Property::TakesJump, Property::CutByLoss])
+    .with(&[Property::CutByLoss])
     .requiring(&[Required {
         key: "min_rate",
         what: "the rate on the wire that the network guarantees, from 10 kbit/s to 100 Gbit/s",

@@ -24,8 +24,11 @@ pub const TEXT: PolicyText = PolicyText {
 };
 
 /// The policy in the registry.
-pub const ENTRY: Entry =
-    Entry::congestion::<Parameters>(TEXT).with(&[Property::TakesJump, Property::CutByLoss]);
+pub const ENTRY: Entry = Entry::congestion::<Parameters>(TEXT).with(&[
+    Property::TakesFirstWindow,
+    Property::TakesJump,
+    Property::CutByLoss,
+]);
 
 /// RFC 9002 appendix B.1: the window's factor on loss.
 const LOSS_REDUCTION_FACTOR: f64 = 0.5;

@@ -36,8 +36,8 @@ pub const TEXT: PolicyText = PolicyText {
 pub const ENTRY: Entry = Entry::start::<Parameters>(TEXT).needing(&[Need {
     seam: Seam::Congestion,
     property: Property::TakesJump,
-    reason: "it raises the window in one jump, which a controller with a model of the path overrules: take \
-             [congestion.cubic], or [start.initial] with this controller",
+    reason: "it raises the window in one jump, which this controller does not hold: take [congestion.cubic] or \
+             [congestion.newreno], or [start.initial] with this controller",
 }]);
 
 /// What a path must have carried a round trip to be worth a jump, in initial windows (RFC 9959 section 3.1).

@@ -10,12 +10,12 @@
 
 use posthaste_policy::history::{Average, HistoryRules, Scope};
 use posthaste_policy::sample::{PathHistory, PathSummary};
-use posthaste_policy::{Constant, Description, PolicyText, Start, StartFactory};
+use posthaste_policy::{Constant, Description, PolicyText, Seam, Start, StartFactory};
 use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
 
 use super::initial::{self, Initial};
-use crate::{Entry, value};
+use crate::{Entry, Need, Property, value};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -27,7 +27,12 @@ pub const TEXT: PolicyText = PolicyText {
 };
 
 /// The policy in the registry.
-pub const ENTRY: Entry = Entry::start::<Parameters>(TEXT);
+pub const ENTRY: Entry = Entry::start::<Parameters>(TEXT).needing(&[Need {
+    seam: Seam::Congestion,
+    property: Property::TakesFirstWindow,
+    reason: "its whole effect is the first window, and this controller begins with the rate that it is promised: take \
+             [start.initial] with it",
+}]);
 
 /// The least window that a connection which is resumed goes on from, in datagrams (RFC 9002 section 7.2).
 const LEAST_DATAGRAMS: u64 = 2;
