@@ -139,7 +139,7 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     let (tell, buffered) = unbounded_channel();
     let server = Server::start(handler(tell), |_| {});
     let trace = Trace::default();
-    let fixed = include_str!("../../../profiles/cubic-fixed.toml");
+    let fixed = include_str!("../../../experiments/profiles/cubic-fixed.toml");
     let window = format!("{} KiB", WINDOW / 1024);
     let narrow = fixed.replace("1536 KiB", &window).replace("1 MiB", &window);
     let transport = TransportConfig {

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use posthaste_lab::run::run;
 use posthaste_lab::spec::RunSpec;
-use posthaste_schemes::selection::{ALL, expand};
+use posthaste_schemes::selection::every;
 
-/// Profiles, as experiments name them: a group where the profile forms one.
+/// Profiles, as experiments name them, built-in and for comparison: a group where the profile forms one.
 fn stacks() -> Vec<String> {
     let mut stacks = Vec::new();
-    for name in expand(&[ALL]) {
-        let profile = posthaste_schemes::named(&name).expect("a built-in profile");
-        if profile.group().is_some() {
+    for profile in every().expect("profiles") {
+        let name = profile.name();
+        if profile.build().expect("it is complete").group().is_some() {
             stacks.push(format!("{name}@3"));
         }
         stacks.push(name);

@@ -6,7 +6,11 @@ use posthaste_policy::BuildError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// No built-in profile has the name.
-    #[error("there is no profile `{name}`; there are: {}", .valid.join(", "))]
+    #[error(
+        "there is no profile `{name}`; there are: {}; forms for comparison: {}",
+        .valid.join(", "),
+        crate::comparison_names().join(", ")
+    )]
     Unknown {
         /// The name that was asked for.
         name: String,

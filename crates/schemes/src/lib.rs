@@ -38,13 +38,14 @@ mod tests;
 
 use posthaste_policy::Profile;
 
-pub use built_in::names;
+pub use built_in::{comparison_names, names};
 pub use definition::{Definition, is_file};
 pub use entry::{Entry, Need, Property, Required};
 pub use error::ProfileError;
 pub use variant::Variant;
 
-/// The built-in profile with this name, or with a name and parameters: `NAME@key=value[,key=value]`.
+/// The profile with this name, built-in or for comparison ([`comparison_names`]); parameters may follow:
+/// `NAME@key=value[,key=value]`.
 ///
 /// # Errors
 /// [`ProfileError::Unknown`] with the names that there are; [`ProfileError::Parameter`] for a parameter that the

@@ -2,7 +2,7 @@
 
 use posthaste_policy::{PolicyReport, Seam};
 
-use crate::{Definition, built_in};
+use crate::{Definition, ProfileError, built_in};
 
 /// The word for every built-in profile.
 pub const ALL: &str = "all";
@@ -107,6 +107,17 @@ pub fn expand(names: &[impl AsRef<str>]) -> Vec<String> {
     expanded
 }
 
+/// Every profile, built-in or for comparison, the default first and the others by name; those that need a parameter have
+/// the registry's example of it.
+///
+/// # Errors
+/// None, which a test sees to.
+pub fn every() -> Result<Vec<Definition>, ProfileError> {
+    let mut names = [built_in::names(), built_in::comparison_names()].concat();
+    names.sort_unstable_by_key(|name| (*name != built_in::DEFAULT, *name));
+    names.into_iter().map(|name| Definition::named(name)?.with_examples()).collect()
+}
+
 /// Names that a list was cut into at its commas, put together again where the comma stood between two parameters.
 fn whole(parts: &[impl AsRef<str>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -191,8 +202,7 @@ mod tests {
         let names = expand(&["bbr", "quicming@min_rate=5mbit", ALL_SERVER, " mine.toml ", ALL]);
         assert_eq!(names[..3], ["bbr", "quicming@min_rate=5mbit", "cubic"]);
         assert_eq!(names.len(), built_in::names().len() + 1);
-        let promised = "quicming-paper@min_rate=1mbit";
-        for (once, name) in [(1, "bbr"), (1, "mine.toml"), (0, "quicming@min_rate=1mbit"), (1, promised)] {
+        for (once, name) in [(1, "bbr"), (1, "mine.toml"), (0, "quicming@min_rate=1mbit"), (1, "history")] {
             assert_eq!(names.iter().filter(|known| *known == name).count(), once, "{name}");
         }
         assert_eq!(expand(&["cubic", "cubic", "nonsense"]), ["cubic", "cubic", "nonsense"]);

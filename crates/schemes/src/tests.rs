@@ -5,6 +5,11 @@ use super::*;
 
 const DATAGRAM: ByteCount = ByteCount::new(1200);
 
+/// Built-in ones and those for comparison.
+fn every_name() -> impl Iterator<Item = &'static str> {
+    names().iter().chain(comparison_names()).copied()
+}
+
 fn invalid(text: &str) -> (Option<usize>, String) {
     match from_toml("mine", text) {
         Err(ProfileError::Invalid { name, line, message }) => {
@@ -17,10 +22,10 @@ fn invalid(text: &str) -> (Option<usize>, String) {
 
 #[test]
 fn every_built_in_profile_builds_all_its_policies() {
-    for name in selection::expand(&[selection::ALL]) {
-        let profile = named(&name).unwrap_or_else(|error| panic!("{error}"));
+    for definition in selection::every().unwrap_or_else(|error| panic!("{error}")) {
+        let (profile, name) = (definition.build().unwrap(), definition.name());
         assert_eq!(profile.name(), name);
-        assert_eq!(Definition::named(&name).unwrap().describe(), profile.describe());
+        assert_eq!(definition.describe(), profile.describe());
         assert!(!profile.description().is_empty(), "{name}");
         let window = profile.start().initial_window(DATAGRAM);
         let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: window, seed: 1 };
@@ -92,7 +97,9 @@ fn profiles_differ_in_what_their_names_say() {
 #[test]
 fn an_unknown_name_is_refused_with_the_names_that_there_are() {
     let error = named("cubik").unwrap_err();
-    assert_eq!(error.to_string(), format!("there is no profile `cubik`; there are: {}", names().join(", ")));
+    let (names, others) = (names().join(", "), comparison_names().join(", "));
+    let expected = format!("there is no profile `cubik`; there are: {names}; forms for comparison: {others}");
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
@@ -186,7 +193,7 @@ fn values_of_a_text_reach_the_policies() {
 
 #[test]
 fn the_report_has_every_seam_once() {
-    for name in names() {
+    for name in every_name() {
         let report = Definition::named(name).unwrap().describe();
         let seams: Vec<Seam> = report.policies.iter().map(|policy| policy.seam).collect();
         assert!(seams.is_sorted() && seams.len() == 9, "{seams:?}");

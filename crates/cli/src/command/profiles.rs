@@ -39,6 +39,12 @@ fn overview(reports: &[ProfileReport]) -> String {
         let _ = writeln!(text, "\x1b[1m{name:width$}\x1b[0m  {description}{default}{exception}");
     }
     let _ = writeln!(text, "\nPolicies and constants of one: posthaste profiles NAME");
+    let _ = writeln!(text, "Parameters of one: NAME@key=value[,key=value], wherever a profile is named");
+    let comparisons = posthaste_schemes::comparison_names().join(", ");
+    let _ = writeln!(
+        text,
+        "For comparison only (schemes as published, baselines), in experiments/profiles: {comparisons}"
+    );
     text
 }
 

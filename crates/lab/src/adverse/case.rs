@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use posthaste_path::{Bottleneck, Distribution, GilbertElliott, Jitter, PathConfig, Reordering};
-use posthaste_schemes::selection::{ALL, expand};
+use posthaste_schemes::selection::every;
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::traffic::{Plan, Transfer};
@@ -189,9 +189,9 @@ impl Case {
 }
 
 fn our_stack(rng: &mut Rng) -> Stack {
-    let names = expand(&[ALL]);
-    let name = &names[rng.below(names.len() as u64) as usize];
-    Stack::profile(posthaste_schemes::named(name).expect("a name of the list"), 1)
+    let profiles = every().expect("built-in profiles");
+    let profile = &profiles[rng.below(profiles.len() as u64) as usize];
+    Stack::profile(profile.build().expect("it has what it needs"), 1)
 }
 
 /// One of the rival's controllers whose runs repeat.

@@ -59,13 +59,15 @@ fn stable_fault(text: &str) -> String {
         (check::metric_names(), "METRICS"),
         (crate::peers::RIVAL_NAMES.join(", "), "RIVALS"),
         (posthaste_schemes::names().join(", "), "PROFILES"),
+        (posthaste_schemes::comparison_names().join(", "), "COMPARISONS"),
         (posthaste_path::PathSpec::names().join(", "), "PATHS"),
     ]
     .iter()
     .fold(fault(text), |fault, (list, name)| {
         let listed = fault.replace(&format!("there are {list}"), &format!("there are {name}"));
         let listed = listed.replace(&format!("one of {list}"), &format!("one of {name}"));
-        listed.replace(&format!("profiles {list}"), &format!("profiles {name}"))
+        let listed = listed.replace(&format!("profiles {list}"), &format!("profiles {name}"));
+        listed.replace(&format!("for comparison {list}"), &format!("for comparison {name}"))
     })
 }
 

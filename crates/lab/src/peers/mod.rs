@@ -12,7 +12,7 @@ use std::str::FromStr;
 use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_policy::history::HistoryRules;
-use posthaste_schemes::{ProfileError, names};
+use posthaste_schemes::{ProfileError, comparison_names, names};
 use posthaste_transport::PathMemory;
 use posthaste_units::{ByteCount, Duration, Rng};
 
@@ -83,7 +83,7 @@ pub enum HttpVersion {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownStack {
     /// Nothing is called that.
-    #[error("there is no stack `{name}`; there are {}, and the profiles {}, each also with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), names().join(", "))]
+    #[error("there is no stack `{name}`; there are {}, and the profiles {}, for comparison {}; each profile also with @key=value, and with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), names().join(", "), comparison_names().join(", "))]
     Name {
         /// The name.
         name: String,

@@ -128,7 +128,7 @@ proptest! {
     #[test]
     fn windows_and_rates_stay_within_their_bounds(events in prop::collection::vec(event(), 1..300)) {
         let promised = ["quicming@min_rate=10kbit", "quicming@min_rate=100gbit", "quicming-paper@min_rate=1mbit", "quicming-paper@min_rate=100gbit"];
-        for name in crate::selection::expand(&[crate::selection::ALL]).iter().map(String::as_str).chain(promised) {
+        for name in crate::selection::expand(&[crate::selection::ALL, "bbr1", "bbr-draft", "cubic-at-once"]).iter().map(String::as_str).chain(promised) {
             // At a guaranteed rate the window is what happens to be in flight: only the bounds hold.
             let has_floor = promised.contains(&name) || name.contains("min_rate");
             let size = ByteCount::new(1200);
