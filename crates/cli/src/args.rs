@@ -61,7 +61,7 @@ pub(crate) enum Command {
     PageVisit(PageVisit),
 }
 
-/// Race profiles against each other: real downloads over an emulated mobile path.
+/// Race profiles against each other: real downloads over emulated mobile paths.
 ///
 /// For each profile it starts an HTTP/3 server on loopback and fetches an object from it again and again, each time
 /// over a new connection, through a relay that makes loopback as slow and lossy as the path. Every byte is
@@ -74,7 +74,7 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posthaste race                                    cubic and standard, 1 MB over the path `average`
+  posthaste race                                    1 MB over an LTE trace and over random loss
   posthaste race --path bad --object 100kB          188 ms and 8 % loss
   posthaste race --path my.toml --profiles cubic,mine.toml --runs 50
   posthaste race --profiles all --runs 5            every profile, with clients that have it too
@@ -87,19 +87,21 @@ A path file says what differs from a named path, or all of it:
 Ctrl-C ends the race and shows what was measured until then.
 Times are real time on this machine, from the client's first packet to the last byte of the body. How late packets
 left the emulated path is measured and shown: a busy machine makes a race worthless, and it says so.
-With --json stdout is one JSON object: times in seconds, a `null` where nothing was measured.
+Stacks of the lab such as tcp:cubic are models: their runs are computed in virtual time, over the same paths.
+With --json stdout is one JSON object per path: times in seconds, a `null` where nothing was measured.
 Exit code: 0 if every run finished, 1 if some did not, 2 if it is used wrongly, 130 after Ctrl-C.")]
 pub(crate) struct Race {
-    /// The path: a name, or a TOML file [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
-    #[arg(long, value_name = "NAME|FILE", default_value = "average")]
-    pub(crate) path: String,
+    /// Paths, separated by commas: names, or TOML files [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
+    #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', default_values = DEFAULT_PATHS)]
+    pub(crate) path: Vec<String>,
 
     /// Size of the object that is fetched, such as 100kB or 10MB
     #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = object_size)]
     pub(crate) object: ByteCount,
 
     /// What to compare, separated by commas: names of `posthaste profiles`, or TOML files, each with parameters if
-    /// need be (quicming@min_rate=1mbit); `all` are all of them, `all-server` those that a server alone can use
+    /// need be (quicming@min_rate=1mbit); `all` are all of them, `all-server` those that a server alone can use;
+    /// stacks of `posthaste lab`, such as tcp:cubic, are computed
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = DEFAULT_RACERS)]
     pub(crate) profiles: Vec<String>,
 
@@ -148,7 +150,10 @@ pub(crate) struct Race {
 }
 
 /// Who races unless told otherwise, the most interesting first.
-const DEFAULT_RACERS: [&str; 2] = ["cubic", "standard"];
+const DEFAULT_RACERS: [&str; 4] = ["bbr", "cubic", "standard", "tcp:cubic"];
+
+/// Where, unless told otherwise: a recorded LTE link, and a path that loses packets at random.
+const DEFAULT_PATHS: [&str; 2] = ["lte-trace", "average"];
 
 /// Serve the files below a directory over HTTP/3.
 ///

@@ -54,7 +54,8 @@ const QUICK: &str = "rate = \"100mbit\"\nrtt = \"8ms\"\nloss = 0.01\ncorrupt = 0
 #[test]
 fn a_race_ends_with_a_table_and_a_page_of_its_own() {
     let ground = Ground::new(QUICK);
-    let (code, stdout, stderr) = ground.race(&["--object", "60kB", "--runs", "3"]);
+    let (code, stdout, stderr) =
+        ground.race(&["--profiles", "cubic,standard", "--object", "60kB", "--runs", "3"]);
     assert_eq!(code, 0, "{stdout}{stderr}");
     for expected in
         ["60 kB", "profile", "median", "p95", "x limit", "saves against standard", "Limit", "Timing"]
@@ -118,6 +119,32 @@ fn json_has_every_run_and_nothing_else_is_printed() {
         }
     }
     assert_eq!(ground.files(), ["path.toml"]);
+}
+
+#[test]
+fn models_race_over_every_path_and_are_marked() {
+    let ground = Ground::new(QUICK);
+    std::fs::write(ground.path("other.toml"), "rate = \"20mbit\"\nrtt = \"20ms\"\n").unwrap();
+    let mut command = posthaste();
+    let arguments = ["race", "--path", "path.toml,other.toml", "--profiles", "cubic,tcp:cubic"];
+    command.args(arguments).args(["--object", "60kB", "--runs", "2"]).current_dir(&ground.guard);
+    let (code, stdout, stderr) = run(&mut command);
+    let stdout = String::from_utf8(stdout).unwrap();
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert_eq!(stdout.matches("tcp:cubic (model)  ").count(), 2, "a row for each path: {stdout}");
+    assert_eq!(stdout.matches("Models  computed in virtual time").count(), 2, "{stdout}");
+    let page = String::from_utf8(read(&ground.path("race.html"))).unwrap();
+    assert!(page.contains("path.toml") && page.contains("other.toml") && page.contains("tcp:cubic (model)"));
+
+    let (code, stdout, _) =
+        ground.race(&["--profiles", "tcp:cubic", "--object", "60kB", "--runs", "2", "--json", "--no-html"]);
+    assert_eq!(code, 0, "{stdout}");
+    let report: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let racer = &report["profiles"][0];
+    assert_eq!((&racer["model"], &racer["completed"]), (&true.into(), &2.into()));
+    // Requests take fewer packets than the object.
+    let packets = |direction: &str| racer["runs"][0][direction]["delivered_bytes"].as_u64().unwrap();
+    assert!(packets("down") > 60_000 && packets("up") < 30_000, "{racer}");
 }
 
 #[test]

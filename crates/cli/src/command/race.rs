@@ -12,6 +12,7 @@ use crate::printer;
 
 mod arena;
 mod bare;
+mod model;
 mod page;
 mod plan;
 mod progress;
@@ -26,27 +27,39 @@ use progress::{Progress, spoken};
 use tally::Tally;
 
 pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
-    let plan = Arc::new(Plan::new(&args)?);
+    let plans = Plan::all(&args)?;
     let page = page::Page::new(&args)?;
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
-    let mut arena = Arena::start(&plan)?;
-    announce(&plan, &args)?;
-    arena.warm_up().await?;
-    let tally = race(&plan, arena, &args, &mut interrupts).await?;
-    show(&plan, &tally, &args)?;
+    let mut races: Vec<(Arc<Plan>, Tally)> = Vec::new();
+    for plan in plans {
+        let plan = Arc::new(plan);
+        let mut arena = Arena::start(&plan)?;
+        announce(&plan, &args)?;
+        arena.warm_up().await?;
+        let tally = race(&plan, arena, &args, &mut interrupts).await?;
+        show(&plan, &tally, &args)?;
+        let was_interrupted = tally.was_interrupted;
+        races.push((plan, tally));
+        if was_interrupted {
+            break;
+        }
+    }
+    let was_interrupted = races.iter().any(|(_, tally)| tally.was_interrupted);
+    let has_failures = races.iter().any(|(_, tally)| tally.failures() > 0);
     // Interrupted before the first run was over, there is nothing to show.
-    if let Some(page) = page.filter(|_| tally.all_runs().next().is_some()) {
+    races.retain(|(_, tally)| tally.all_runs().next().is_some());
+    if let Some(page) = page.filter(|_| !races.is_empty()) {
         let shown = page.to_string();
-        page.write(&plan, &tally)?;
+        page.write(&races)?;
         if !args.json {
             say(format_args!("Page    {shown}"))?;
         }
     }
-    Ok(match (tally.was_interrupted, tally.failures()) {
+    Ok(match (was_interrupted, has_failures) {
         (true, _) => ExitCode::from(INTERRUPTED),
-        (false, 0) => ExitCode::SUCCESS,
-        (false, _) => ExitCode::from(FAILED),
+        (false, false) => ExitCode::SUCCESS,
+        (false, true) => ExitCode::from(FAILED),
     })
 }
 
@@ -114,7 +127,7 @@ fn announce(plan: &Plan, args: &Race) -> Result<(), Failure> {
         path = printer::printable(&plan.path_name),
         description = plan.path,
         object = plan.describe_object(),
-        racers = printer::printable(&plan.names().join(", ")),
+        racers = printer::printable(&plan.labels().join(", ")),
         runs = plan.runs,
         parallel = plan.parallel,
         estimate = spoken(plan.estimate()),
@@ -130,7 +143,7 @@ fn show(plan: &Plan, tally: &Tally, args: &Race) -> Result<(), Failure> {
         let planned = plan.runs * plan.racers.len() as u64;
         say(format_args!("\x1b[33mInterrupted: {made} of {planned} runs were made.\x1b[0m\n"))?;
     }
-    say(table::table(plan, tally).trim_end())
+    say(format_args!("{}\n", table::table(plan, tally).trim_end()))
 }
 
 fn say(text: impl std::fmt::Display) -> Result<(), Failure> {

@@ -7,16 +7,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{StatusCode, Uri};
 use posthaste_emulator::{LatenessHistogram, RelayConfig, RelayStats, UdpRelay};
-use posthaste_endpoint::{ClientConfig, Endpoint, MemoryStore, PathMemory, ServerConfig};
+use posthaste_endpoint::{ClientConfig, Endpoint, MemoryStore, PathMemory, ServerConfig, TransportConfig};
 use posthaste_http::{Client, ClientOptions, Handler, HandlerFuture, Response, ServerOptions, serve};
 use posthaste_units::Rng;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::bare;
-use super::plan::{Plan, Racer, Start};
+use super::plan::{Plan, Racer, Runner, Start};
 use super::progress::Progress;
 use super::tls::Keys;
+use super::{bare, model};
 use crate::exit::Failure;
 
 /// The object's path on the servers.
@@ -57,7 +57,8 @@ pub(super) struct Arena {
     plan: Arc<Plan>,
     keys: Keys,
     object: Bytes,
-    servers: Vec<Server>,
+    /// Of each racer that is not a model.
+    servers: Vec<Option<Server>>,
 }
 
 struct Server {
@@ -99,9 +100,10 @@ impl Arena {
     }
 
     /// A server that has met nobody yet. With a profile that makes use of it, it remembers its clients' paths.
-    fn serve(&self, racer: &Racer) -> Result<Server, Failure> {
-        let mut config = ServerConfig::new(self.keys.server()?, Arc::clone(&racer.transport));
-        if let Some(rules) = racer.transport.profile.history_rules() {
+    fn serve(&self, racer: &Racer) -> Result<Option<Server>, Failure> {
+        let Some(transport) = racer.transport() else { return Ok(None) };
+        let mut config = ServerConfig::new(self.keys.server()?, Arc::clone(transport));
+        if let Some(rules) = transport.profile.history_rules() {
             config.path_memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
         }
         let fail = |error| Failure::runtime(format!("cannot start a server on 127.0.0.1: {error}"));
@@ -116,7 +118,7 @@ impl Arena {
                 serve(endpoint, handler, ServerOptions::default(), std::future::pending()).await;
             })
         };
-        Ok(Server { address, task })
+        Ok(Some(Server { address, task }))
     }
 
     /// One download from each server without a relay: what is slow only the first time is not measured then, and
@@ -125,9 +127,9 @@ impl Arena {
     pub(super) async fn warm_up(&mut self) -> Result<(), Failure> {
         let plan = Arc::clone(&self.plan);
         for (index, racer) in plan.racers.iter().enumerate() {
-            let client = self.client(index)?;
-            let mut bytes = 0;
-            let fetched = self.fetch(&client, self.servers[index].address, |new| bytes += new);
+            let (Some(transport), Some(server)) = (racer.transport(), &self.servers[index]) else { continue };
+            let client = self.client(transport)?;
+            let fetched = self.fetch(&client, server.address, |_| {});
             let fetched = timeout(WARM_UP_TIMEOUT, fetched)
                 .await
                 .unwrap_or_else(|_| Err("it takes too long".to_owned()));
@@ -135,7 +137,7 @@ impl Arena {
             fetched.map_err(|error| {
                 Failure::runtime(format!("{}: a download without a relay fails: {error}", racer.name))
             })?;
-            if racer.transport.profile.history_rules().is_some() {
+            if transport.profile.history_rules().is_some() {
                 self.servers[index] = self.serve(racer)?;
             }
         }
@@ -143,9 +145,8 @@ impl Arena {
     }
 
     /// A new client, with a socket, a session store and a transport of its own.
-    fn client(&self, racer: usize) -> Result<Fetcher, Failure> {
-        let transport = Arc::clone(&self.plan.racers[racer].transport);
-        let quic = ClientConfig::new(self.keys.client()?, transport);
+    fn client(&self, transport: &Arc<TransportConfig>) -> Result<Fetcher, Failure> {
+        let quic = ClientConfig::new(self.keys.client()?, Arc::clone(transport));
         if self.plan.is_bare {
             return Ok(Fetcher::Bare(bare::Client::new(quic)?));
         }
@@ -160,9 +161,29 @@ impl Arena {
 
     /// Makes one run. Dropping the future ends it at once.
     pub(super) async fn run(&self, start: Start, progress: &Progress) -> Result<Run, Failure> {
+        match (&self.plan.racers[start.racer].runner, &self.servers[start.racer]) {
+            (Runner::Real(transport), Some(server)) => {
+                self.download(start, transport, server, progress).await
+            }
+            (Runner::Model(stack), _) => {
+                let run = model::run(&self.plan, stack, start).await?;
+                progress.advance(start.racer, run.bytes);
+                Ok(run)
+            }
+            (Runner::Real(_), None) => Err(Failure::runtime("a profile has no server")),
+        }
+    }
+
+    async fn download(
+        &self,
+        start: Start,
+        transport: &Arc<TransportConfig>,
+        server: &Server,
+        progress: &Progress,
+    ) -> Result<Run, Failure> {
         let config = RelayConfig {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
-            upstream: self.servers[start.racer].address,
+            upstream: server.address,
             down: self.plan.path.down(),
             up: self.plan.path.up(),
             seed: start.seed,
@@ -171,7 +192,7 @@ impl Arena {
         let relay = UdpRelay::start(config)
             .await
             .map_err(|error| Failure::runtime(format!("cannot start the relay: {error}")))?;
-        let client = self.client(start.racer)?;
+        let client = self.client(transport)?;
         let mut bytes = 0;
         let attempt = self.fetch(&client, relay.local_addr(), |new| {
             bytes += new;

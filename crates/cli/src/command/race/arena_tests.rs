@@ -6,7 +6,7 @@ fn arena(more: &[&str], change: impl FnOnce(&mut Vec<u8>)) -> Arena {
     let args = <crate::args::Args as clap::Parser>::try_parse_from(arguments.iter().chain(more))
         .expect("valid arguments");
     let crate::args::Command::Race(race) = args.command else { unreachable!("the command is race") };
-    let mut arena = Arena::start(&Arc::new(Plan::new(&race).expect("a plan"))).expect("an arena");
+    let mut arena = Arena::start(&Arc::new(Plan::new(&race, "average").expect("a plan"))).expect("an arena");
     let mut expected = arena.object.to_vec();
     change(&mut expected);
     arena.object = Bytes::from(expected);
@@ -15,9 +15,11 @@ fn arena(more: &[&str], change: impl FnOnce(&mut Vec<u8>)) -> Arena {
 
 /// Downloads once; gives the bytes that were found right, too.
 async fn fetch(arena: &Arena) -> (Result<Times, String>, u64) {
-    let client = arena.client(0).expect("a client");
+    let transport = arena.plan.racers[0].transport().expect("a profile");
+    let client = arena.client(transport).expect("a client");
+    let server = arena.servers[0].as_ref().expect("a server");
     let mut right = 0;
-    let outcome = arena.fetch(&client, arena.servers[0].address, |bytes| right += bytes).await;
+    let outcome = arena.fetch(&client, server.address, |bytes| right += bytes).await;
     (outcome, right)
 }
 

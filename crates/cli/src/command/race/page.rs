@@ -1,6 +1,7 @@
 //! The result as a page.
 
 use std::fmt;
+use std::sync::Arc;
 
 use posthaste_lab::experiment_result::{Axis, CellResult, ExperimentResult};
 use posthaste_lab::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult};
@@ -39,15 +40,17 @@ impl Page {
         Ok(Some(Self { file, shown: args.html.display().to_string() }))
     }
 
-    pub(super) fn write(self, plan: &Plan, tally: &Tally) -> Result<(), Failure> {
-        let page = posthaste_lab::report::html::page(&[result(plan, tally)]);
+    /// Writes the page of these races.
+    pub(super) fn write(self, races: &[(Arc<Plan>, Tally)]) -> Result<(), Failure> {
+        let results: Vec<ExperimentResult> = races.iter().map(|(plan, tally)| result(plan, tally)).collect();
+        let page = posthaste_lab::report::html::page(&results);
         self.file.write(page.as_bytes()).map_err(Failure::runtime)
     }
 }
 
 /// The race as the lab's reports know experiments.
 fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
-    let names: Vec<String> = plan.names().into_iter().map(str::to_owned).collect();
+    let names = plan.labels();
     let mut note = trust(&tally.lateness(), tally.missed());
     if let Some(first) = note.get_mut(..1) {
         first.make_ascii_uppercase();
@@ -59,7 +62,7 @@ fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
         note = format!("{note}. Interrupted: not all runs were made");
     }
     ExperimentResult {
-        name: "race".to_owned(),
+        name: format!("race-{}", plan.path_name),
         title: format!("{} over the path {}", plan.describe_object(), plan.path_name),
         question: format!(
             "How long does a download of {} take over a new connection, on a path of {}?",
@@ -70,7 +73,7 @@ fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
             .to_owned(),
         command: plan.command(&plan.names()),
         note: Some(format!("{note}.")),
-        baseline: Some(plan.racers[plan.baseline].name.clone()),
+        baseline: Some(plan.racers[plan.baseline].label()),
         axes: vec![Axis { name: "stack".to_owned(), values: names }],
         metrics: vec!["completion".to_owned(), "first_byte".to_owned(), "connect".to_owned()],
         seeds: plan.runs,
@@ -80,7 +83,7 @@ fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
 
 fn cell(plan: &Plan, racer: &Racer, runs: &[Run]) -> CellResult {
     CellResult {
-        coordinates: vec![racer.name.clone()],
+        coordinates: vec![racer.label()],
         command: plan.command(&[&racer.name]),
         limit: Some(plan.limit.clone()),
         published: Vec::new(),
@@ -100,7 +103,7 @@ fn run_result(plan: &Plan, racer: &Racer, run: &Run) -> RunResult {
         bytes: run.bytes,
     });
     let flow = FlowResult {
-        name: racer.name.clone(),
+        name: racer.label(),
         stack: racer.name.clone(),
         completion: total,
         connect: times.map(|times| times.connect.as_secs_f64()),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use posthaste_endpoint::TransportConfig;
 use posthaste_lab::experiment_result::Limit;
 use posthaste_lab::limit::cold_fetch;
+use posthaste_lab::peers::Stack;
 use posthaste_path::PathSpec;
 use posthaste_schemes::selection;
 use posthaste_units::ByteCount;
@@ -30,6 +31,9 @@ const PATIENCE: f64 = 10.0;
 /// No download is given up earlier than this.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Largest UDP payload where only models race.
+const MODEL_DATAGRAM: u16 = 1252;
+
 /// What others are compared with, if it takes part.
 const DEFAULT_BASELINE: &str = "standard";
 
@@ -40,6 +44,8 @@ pub(super) struct Plan {
     pub(super) path_name: String,
     pub(super) path: PathSpec,
     pub(super) object: ByteCount,
+    /// Largest UDP payload, which models keep to as well.
+    pub(super) datagram: u16,
     pub(super) racers: Vec<Racer>,
     /// Index of the racer that others are compared with.
     pub(super) baseline: usize,
@@ -55,11 +61,40 @@ pub(super) struct Plan {
     pub(super) expected: Duration,
 }
 
-/// One profile.
-#[derive(Debug)]
+/// One stack in the race.
+#[derive(Debug, Clone)]
 pub(super) struct Racer {
     pub(super) name: String,
-    pub(super) transport: Arc<TransportConfig>,
+    pub(super) runner: Runner,
+}
+
+/// How a racer's downloads are made.
+#[derive(Debug, Clone)]
+pub(super) enum Runner {
+    /// A profile: real downloads over loopback, through a relay.
+    Real(Arc<TransportConfig>),
+    /// A stack of the lab: computed in virtual time over the same path with the same seed.
+    Model(Box<Stack>),
+}
+
+impl Racer {
+    /// The transport of a profile; `None` for a model.
+    pub(super) fn transport(&self) -> Option<&Arc<TransportConfig>> {
+        match &self.runner {
+            Runner::Real(transport) => Some(transport),
+            Runner::Model(_) => None,
+        }
+    }
+
+    /// True if its times are computed, not measured.
+    pub(super) fn is_model(&self) -> bool {
+        matches!(self.runner, Runner::Model(_))
+    }
+
+    /// The name in tables and pages: models are marked.
+    pub(super) fn label(&self) -> String {
+        if self.is_model() { format!("{} (model)", self.name) } else { self.name.clone() }
+    }
 }
 
 /// One run to be made.
@@ -74,19 +109,33 @@ pub(super) struct Start {
 }
 
 impl Plan {
-    pub(super) fn new(args: &Race) -> Result<Self, Failure> {
-        let path = path_choice::find(&args.path)?;
+    /// A race over each path of the command line.
+    pub(super) fn all(args: &Race) -> Result<Vec<Self>, Failure> {
+        for (index, name) in args.path.iter().enumerate() {
+            if args.path[..index].contains(name) {
+                return Err(Failure::usage(format!("the path `{name}` is named twice")));
+            }
+        }
+        args.path.iter().map(|path| Self::new(args, path)).collect()
+    }
+
+    /// The race over the path `path_name`.
+    pub(super) fn new(args: &Race, path_name: &str) -> Result<Self, Failure> {
+        let path = path_choice::find(path_name)?;
         let racers = racers(args)?;
         let baseline = baseline(args.baseline.as_deref(), &racers)?;
-        let datagram = racers.first().map_or(0, |racer| racer.transport.max_datagram_size as u16);
+        let datagram = racers.iter().find_map(Racer::transport).map_or(MODEL_DATAGRAM, |transport| {
+            u16::try_from(transport.max_datagram_size).unwrap_or(u16::MAX)
+        });
         let limit = cold_fetch(&path, args.object.get(), datagram);
         let expected = expected(&path, args.object, datagram, limit.seconds);
         let timeout = args.timeout.unwrap_or_else(|| expected.mul_f64(PATIENCE).max(LEAST_TIMEOUT));
         let parallel = args.parallel.map_or_else(|| lanes(args.object, expected), usize::from);
         Ok(Self {
-            path_name: args.path.clone(),
+            path_name: path_name.to_owned(),
             path,
             object: args.object,
+            datagram,
             parallel: parallel.min(racers.len() * usize::try_from(args.runs).unwrap_or(usize::MAX)),
             racers,
             baseline,
@@ -135,6 +184,11 @@ impl Plan {
         )
     }
 
+    /// The racers' names in tables and pages.
+    pub(super) fn labels(&self) -> Vec<String> {
+        self.racers.iter().map(Racer::label).collect()
+    }
+
     pub(super) fn names(&self) -> Vec<&str> {
         self.racers.iter().map(|racer| racer.name.as_str()).collect()
     }
@@ -162,16 +216,28 @@ fn racers(args: &Race) -> Result<Vec<Racer>, Failure> {
         if racers.iter().any(|racer| racer.name == name) {
             return Err(Failure::usage(format!("the profile `{name}` is named twice")));
         }
+        if let Some(stack) = model(name)? {
+            racers.push(Racer { name: name.to_owned(), runner: Runner::Model(Box::new(stack)) });
+            continue;
+        }
         let profile = profile::complete(name)?;
         let mut transport = profile::transport(profile, args.qlog.as_deref(), None)?;
         // In the lab all stacks keep to one size of datagrams.
         transport.mtu_discovery &= !args.bare;
-        racers.push(Racer { name: name.to_owned(), transport: Arc::new(transport) });
+        racers.push(Racer { name: name.to_owned(), runner: Runner::Real(Arc::new(transport)) });
     }
     if racers.len() > MAX_RACERS {
         return Err(Failure::usage(format!("more than {MAX_RACERS} profiles")));
     }
     Ok(racers)
+}
+
+/// The lab's stack of this name, for names with a colon such as `tcp:cubic`; profiles have none.
+fn model(name: &str) -> Result<Option<Stack>, Failure> {
+    if profile::is_file(name) || !name.contains(':') {
+        return Ok(None);
+    }
+    name.parse().map(Some).map_err(Failure::usage)
 }
 
 fn baseline(wanted: Option<&str>, racers: &[Racer]) -> Result<usize, Failure> {

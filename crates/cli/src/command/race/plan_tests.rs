@@ -4,7 +4,7 @@ fn plan(arguments: &[&str]) -> Result<Plan, Failure> {
     let args =
         <crate::args::Args as clap::Parser>::try_parse_from(["posthaste", "race"].iter().chain(arguments));
     match args.expect("valid arguments").command {
-        crate::args::Command::Race(race) => Plan::new(&race),
+        crate::args::Command::Race(race) => Plan::new(&race, &race.path[0]),
         _ => unreachable!("the command is race"),
     }
 }
@@ -37,7 +37,7 @@ fn the_baseline_is_standard_unless_told_otherwise() {
     assert_eq!(names(&[]), "standard");
     assert_eq!(names(&["--profiles", "cubic-iw32,cubic"]), "cubic-iw32");
     assert_eq!(names(&["--baseline", "cubic"]), "cubic");
-    assert!(refusal(&["--baseline", "newreno"]).contains("these do: cubic, standard"));
+    assert!(refusal(&["--baseline", "newreno"]).contains("cubic, standard"));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn all_profiles_race_with_the_rates_that_they_want() {
         plan(&["--profiles", "history,quicming@min_rate=5mbit,acks=7,all-server"]).expect("a plan");
     let own = "quicming@min_rate=5mbit,acks=7";
     let racer = promised.racers.iter().find(|racer| racer.name == own).expect("it takes part");
-    assert_eq!(racer.transport.profile.name(), own);
+    assert_eq!(racer.transport().expect("a profile").profile.name(), own);
     assert_eq!(promised.names()[..3], ["history", own, "cubic"]);
     assert!(!promised.names().contains(&"fast-autotune"));
     assert!(refusal(&["--profiles", "all,cubic,cubic"]).contains("twice"));
@@ -69,25 +69,35 @@ fn what_cannot_be_raced_is_refused_with_the_choices() {
     assert!(refusal(&["--path", "/missing.toml"]).contains("/missing.toml"));
     assert!(refusal(&["--profiles", "cubic,cubik"]).contains("there is no profile `cubik`"));
     assert!(refusal(&["--profiles", "cubic,standard,cubic"]).contains("twice"));
+    assert!(refusal(&["--profiles", "cubic,tcp:vegas"]).contains("there is no stack `tcp:vegas`"));
 }
 
 #[test]
 fn the_default_takes_about_a_minute() {
-    let plan = plan(&[]).expect("a plan");
-    assert!((20..120).contains(&plan.estimate().as_secs()), "{:?}", plan.estimate());
-    assert!(plan.timeout > plan.expected * 5);
+    let args = <crate::args::Args as clap::Parser>::try_parse_from(["posthaste", "race"]);
+    let crate::args::Command::Race(race) = args.expect("valid arguments").command else {
+        unreachable!("the command is race")
+    };
+    let plans = Plan::all(&race).expect("two plans");
+    assert_eq!(plans.len(), 2, "two paths");
+    let estimate: u64 = plans.iter().map(|plan| plan.estimate().as_secs()).sum();
+    assert!((20..120).contains(&estimate), "{estimate} s");
+    assert!(plans.iter().all(|plan| plan.timeout > plan.expected * 5));
 }
 
 #[test]
 fn the_command_repeats_the_race() {
-    let plan = plan(&["--object", "1.5MB", "--runs", "3", "--parallel", "2"]).expect("a plan");
+    let two = ["--path", "average", "--profiles", "cubic,standard"];
+    let plan =
+        plan(&[&two[..], &["--object", "1.5MB", "--runs", "3", "--parallel", "2"]].concat()).expect("a plan");
     assert_eq!(
         plan.command(&plan.names()),
         "posthaste race --path average --object 1500000B --profiles cubic,standard --runs 3 --seed 1 --parallel 2"
     );
     assert_eq!(plan.describe_object(), "1.5 MB");
-    let command =
-        |arguments: &[&str], racers: &[&str]| super::tests::plan(arguments).expect("a plan").command(racers);
+    let command = |arguments: &[&str], racers: &[&str]| {
+        super::tests::plan(&[&two[..], arguments].concat()).expect("a plan").command(racers)
+    };
     let both = ["cubic", "standard"];
     assert!(command(&["--bare", "--baseline", "cubic"], &both).contains(" --baseline cubic --bare --runs"));
     assert!(!command(&["--baseline", "standard"], &both).contains("--baseline"), "it is that anyway");

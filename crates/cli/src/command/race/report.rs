@@ -5,7 +5,7 @@ use posthaste_path::PathStats;
 use serde::Serialize;
 
 use super::arena::Run;
-use super::plan::Plan;
+use super::plan::{Plan, Racer};
 use super::tally::{Standing, Tally};
 
 /// All that `--json` prints.
@@ -60,6 +60,8 @@ struct LatenessReport {
 #[derive(Debug, Serialize)]
 struct ProfileReport {
     profile: String,
+    /// True if the times were computed in virtual time, not measured.
+    model: bool,
     completed: usize,
     failed: usize,
     median: Option<f64>,
@@ -129,16 +131,15 @@ impl Report {
             baseline: plan.racers[plan.baseline].name.clone(),
             lateness: lateness(&tally.lateness()),
             missed: tally.missed(),
-            profiles: profiles
-                .map(|((racer, standing), runs)| profile(&racer.name, &standing, runs))
-                .collect(),
+            profiles: profiles.map(|((racer, standing), runs)| profile(racer, &standing, runs)).collect(),
         }
     }
 }
 
-fn profile(name: &str, standing: &Standing, runs: &[Run]) -> ProfileReport {
+fn profile(racer: &Racer, standing: &Standing, runs: &[Run]) -> ProfileReport {
     ProfileReport {
-        profile: name.to_owned(),
+        profile: racer.name.clone(),
+        model: racer.is_model(),
         completed: standing.completed,
         failed: standing.failed,
         median: standing.median,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use posthaste_emulator::Lateness;
 
-use super::plan::Plan;
+use super::plan::{Plan, Racer};
 use super::tally::{Standing, Tally};
 use crate::printer::{self, printable};
 
@@ -20,6 +20,9 @@ pub(super) fn table(plan: &Plan, tally: &Tally) -> String {
     let standings = tally.standings(plan);
     let mut text = rows(plan, &standings);
     let _ = writeln!(text, "\nLimit   {}: {}", time(plan.limit.seconds), plan.limit.terms);
+    if plan.racers.iter().any(Racer::is_model) {
+        let _ = writeln!(text, "Models  computed in virtual time over the same path with the same seeds");
+    }
     let _ = writeln!(text, "Timing  {}", trust(&tally.lateness(), tally.missed()));
     for warning in warnings(tally) {
         let _ = writeln!(text, "        \x1b[33m{warning}\x1b[0m");
@@ -28,7 +31,7 @@ pub(super) fn table(plan: &Plan, tally: &Tally) -> String {
 }
 
 fn rows(plan: &Plan, standings: &[Standing]) -> String {
-    let names: Vec<String> = plan.names().iter().map(|name| printable(name)).collect();
+    let names: Vec<String> = plan.labels().iter().map(|name| printable(name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("profile".len());
     let has_failures = standings.iter().any(|standing| standing.failed > 0);
     let best = standings.iter().filter_map(|standing| standing.median).min_by(f64::total_cmp);
