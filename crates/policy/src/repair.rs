@@ -1,4 +1,4 @@
-//! The seam `repair`: what is sent again before anyone has said that it was lost.
+//! The seam `repair`: data sent again before it is known to be lost.
 //!
 //! Loss detection (RFC 9002 section 6) repairs what the peer's acks show to be missing, a round trip later. A repair
 //! policy spends a bounded number of bytes to have the peer complete sooner. What it sends is in flight, is acknowledged and
@@ -9,10 +9,10 @@ use std::fmt::Debug;
 
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
-use crate::sample::{PacketSpace, RttView};
+use crate::sample::RttView;
 use crate::{Description, PolicyText};
 
-/// What a repair policy is shown when nothing new waits to be sent.
+/// The state shown to a repair policy when nothing new waits to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailView {
     /// The time.
@@ -22,59 +22,69 @@ pub struct TailView {
     /// True if no stream has unsent data, and at least one whose end has been sent has unacknowledged data. A stream
     /// that may go on does not count.
     pub is_tail: bool,
-    /// Bytes of 1-RTT packets that are outstanding.
-    pub unacked: ByteCount,
     /// Bytes in flight.
     pub in_flight: ByteCount,
-    /// The congestion window.
-    pub window: ByteCount,
     /// The size of a datagram.
     pub max_datagram_size: ByteCount,
-    /// The bottleneck's rate, of controllers that have a model of it.
+    /// The pacing rate, of controllers that pace: once a model has left its startup, near the bottleneck's rate.
     pub rate: Option<Rate>,
     /// The RTT estimate.
     pub rtt: RttView,
-    /// The latest RTT sample less the least one.
-    pub queue: Duration,
-    /// Bytes of stream data sent for the first time.
+    /// Bytes of stream data sent for the first time on the connection.
     pub sent: ByteCount,
-    /// Bytes of copies sent so far.
+    /// Bytes of packets that were copies of packets with new data, on the connection. Copies of the handshake do not
+    /// count.
     pub copied: ByteCount,
-    /// Packets acknowledged on the path.
-    pub acked_packets: u64,
-    /// Packets declared lost on the path.
-    pub lost_packets: u64,
+    /// Bytes of packets that were copies of retransmissions.
+    pub guarded: ByteCount,
+    /// Bytes acknowledged on the path.
+    pub delivered: ByteCount,
+    /// Bytes declared lost on the path.
+    pub lost: ByteCount,
 }
 
-/// What to send again now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RepairStep {
-    /// Nothing, and ask again only when something has happened.
-    Nothing,
-    /// Nothing before this time.
-    Until(Time),
-    /// A copy of the youngest outstanding packet of ended streams that has no copy yet.
-    Newest,
-    /// A copy of the youngest retransmission of ended streams that has fewer copies than this.
-    Retransmission {
-        /// Copies of one packet, 1 or more.
-        copies: u8,
-    },
+impl TailView {
+    /// The latest RTT sample less the least one: what the packet acknowledged last waited in queues.
+    pub fn queue(&self) -> Duration {
+        if self.rtt.is_measured { self.rtt.latest.saturating_sub(self.rtt.min) } else { Duration::ZERO }
+    }
+}
+
+/// What may be sent again now: at most one packet for each answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RepairStep {
+    /// The youngest outstanding retransmission that has been sent fewer times than this in all; it goes first. Below
+    /// 2: no retransmission.
+    pub retransmissions: u8,
+    /// From this time on the youngest outstanding packet of ended streams that has not been copied. `None`: never.
+    pub newest_from: Option<Time>,
+}
+
+impl RepairStep {
+    /// Nothing is to be sent again.
+    pub const NOTHING: Self = Self { retransmissions: 0, newest_from: None };
 }
 
 /// Sends data again before it is known to be lost; see the module.
 pub trait Repair: Debug + Send {
-    /// Copies of the first flight of the handshake (RFC 9000 section 8.1 permitting), in a datagram of their own after
-    /// the others: of an Initial at a client, of the datagram with the `ServerHello` at a server.
+    /// True if [`Self::next`] and [`Self::handshake_copy`] never ask for anything: they are not called then.
+    fn is_idle(&self) -> bool {
+        false
+    }
+
+    /// Copies the first flight of the handshake, once, in a datagram of its own after the others and only until the
+    /// first acknowledgement: at a client the Initial, later the Handshake packet; at a server the datagram with the
+    /// `ServerHello`. Never beyond the anti-amplification limit (RFC 9000 section 8.1).
     ///
-    /// The delay after which the copy leaves, where nothing limits what may be sent; `None` for no copy.
+    /// The delay after which the copy leaves; a server whose client is not validated, which may send three datagrams
+    /// only, does not wait. `None` for no copy.
     fn handshake_copy(&self) -> Option<Duration> {
         None
     }
 
-    /// Asked whenever nothing new waits in `space` and window and pacer would let a packet out.
-    fn next(&mut self, _space: PacketSpace, _tail: &TailView) -> RepairStep {
-        RepairStep::Nothing
+    /// Called whenever nothing new waits on a connection.
+    fn next(&mut self, _tail: &TailView) -> RepairStep {
+        RepairStep::NOTHING
     }
 }
 
@@ -85,7 +95,7 @@ pub trait RepairFactory: Send + Sync {
     /// The policy of one connection.
     fn build(&self) -> Box<dyn Repair>;
 
-    /// What the policy says of itself.
+    /// The policy's description.
     fn describe(&self) -> Description {
         Description::default()
     }
@@ -105,7 +115,11 @@ where
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Nothing;
 
-impl Repair for Nothing {}
+impl Repair for Nothing {
+    fn is_idle(&self) -> bool {
+        true
+    }
+}
 
 impl RepairFactory for Nothing {
     fn build(&self) -> Box<dyn Repair> {
@@ -117,7 +131,7 @@ impl RepairFactory for Nothing {
     }
 }
 
-/// What the choice `none` says of itself.
+/// The description of the choice `none`.
 pub const NONE: PolicyText = PolicyText {
     name: "none",
     claims: "no byte is sent again before it is known to be lost",

@@ -28,6 +28,7 @@ pub const ENTRIES: &[Entry] = &[
     ack::standard::ENTRY,
     ack::frequency::ENTRY,
     repair::none::ENTRY,
+    repair::tail::ENTRY,
     group::plain::ENTRY,
     group::coordinated::ENTRY,
     group::ensemble::ENTRY,

@@ -1,3 +1,4 @@
-//! Policies of the seam `repair`: what is sent again before anyone has said that it was lost.
+//! Policies of the seam `repair`: data sent again before it is known to be lost.
 
 pub mod none;
+pub mod tail;

@@ -163,6 +163,30 @@ pub(crate) fn ack_delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Du
     within(milliseconds, &(0..=GREATEST_ACK_DELAY.as_millis())).map(Duration::from_millis)
 }
 
+/// A text such as `"1/16"`, or `"0"`: a share of at most one, as numerator and denominator.
+pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, u32), D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let (numerator, denominator) = text.split_once('/').unwrap_or((&text, "1"));
+    match (numerator.trim().parse(), denominator.trim().parse()) {
+        (Ok(numerator), Ok(denominator)) if denominator > 0 && numerator <= denominator => {
+            Ok((numerator, denominator))
+        }
+        _ => Err(D::Error::custom(format_args!(
+            "`{text}` is not valid here: write a share of at most one, such as \"1/16\", or \"0\""
+        ))),
+    }
+}
+
+/// Transmissions of one retransmission, the first included.
+pub(crate) fn transmissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    within(u8::deserialize(deserializer)?, &(1..=4))
+}
+
+/// Packets that may be copied whatever has been sent.
+pub(crate) fn copied_packets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(u64::deserialize(deserializer)?, &(0..=256))
+}
+
 /// A size in the largest binary unit that divides it, readable back as a TOML value.
 pub(crate) fn show_bytes(bytes: ByteCount) -> String {
     let count = bytes.get();

@@ -132,6 +132,8 @@ impl Connection {
             received: counters.received,
             packets_sent: counters.packets_sent,
             ack_eliciting_sent: counters.ack_eliciting_sent,
+            packets_copied: counters.packets_copied,
+            bytes_copied: counters.bytes_copied,
             packets_received: counters.packets_received,
             packets_lost: counters.packets_lost,
             packets_spuriously_lost: counters.packets_spuriously_lost,

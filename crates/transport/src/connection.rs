@@ -34,6 +34,7 @@ use crate::path_history::PathLearning;
 use crate::qlog::Log;
 use crate::receive::KeptPacket;
 use crate::recovery::{AckOutcome, Expired, HandshakeView, Recovery};
+use crate::repair::Repairs;
 use crate::space::{PacketSpace, PerSpace};
 use crate::stats::Counters;
 use crate::streams::Streams;
@@ -87,6 +88,7 @@ pub struct Connection {
     pub(crate) fixed_bit: FixedBit,
     pub(crate) ack_requests: AckRequests,
     pub(crate) grouping: Grouping,
+    pub(crate) repairs: Repairs,
     /// For what a peer must not foresee.
     pub(crate) rng: Rng,
     /// Live connections with the peer's host, this one included.
@@ -172,6 +174,7 @@ impl Connection {
             fixed_bit: FixedBit::default(),
             ack_requests: AckRequests::default(),
             grouping: Grouping::new(birth.offers_group),
+            repairs: Repairs::new(config.profile.repair()),
             rng,
             neighbours: 1,
             events: VecDeque::new(),
@@ -335,7 +338,7 @@ impl Connection {
             match timer {
                 Timer::Recovery => self.on_recovery_timeout(now),
                 // What was held back is sent by the `poll_transmit` that follows.
-                Timer::Ack | Timer::Pacing => {}
+                Timer::Ack | Timer::Pacing | Timer::Repair => {}
                 Timer::Idle => {
                     self.log.closed(now, &CloseReason::IdleTimeout, None);
                     self.vanish(CloseReason::IdleTimeout);

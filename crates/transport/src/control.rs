@@ -219,8 +219,16 @@ impl PathControl {
         self.in_flight + self.max_datagram_size > self.window()
     }
 
-    /// An in-flight packet leaves.
-    pub(crate) fn on_sent(&mut self, now: Time, space: PacketSpace, number: u64, bytes: ByteCount) -> Stamp {
+    /// An in-flight packet leaves. `is_demand` is false for copies: a window that they fill is not one that the
+    /// application has filled.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Time,
+        space: PacketSpace,
+        number: u64,
+        bytes: ByteCount,
+        is_demand: bool,
+    ) -> Stamp {
         let prior_in_flight = self.in_flight;
         let stamp = self.sampler.on_sent(now, prior_in_flight, bytes);
         self.in_flight += bytes;
@@ -236,7 +244,7 @@ impl PathControl {
         if let Some(membership) = &mut self.membership {
             membership.on_sent();
         }
-        if self.is_window_full() {
+        if is_demand && self.is_window_full() {
             self.bounds.window_full = Some(now);
         }
         stamp
@@ -474,6 +482,11 @@ impl PathControl {
     /// There are so many live connections with the peer's host.
     pub(crate) fn on_connections(&mut self, count: u32) {
         self.congestion.on_connections(count);
+    }
+
+    /// Bytes declared lost.
+    pub(crate) fn lost_bytes(&self) -> ByteCount {
+        self.sampler.lost()
     }
 
     /// True if a round trip has begun since the last call.

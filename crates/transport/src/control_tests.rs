@@ -294,7 +294,7 @@ fn member() -> PathControl {
 }
 
 fn send_all(path: &mut PathControl, at: u64, numbers: std::ops::Range<u64>) -> Vec<(u64, Stamp)> {
-    numbers.map(|number| (number, path.on_sent(at_millis(at), DATA, number, SIZE))).collect()
+    numbers.map(|number| (number, path.on_sent(at_millis(at), DATA, number, SIZE, true))).collect()
 }
 
 fn acknowledge(path: &mut PathControl, at: u64, sent: &[(u64, Stamp)]) {

@@ -48,6 +48,7 @@ mod rate_cap;
 mod receive;
 mod receive_budget;
 mod recovery;
+mod repair;
 mod retry;
 mod router;
 mod sent_frame;

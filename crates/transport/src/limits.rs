@@ -120,6 +120,9 @@ pub(crate) const ACK_ONLY_PACKETS: usize = 64;
 /// Frames of one packet that a trace shows, so that a packet full of PINGs does not make it a hundred times longer.
 pub(crate) const TRACED_FRAMES: usize = 256;
 
+/// Youngest outstanding packets among which one to copy is looked for.
+pub(crate) const REPAIR_PACKETS: usize = 1024;
+
 /// Packet numbers never used that one space remembers, to catch a peer that acknowledges them.
 pub(crate) const SKIPPED_NUMBERS: usize = 16;
 

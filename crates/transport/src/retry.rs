@@ -94,6 +94,7 @@ impl Connection {
         self.log.retry_received(now, packet.bytes.len());
         // spec: rfc9000 17.2.5.3 numbers-go-on, 17.2.5.3 same-hello, 17.2.3 new-numbers-after-retry
         // Packet numbers go on (section 17.2.5.3); what they carried goes again, and congestion has not been shown.
+        self.repairs.on_retry();
         for space in [PacketSpace::Initial, PacketSpace::Data] {
             let forgotten = self.recovery.requeue_all(space, &mut self.outcome);
             self.path.control.on_forgotten(now, forgotten);

@@ -17,6 +17,10 @@ pub struct ConnectionStats {
     pub packets_sent: u64,
     /// Of these, packets that the peer must acknowledge.
     pub ack_eliciting_sent: u64,
+    /// Of these, copies of packets that were not known to be lost, those of the handshake included.
+    pub packets_copied: u64,
+    /// Bytes of these copies.
+    pub bytes_copied: ByteCount,
     /// Packets received and opened.
     pub packets_received: u64,
     /// Packets declared lost.
@@ -101,6 +105,8 @@ pub(crate) struct Counters {
     pub(crate) received: Traffic,
     pub(crate) packets_sent: u64,
     pub(crate) ack_eliciting_sent: u64,
+    pub(crate) packets_copied: u64,
+    pub(crate) bytes_copied: ByteCount,
     pub(crate) packets_received: u64,
     pub(crate) packets_lost: u64,
     pub(crate) packets_spuriously_lost: u64,

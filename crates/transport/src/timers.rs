@@ -21,9 +21,11 @@ pub(crate) enum Timer {
     OldKeys,
     /// Challenge a path again, or give one up (RFC 9000 section 8.2).
     Path,
+    /// Ask the repair policy again.
+    Repair,
 }
 
-const COUNT: usize = 8;
+const COUNT: usize = 9;
 
 /// At most one time for each [`Timer`].
 #[derive(Debug, Default)]
@@ -39,6 +41,7 @@ impl Timers {
         Timer::Close,
         Timer::OldKeys,
         Timer::Path,
+        Timer::Repair,
     ];
 
     /// Sets a timer, or stops it with `None`.

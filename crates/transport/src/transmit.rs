@@ -18,7 +18,7 @@ use crate::frame_writer::FrameWriter;
 use crate::handshake::Handshake;
 use crate::lifecycle::Lifecycle;
 use crate::limits;
-use crate::recovery::Outgoing;
+use crate::recovery::{Outgoing, Repeat};
 use crate::space::PacketSpace;
 use crate::timers::Timer;
 
@@ -134,6 +134,9 @@ impl Connection {
         if self.path.control.holds_back() && self.recovery.has_ack_eliciting_in_flight(PacketSpace::Data) {
             return (Permit::AcksAndProbes, None);
         }
+        if !wants && !self.repairs.is_idle() {
+            self.repair(now, Budget { bytes, limited_by });
+        }
         // spec: rfc9002 7 within-window, 7.5 probes-unblocked
         let is_whole = bytes >= self.path.max_datagram_size().into();
         // Probes are whole datagrams, whatever is left of the window.
@@ -155,7 +158,7 @@ impl Connection {
         PacketSpace::ALL.into_iter().any(|space| self.handshake.can_send(space) && self.has_frames(space))
     }
 
-    fn has_frames(&self, space: PacketSpace) -> bool {
+    pub(crate) fn has_frames(&self, space: PacketSpace) -> bool {
         if self.handshake.has_frames(space) {
             return true;
         }
@@ -188,6 +191,7 @@ impl Connection {
     ) -> Result<bool, SealError> {
         let mut datagram = DatagramBuilder::new(buffer, limit);
         let mut is_bulk = true;
+        let before = self.streams.sent_and_resent();
         for space in PacketSpace::ALL {
             self.fill_probe(now, space);
             if !self.wants_packet(now, space, permit) {
@@ -204,7 +208,8 @@ impl Connection {
             seal_packet(handshake, packet, sealable)
         })?;
         for (packet, size) in packets {
-            self.on_packet_sent(now, packet, size);
+            let repeat = self.repetition(now, packet.space, size, before);
+            self.on_packet_sent(now, packet, size, repeat);
         }
         Ok(is_bulk)
     }
@@ -371,7 +376,7 @@ impl Connection {
     }
 
     /// Books a packet that is about to leave.
-    pub(crate) fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize) {
+    pub(crate) fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize, repeat: Repeat) {
         let OpenPacket { space, number, frames, ack_eliciting, in_flight, .. } = packet;
         self.counters.packets_sent += 1;
         self.bare_acks = if ack_eliciting { 0 } else { self.bare_acks.saturating_add(1) };
@@ -381,8 +386,17 @@ impl Connection {
             self.on_ack_eliciting_sent(now);
         }
         let ecn_marked = self.path.control.ecn_codepoint().is_some();
-        let outgoing =
-            Outgoing { space, number, now, bytes: size, ack_eliciting, in_flight, ecn_marked, frames };
+        let outgoing = Outgoing {
+            space,
+            number,
+            now,
+            bytes: size,
+            ack_eliciting,
+            in_flight,
+            ecn_marked,
+            repeat,
+            frames,
+        };
         self.recovery.on_packet_sent(outgoing, &mut self.path.control);
         if space == PacketSpace::Data {
             self.recovery.plan_skip(&mut self.rng);
@@ -435,8 +449,9 @@ impl Connection {
             self.counters.packets_sent += 1;
             // Nothing is expected in return; recovery only learns that the number is used.
             let (ack_eliciting, in_flight, ecn_marked) = (false, false, false);
+            let repeat = Repeat::default();
             let outgoing =
-                Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, frames };
+                Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, repeat, frames };
             self.recovery.on_packet_sent(outgoing, &mut self.path.control);
         }
         self.path.on_sent(len);

@@ -8,16 +8,17 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use posthaste_transport::{
     CloseReason, Connection, ConnectionHandle, Direction, Event, LocalError, Move, Priority, Read, ReadError,
-    StreamId, WriteError,
+    StreamId, TransportConfig, WriteError,
 };
 use posthaste_units::{Duration, Time};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use support::transfer::pattern_bytes;
-use support::{Link, Pair};
+use support::{Link, Pair, tls};
 
 /// What one end does, or what happens to the links. `pick` chooses among the streams that the end knows.
 #[derive(Debug, Clone)]
@@ -251,9 +252,11 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
-        let mut pair = Pair::new(seed, crate::support::defaults(), crate::support::defaults());
-        let handle = pair.connect();
+    fn new(seed: u64, profile: &str) -> Self {
+        let profile = posthaste_schemes::from_toml("random", profile).expect("a profile");
+        let config = TransportConfig { profile, ..crate::support::defaults() };
+        let mut pair = Pair::new(seed, crate::support::defaults(), config.clone());
+        let handle = pair.connect_with(&tls::client_config(1).with_transport(Arc::new(config)));
         Self { pair, handle, client: Application::default(), server: Application::default() }
     }
 
@@ -484,7 +487,11 @@ impl Application {
 }
 
 fn run(seed: u64, steps: &[Step]) -> (u64, Time) {
-    let mut world = World::new(seed);
+    run_with(seed, "", steps)
+}
+
+fn run_with(seed: u64, profile: &str, steps: &[Step]) -> (u64, Time) {
+    let mut world = World::new(seed, profile);
     for step in steps {
         world.take(step);
     }
@@ -507,6 +514,16 @@ proptest! {
     ) {
         let first = run(seed, &steps);
         prop_assert_eq!(first, run(seed, &steps), "the same input gives the same trace");
+    }
+
+    /// Copies at both ends change nothing of that.
+    #[test]
+    fn nor_do_copies_of_tails(
+        seed in any::<u64>(),
+        guard in 1_u8..=4,
+        steps in prop::collection::vec(step(), 0..120),
+    ) {
+        run_with(seed, &format!("[repair.tail]\nguard = {guard}\nfloor = 256\nnewest = \"1/2\"\n"), &steps);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::datagram::Transmit;
 use crate::datagram_builder::{DatagramBuilder, MIN_INITIAL_DATAGRAM, OpenPacket};
 use crate::ecn::EcnCodepoint;
 use crate::rate_cap::RateCap;
-use crate::recovery::{AckOutcome, Outgoing};
+use crate::recovery::{AckOutcome, Outgoing, Repeat};
 use crate::sent_frame::SentFrame;
 use crate::space::PacketSpace;
 
@@ -126,8 +126,9 @@ impl Connection {
             self.counters.ack_eliciting_sent += 1;
             let OpenPacket { space, number, frames, .. } = packet;
             let (ack_eliciting, in_flight, ecn_marked) = (false, false, false);
+            let repeat = Repeat::default();
             let outgoing =
-                Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, frames };
+                Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, repeat, frames };
             self.recovery.on_packet_sent(outgoing, &mut self.path.control);
             self.recovery.plan_skip(&mut self.rng);
         }
@@ -155,7 +156,7 @@ impl Connection {
         });
         let (len, packets) = self.seal_datagram(now, datagram)?;
         for (packet, bytes) in packets {
-            self.on_packet_sent(now, packet, bytes);
+            self.on_packet_sent(now, packet, bytes, Repeat::default());
         }
         self.path.mtu.on_probe_sent();
         self.path.on_sent(len);

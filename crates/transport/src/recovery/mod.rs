@@ -17,7 +17,7 @@ use posthaste_wire::varint;
 
 use crate::control::PathControl;
 use crate::error::{PeerError, TransportErrorCode};
-use crate::limits::{ACK_ONLY_PACKETS, SKIPPED_NUMBERS};
+use crate::limits::{ACK_ONLY_PACKETS, REPAIR_PACKETS, SKIPPED_NUMBERS};
 use crate::sent_frame::{SentFrame, SentFrames};
 use crate::space::{PacketSpace, PerSpace};
 
@@ -49,7 +49,17 @@ pub(crate) struct Outgoing {
     pub(crate) in_flight: bool,
     /// True if its datagram was marked ECT(0).
     pub(crate) ecn_marked: bool,
+    pub(crate) repeat: Repeat,
     pub(crate) frames: SentFrames,
+}
+
+/// How often what a packet carries has left before, as far as repair is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Repeat {
+    /// True if all of its stream data were lost before, or if it is a copy of such a packet.
+    pub(crate) is_retransmission: bool,
+    /// 0 for an original; n for the copy of one whose `repeat.copy` is n - 1.
+    pub(crate) copy: u8,
 }
 
 /// What recovery must know of the handshake.
@@ -288,7 +298,7 @@ impl Recovery {
             return;
         }
         // spec: rfc9002 7.5 probes-counted
-        let stamp = path.on_sent(now, id, number, bytes);
+        let stamp = path.on_sent(now, id, number, bytes, packet.repeat.copy == 0);
         if ack_eliciting {
             space.last_ack_eliciting_at = now;
             self.last_event_at = self.last_event_at.max(now);
@@ -301,6 +311,7 @@ impl Recovery {
             ecn_marked,
             path: path.id,
             requeued: false,
+            repeat: packet.repeat,
             frames,
         });
     }
@@ -440,6 +451,49 @@ impl Recovery {
             packet.requeued = true;
             outcome.lose_frames(id, &packet.frames);
         }
+    }
+
+    /// Reports the frames of the youngest outstanding packet of the path that `is_wanted` accepts as to be sent again,
+    /// before it is known to be lost; the repetition count of the packet that will carry them.
+    ///
+    /// The copy answers for the frames from then on: the loss of the packet copied is no news to their owners, that of
+    /// the copy is, and the acknowledgement of either settles them.
+    pub(crate) fn frames_to_repair(
+        &mut self,
+        id: PacketSpace,
+        path: u32,
+        mut is_wanted: impl FnMut(Repeat, &[SentFrame]) -> bool,
+        outcome: &mut AckOutcome,
+    ) -> Option<Repeat> {
+        let youngest = self.spaces[id].sent.iter_mut().rev().take(REPAIR_PACKETS).find(|packet| {
+            let is_open = !packet.requeued && packet.ack_eliciting && packet.path == path;
+            is_open && !packet.is_mtu_probe() && is_wanted(packet.repeat, &packet.frames)
+        })?;
+        youngest.requeued = true;
+        outcome.lose_frames(id, &youngest.frames);
+        Some(Repeat { copy: youngest.repeat.copy.saturating_add(1), ..youngest.repeat })
+    }
+
+    /// The same for the first packets of a handshake's flight, `packets` of them at most. True if there were any.
+    pub(crate) fn frames_of_flight(
+        &mut self,
+        id: PacketSpace,
+        packets: usize,
+        outcome: &mut AckOutcome,
+    ) -> bool {
+        let flight = self.spaces[id].sent.iter_mut().take(packets);
+        let mut is_any = false;
+        for packet in flight.filter(|packet| !packet.requeued && !packet.frames.is_empty()) {
+            packet.requeued = true;
+            is_any = true;
+            outcome.lose_frames(id, &packet.frames);
+        }
+        is_any
+    }
+
+    /// When the space's last ack-eliciting packet left.
+    pub(crate) fn last_elicited_at(&self, id: PacketSpace) -> Time {
+        self.spaces[id].last_ack_eliciting_at
     }
 
     /// The connection goes on with another path: how long the last one was silent is of no account.

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use posthaste_units::ByteCount;
 
+use super::Repeat;
 use super::rate_sample::Stamp;
 use crate::sent_frame::{SentFrame, SentFrames};
 
@@ -22,8 +23,9 @@ pub(super) struct SentPacket {
     pub(super) ecn_marked: bool,
     /// The path that it was sent on.
     pub(super) path: u32,
-    /// True once a probe timeout has had its frames sent again: its loss is no news to their owners.
+    /// True once a probe timeout or a copy has had its frames sent again: its loss is no news to their owners.
     pub(super) requeued: bool,
+    pub(super) repeat: Repeat,
     pub(super) frames: SentFrames,
 }
 
@@ -97,7 +99,7 @@ impl SentPackets {
     }
 
     /// The outstanding packets, oldest first.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SentPacket> {
+    pub(super) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut SentPacket> {
         self.slots.iter_mut().filter_map(|slot| match slot {
             Slot::Outstanding(packet) => Some(packet),
             Slot::Acked { .. } => None,

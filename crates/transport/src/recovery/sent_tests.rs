@@ -25,6 +25,7 @@ fn packet(number: u64) -> SentPacket {
         ecn_marked: false,
         path: 0,
         requeued: false,
+        repeat: crate::recovery::Repeat::default(),
         frames: SentFrames::new(),
     }
 }

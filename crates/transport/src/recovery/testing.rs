@@ -13,7 +13,7 @@ use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::{AckFrame, EcnCounts};
 
 use super::outcome::LostPacket;
-use super::{AckOutcome, Expired, HandshakeView, Outgoing, Recovery};
+use super::{AckOutcome, Expired, HandshakeView, Outgoing, Recovery, Repeat};
 use crate::control::PathControl;
 use crate::error::PeerError;
 use crate::sent_frame::{SentFrame, SentFrames};
@@ -199,6 +199,8 @@ pub(crate) struct Harness {
     pub(crate) view: HandshakeView,
     pub(crate) now: Time,
     pub(crate) peer_ecn: Option<EcnCounts>,
+    /// What the next packets repeat.
+    pub(crate) repeat: Repeat,
     log: Arc<Mutex<Log>>,
     next_frame: u64,
 }
@@ -239,6 +241,7 @@ impl Harness {
             view,
             now: Time::ZERO,
             peer_ecn: None,
+            repeat: Repeat::default(),
             log,
             next_frame: 0,
         }
@@ -295,7 +298,9 @@ impl Harness {
         let frames = SentFrames::from_elem(frame, 1);
         let ecn_marked = in_flight && self.path.ecn_codepoint().is_some() && self.peer_ecn.is_some();
         let now = self.now;
-        let packet = Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, frames };
+        let repeat = self.repeat;
+        let packet =
+            Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, repeat, frames };
         self.recovery.on_packet_sent(packet, &mut self.path);
         number
     }
@@ -339,6 +344,14 @@ impl Harness {
     pub(crate) fn frames_to_probe(&mut self, space: PacketSpace) {
         self.recovery.frames_to_probe(space, &mut self.outcome);
         self.settle();
+    }
+
+    pub(crate) fn frames_to_repair(&mut self, is_wanted: impl Fn(Repeat) -> bool) -> Option<Repeat> {
+        let Self { recovery, path, outcome, .. } = self;
+        let is_wanted = |repeat, _: &[SentFrame]| is_wanted(repeat);
+        let repeat = recovery.frames_to_repair(PacketSpace::Data, path.id, is_wanted, outcome);
+        self.settle();
+        repeat
     }
 
     pub(crate) fn timeout(&self) -> Option<Time> {

@@ -104,6 +104,86 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
     assert_eq!(harness.recovery.largest_acked(DATA), None);
 }
 
+/// Copies the youngest packet that the harness has sent, and sends the copy; its number.
+fn copy(harness: &mut Harness) -> Option<u64> {
+    let repeat = harness.frames_to_repair(|repeat| repeat.copy == 0)?;
+    harness.repeat = repeat;
+    let number = harness.send(DATA);
+    harness.repeat = Repeat::default();
+    Some(number)
+}
+
+fn lost_frames(harness: &mut Harness) -> Vec<u64> {
+    let frames = harness.seen.lost.drain(..).map(|(_, frame)| match frame {
+        SentFrame::Crypto { start, .. } => start,
+        other => panic!("{other:?}"),
+    });
+    frames.collect()
+}
+
+#[test]
+fn the_youngest_packets_are_copied_once_each_and_copies_never() {
+    let mut harness = Harness::new();
+    harness.send_data(3);
+    let mut copied = Vec::new();
+    while copy(&mut harness).is_some() {
+        copied.extend(lost_frames(&mut harness));
+    }
+    assert_eq!(copied, [2, 1, 0]);
+}
+
+#[test]
+fn a_copy_answers_for_what_it_carries_and_its_original_no_longer() {
+    let mut harness = Harness::new();
+    harness.at(0).send_data(3);
+    let number = copy(&mut harness).expect("there is one");
+    assert_eq!((number, lost_frames(&mut harness)), (3, vec![2]));
+    // Packets 4 to 7 arrive: the original (2) and the copy (3) are lost with 0 and 1.
+    harness.send_data(4);
+    harness.at(50).ack_data(&[4..=7]);
+    assert_eq!(harness.seen.lost_packets.len(), 4);
+    // Frame 3 is the copy's own: the harness gives each packet one.
+    assert_eq!(lost_frames(&mut harness), [0, 1, 3]);
+    assert_eq!(harness.log().losses[0].packets.len(), 4, "the controller hears of all of them");
+    // The original has arrived after all: that settles its frame.
+    harness.at(51).ack_data(&[4..=7, 2..=2]);
+    let acked: Vec<_> = harness.seen.acked.iter().map(|(_, frame)| *frame).collect();
+    assert!(acked.contains(&SentFrame::Crypto { start: 2, end: 3 }));
+    assert_eq!(harness.seen.spurious_packets, 1);
+}
+
+#[test]
+fn only_packets_of_the_path_are_copied_and_probes_of_its_size_never() {
+    let mut harness = Harness::new();
+    harness.send_mtu_probe();
+    assert_eq!(copy(&mut harness), None);
+    harness.send_data(1);
+    harness.path.id = 1;
+    assert_eq!(copy(&mut harness), None);
+    harness.path.id = 0;
+    assert!(copy(&mut harness).is_some());
+}
+
+#[test]
+fn a_copy_that_fills_the_window_is_no_demand() {
+    let is_limited = |copies: usize| {
+        let mut harness = Harness::new();
+        harness.log().window = 6000;
+        harness.at(10).send_data(4);
+        harness.path.on_app_limited(harness.now);
+        for _ in 0..copies {
+            copy(&mut harness).expect("there is one");
+        }
+        if copies == 0 {
+            harness.send_data(1);
+        }
+        harness.at(50).ack_data(&[0..=4]);
+        harness.log().acks[0].app_limited
+    };
+    assert!(is_limited(1), "four packets of the application's and a copy fill the window of five");
+    assert!(!is_limited(0), "five of the application's do so, too");
+}
+
 /// A full 1-RTT packet of this number.
 fn outgoing(number: u64) -> Outgoing {
     Outgoing {
@@ -114,6 +194,7 @@ fn outgoing(number: u64) -> Outgoing {
         ack_eliciting: true,
         in_flight: true,
         ecn_marked: false,
+        repeat: Repeat::default(),
         frames: SentFrames::new(),
     }
 }
@@ -232,6 +313,10 @@ enum Operation {
     },
     Discard(u8),
     Requeue,
+    /// The youngest packet is copied, and the copy leaves or has nothing to carry any more.
+    Repair {
+        leaves: bool,
+    },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -243,6 +328,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => any::<bool>().prop_map(|probe| Operation::Expire { probe }),
         1 => (0u8..2).prop_map(Operation::Discard),
         1 => Just(Operation::Requeue),
+        3 => any::<bool>().prop_map(|leaves| Operation::Repair { leaves }),
     ]
 }
 
@@ -374,6 +460,12 @@ impl Model {
             Operation::Requeue => {
                 harness.requeue_all(DATA);
                 self.forget(DATA);
+            }
+            Operation::Repair { leaves } => {
+                let copy = harness.frames_to_repair(|repeat| repeat.copy < 2);
+                if copy.is_some() && leaves {
+                    self.send(harness, DATA, 7, 1);
+                }
             }
         }
     }

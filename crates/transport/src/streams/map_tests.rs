@@ -6,6 +6,7 @@ fn stream() -> Stream {
         recv: None,
         is_control_queued: false,
         is_counted_blocked: false,
+        counted_ending: super::super::send::Ending::default(),
         is_waiting_for_buffer: false,
     }
 }

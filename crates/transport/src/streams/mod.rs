@@ -15,6 +15,7 @@ mod schedule;
 mod send;
 mod send_buffer;
 mod stream;
+mod tail;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -26,6 +27,7 @@ use posthaste_wire::{Direction, Side, StreamId, TransportParameters, varint};
 use self::map::{Found, StreamMap};
 use self::riding::Riding;
 use self::schedule::Schedule;
+use self::send::{Ending, SendHalf};
 use self::stream::{Maker, PeerLimits};
 use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
@@ -225,6 +227,7 @@ pub(crate) struct Streams {
     /// Streams that wait for room in the send buffer, in the order in which they found it full.
     buffer_waiters: VecDeque<StreamId>,
     blocked_count: usize,
+    tail: tail::Tail,
     /// For the trace: streams that have become blocked (true) or are no longer, if anybody watches.
     blocked_changes: Option<Vec<(StreamId, bool)>>,
     /// What credit policies were told last, for the calls that cannot tell them anything newer.
@@ -265,6 +268,7 @@ impl Streams {
             unsent_limit: config.unsent_limit.get().max(MIN_BUFFER),
             buffer_waiters: VecDeque::new(),
             blocked_count: 0,
+            tail: tail::Tail::default(),
             blocked_changes: None,
             last_context: None,
             sent: 0,
@@ -451,6 +455,8 @@ impl Streams {
                 stream.send = None;
             }
         }
+        let ending = stream.send.as_ref().map_or(Ending::Open, SendHalf::ending);
+        self.tail.change(&mut stream.counted_ending, ending);
         if is_blocked != stream.is_counted_blocked {
             stream.is_counted_blocked = is_blocked;
             if let Some(changes) = &mut self.blocked_changes {

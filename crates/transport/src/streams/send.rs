@@ -32,6 +32,18 @@ impl Progress {
     }
 }
 
+/// How far the end of a stream is, as far as the connection's tail is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Ending {
+    /// Nothing waits, and more may come; or the stream is over or was reset.
+    #[default]
+    Open,
+    /// Data or the end have never been sent.
+    Unsent,
+    /// All has been sent, the end included, and something is not acknowledged.
+    Unacknowledged,
+}
+
 /// What was written into a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Written {
@@ -76,6 +88,24 @@ impl SendHalf {
     /// True if the application has ended the stream, or it was reset.
     pub(super) fn is_ended(&self) -> bool {
         self.fin != Progress::None || self.reset != Progress::None
+    }
+
+    /// How far the stream's end is.
+    pub(super) fn ending(&self) -> Ending {
+        if self.is_reset() {
+            return Ending::Open;
+        }
+        match self.fin {
+            _ if self.buffer.unsent() > 0 => Ending::Unsent,
+            Progress::None => Ending::Open,
+            Progress::Due => Ending::Unsent,
+            Progress::Sent | Progress::Acked => Ending::Unacknowledged,
+        }
+    }
+
+    /// True if the peer is not known to have all of a frame that has been sent.
+    pub(super) fn misses(&self, start: u64, end: u64, fin: bool) -> bool {
+        (fin && self.fin != Progress::Acked) || self.buffer.misses(start, end)
     }
 
     /// True if a reset has been decided on.

@@ -57,6 +57,13 @@ impl SendBuffer {
         self.lost.first()
     }
 
+    /// True if a byte of `start..end` has not been acknowledged.
+    pub(crate) fn misses(&self, start: u64, end: u64) -> bool {
+        let start = start.max(self.base);
+        let covering = self.acked.overlapping(start, end).next();
+        start < end && !covering.is_some_and(|(low, high)| low <= start && high >= end)
+    }
+
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }

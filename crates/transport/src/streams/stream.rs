@@ -6,7 +6,7 @@ use posthaste_wire::{Direction, Side, StreamId};
 
 use super::CreditFactory;
 use super::recv::RecvHalf;
-use super::send::SendHalf;
+use super::send::{Ending, SendHalf};
 use crate::flow::ReceiveWindow;
 
 /// An open stream. A half that this end does not have, or that is over, is `None`; the stream is over with both.
@@ -18,6 +18,8 @@ pub(super) struct Stream {
     pub(super) is_control_queued: bool,
     /// True while the stream is counted as blocked by its limit.
     pub(super) is_counted_blocked: bool,
+    /// How the stream is counted in the connection's tail.
+    pub(super) counted_ending: Ending,
     /// True while the stream waits for room in the connection's send buffer.
     pub(super) is_waiting_for_buffer: bool,
 }
@@ -97,6 +99,7 @@ impl Maker {
             recv,
             is_control_queued: false,
             is_counted_blocked: false,
+            counted_ending: Ending::default(),
             is_waiting_for_buffer: false,
         }
     }

@@ -1,0 +1,241 @@
+//! Repair `tail`: copies of the last packets of a transfer, and of the handshake's first flight.
+//!
+//! - Claims: over paths that lose packets at random, objects of 20 to 100 kB arrive a round trip sooner, and a lost
+//!   handshake packet no longer costs a second.
+//! - Source: redundant transmission of tails ("Reducing web latency: the virtue of gentle aggression", SIGCOMM 2013);
+//!   picoquic's `preemptive_repeat`, but youngest first: the packet that left x before the end has its loss known a
+//!   round trip less x after it, so a copy gains most for the youngest.
+//! - Use when: the radio loses packets, and objects are small or somebody waits for their end.
+//! - Breaks when: every byte is paid for: up to 1/16 more are sent, up to 14 % where a tenth is lost, and always the
+//!   first 32 packets' worth.
+//! - Experiment: `mo-tail`.
+//!
+//! Copies leave only inside window and pacer, while the flight is below what the controller's rate fills, and while no
+//! queue stands. They are congestion-controlled like all packets. On a path that has shown no loss in 200 packets only the
+//! last two packets of each tail are copied.
+
+use posthaste_policy::repair::{RepairStep, TailView};
+use posthaste_policy::{Constant, Description, PolicyText, Repair, RepairFactory};
+use posthaste_units::{ByteCount, Duration, Time};
+use serde::Deserialize;
+
+use crate::{Entry, value};
+
+/// The policy's description.
+pub const TEXT: PolicyText = PolicyText {
+    name: "tail",
+    claims: "over paths that lose at random the end of a transfer, and a handshake, need no second try",
+    source: "gentle aggression (SIGCOMM 2013) for the tail alone, youngest packets first; the ServerHello twice",
+    use_when: "packets are lost at random and somebody waits for the end of small objects",
+    breaks_when: "every byte is paid for: up to 1/16 more, up to 14 % where a tenth is lost, and the first 32 packets",
+};
+
+/// The policy in the registry.
+pub const ENTRY: Entry = Entry::repair::<Parameters>(TEXT);
+
+/// The wait before the copy of a handshake flight: losses come in bursts.
+const HANDSHAKE_DELAY: Duration = Duration::from_millis(5);
+/// The greatest queueing delay at which copies are sent, unless a part of the RTT is more.
+const QUEUE: Duration = Duration::from_millis(4);
+/// That part: one in this many.
+const QUEUE_PART: u64 = 16;
+/// Packets of which a path without loss has shown that it loses few.
+const CLEAN_PACKETS: u64 = 200;
+/// Losses in as many packets, at the most, for a path to count as one without: one in 200 (0.5 %).
+const CLEAN_LOSS: f64 = 0.005;
+/// What is copied of a tail on a path without loss, in packets.
+const CLEAN_COPIES: u64 = 2;
+/// Copies of retransmissions that are free: one for this many of the floor's packets.
+const GUARD_FLOOR: u64 = 2;
+/// The greatest share of all stream bytes that copies of both kinds may take together, in hundredths.
+const GREATEST_SHARE: u64 = 14;
+/// The chance that a tail may keep of having a retransmission lost again.
+const FAILURE: f64 = 0.1;
+/// From this share of lost packets on a retransmission is worth more than two transmissions.
+const MUCH_LOSS: f64 = 0.05;
+
+/// Parameters of [`Tail`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Parameters {
+    /// Copies the first flight of the handshake. Default true.
+    pub handshake: bool,
+    /// Transmissions that a retransmission in the tail may have in all, 1 (no copies) to 4. Default 2, which is also the
+    /// most below 5 % of loss.
+    #[serde(deserialize_with = "value::transmissions")]
+    pub guard: u8,
+    /// Copies of the newest packets: their share of the stream bytes sent. Default 1/16. With 0 only the floor holds.
+    #[serde(deserialize_with = "value::share")]
+    pub newest: (u32, u32),
+    /// Packets that may be copied on a connection whatever it has sent, 0 to 256. Default 32.
+    #[serde(deserialize_with = "value::copied_packets")]
+    pub floor: u64,
+    /// Time between the last new packet and the first copy, in whole milliseconds up to a second. Default 3 ms.
+    #[serde(deserialize_with = "value::ack_delay")]
+    pub gap: Duration,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { handshake: true, guard: 2, newest: (1, 16), floor: 32, gap: Duration::from_millis(3) }
+    }
+}
+
+impl Parameters {
+    /// The constants, for people.
+    pub fn constants(&self) -> Vec<Constant> {
+        let (numerator, denominator) = self.newest;
+        vec![
+            Constant::new("handshake", self.handshake),
+            Constant::new("guard", self.guard),
+            Constant::new("newest", format!("{numerator}/{denominator}")),
+            Constant::new("floor", format!("{} packets", self.floor)),
+            Constant::new("gap", format!("{} ms", self.gap.as_millis())),
+            Constant::new("greatest share", format!("{GREATEST_SHARE} %")),
+            Constant::new("queue", format!("max({} ms, T/{QUEUE_PART})", QUEUE.as_millis())),
+        ]
+    }
+}
+
+impl RepairFactory for Parameters {
+    fn build(&self) -> Box<dyn Repair> {
+        Box::new(Tail::new(*self))
+    }
+
+    fn describe(&self) -> Description {
+        Description::of(TEXT).with_constants(self.constants())
+    }
+}
+
+/// Copies the tail; see the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Tail {
+    parameters: Parameters,
+    current: Option<Current>,
+}
+
+/// The present tail.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    /// When its last new packet left, which tells it from others.
+    last_new_at: Time,
+    /// In flight when it began.
+    in_flight: ByteCount,
+    /// Copied on the connection until then.
+    copied: ByteCount,
+}
+
+impl Tail {
+    /// The policy with `parameters`.
+    pub const fn new(parameters: Parameters) -> Self {
+        Self { parameters, current: None }
+    }
+
+    /// What copies of new packets may take on the connection.
+    fn newest_budget(&self, tail: &TailView) -> ByteCount {
+        let (numerator, denominator) = self.parameters.newest;
+        let share = tail.sent.mul_ratio(numerator.into(), denominator.into());
+        share.max(tail.max_datagram_size * self.parameters.floor)
+    }
+
+    /// What copies of retransmissions may take: as much as is lost.
+    fn guard_budget(&self, tail: &TailView) -> ByteCount {
+        let lost = tail.sent.mul_ratio(tail.lost.get(), settled(tail).get().max(1));
+        lost.max(self.free_guard(tail))
+    }
+
+    /// What copies of both kinds may take together.
+    fn whole_budget(&self, tail: &TailView) -> ByteCount {
+        let least = tail.max_datagram_size * self.parameters.floor + self.free_guard(tail);
+        self.newest_budget(tail).max(tail.sent.mul_ratio(GREATEST_SHARE, 100)).max(least)
+    }
+
+    /// Copies of retransmissions that are free whatever has been sent.
+    fn free_guard(&self, tail: &TailView) -> ByteCount {
+        tail.max_datagram_size * (self.parameters.floor / GUARD_FLOOR)
+    }
+
+    /// Transmissions that a retransmission is worth in all: with `k` of them, and one loss in `1/p`, the `n p` packets
+    /// lost of `n` in flight fail with a chance of `n p^k` at most.
+    fn transmissions(&self, tail: &TailView, in_flight: ByteCount) -> u8 {
+        let p = loss(tail);
+        if p <= 0.0 || p >= 1.0 {
+            return 1;
+        }
+        let packets = in_flight.as_f64() / tail.max_datagram_size.as_f64().max(1.0);
+        let enough = libm::ceil(libm::log(FAILURE / (p * packets).max(1.0)) / libm::log(p));
+        let most = if p < MUCH_LOSS { 2 } else { u8::MAX };
+        // At most four, and never below one: the cast is exact.
+        (enough.clamp(1.0, 4.0) as u8).min(most).min(self.parameters.guard)
+    }
+
+    /// True if the path has shown that it loses next to nothing.
+    fn is_clean(tail: &TailView) -> bool {
+        let datagram = tail.max_datagram_size;
+        settled(tail) >= datagram * CLEAN_PACKETS && tail.lost < datagram * 2 && loss(tail) < CLEAN_LOSS
+    }
+
+    /// The present tail, which begins with the first call after its last new packet.
+    fn current(&mut self, tail: &TailView) -> Current {
+        let fresh = Current { last_new_at: tail.last_new_at, in_flight: tail.in_flight, copied: tail.copied };
+        let current = self.current.filter(|current| current.last_new_at == tail.last_new_at).unwrap_or(fresh);
+        self.current = Some(current);
+        current
+    }
+}
+
+impl Repair for Tail {
+    fn handshake_copy(&self) -> Option<Duration> {
+        self.parameters.handshake.then_some(HANDSHAKE_DELAY)
+    }
+
+    fn next(&mut self, tail: &TailView) -> RepairStep {
+        if !tail.is_tail {
+            return RepairStep::NOTHING;
+        }
+        let current = self.current(tail);
+        if has_queue(tail) || fills_path(tail) {
+            return RepairStep::NOTHING;
+        }
+        let datagram = tail.max_datagram_size;
+        let copied = tail.copied + datagram;
+        if tail.guarded + copied > self.whole_budget(tail) {
+            return RepairStep::NOTHING;
+        }
+        let is_enough = Self::is_clean(tail) && copied - current.copied > datagram * CLEAN_COPIES;
+        let may_copy = !is_enough && copied <= self.newest_budget(tail);
+        let may_guard = tail.guarded + datagram <= self.guard_budget(tail);
+        let transmissions = if may_guard { self.transmissions(tail, current.in_flight) } else { 1 };
+        if !may_copy && transmissions < 2 {
+            return RepairStep::NOTHING;
+        }
+        RepairStep {
+            retransmissions: transmissions,
+            newest_from: may_copy.then_some(tail.last_new_at + self.parameters.gap),
+        }
+    }
+}
+
+/// Bytes of which it is known whether they arrived.
+fn settled(tail: &TailView) -> ByteCount {
+    tail.delivered + tail.lost
+}
+
+/// The share of them that was lost.
+fn loss(tail: &TailView) -> f64 {
+    tail.lost.as_f64() / settled(tail).as_f64().max(1.0)
+}
+
+/// True if packets wait in a queue.
+fn has_queue(tail: &TailView) -> bool {
+    tail.queue() > QUEUE.max(tail.rtt.min.mul_ratio(1, QUEUE_PART))
+}
+
+/// True if another packet would be more than the rate delivers in a round trip.
+fn fills_path(tail: &TailView) -> bool {
+    tail.rtt.is_measured
+        && tail.rate.is_some_and(|rate| tail.in_flight + tail.max_datagram_size > rate.bytes_in(tail.rtt.min))
+}
+
+#[cfg(test)]
+mod tests;

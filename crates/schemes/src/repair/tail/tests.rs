@@ -1,0 +1,229 @@
+use posthaste_units::Rate;
+use proptest::prelude::*;
+
+use super::*;
+use posthaste_policy::sample::RttView;
+
+const DATAGRAM: u64 = 1200;
+const RTT: Duration = Duration::from_millis(100);
+
+fn packets(count: u64) -> ByteCount {
+    ByteCount::new(count * DATAGRAM)
+}
+
+/// The tail of an object of 20 packets, 10 ms after its last packet; nothing is known of the path's loss.
+fn view() -> TailView {
+    TailView {
+        now: Time::ZERO + Duration::from_millis(1010),
+        last_new_at: Time::ZERO + Duration::from_millis(1000),
+        is_tail: true,
+        in_flight: packets(20),
+        max_datagram_size: packets(1),
+        rate: None,
+        rtt: RttView { latest: RTT, smoothed: RTT, variance: Duration::ZERO, min: RTT, is_measured: true },
+        sent: packets(20),
+        copied: ByteCount::ZERO,
+        guarded: ByteCount::ZERO,
+        delivered: ByteCount::ZERO,
+        lost: ByteCount::ZERO,
+    }
+}
+
+fn tail() -> Tail {
+    Tail::new(Parameters::default())
+}
+
+fn copies_newest(tail: &mut Tail, view: &TailView) -> bool {
+    tail.next(view).newest_from.is_some_and(|from| from <= view.now)
+}
+
+#[test]
+fn the_newest_packets_are_copied_after_the_gap_and_only_in_a_tail() {
+    let mut tail = tail();
+    let step = tail.next(&view());
+    assert_eq!(step.newest_from, Some(view().last_new_at + Duration::from_millis(3)));
+    assert_eq!(step.retransmissions, 1, "without a loss there is nothing to guard");
+    assert_eq!(tail.next(&TailView { is_tail: false, ..view() }), RepairStep::NOTHING);
+}
+
+#[test]
+fn the_budget_is_a_floor_of_packets_first_and_a_share_of_bytes_second() {
+    // (sent, copied so far, lost) -> is another one copied
+    let table = [((20, 31, 0), true), ((20, 32, 0), false), ((1600, 99, 0), true), ((1600, 100, 0), false)];
+    for ((sent, copied, lost), expected) in table {
+        let view = TailView { sent: packets(sent), copied: packets(copied), lost: packets(lost), ..view() };
+        assert_eq!(copies_newest(&mut tail(), &view), expected, "{sent} sent, {copied} copied");
+    }
+    let none = Parameters { newest: (0, 1), floor: 0, ..Parameters::default() };
+    assert_eq!(Tail::new(none).next(&view()), RepairStep::NOTHING);
+}
+
+#[test]
+fn a_path_without_loss_has_two_packets_of_each_tail_copied() {
+    let clean = TailView { delivered: packets(400), lost: packets(1), sent: packets(2000), ..view() };
+    let mut tail = tail();
+    for (copied, expected) in [(10, true), (11, true), (12, false)] {
+        assert_eq!(copies_newest(&mut tail, &TailView { copied: packets(copied), ..clean }), expected);
+    }
+    let next = TailView { last_new_at: clean.last_new_at + Duration::from_millis(1), ..clean };
+    assert!(copies_newest(&mut tail, &TailView { copied: packets(12), ..next }), "another tail");
+    // Two losses, or too few packets to tell, and it is no such path.
+    for other in [
+        TailView { lost: packets(2), ..clean },
+        TailView { delivered: packets(150), lost: ByteCount::ZERO, ..clean },
+    ] {
+        let mut tail = Tail::new(Parameters::default());
+        assert!(
+            (10..20).all(|copied| copies_newest(&mut tail, &TailView { copied: packets(copied), ..other }))
+        );
+    }
+}
+
+#[test]
+fn no_copy_joins_a_queue_or_a_full_path() {
+    let queued = |millis| {
+        let rtt = RttView { latest: RTT + Duration::from_millis(millis), ..view().rtt };
+        copies_newest(&mut tail(), &TailView { rtt, ..view() })
+    };
+    // A sixteenth of 100 ms is 6.25 ms.
+    assert!(queued(6));
+    assert!(!queued(7));
+    let filled = |rate| copies_newest(&mut tail(), &TailView { rate: Some(rate), ..view() });
+    // 21 packets in 100 ms are 252,000 bytes a second.
+    assert!(filled(Rate::from_bytes_per_second(252_000)));
+    assert!(!filled(Rate::from_bytes_per_second(251_000)));
+}
+
+#[test]
+fn a_retransmission_is_worth_more_where_many_are_lost_and_many_are_in_flight() {
+    // (lost in a hundred, packets in flight) -> transmissions
+    let table = [
+        ((0, 700), 1),
+        ((1, 10), 1),
+        ((1, 321), 1),
+        ((2, 422), 2),
+        ((4, 700), 2),
+        ((8, 700), 3),
+        ((8, 10), 1),
+        ((30, 700), 3),
+    ];
+    for ((lost, in_flight), expected) in table {
+        let view = TailView {
+            in_flight: packets(in_flight),
+            sent: packets(10_000),
+            delivered: packets(100 * (100 - lost)),
+            lost: packets(100 * lost),
+            ..view()
+        };
+        let step = Tail::new(Parameters { guard: 3, ..Parameters::default() }).next(&view);
+        assert_eq!(step.retransmissions, expected, "{lost} % of {in_flight}");
+    }
+    let off = Parameters { guard: 1, ..Parameters::default() };
+    let lossy = TailView { delivered: packets(92), lost: packets(8), in_flight: packets(700), ..view() };
+    assert_eq!(Tail::new(off).next(&lossy).retransmissions, 1);
+}
+
+#[test]
+fn the_guard_may_spend_as_much_as_is_lost_and_both_no_more_than_14_in_a_hundred() {
+    let guards = |sent, copied, guarded, lost| {
+        let view = TailView {
+            sent: packets(sent),
+            copied: packets(copied),
+            guarded: packets(guarded),
+            delivered: packets(sent - lost),
+            lost: packets(lost),
+            in_flight: packets(700),
+            ..view()
+        };
+        tail().next(&view).retransmissions > 1
+    };
+    assert!(guards(10_000, 0, 399, 400));
+    assert!(!guards(10_000, 0, 400, 400), "as much as is lost");
+    assert!(guards(10_000, 625, 774, 1_000));
+    assert!(!guards(10_000, 625, 775, 1_000), "14 % together");
+    assert!(guards(50, 32, 15, 5) && !guards(50, 32, 16, 5), "the floor");
+}
+
+#[test]
+fn parameters_are_read_from_a_profile_and_checked() {
+    let text = "[repair.tail]\nhandshake = false\nguard = 2\nnewest = \"1/8\"\nfloor = 16\ngap = \"5 ms\"\n";
+    let profile = crate::from_toml("t", text).expect("a profile");
+    assert_eq!(profile.repair().handshake_copy(), None);
+    assert!(!profile.repair().is_idle());
+    let default = crate::from_toml("t", "[repair.tail]\n").expect("a profile");
+    assert_eq!(default.repair().handshake_copy(), Some(Duration::from_millis(5)));
+    assert!(crate::default_profile().repair().is_idle());
+    for wrong in
+        ["newest = \"3/2\"", "newest = \"1/0\"", "newest = 1", "guard = 0", "guard = 5", "floor = 257"]
+    {
+        let text = format!("[repair.tail]\n{wrong}\n");
+        assert!(crate::from_toml("t", &text).is_err(), "{wrong}");
+    }
+}
+
+/// Something that happens to a connection between two questions to the policy.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Send(u64),
+    Acknowledge(u64),
+    Lose(u64),
+    Wait(u64),
+    Queue(u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        (1u64..400).prop_map(Event::Send),
+        (1u64..400).prop_map(Event::Acknowledge),
+        (1u64..40).prop_map(Event::Lose),
+        (0u64..20).prop_map(Event::Wait),
+        (0u64..12).prop_map(Event::Queue),
+    ];
+    proptest::collection::vec(event, 1..60)
+}
+
+proptest! {
+    /// Whatever happens in whatever order: copies stay within the floor or the share, and the newest within theirs.
+    #[test]
+    fn copies_keep_to_the_budget(events in events(), guard in 1u8..=4, floor in 0u64..=64) {
+        let mut policy = Tail::new(Parameters { guard, floor, ..Parameters::default() });
+        let mut view = TailView { sent: ByteCount::ZERO, in_flight: ByteCount::ZERO, ..view() };
+        for event in events {
+            match event {
+                Event::Send(count) => {
+                    view.sent += packets(count);
+                    view.in_flight += packets(count);
+                    view.last_new_at = view.now;
+                }
+                Event::Acknowledge(count) => {
+                    let bytes = packets(count).min(view.in_flight);
+                    view.in_flight -= bytes;
+                    view.delivered += bytes;
+                }
+                Event::Lose(count) => {
+                    let bytes = packets(count).min(view.in_flight);
+                    view.in_flight -= bytes;
+                    view.lost += bytes;
+                }
+                Event::Wait(millis) => view.now += Duration::from_millis(millis),
+                Event::Queue(millis) => view.rtt.latest = RTT + Duration::from_millis(millis),
+            }
+            // As long as it wants copies: the mechanism always finds one.
+            loop {
+                let step = policy.next(&view);
+                let is_newest = step.newest_from.is_some_and(|from| from <= view.now);
+                if step.retransmissions < 2 && !is_newest {
+                    break;
+                }
+                // Retransmissions go first.
+                let is_guard = step.retransmissions > 1;
+                *(if is_guard { &mut view.guarded } else { &mut view.copied }) += packets(1);
+                view.in_flight += packets(1);
+                let (most, newest) = (view.sent.mul_ratio(14, 100), view.sent.mul_ratio(1, 16));
+                prop_assert!(view.copied <= newest.max(packets(floor)), "{view:?}");
+                prop_assert!(view.copied + view.guarded <= most.max(packets(floor + floor / 2)), "{view:?}");
+                prop_assert!(view.queue() <= Duration::from_micros(6_250));
+            }
+        }
+    }
+}
