@@ -10,6 +10,7 @@ mod resets;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -61,6 +62,9 @@ pub enum ConnectError {
     /// The TLS configuration cannot be used with QUIC.
     #[error("the TLS configuration cannot be used: {0}")]
     Tls(String),
+    /// A policy of the profile panicked as it was built.
+    #[error("a policy of the profile `{0}` panicked as it was built")]
+    Policy(String),
 }
 
 /// Many connections on one socket, without the socket: datagrams and time in, datagrams and events out.
@@ -144,7 +148,7 @@ impl Endpoint {
     /// Begins a connection. [`Event::Connected`] or [`Event::Closed`] tells what came of it.
     ///
     /// # Errors
-    /// If the name or the TLS configuration cannot be used.
+    /// If the name, the TLS configuration or the profile cannot be used.
     pub fn connect(
         &mut self,
         now: Time,
@@ -152,6 +156,21 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<ConnectionHandle, ConnectError> {
+        // A policy that cannot be built ends this connection, not the others. Nothing of it is kept.
+        let connection = catch_unwind(AssertUnwindSafe(|| self.begin(now, config, remote, server_name)));
+        let panicked = |_| ConnectError::Policy(config.transport.profile.name().to_owned());
+        let (connection, local_id) = connection.map_err(panicked)??;
+        Ok(self.insert(connection, &[local_id]))
+    }
+
+    /// A client's connection at its start, and its name.
+    fn begin(
+        &mut self,
+        now: Time,
+        config: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<(Connection, ConnectionId), ConnectError> {
         let invalid_name = || ConnectError::InvalidServerName(server_name.to_owned());
         let name = ServerName::try_from(server_name).map_err(|_| invalid_name())?.to_owned();
         let no_suite =
@@ -199,8 +218,7 @@ impl Endpoint {
             rng: self.rng.fork(),
             offers_group: group_size.is_some(),
         };
-        let handle = self.insert(Connection::new(now, birth), &[local_id]);
-        Ok(handle)
+        Ok((Connection::new(now, birth), local_id))
     }
 
     /// Takes in one UDP payload. `data` is opened in place and handed through: stream data that the application

@@ -34,7 +34,9 @@ pub enum BuildError {
 
 /// Builds a [`Profile`]; made by [`Profile::builder`] and [`Profile::to_builder`].
 ///
-/// Setters take factories by value: closures, functions or types that implement the seam's factory trait. Slow start
+/// Setters take factories by value: closures, functions or types that implement the seam's factory trait. A factory that
+/// panics as a connection begins ends that connection with `INTERNAL_ERROR` (at a client, `connect` fails); one that
+/// panics later, for a stream or another path, ends its endpoint with all connections, not the process. Slow start
 /// (default [`Classic`]), repair (default none) and group (default none) may be left out.
 ///
 /// ```

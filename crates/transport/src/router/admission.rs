@@ -1,6 +1,7 @@
 //! Who is let in: a client's first Initial is accepted, answered with a Retry, or refused (RFC 9000 sections 5.2.2
 //! and 8.1).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -69,11 +70,31 @@ impl Endpoint {
                 (invariants.dcid, Beginning::of_server(invariants.dcid, true, Some(payload)))
             }
             Standing::Doubted => return self.send_retry(info, invariants, &bearer),
-            Standing::Lying => return self.refuse_token(info, invariants, &server, data),
+            Standing::Lying => {
+                let is_answered =
+                    self.refuse(info, invariants, &server, data, TransportErrorCode::INVALID_TOKEN);
+                self.stats.invalid_tokens += u64::from(is_answered);
+                return;
+            }
         };
         let is_validated = beginning.1.is_validated;
         let local_id = self.fresh_id();
-        let Some(birth) = self.birth(server, info, invariants, (local_id, account), beginning) else {
+        // A policy that cannot be built ends this connection, not the others. Nothing of it is kept.
+        let parts = (server.clone(), (local_id, account), beginning);
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            let (server, names, beginning) = parts;
+            Some(Connection::new(now, self.birth(server, info, invariants, names, beginning)?))
+        }));
+        let Ok(made) = made else {
+            tracing::error!(
+                "a policy of the profile {} panicked as it was built",
+                server.transport.profile.name()
+            );
+            self.refuse(info, invariants, &server, data, TransportErrorCode::INTERNAL_ERROR);
+            self.stats.refused += 1;
+            return;
+        };
+        let Some(mut connection) = made else {
             tracing::error!(
                 "the TLS configuration cannot be used with QUIC: it needs TLS 1.3, AES-128-GCM, and early data \
                  of 0 or 2^32-1 bytes"
@@ -81,7 +102,6 @@ impl Endpoint {
             self.stats.refused += 1;
             return;
         };
-        let mut connection = Connection::new(now, birth);
         connection.on_datagram(now, info, data);
         if connection.counters.packets_received == 0 {
             self.stats.refused += 1; // Nothing in it was authentic: no state for noise.
@@ -215,23 +235,22 @@ impl Endpoint {
         }
     }
 
-    /// Closes with `INVALID_TOKEN` what has not begun: the client will not get another Retry, so it had better know
-    /// (section 8.1.2).
-    fn refuse_token(
+    /// Closes what has not begun with `code`: a client with an invalid token will not get another Retry, so it had better
+    /// know (section 8.1.2). True if the answer is on its way.
+    fn refuse(
         &mut self,
         info: &DatagramInfo,
         invariants: &Invariants,
         server: &ServerConfig,
         data: BytesMut,
-    ) {
+        code: TransportErrorCode,
+    ) -> bool {
         let source = self.fresh_id();
         let packet = InitialKeys::from_provider(server.tls.crypto_provider())
             // What the network has damaged must not end what the next copy can begin.
             .filter(|suite| is_authentic(suite, invariants, data))
-            .and_then(|suite| close_packet(&suite, invariants, &source, TransportErrorCode::INVALID_TOKEN));
-        if packet.is_some_and(|packet| self.stateless.answer(info, packet)) {
-            self.stats.invalid_tokens += 1;
-        }
+            .and_then(|suite| close_packet(&suite, invariants, &source, code));
+        packet.is_some_and(|packet| self.stateless.answer(info, packet))
     }
 }
 
