@@ -79,26 +79,9 @@ impl Endpoint {
         };
         let is_validated = beginning.1.is_validated;
         let local_id = self.fresh_id();
-        // A policy that cannot be built ends this connection, not the others. Nothing of it is kept.
-        let parts = (server.clone(), (local_id, account), beginning);
-        let made = catch_unwind(AssertUnwindSafe(|| {
-            let (server, names, beginning) = parts;
-            Some(Connection::new(now, self.birth(server, info, invariants, names, beginning)?))
-        }));
-        let Ok(made) = made else {
-            tracing::error!(
-                "a policy of the profile {} panicked as it was built",
-                server.transport.profile.name()
-            );
-            self.refuse(info, invariants, &server, data, TransportErrorCode::INTERNAL_ERROR);
-            self.stats.refused += 1;
-            return;
-        };
-        let Some(mut connection) = made else {
-            tracing::error!(
-                "the TLS configuration cannot be used with QUIC: it needs TLS 1.3, AES-128-GCM, and early data \
-                 of 0 or 2^32-1 bytes"
-            );
+        let Some(mut connection) =
+            self.begin_server(now, server, info, invariants, ((local_id, account), beginning), &data)
+        else {
             self.stats.refused += 1;
             return;
         };
@@ -122,6 +105,37 @@ impl Endpoint {
             self.pending_handshakes += 1;
         }
         self.last_events.push_back((handle, Event::Incoming));
+    }
+
+    /// The server's end of a connection at its start; `None` if the TLS configuration or a policy of the profile cannot
+    /// be used. What is wrong with a policy ends this connection, not the others, and nothing of it is kept.
+    fn begin_server(
+        &mut self,
+        now: Time,
+        server: ServerConfig,
+        info: &DatagramInfo,
+        invariants: &Invariants,
+        (names, beginning): ((ConnectionId, Account), (ConnectionId, Beginning)),
+        data: &BytesMut,
+    ) -> Option<Connection> {
+        let config = server.clone();
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            Some(Connection::new(now, self.birth(server, info, invariants, names, beginning)?))
+        }));
+        match &made {
+            Ok(Some(_)) => {}
+            Ok(None) => tracing::error!(
+                "the TLS configuration cannot be used with QUIC: it needs TLS 1.3, AES-128-GCM, and early data \
+                 of 0 or 2^32-1 bytes"
+            ),
+            Err(_) => {
+                let profile = config.transport.profile.name();
+                tracing::error!("a policy of the profile {profile} panicked as it was built");
+                let code = TransportErrorCode::INTERNAL_ERROR;
+                self.refuse(info, invariants, &config, data.clone(), code);
+            }
+        }
+        made.ok().flatten()
     }
 
     /// The TLS configuration for connections of a version; made once, for a configuration is large.
