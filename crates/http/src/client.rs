@@ -11,12 +11,14 @@ use posthaste_endpoint::{
 };
 use tokio::time::{Instant, timeout};
 
+use crate::service::Body;
 use crate::uri::{Origin, resolve};
 
 mod connect;
 mod error;
 mod response;
 mod split;
+mod upload;
 
 pub use error::ClientError;
 pub use response::Response;
@@ -194,6 +196,44 @@ impl Client {
         Err(ClientError::TooManyRedirects { limit: self.inner.options.max_redirects })
     }
 
+    /// Sends a request with a body, and returns the response when its headers are here. The body is sent as the server
+    /// takes it, its trailers included, also while the response is read; dropping the response gives the rest of it up.
+    ///
+    /// The request waits for the handshake, and is sent once: a redirect is a response like any other, and a request that
+    /// the server has not processed ([`ClientError::NotProcessed`]) is for the caller to repeat. If the length of the body
+    /// is known, it is announced.
+    ///
+    /// # Errors
+    /// If no response arrives; [`ClientError::Body`] if the body's source fails.
+    ///
+    /// # Example
+    /// ```no_run
+    /// # async fn example(client: posthaste_http::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let (feed, body) = posthaste_http::Body::channel();
+    /// tokio::spawn(async move {
+    ///     for line in ["one\n", "two\n"] {
+    ///         feed.send(line).await?;
+    ///     }
+    ///     feed.finish().await
+    /// });
+    /// let response = client.send(http::Request::put("https://localhost/lines").body(body)?).await?;
+    /// assert!(response.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn send(&self, request: http::Request<Body>) -> Result<Response, ClientError> {
+        let started = Instant::now();
+        let live = self.connection(&Origin::of(request.uri())?).await?;
+        live.handshake().await?;
+        let mut request = request;
+        let length = http_body::Body::size_hint(request.body()).exact();
+        let is_meant = |length: &u64| *length > 0 || !request.method().is_safe();
+        if let Some(length) = length.filter(is_meant) {
+            request.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+        }
+        Response::receive(live, complete(request), &self.inner.options, started).await
+    }
+
     /// Sends one request. A connection that the server is leaving is replaced once: what it says about a request
     /// is then that it was not processed (RFC 9114 sections 5.2 and 4.1.1).
     async fn send_once(
@@ -346,12 +386,17 @@ impl Inner {
     }
 }
 
-/// A request with what requests say unless `fields` say otherwise.
-fn ask(method: &Method, uri: &Uri, fields: &HeaderMap) -> http::Request<()> {
-    let mut request = http::Request::new(());
+/// A request without a body.
+fn ask(method: &Method, uri: &Uri, fields: &HeaderMap) -> http::Request<Body> {
+    let mut request = http::Request::new(Body::empty());
     *request.method_mut() = method.clone();
     *request.uri_mut() = uri.clone();
     request.headers_mut().clone_from(fields);
+    complete(request)
+}
+
+/// The same request with the fields that all requests have, unless it has its own.
+fn complete(mut request: http::Request<Body>) -> http::Request<Body> {
     for (name, value) in DEFAULT_FIELDS {
         request.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }

@@ -1,16 +1,17 @@
 //! HTTP/3 server and client on the Posthaste endpoint.
 //!
-//! - [`server`]: [`serve`] runs a [`Handler`] on an endpoint.
-//! - [`StaticFiles`]: a handler that serves the files below a directory.
+//! - [`service`]: the interface to applications. They are tower services that take and return HTTP messages, with bodies
+//!   that stream both ways; an axum `Router` is one.
+//! - [`server`]: [`serve`] runs a service on an endpoint.
+//! - [`StaticFiles`]: a service of the files below a directory.
 //! - [`client`]: a [`Client`] that shares one connection an origin between parallel requests, or fetches one object over
 //!   several ([`Client::download`]).
 //!
 //! # Example
 //! A server of a directory, and a client that fetches a file of it:
 //! ```
-//! use std::sync::Arc;
 //! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
-//! use posthaste_http::{ALPN, Client, ClientOptions, ServerOptions, StaticFiles, serve};
+//! use posthaste_http::{ALPN, Client, ClientOptions, StaticFiles, serve};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
@@ -26,11 +27,10 @@
 //! let config = ServerConfig::new(tls, default_transport());
 //! let endpoint = Endpoint::server("127.0.0.1:0".parse()?, config)?;
 //! let port = endpoint.local_addr()?.port();
-//! let files = Arc::new(StaticFiles::new(directory.path(), false)?);
+//! let files = StaticFiles::new(directory.path(), false)?;
 //! let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-//! let server = tokio::spawn(serve(endpoint, files, ServerOptions::default(), async {
-//!     stopped.await.ok();
-//! }));
+//! let server = serve(endpoint, files).until(async { stopped.await.unwrap_or_default() });
+//! let server = tokio::spawn(server.run());
 //!
 //! let quic = ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN])?, default_transport());
 //! let client = Client::new(ClientOptions::new(quic));
@@ -51,15 +51,15 @@
 //!
 //! # Priorities
 //! The server sends responses as RFC 9218 says: by the `priority` field of requests and by `PRIORITY_UPDATE` frames, and
-//! a handler may change what the client asked for with a `priority` field in its response. The client asks for its
+//! a service may change what the client asked for with a `priority` field in its response. The client asks for its
 //! responses side by side (`priority: i`), unless the caller gives a field of their own.
 //!
 //! QUIC comes from `posthaste-endpoint`, framing and QPACK from `posthaste-http3`, which knows no QUIC.
 
 pub mod client;
 pub mod server;
+pub mod service;
 
-mod handler;
 mod link;
 mod message_stream;
 mod patience;
@@ -67,7 +67,10 @@ mod static_files;
 mod uri;
 
 pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
-pub use handler::{Body, Handler, HandlerFuture, Response};
-pub use server::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, serve};
-pub use static_files::{FileBody, StaticFiles};
+pub use server::{ALPN, AccessLog, AccessRecord, Early, Ended, Outcome, Serve, ServerOptions, serve};
+pub use service::{
+    Body, BodyError, BodyGone, BodySender, Peer, Request, RequestBody, Response, ResponseBody, ServiceFn,
+    service_fn, text,
+};
+pub use static_files::StaticFiles;
 pub use uri::{Origin, UriError, parse as parse_url};

@@ -1,5 +1,8 @@
 //! A request's stream: one half writes a message, the other reads one.
 
+use std::future::{Future, poll_fn};
+use std::task::{Context, Poll, ready};
+
 use bytes::{Bytes, BytesMut};
 use posthaste_endpoint::{
     Connection, ConnectionError, Priority, ReadError, RecvStream, SendStream, Side, WriteError,
@@ -94,6 +97,19 @@ impl MessageSender {
         self.stream.acknowledged().await
     }
 
+    /// Resolves when the peer wants no more of the message, or cannot have it: the text says why. Never resolves once the
+    /// peer has all of it.
+    pub(crate) fn unwanted(&self) -> impl Future<Output = String> + Send + use<> {
+        let stopped = self.stream.stopped();
+        async move {
+            match stopped.await {
+                Ok(Some(code)) => unwanted(Code(code)),
+                Ok(None) => std::future::pending().await,
+                Err(error) => error.to_string(),
+            }
+        }
+    }
+
     /// Gives the message up.
     pub(crate) fn reset(&mut self, code: Code) {
         self.is_open = false;
@@ -107,6 +123,11 @@ impl Drop for MessageSender {
             self.reset(self.abandoned);
         }
     }
+}
+
+/// The text for a peer that has stopped a message's stream.
+pub(crate) fn unwanted(code: Code) -> String {
+    format!("the client wants no more ({code})")
 }
 
 pub(crate) fn transport_priority(priority: posthaste_http3::Priority) -> Priority {
@@ -154,26 +175,31 @@ impl MessageReceiver {
     /// # Errors
     /// It will not become whole.
     pub(crate) async fn next(&mut self) -> Result<Option<Part>, ReceiveError> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// [`Self::next`] for code that polls.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, ReceiveError>> {
         loop {
             match self.reader.next(&mut self.input) {
-                Ok(None) if self.is_over => return Ok(None),
+                Ok(None) if self.is_over => return Poll::Ready(Ok(None)),
                 Ok(None) => {}
-                Ok(part) => return Ok(part),
-                Err(error) => return Err(self.fail(error)),
+                Ok(part) => return Poll::Ready(Ok(part)),
+                Err(error) => return Poll::Ready(Err(self.fail(error))),
             }
-            match self.stream.read_chunk(READ_CHUNK).await {
+            match ready!(self.stream.poll_read_chunk(cx, READ_CHUNK)) {
                 Ok(Some(data)) => self.input = data,
                 Ok(None) => {
                     self.is_over = true;
-                    return self.reader.end().map(|()| None).map_err(|error| self.fail(error));
+                    return Poll::Ready(self.reader.end().map(|()| None).map_err(|error| self.fail(error)));
                 }
                 Err(ReadError::Reset(code)) => {
                     self.is_over = true;
-                    return Err(ReceiveError::Reset(Code(code)));
+                    return Poll::Ready(Err(ReceiveError::Reset(Code(code))));
                 }
-                Err(ReadError::ConnectionLost(lost)) => return Err(lost.into()),
+                Err(ReadError::ConnectionLost(lost)) => return Poll::Ready(Err(lost.into())),
                 // This end has stopped the stream: it wants no more.
-                Err(ReadError::ClosedStream | ReadError::TooLong { .. }) => return Ok(None),
+                Err(ReadError::ClosedStream | ReadError::TooLong { .. }) => return Poll::Ready(Ok(None)),
             }
         }
     }

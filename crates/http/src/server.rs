@@ -1,24 +1,33 @@
 //! An HTTP/3 server: a task per connection, a task per request.
 
-use std::future::{Future, poll_fn};
+use std::convert::Infallible;
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream};
 use posthaste_http3::{Code, Event, Role, Settings};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tower_service::Service;
 
-use crate::handler::Handler;
 use crate::link::Link;
+use crate::service::{AnyService, Request, erase};
 
+mod early;
 mod exchange;
+mod incoming;
+mod outgoing;
 mod visitor;
 
-use visitor::{Request, Visitor};
+use visitor::{RequestStream, Visitor};
 
-pub use exchange::{AccessLog, AccessRecord, Outcome};
+pub use early::Early;
+pub use exchange::{AccessLog, AccessRecord};
+pub use outgoing::Outcome;
 
 /// The ALPN protocol of HTTP/3 (RFC 9114 section 3.1).
 pub const ALPN: &[u8] = b"h3";
@@ -40,8 +49,8 @@ pub struct ServerOptions {
     pub max_header_size: u64,
     /// Time that a request's headers may take to arrive. Default 10 s.
     pub header_timeout: Duration,
-    /// Time in which a client must take the next 64 KiB of its responses; while it takes others, one may wait for its
-    /// turn. Default 60 s.
+    /// Time in which a client must take the next 64 KiB of its responses, or send the next bytes of a request's body that
+    /// its service waits for; while others of its messages move, one may wait for its turn. Default 60 s.
     pub stall_timeout: Duration,
     /// Time that requests in progress are given to end once the server stops. Default 10 s.
     pub grace: Duration,
@@ -82,58 +91,143 @@ pub struct Ended {
 
 /// What the tasks of a server share.
 struct Shared {
-    handler: Arc<dyn Handler>,
     options: ServerOptions,
     requests: Semaphore,
 }
 
-/// Serves HTTP/3 on `endpoint` until `stop` resolves, and then ends in order: no new connections, GOAWAY on the
-/// open ones (RFC 9114 section 5.2), the requests in progress finish within [`ServerOptions::grace`].
+/// Serves HTTP/3 on `endpoint`: each request goes to a clone of `service`. Await the result to run the server; set
+/// [`Serve::options`] and [`Serve::until`] before.
 ///
-/// Dropping the future ends at once, without a word to the clients.
-pub async fn serve(
+/// # Bodies
+/// A request's body goes to the service as it comes, trailers included; the response's body leaves as the service makes
+/// it. Both ways the receiver sets the pace:
+/// - Data that the service does not read stays with the client. What the server holds for one request is at most the
+///   stream's receive window (by the profile of the endpoint's configuration) and 96 KiB that are on their way to the
+///   service.
+/// - The service's response is asked for its next frame when the transport has taken the one before:
+///   `TransportConfig::unsent_limit` bytes of a stream wait there at most.
+/// - Of a body that the service drops, at most 64 KiB are read and thrown away. The client is asked to stop sending the
+///   rest when the response is complete.
+///
+/// # Failures
+/// - A request's body that does not come whole ends with a [`BodyError`](crate::BodyError). If the client broke the
+///   protocol, no response is sent, and the stream is reset with the code for that.
+/// - A client that gives a request up, by asking the server to stop its response or by closing the connection, ends the
+///   service's work: its future, or the response's body, is dropped.
+/// - A service that panics before it has answered makes a response with status 500; a response's body that fails or panics
+///   resets the stream with `H3_INTERNAL_ERROR`. The connection goes on.
+///
+/// # Example
+/// ```no_run
+/// # async fn example(config: posthaste_endpoint::ServerConfig) -> std::io::Result<()> {
+/// use posthaste_endpoint::Endpoint;
+/// use posthaste_http::{Request, serve, service_fn};
+///
+/// let endpoint = Endpoint::server("0.0.0.0:443".parse().unwrap(), config)?;
+/// let echo = service_fn(|request: Request| async { http::Response::new(request.into_body()) });
+/// serve(endpoint, echo).await;
+/// # Ok(())
+/// # }
+/// ```
+pub fn serve<S, B>(endpoint: Endpoint, service: S) -> Serve
+where
+    S: Service<Request, Response = http::Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    Serve {
+        endpoint,
+        service: erase(service),
+        options: ServerOptions::default(),
+        stop: Box::pin(std::future::pending()),
+    }
+}
+
+/// A server that is ready to run: see [`serve`].
+#[must_use = "a server runs when it is awaited"]
+pub struct Serve {
     endpoint: Endpoint,
-    handler: Arc<dyn Handler>,
+    service: Box<dyn AnyService>,
     options: ServerOptions,
-    stop: impl Future<Output = ()>,
-) -> Ended {
-    let requests = Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS));
-    let shared = Arc::new(Shared { handler, options, requests });
-    let (stopping, stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        tokio::select! {
-            () = &mut stop => break,
-            accepted = endpoint.accept() => match accepted {
-                Some(quic) if connections.len() >= shared.options.max_connections => {
-                    quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many connections");
-                }
-                Some(quic) => {
-                    connections.spawn(connection(Arc::clone(&shared), quic, stopped.clone()));
-                }
-                None => break,
-            },
-            Some(_) = connections.join_next() => {}
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Serve {
+    /// Sets the server's limits.
+    pub fn options(mut self, options: ServerOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Serves until `stop` resolves, and then ends in order: no new connections, GOAWAY on the open ones (RFC 9114
+    /// section 5.2), the requests in progress finish within [`ServerOptions::grace`].
+    pub fn until(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.stop = Box::pin(stop);
+        self
+    }
+
+    /// Runs the server. Dropping the future ends it at once, without a word to the clients.
+    pub async fn run(self) -> Ended {
+        let Self { endpoint, service, options, mut stop } = self;
+        let requests = Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS));
+        let shared = Arc::new(Shared { options, requests });
+        let (stopping, stopped) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = endpoint.accept() => match accepted {
+                    Some(quic) if connections.len() >= shared.options.max_connections => {
+                        quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many connections");
+                    }
+                    Some(quic) => {
+                        let shared = Arc::clone(&shared);
+                        connections.spawn(connection(shared, service.another(), quic, stopped.clone()));
+                    }
+                    None => break,
+                },
+                Some(_) = connections.join_next() => {}
+            }
         }
+        endpoint.stop_accepting();
+        stopping.send_replace(true);
+        let all_over = async { while connections.join_next().await.is_some() {} };
+        let cut_off = match timeout(shared.options.grace, all_over).await {
+            Ok(()) => 0,
+            Err(_) => connections.len(),
+        };
+        endpoint.close(Code::H3_NO_ERROR.value(), b"the server has stopped");
+        connections.abort_all();
+        if timeout(FAREWELL, endpoint.wait_idle()).await.is_err() {
+            tracing::debug!("some connections were still closing when the server ended");
+        }
+        Ended { cut_off }
     }
-    endpoint.stop_accepting();
-    stopping.send_replace(true);
-    let all_over = async { while connections.join_next().await.is_some() {} };
-    let cut_off = match timeout(shared.options.grace, all_over).await {
-        Ok(()) => 0,
-        Err(_) => connections.len(),
-    };
-    endpoint.close(Code::H3_NO_ERROR.value(), b"the server has stopped");
-    connections.abort_all();
-    if timeout(FAREWELL, endpoint.wait_idle()).await.is_err() {
-        tracing::debug!("some connections were still closing when the server ended");
+}
+
+impl IntoFuture for Serve {
+    type Output = Ended;
+    type IntoFuture = Pin<Box<dyn Future<Output = Ended> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
     }
-    Ended { cut_off }
+}
+
+impl std::fmt::Debug for Serve {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Serve").field("options", &self.options).finish_non_exhaustive()
+    }
 }
 
 /// Serves one connection to its end.
-async fn connection(shared: Arc<Shared>, quic: Connection, mut stopped: watch::Receiver<bool>) {
+async fn connection(
+    shared: Arc<Shared>,
+    service: Box<dyn AnyService>,
+    quic: Connection,
+    mut stopped: watch::Receiver<bool>,
+) {
     let client = quic.remote_address();
     let settings = Settings { max_field_section_size: shared.options.max_header_size, ..Settings::default() };
     let mut link = Link::new(quic.clone(), Role::Server, &settings);
@@ -172,8 +266,8 @@ async fn connection(shared: Arc<Shared>, quic: Connection, mut stopped: watch::R
                 Ok((send, recv)) if stopping => reject(send, recv),
                 Ok((send, recv)) => {
                     next_stream = send.id().to_wire() + 4;
-                    let request = Request::arrived(Arc::clone(&visitor), send, recv, &shared.options);
-                    requests.spawn(exchange::run(Arc::clone(&shared), request));
+                    let request = RequestStream::arrived(Arc::clone(&visitor), send, recv, &shared.options);
+                    requests.spawn(exchange::run(Arc::clone(&shared), service.another(), request));
                 }
                 Err(reason) => {
                     tracing::debug!(%client, %reason, "connection ended");

@@ -1,15 +1,19 @@
 //! Files below one directory, and nothing else (RFC 9110: GET, HEAD, ranges, preconditions).
 
+use std::convert::Infallible;
 use std::fs::{File, Metadata};
+use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tower_service::Service;
 
-use crate::handler::{Body, Handler, HandlerFuture, Response};
+use crate::service::{Body, Response, text};
 
 mod conditional;
 mod file_body;
@@ -17,17 +21,16 @@ mod listing;
 mod locate;
 mod range;
 
-pub use file_body::FileBody;
-
 use conditional::{Validators, Verdict};
-use file_body::Transfers;
+use file_body::{FileBody, Transfers};
 use locate::{Found, PathError, RequestPath};
 use range::RangeRequest;
 
 /// The file that answers for its directory.
 const INDEX: &str = "index.html";
 
-/// Serves the files below one directory.
+/// Serves the files below one directory: a service for [`serve`](crate::serve), or for a path of an axum `Router`
+/// (`nest_service`).
 ///
 /// - GET and HEAD; a path to a directory serves its `index.html`, or a listing if that is switched on; without its
 ///   slash it redirects to the path with it.
@@ -68,22 +71,19 @@ impl StaticFiles {
     }
 }
 
-impl Handler for StaticFiles {
-    fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a> {
-        Box::pin(async move {
-            let is_head = request.method() == Method::HEAD;
-            if !is_head && request.method() != Method::GET {
-                return Response::text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD")
-                    .with_header(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-            }
-            let inner = Arc::clone(&self.inner);
-            let (uri, headers) = (request.uri().clone(), request.headers().clone());
-            let answer = tokio::task::spawn_blocking(move || inner.answer(&uri, &headers, is_head, now()));
-            answer.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "a file could not be looked up");
-                Response::text(StatusCode::INTERNAL_SERVER_ERROR, "")
-            })
-        })
+impl<B> Service<http::Request<B>> for StaticFiles {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let inner = Arc::clone(&self.inner);
+        let (head, _) = request.into_parts();
+        Box::pin(async move { Ok(inner.respond(head).await) })
     }
 }
 
@@ -96,13 +96,27 @@ fn now() -> SystemTime {
 }
 
 impl Inner {
+    async fn respond(self: Arc<Self>, request: http::request::Parts) -> Response {
+        let is_head = request.method == Method::HEAD;
+        if !is_head && request.method != Method::GET {
+            let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+            return with(response, header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        let answer =
+            tokio::task::spawn_blocking(move || self.answer(&request.uri, &request.headers, is_head, now()));
+        answer.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a file could not be looked up");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "")
+        })
+    }
+
     /// Answers a GET or HEAD request. Blocks on the file system.
     fn answer(&self, uri: &http::Uri, headers: &HeaderMap, is_head: bool, now: SystemTime) -> Response {
         self.try_answer(uri, headers, is_head, now).unwrap_or_else(|error| match error {
-            PathError::Malformed => Response::text(StatusCode::BAD_REQUEST, "this path cannot name a file"),
-            PathError::NotFound => Response::text(StatusCode::NOT_FOUND, ""),
-            PathError::Forbidden => Response::text(StatusCode::FORBIDDEN, "the file system denies access"),
-            PathError::Failed => Response::text(StatusCode::INTERNAL_SERVER_ERROR, ""),
+            PathError::Malformed => text(StatusCode::BAD_REQUEST, "this path cannot name a file"),
+            PathError::NotFound => text(StatusCode::NOT_FOUND, ""),
+            PathError::Forbidden => text(StatusCode::FORBIDDEN, "the file system denies access"),
+            PathError::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, ""),
         })
     }
 
@@ -150,35 +164,34 @@ impl Inner {
         let length = metadata.len();
         let range = match conditional::evaluate(ask.headers, &validators) {
             Verdict::NotModified => {
-                return Ok(with_validators(Response::new(StatusCode::NOT_MODIFIED), &validators));
+                return Ok(with_validators(empty(StatusCode::NOT_MODIFIED), &validators));
             }
             Verdict::Failed => {
-                let response =
-                    Response::text(StatusCode::PRECONDITION_FAILED, "the file is in another state");
+                let response = text(StatusCode::PRECONDITION_FAILED, "the file is in another state");
                 return Ok(with_validators(response, &validators));
             }
             Verdict::Proceed { range_applies } => requested_range(ask, range_applies, length),
         };
         let (status, start, end) = match range {
             RangeRequest::Unsatisfiable => {
-                let response =
-                    Response::text(StatusCode::RANGE_NOT_SATISFIABLE, "the file has no such bytes")
-                        .with_header(header::CONTENT_RANGE, value(&format!("bytes */{length}")));
+                let response = text(StatusCode::RANGE_NOT_SATISFIABLE, "the file has no such bytes");
+                let response = with(response, header::CONTENT_RANGE, value(&format!("bytes */{length}")));
                 return Ok(with_validators(response, &validators));
             }
             RangeRequest::Whole => (StatusCode::OK, 0, length),
             RangeRequest::Part { start, end } => (StatusCode::PARTIAL_CONTENT, start, end),
         };
-        let mut response = with_validators(Response::new(status), &validators)
-            .with_header(header::CONTENT_TYPE, content_type(path))
-            .with_header(header::CONTENT_LENGTH, HeaderValue::from(end - start))
-            .with_header(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        let mut response = with_validators(empty(status), &validators);
+        let fields = response.headers_mut();
+        fields.insert(header::CONTENT_TYPE, content_type(path));
+        fields.insert(header::CONTENT_LENGTH, HeaderValue::from(end - start));
+        fields.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         if status == StatusCode::PARTIAL_CONTENT {
             let range = format!("bytes {start}-{}/{length}", end - 1);
-            response = response.with_header(header::CONTENT_RANGE, value(&range));
+            fields.insert(header::CONTENT_RANGE, value(&range));
         }
         if !ask.is_head && end > start {
-            response.body = Body::File(FileBody::open(file, start, end, &self.transfers)?);
+            *response.body_mut() = Body::new(FileBody::open(file, start, end, &self.transfers)?);
         }
         Ok(response)
     }
@@ -200,19 +213,30 @@ fn requested_range(ask: &Ask<'_>, range_applies: bool, length: u64) -> RangeRequ
     }
 }
 
+/// A response without a body.
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = status;
+    response
+}
+
+/// The same response with this header field instead of any of its name.
+fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Response {
+    response.headers_mut().insert(name, value);
+    response
+}
+
 /// Adds what a client may keep and how it asks whether that is still current. The files' types are the server's
 /// word: `nosniff` keeps a browser from guessing another.
-fn with_validators(response: Response, validators: &Validators) -> Response {
-    let response = response
-        .with_header(header::ETAG, value(&validators.etag))
-        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
-        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    match validators.modified {
-        Some(modified) => {
-            response.with_header(header::LAST_MODIFIED, value(&httpdate::fmt_http_date(modified)))
-        }
-        None => response,
+fn with_validators(mut response: Response, validators: &Validators) -> Response {
+    let fields = response.headers_mut();
+    fields.insert(header::ETAG, value(&validators.etag));
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(modified) = validators.modified {
+        fields.insert(header::LAST_MODIFIED, value(&httpdate::fmt_http_date(modified)));
     }
+    response
 }
 
 fn redirect(path: &RequestPath, query: Option<&str>) -> Response {
@@ -221,19 +245,20 @@ fn redirect(path: &RequestPath, query: Option<&str>) -> Response {
         location.push('?');
         location.push_str(query);
     }
-    Response::text(StatusCode::MOVED_PERMANENTLY, &location).with_header(header::LOCATION, value(&location))
+    with(text(StatusCode::MOVED_PERMANENTLY, &location), header::LOCATION, value(&location))
 }
 
 fn html(page: String) -> Response {
-    Response::new(StatusCode::OK)
-        .with_header(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))
-        .with_header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
-        .with_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
-        .with_header(
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
-        )
-        .with_body(Bytes::from(page))
+    let length = page.len();
+    let mut response = http::Response::new(Body::from(page));
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'");
+    fields.insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
 }
 
 /// The type by the name's extension; text is taken for UTF-8.

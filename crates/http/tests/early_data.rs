@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use common::{By, PATIENCE, body};
+use common::{App, PATIENCE, body, by};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use posthaste_endpoint::{
     ClientConfig, ConnectionHandle, Direction, EarlyData, Endpoint, ServerConfig, SessionStore, StreamId, tls,
 };
-use posthaste_http::{ALPN, Client, ClientOptions, Handler, HandlerFuture, Response, ServerOptions, serve};
+use posthaste_http::{ALPN, Client, ClientOptions, Early, Peer, Request, serve, service_fn, text};
 use posthaste_http3::{MessageKind, MessageReader, Part, Settings, encode};
 use posthaste_transport::{self as transport, DatagramInfo, Read};
 use posthaste_units::Time;
 use rustls_pki_types::PrivatePkcs8KeyDer;
 
-/// A server that takes early data, with this handler; its address, and a configuration of clients that send such.
-fn start(handler: impl Handler) -> (SocketAddr, ClientConfig) {
+/// A server that takes early data, with this service; its address, and a configuration of clients that send such.
+fn start(service: impl App) -> (SocketAddr, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let tls = tls::server_config(vec![made.cert.der().clone()], key.into(), &[ALPN]).unwrap();
@@ -31,14 +31,14 @@ fn start(handler: impl Handler) -> (SocketAddr, ClientConfig) {
     )
     .unwrap();
     let address = endpoint.local_addr().unwrap();
-    tokio::spawn(serve(endpoint, Arc::new(handler), ServerOptions::default(), std::future::pending()));
+    tokio::spawn(serve(endpoint, service).run());
     let config = common::trust(made.cert.der());
     (address, ClientConfig { tls: tls::client_with_early_data(&config.tls), ..config })
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_up_asks_again_with_its_first_packets() {
-    let (address, config) = start(By(|_: &str| Response::text(StatusCode::OK, "content")));
+    let (address, config) = start(by(|_: &str| text(StatusCode::OK, "content")));
     let client = Client::new(ClientOptions::new(config));
     let uri = format!("https://127.0.0.1:{}/file", address.port()).parse().unwrap();
     for round in 0..4 {
@@ -64,10 +64,10 @@ async fn a_client_that_hangs_up_asks_again_with_its_first_packets() {
 async fn a_client_that_is_told_to_wait_asks_again_after_the_handshake() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let (address, config) = start(By(move |path: &str| {
+    let (address, config) = start(by(move |path: &str| {
         let is_early = path == "/early" && count.fetch_add(1, Ordering::Relaxed) == 0;
         let status = if is_early { StatusCode::TOO_EARLY } else { StatusCode::OK };
-        Response::text(status, "content")
+        text(status, "content")
     }));
     let client = Client::new(ClientOptions::new(config));
     let uri = |path: &str| format!("https://127.0.0.1:{}/{path}", address.port()).parse().unwrap();
@@ -85,14 +85,17 @@ async fn a_client_that_is_told_to_wait_asks_again_after_the_handshake() {
     client.close().await;
 }
 
-/// Remembers what it is asked.
-struct Asked(Arc<Mutex<Vec<String>>>);
-
-impl Handler for Asked {
-    fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a> {
-        self.0.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
-        Box::pin(async { Response::text(StatusCode::OK, "content") })
-    }
+/// Remembers what it is asked, and whether that came early.
+fn asked(log: &Arc<Mutex<Vec<String>>>) -> impl App {
+    let log = Arc::clone(log);
+    service_fn(move |request: Request| {
+        let peer = request.extensions().get::<Peer>().unwrap();
+        assert!(peer.address.ip().is_loopback());
+        let early = request.extensions().get::<Early>();
+        let word = if early.is_some_and(|early| !early.is_settled()) { "early " } else { "" };
+        log.lock().unwrap().push(format!("{word}{} {}", request.method(), request.uri().path()));
+        std::future::ready(text(StatusCode::OK, "content"))
+    })
 }
 
 /// A client that sends its first flight and then holds still until it is let go on: for so long, all that it has said is
@@ -172,8 +175,8 @@ fn pause(millis: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let (address, config) = start(Asked(Arc::clone(&asked)));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let (address, config) = start(asked(&log));
     // A first visit brings sessions.
     let client = Client::new(ClientOptions::new(config.clone()));
     let uri = format!("https://127.0.0.1:{}/first", address.port()).parse().unwrap();
@@ -181,7 +184,7 @@ async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     client.close().await;
 
-    let early = Arc::clone(&asked);
+    let early = Arc::clone(&log);
     let statuses = tokio::task::spawn_blocking(move || {
         let mut held = Held::connect(&config, address);
         assert!(held.connection().may_send_early());
@@ -214,5 +217,5 @@ async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
     let statuses = tokio::time::timeout(PATIENCE, statuses).await.expect("it hangs").unwrap();
     let (ok, too_early) = (StatusCode::OK, StatusCode::TOO_EARLY);
     assert_eq!(statuses, [too_early, ok, ok, too_early]);
-    assert_eq!(*asked.lock().unwrap(), ["GET /first", "GET /safe", "DELETE /unsafe"]);
+    assert_eq!(*log.lock().unwrap(), ["GET /first", "early GET /safe", "DELETE /unsafe"]);
 }

@@ -5,12 +5,12 @@ mod common;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{By, PATIENCE, Server, listen, trust};
+use common::{PATIENCE, Server, by, listen, trust};
 use http::StatusCode;
 use posthaste_endpoint::{
     CloseReason, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream,
 };
-use posthaste_http::{Client, ClientError, ClientOptions, Response, ServerOptions};
+use posthaste_http::{Client, ClientError, ClientOptions, ServerOptions, text};
 use posthaste_http3::{
     MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_UNIDIRECTIONAL_STREAMS, MessageKind, MessageReader, Part,
     encode,
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 const EXCESSIVE_LOAD: u64 = 0x107;
 
 fn server(configure: impl FnOnce(&mut ServerOptions)) -> Server {
-    Server::start(By(|_: &str| Response::text(StatusCode::OK, "")), configure)
+    Server::start(by(|_: &str| text(StatusCode::OK, "")), configure)
 }
 
 /// A client by hand. The endpoint must stay as long as the connection.

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{By, PATIENCE, Server, body, fed};
+use common::{PATIENCE, Server, body, by, fed, sized, status, with};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use posthaste_endpoint::Endpoint;
-use posthaste_http::{Client, ClientError, ClientOptions, Outcome, Response, StaticFiles};
+use posthaste_http::{Client, ClientError, ClientOptions, Outcome, Response, StaticFiles, text};
 use tokio::time::timeout;
 
 fn sample(length: usize) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn static_server(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Server) {
 }
 
 fn redirect(location: &str) -> Response {
-    Response::new(StatusCode::FOUND).with_header(header::LOCATION, HeaderValue::from_str(location).unwrap())
+    with(status(StatusCode::FOUND), header::LOCATION, location)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,7 +59,7 @@ async fn files_arrive_whole_and_are_logged() {
     let mut lines = server.log.lines(5).await;
     lines.sort_by_key(|line| line.2);
     let last = lines.last().unwrap();
-    assert_eq!((last.0.as_str(), last.1.as_u16(), last.2), ("GET /big.bin", 200, 3_000_001));
+    assert_eq!((last.0.as_str(), last.1, last.2), ("GET /big.bin", Some(200), 3_000_001));
     assert_eq!(last.3, Outcome::Complete);
     client.close().await;
 }
@@ -85,11 +85,11 @@ async fn redirects_are_followed_to_a_limit_and_never_to_http() {
     assert_eq!(body(response).await.unwrap(), b"index");
 
     let server = Server::start(
-        By(|path: &str| match path {
+        by(|path: &str| match path {
             "/loop" => redirect("/loop"),
             "/http" => redirect("http://127.0.0.1/"),
-            "/nowhere" => Response::new(StatusCode::FOUND),
-            _ => Response::text(StatusCode::OK, ""),
+            "/nowhere" => status(StatusCode::FOUND),
+            _ => text(StatusCode::OK, ""),
         }),
         |_| {},
     );
@@ -106,11 +106,11 @@ async fn redirects_are_followed_to_a_limit_and_never_to_http() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_fails_resets_the_response() {
     let server = Server::start(
-        By(|_: &str| {
+        by(|_: &str| {
             let (feed, response) = fed();
             tokio::spawn(async move {
-                feed.send(Ok(Bytes::from_static(b"half"))).await.unwrap();
-                feed.send(Err(std::io::Error::other("the disk is gone"))).await.unwrap();
+                feed.send("half").await.unwrap();
+                feed.fail("the disk is gone").await.unwrap();
             });
             response
         }),
@@ -128,11 +128,10 @@ async fn a_body_that_fails_resets_the_response() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_length_that_is_not_kept_is_noticed() {
     let server = Server::start(
-        By(|path: &str| {
+        by(|path: &str| {
             let announced = if path == "/short" { "5" } else { "3" };
-            Response::new(StatusCode::OK)
-                .with_body(Bytes::from_static(b"four"))
-                .with_header(header::CONTENT_LENGTH, HeaderValue::from_static(announced))
+            let response = sized(StatusCode::OK, Bytes::from_static(b"four"));
+            with(response, header::CONTENT_LENGTH, announced)
         }),
         |_| {},
     );
@@ -148,10 +147,13 @@ async fn a_length_that_is_not_kept_is_noticed() {
 async fn silence_ends_in_a_timeout() {
     let held = std::sync::Arc::new(Mutex::new(Vec::new()));
     let server = Server::start(
-        By(move |_: &str| {
+        by(move |_: &str| {
             let (feed, response) = fed();
-            feed.try_send(Ok(Bytes::from_static(b"some"))).unwrap();
-            held.lock().unwrap().push(feed);
+            let held = std::sync::Arc::clone(&held);
+            tokio::spawn(async move {
+                feed.send("some").await.unwrap();
+                held.lock().unwrap().push(feed);
+            });
             response
         }),
         |_| {},
@@ -161,7 +163,9 @@ async fn silence_ends_in_a_timeout() {
     let response = Client::new(options).get(&server.uri("/")).await.unwrap();
     let error = body(response).await.unwrap_err();
     assert!(matches!(error, ClientError::IdleTimeout(_)), "{error}");
-    // The client gave the response up, which the server learns and logs once it writes; here it never does.
+    // The client gave the response up, which ends it at the server though nothing is written.
+    let line = server.log.lines(1).await.remove(0);
+    assert!(matches!(line.3, Outcome::Aborted(_)), "{line:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,7 +182,7 @@ async fn a_dead_peer_and_a_wrong_certificate_are_told_apart() {
     assert!(errors.iter().all(|error| matches!(error, Err(ClientError::NoAnswer { .. }))), "{errors:?}");
     assert!(began.elapsed() < Duration::from_secs(4));
 
-    let other = Server::start(By(|_: &str| Response::text(StatusCode::OK, "")), |_| {});
+    let other = Server::start(by(|_: &str| text(StatusCode::OK, "")), |_| {});
     let error = client.get(&other.uri("/")).await.unwrap_err();
     assert!(matches!(error, ClientError::Certificate { .. }), "{error}");
 }
@@ -188,7 +192,7 @@ async fn stopping_lets_requests_finish_and_takes_no_new_ones() {
     let feeds = std::sync::Arc::new(Mutex::new(Vec::new()));
     let theirs = std::sync::Arc::clone(&feeds);
     let server = Server::start(
-        By(move |_: &str| {
+        by(move |_: &str| {
             let (feed, response) = fed();
             theirs.lock().unwrap().push(feed);
             response
@@ -205,8 +209,8 @@ async fn stopping_lets_requests_finish_and_takes_no_new_ones() {
     assert!(Client::new(options).get(&uri).await.is_err(), "a stopping server takes no connection");
 
     let feed = feeds.lock().unwrap().pop().unwrap();
-    feed.send(Ok(Bytes::from_static(b"to the end"))).await.unwrap();
-    drop(feed);
+    feed.send("to the end").await.unwrap();
+    feed.finish().await.unwrap();
     assert_eq!(body(response).await.unwrap(), b"to the end");
     let ended = timeout(PATIENCE, ended).await.expect("the server does not end").unwrap();
     assert_eq!(ended.cut_off, 0);
@@ -224,7 +228,7 @@ fn credulous() -> posthaste_endpoint::ClientConfig {
 async fn a_request_without_end_is_cut_off_after_the_grace() {
     let held = std::sync::Arc::new(Mutex::new(Vec::new()));
     let server = Server::start(
-        By(move |_: &str| {
+        by(move |_: &str| {
             let (feed, response) = fed();
             held.lock().unwrap().push(feed);
             response

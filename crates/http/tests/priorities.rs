@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use common::{By, PATIENCE, Server, fed};
-use http::{HeaderName, HeaderValue};
+use common::{App, PATIENCE, Server, by, fed, with};
+use http::HeaderName;
 use posthaste_endpoint::{
     Connection, ConnectionId, Endpoint, QlogSink, RecvStream, SendStream, Side, TransportConfig,
 };
-use posthaste_http::Response;
 use posthaste_http3::{Priority, Settings, encode};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -69,22 +67,22 @@ impl Trace {
 }
 
 /// Answers with a long body, and tells when that is in the transport's buffers.
-fn handler(buffered: UnboundedSender<String>) -> By<impl Fn(&str) -> Response + Send + Sync + 'static> {
-    By(move |path: &str| {
+fn handler(buffered: UnboundedSender<String>) -> impl App {
+    by(move |path: &str| {
         let (feed, mut response) = fed();
         let length = if path == "/filler" { 3 * WINDOW / 2 } else { BODY };
         if path == "/demoted" {
-            response =
-                response.with_header(HeaderName::from_static("priority"), HeaderValue::from_static("u=7"));
+            response = with(response, HeaderName::from_static("priority"), "u=7");
         }
         let (path, buffered) = (path.to_owned(), buffered.clone());
         tokio::spawn(async move {
-            feed.send(Ok(vec![b'x'; length].into())).await.unwrap();
+            feed.send(vec![b'x'; length]).await.unwrap();
             // The channel takes the third piece when the second has left it, which is when the first is written.
             for _ in 0..2 {
-                feed.send(Ok(Bytes::from_static(b"."))).await.unwrap();
+                feed.send(".").await.unwrap();
             }
             buffered.send(path).unwrap();
+            feed.finish().await.unwrap();
         });
         response
     })

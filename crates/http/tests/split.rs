@@ -3,17 +3,16 @@
 mod common;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{Server, listen_with};
-use http::{HeaderValue, StatusCode, header};
+use common::{App, Server, fed, listen_with, sized, with};
+use http::{StatusCode, header};
 use posthaste_endpoint::TransportConfig;
 use posthaste_http::client::{Download, Piece, Single, SplitOptions, SplitReport};
-use posthaste_http::{
-    Body, Client, ClientError, ClientOptions, Handler, HandlerFuture, Response, StaticFiles,
-};
+use posthaste_http::{Client, ClientError, ClientOptions, Request, Response, StaticFiles, service_fn, text};
 use tokio::time::timeout;
 
 /// An object that is worth three connections.
@@ -23,10 +22,10 @@ fn content(length: usize, seed: u8) -> Bytes {
     (0..length).map(|index| (index as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0] ^ seed).collect()
 }
 
-fn start(profile: &str, handler: impl Handler) -> Server {
+fn start(profile: &str, service: impl App) -> Server {
     let profile = posthaste_schemes::named(profile).unwrap();
     let transport = TransportConfig { profile, ..posthaste_endpoint::default_transport() };
-    Server::start_at(listen_with(transport), handler, |_| {})
+    Server::start_at(listen_with(transport), service, |_| {})
 }
 
 fn client(server: &Server) -> Client {
@@ -72,70 +71,61 @@ async fn fetch(client: &Client, server: &Server, options: &SplitOptions) -> (Vec
     timeout(common::PATIENCE, fetched).await.expect("the download hangs")
 }
 
-/// A handler made of a function of the range that is asked for and the request's number, from 0 on.
-struct Parts<F> {
-    asked: AtomicUsize,
-    answer: F,
-}
-
-fn parts<F: Fn(Option<Range<u64>>, usize) -> Response + Send + Sync + 'static>(answer: F) -> Parts<F> {
-    Parts { asked: AtomicUsize::new(0), answer }
-}
-
-impl<F: Fn(Option<Range<u64>>, usize) -> Response + Send + Sync + 'static> Handler for Parts<F> {
-    fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a> {
+/// A service made of a function of the range that is asked for and the request's number, from 0 on.
+fn parts<F: Fn(Option<Range<u64>>, usize) -> Response + Send + Sync + 'static>(answer: F) -> impl App {
+    let shared = Arc::new((AtomicUsize::new(0), answer));
+    service_fn(move |request: Request| {
         let field = request.headers().get(header::RANGE).map(|value| value.to_str().unwrap());
         let range = field.map(|field| {
             let (start, end) = field.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
             start.parse().unwrap()..end.parse::<u64>().map_or(u64::MAX, |last| last + 1)
         });
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async move { (self.answer)(range, number) })
-    }
+        let (asked, answer) = &*shared;
+        std::future::ready(answer(range, asked.fetch_add(1, Ordering::Relaxed)))
+    })
 }
 
 /// A part, or the whole without a range.
 fn part(content: &Bytes, range: Option<Range<u64>>, tag: &str) -> Response {
     let length = content.len() as u64;
-    let tag = HeaderValue::from_str(tag).unwrap();
     match range.map(|range| range.start..range.end.min(length)) {
-        None => Response::new(StatusCode::OK).with_header(header::ETAG, tag).with_body(content.clone()),
+        None => with(sized(StatusCode::OK, content.clone()), header::ETAG, tag),
         Some(range) => {
             let field = format!("bytes {}-{}/{length}", range.start, range.end - 1);
-            Response::new(StatusCode::PARTIAL_CONTENT)
-                .with_header(header::ETAG, tag)
-                .with_header(header::CONTENT_RANGE, HeaderValue::from_str(&field).unwrap())
-                .with_body(content.slice(range.start as usize..range.end as usize))
+            let body = content.slice(range.start as usize..range.end as usize);
+            let response = with(sized(StatusCode::PARTIAL_CONTENT, body), header::ETAG, tag);
+            with(response, header::CONTENT_RANGE, &field)
         }
     }
 }
 
 /// The same response, fed slowly: 16 KiB a millisecond.
 fn slowly(mut response: Response) -> Response {
-    let Body::Bytes(mut bytes) = std::mem::replace(&mut response.body, Body::Empty) else { return response };
-    let (feed, pieces) = tokio::sync::mpsc::channel(1);
-    response.body = Body::Channel(pieces);
+    let (feed, slow) = fed();
+    let whole = std::mem::replace(response.body_mut(), slow.into_body());
     tokio::spawn(async move {
+        let mut bytes = whole.collect(usize::MAX).await.unwrap();
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(16 * 1024));
             tokio::time::sleep(Duration::from_millis(1)).await;
-            if feed.send(Ok(piece)).await.is_err() {
+            if feed.send(piece).await.is_err() {
                 return;
             }
         }
+        feed.finish().await.ok();
     });
     response
 }
 
 /// The response's head, `bytes` of its body, and then nothing, or a reset.
 fn cut_off(mut response: Response, bytes: usize, is_reset: bool) -> Response {
-    let Body::Bytes(body) = std::mem::replace(&mut response.body, Body::Empty) else { return response };
-    let (feed, pieces) = tokio::sync::mpsc::channel(2);
-    response.body = Body::Channel(pieces);
+    let (feed, fragment) = fed();
+    let whole = std::mem::replace(response.body_mut(), fragment.into_body());
     tokio::spawn(async move {
-        feed.send(Ok(body.slice(..bytes))).await.ok();
+        let body = whole.collect(usize::MAX).await.unwrap();
+        feed.send(body.slice(..bytes)).await.ok();
         if is_reset {
-            feed.send(Err(std::io::Error::other("no more"))).await.ok();
+            feed.fail("no more").await.ok();
         } else {
             feed.closed().await;
         }
@@ -208,8 +198,7 @@ async fn what_cannot_be_divided_is_asked_for_once() {
         let copy = object.clone();
         let answer = move |range: Option<Range<u64>>, _| {
             let response = part(&copy, range.filter(|_| knows_ranges), tag);
-            let coding = HeaderValue::from_static(if is_coded { "gzip" } else { "identity" });
-            response.with_header(header::CONTENT_ENCODING, coding)
+            with(response, header::CONTENT_ENCODING, if is_coded { "gzip" } else { "identity" })
         };
         let server = start("mquic-cubic", parts(answer));
         let (all, report) = fetch(&client(&server), &server, &over(3)).await;
@@ -224,12 +213,9 @@ async fn nonsense_about_ranges_is_answered_by_asking_without() {
     let object = content(LARGE, 4);
     for field in ["bytes 5-10/3000000", "bytes 0-99/*", "bytes 9-1/3", "x", "bytes 0-299999/2000000"] {
         let copy = object.clone();
-        let answer = move |range: Option<Range<u64>>, number| {
-            let value = HeaderValue::from_str(field).unwrap();
-            match number {
-                0 => part(&copy, range, "W/\"a\"").with_header(header::CONTENT_RANGE, value),
-                _ => part(&copy, None, "\"a\""),
-            }
+        let answer = move |range: Option<Range<u64>>, number| match number {
+            0 => with(part(&copy, range, "W/\"a\""), header::CONTENT_RANGE, field),
+            _ => part(&copy, None, "\"a\""),
         };
         let server = start("mquic-cubic", parts(answer));
         let (all, _) = fetch(&client(&server), &server, &over(3)).await;
@@ -255,7 +241,7 @@ async fn an_object_that_changes_is_fetched_anew() {
     // It may be gone, too.
     let answer = move |range, number| match number {
         0 => slowly(part(&old, range, "\"old\"")),
-        _ => Response::text(StatusCode::NOT_FOUND, ""),
+        _ => text(StatusCode::NOT_FOUND, ""),
     };
     let server = start("mquic-cubic", parts(answer));
     let mut download = client(&server).download(&server.uri("/object"), &over(3)).await.unwrap();
@@ -271,7 +257,7 @@ async fn the_first_response_goes_on_where_parts_are_refused() {
         let answer = move |range, number| match (number, status) {
             (0, _) => slowly(part(&copy, range, "\"a\"")),
             (_, StatusCode::OK) => part(&copy, None, "\"a\""),
-            _ => Response::text(status, ""),
+            _ => text(status, ""),
         };
         let server = start("mquic-cubic", parts(answer));
         let (all, report) = fetch(&client(&server), &server, &over(3)).await;

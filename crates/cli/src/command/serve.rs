@@ -60,10 +60,11 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         ..ServerOptions::default()
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
-    let server = tokio::spawn(serve(endpoint, Arc::new(files), options, async move {
+    let server = serve(endpoint, files).options(options).until(async move {
         // A sender that is dropped means the same.
         let _ = stopped.await;
-    }));
+    });
+    let server = tokio::spawn(server.run());
     let end = until_stopped(&args, server, stop, &mut interrupts).await;
     // What is left for the next run.
     kept_sessions.save(&sessions);
@@ -279,7 +280,8 @@ struct RequestEvent<'a> {
     client: SocketAddr,
     method: &'a str,
     path: String,
-    status: u16,
+    /// `null` if the client gave up before there was a response.
+    status: Option<u16>,
     bytes: u64,
     seconds: f64,
     complete: bool,
@@ -301,7 +303,7 @@ impl AccessLog for Printed {
                 client: record.client,
                 method: record.method.as_str(),
                 path: path.to_owned(),
-                status: record.status.as_u16(),
+                status: record.status.map(|status| status.as_u16()),
                 bytes: record.body_bytes,
                 seconds: record.duration.as_secs_f64(),
                 complete: error.is_none(),
@@ -314,7 +316,7 @@ impl AccessLog for Printed {
                 record.client,
                 record.method,
                 printable(path),
-                record.status.as_u16(),
+                record.status.map_or_else(|| "-".to_owned(), |status| status.as_u16().to_string()),
                 record.body_bytes,
                 printer::duration(record.duration),
                 ending.unwrap_or_default()

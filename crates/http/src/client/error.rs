@@ -94,6 +94,12 @@ pub enum ClientError {
         /// Who.
         origin: Origin,
     },
+    /// The source of the request's body failed, so the request was given up.
+    #[error("the request's body could not be read: {reason}")]
+    Body {
+        /// What the source says.
+        reason: String,
+    },
     /// The response did not begin in time.
     #[error("no response within {} s", .0.as_secs_f64())]
     FirstByteTimeout(Duration),

@@ -10,8 +10,10 @@ use posthaste_http3::{Code, MessageError, MessageKind, Part, encode};
 use tokio::time::Instant;
 
 use super::connect::Live;
+use super::upload::Upload;
 use super::{ClientError, ClientOptions, ConnectionReport};
 use crate::message_stream::{MessageReceiver, MessageSender, ReceiveError};
+use crate::service::Body;
 
 /// Informational responses (RFC 9110 section 15.2) that may precede a response.
 const MAX_INFORMATIONAL: usize = 32;
@@ -22,6 +24,8 @@ pub struct Response {
     head: http::Response<()>,
     live: Arc<Live>,
     receiver: MessageReceiver,
+    /// The request's body, while it is being sent.
+    upload: Option<Upload>,
     first_byte: Duration,
     idle_timeout: Duration,
     received: u64,
@@ -39,20 +43,23 @@ impl Response {
     /// Sends `request` and waits for the response's headers.
     pub(super) async fn receive(
         live: Arc<Live>,
-        request: http::Request<()>,
+        request: http::Request<Body>,
         options: &ClientOptions,
         started: Instant,
     ) -> Result<Self, ClientError> {
         let uri = request.uri().clone();
         let limit = options.first_byte_timeout;
-        let heads = exchange_heads(&live, request, options.max_header_size);
-        let (receiver, head) =
-            live.progress.wait(limit, heads).await.unwrap_or(Err(ClientError::FirstByteTimeout(limit)))?;
+        let mut upload = None;
+        let heads = exchange_heads(&live, request, options.max_header_size, &mut upload);
+        let heads =
+            live.progress.wait(limit, heads).await.unwrap_or(Err(ClientError::FirstByteTimeout(limit)));
+        let (receiver, head) = heads.map_err(|error| blame(upload.as_ref(), error))?;
         Ok(Self {
             uri,
             head,
             live,
             receiver,
+            upload,
             first_byte: started.elapsed(),
             idle_timeout: options.idle_timeout,
             received: 0,
@@ -132,21 +139,24 @@ impl Response {
                 }
                 Err(error) => {
                     self.is_over = true;
-                    return Err(explain(&self.live, error));
+                    return Err(blame(self.upload.as_ref(), explain(&self.live, error)));
                 }
             }
         }
     }
 }
 
-/// Sends the request and reads to the head of its response, past informational ones.
+/// Sends the request, or begins to, and reads to the head of its response, past informational ones.
 async fn exchange_heads(
-    live: &Live,
-    request: http::Request<()>,
+    live: &Arc<Live>,
+    request: http::Request<Body>,
     max_header_size: u64,
+    upload: &mut Option<Upload>,
 ) -> Result<(MessageReceiver, http::Response<()>), ClientError> {
     let protocol = |reason: String| ClientError::Protocol { origin: live.origin().clone(), reason };
     let not_processed = || ClientError::NotProcessed { origin: live.origin().clone() };
+    let (parts, body) = request.into_parts();
+    let request = http::Request::from_parts(parts, ());
     let head = encode::request(&request).map_err(|error| protocol(error.to_string()))?;
     let kind = MessageKind::Response { to_head: request.method() == Method::HEAD };
     let (send, recv) = live.quic().open_bi().await.map_err(|error| explain(live, error.into()))?;
@@ -155,13 +165,17 @@ async fn exchange_heads(
     if live.is_leaving() {
         return Err(not_processed());
     }
-    sender.frame(&head);
-    match sender.finish().await {
-        // A server may answer what it does not want to read (RFC 9114 section 4.1).
-        Ok(()) | Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
-        Err(WriteError::ConnectionLost(lost)) => return Err(explain(live, lost.into())),
-    }
     let mut refused = std::pin::pin!(live.refused(sender.id()));
+    sender.frame(&head);
+    if http_body::Body::is_end_stream(&body) {
+        match sender.finish().await {
+            // A server may answer what it does not want to read (RFC 9114 section 4.1).
+            Ok(()) | Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
+            Err(WriteError::ConnectionLost(lost)) => return Err(explain(live, lost.into())),
+        }
+    } else {
+        *upload = Some(Upload::start(Arc::clone(live), sender, body));
+    }
     for _ in 0..=MAX_INFORMATIONAL {
         let part = tokio::select! {
             biased;
@@ -175,6 +189,14 @@ async fn exchange_heads(
         }
     }
     Err(protocol("informational responses without end".to_owned()))
+}
+
+/// A request whose body could not be sent has no response for that reason, whatever the server says.
+fn blame(upload: Option<&Upload>, error: ClientError) -> ClientError {
+    match upload.and_then(Upload::failure) {
+        Some(reason) => ClientError::Body { reason: reason.to_owned() },
+        None => error,
+    }
 }
 
 /// What went wrong, in the client's words. A connection knows best why it ended, unless this end closed it.

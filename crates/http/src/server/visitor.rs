@@ -8,13 +8,16 @@ use posthaste_endpoint::{Connection, RecvStream, SendStream, Side, StreamId};
 use posthaste_http3::{MessageKind, Priorities, Priority, PriorityParameters};
 
 use super::ServerOptions;
+use super::early::Early;
 use crate::message_stream::{MessageReceiver, MessageSender, transport_priority};
 use crate::patience::Progress;
+use crate::service::Peer;
 
 /// A client's connection, as its requests see it.
 pub(super) struct Visitor {
     connection: Connection,
     pub(super) address: SocketAddr,
+    server_name: Option<Arc<str>>,
     priorities: Mutex<Priorities>,
     /// Moves with all that the client takes.
     pub(super) progress: Progress,
@@ -23,12 +26,18 @@ pub(super) struct Visitor {
 impl Visitor {
     pub(super) fn new(connection: Connection) -> Self {
         let address = connection.remote_address();
-        Self { connection, address, priorities: Mutex::default(), progress: Progress::default() }
+        let server_name = connection.server_name().map(Arc::from);
+        Self { connection, address, server_name, priorities: Mutex::default(), progress: Progress::default() }
     }
 
-    /// True while what the client says may be somebody's repetition.
-    pub(super) fn is_handshaking(&self) -> bool {
-        self.connection.is_handshaking()
+    /// The client, for services.
+    pub(super) fn peer(&self) -> Peer {
+        Peer::new(self.address, self.server_name.clone())
+    }
+
+    /// While what the client says may be somebody's repetition.
+    pub(super) fn early(&self) -> Option<Early> {
+        self.connection.is_handshaking().then(|| Early::new(self.connection.clone()))
     }
 
     /// The client ranks a request anew, be it on its way or still to come.
@@ -44,45 +53,54 @@ impl Visitor {
     }
 }
 
-/// A request's stream, from its arrival to its end.
-pub(super) struct Request {
+/// The sending half of a request's stream, from the request's arrival to its end.
+pub(super) struct RequestStream {
     pub(super) visitor: Arc<Visitor>,
     pub(super) sender: MessageSender,
-    pub(super) receiver: MessageReceiver,
     stream: u64,
+    /// By the request's header.
+    asked: Priority,
 }
 
-impl Request {
+impl RequestStream {
     /// The client has opened a stream for a request. Requests arrive in the order of their streams.
     pub(super) fn arrived(
         visitor: Arc<Visitor>,
         send: SendStream,
         recv: RecvStream,
         options: &ServerOptions,
-    ) -> Self {
+    ) -> (Self, MessageReceiver) {
         let stream = send.id().to_wire();
         let mut sender = MessageSender::new(send, Side::Server);
         let receiver =
             MessageReceiver::new(recv, &visitor.connection, MessageKind::Request, options.max_header_size);
         visitor.priorities().on_arrival(stream);
         sender.set_priority(visitor.priorities().on_header(stream, Priority::default()));
-        Self { visitor, sender, receiver, stream }
+        (Self { visitor, sender, stream, asked: Priority::default() }, receiver)
     }
 
     /// Ranks the response as the request's header says, unless an update said something else.
-    pub(super) fn prioritize(&mut self, request: &HeaderMap, response: Option<&HeaderMap>) {
-        let asked = PriorityParameters::of(request).over(Priority::default());
+    pub(super) fn prioritize(&mut self, request: &HeaderMap) {
+        self.asked = PriorityParameters::of(request).over(Priority::default());
+        self.rank(None);
+    }
+
+    /// Ranks the response as its own header says: the server knows better (RFC 9218 section 8).
+    pub(super) fn reprioritize(&mut self, response: &HeaderMap) {
+        self.rank(Some(PriorityParameters::of(response)));
+    }
+
+    fn rank(&mut self, response: Option<PriorityParameters>) {
         let priorities = self.visitor.priorities();
-        let wanted = priorities.on_header(self.stream, asked);
-        // The server knows better (RFC 9218 section 8).
-        let priority = response.map_or(wanted, |response| PriorityParameters::of(response).over(wanted));
+        let wanted = priorities.on_header(self.stream, self.asked);
+        let priority = response.map_or(wanted, |response| response.over(wanted));
         // Under the lock, so that an update cannot come in between and be overwritten.
         self.sender.set_priority(priority);
         drop(priorities);
     }
 }
 
-impl Drop for Request {
+impl Drop for RequestStream {
     fn drop(&mut self) {
         self.visitor.priorities().on_end(self.stream);
     }

@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http_body::{Frame, SizeHint};
 use tokio::task::JoinHandle;
 
 /// Bytes read at once.
@@ -43,12 +46,15 @@ impl Drop for Transfer {
     }
 }
 
-/// Reads a part of a file in chunks; the next one is read ahead while the last is being sent.
+/// Reads a part of a file in chunks; the next one is read ahead while the last is being sent. Ends with an error
+/// ([`io::ErrorKind::UnexpectedEof`]) if the file has become shorter since it was opened.
 #[derive(Debug)]
-pub struct FileBody {
+pub(super) struct FileBody {
     state: State,
-    /// Bytes not yet read.
+    /// Bytes not yet asked of the file system.
     remaining: u64,
+    /// Bytes not yet handed on.
+    unsent: u64,
     transfer: Transfer,
 }
 
@@ -70,26 +76,46 @@ impl FileBody {
         }
         let length = end.saturating_sub(start);
         let (first, file) = read_chunk(file, length.min(transfers.chunk()))?;
-        Ok(Self { remaining: length - first.len() as u64, state: State::First(first, file), transfer })
+        let remaining = length - first.len() as u64;
+        Ok(Self { remaining, unsent: length, state: State::First(first, file), transfer })
     }
 
-    /// The next bytes, or `None` at the end.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] if the file has become shorter since it was opened, and what the file
-    /// system reports.
-    pub async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let (chunk, file) = match std::mem::replace(&mut self.state, State::Over) {
-            State::First(chunk, file) => (chunk, file),
-            State::Reading(read) => read.await.map_err(io::Error::other)??,
-            State::Over => return Ok(None),
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        let (chunk, file) = match &mut self.state {
+            State::Reading(read) => {
+                let read = ready!(Pin::new(read).poll(cx));
+                self.state = State::Over;
+                read.map_err(io::Error::other)??
+            }
+            state => match std::mem::replace(state, State::Over) {
+                State::First(chunk, file) => (chunk, file),
+                _ => return Poll::Ready(Ok(None)),
+            },
         };
         if self.remaining > 0 {
             let length = self.remaining.min(self.transfer.0.chunk());
             self.remaining -= length;
             self.state = State::Reading(tokio::task::spawn_blocking(move || read_chunk(file, length)));
         }
-        Ok(Some(chunk).filter(|chunk| !chunk.is_empty()))
+        self.unsent -= chunk.len() as u64;
+        Poll::Ready(Ok(Some(chunk).filter(|chunk| !chunk.is_empty())))
+    }
+}
+
+impl http_body::Body for FileBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.get_mut().poll_chunk(cx).map(|chunk| chunk.transpose().map(|chunk| chunk.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.unsent)
     }
 }
 
@@ -110,14 +136,24 @@ fn read_chunk(file: File, length: u64) -> io::Result<(Bytes, File)> {
 mod tests {
     use std::io::Write;
 
+    use http_body::Body as _;
+    use http_body_util::BodyExt;
+
     use super::*;
+
+    async fn next(body: &mut FileBody) -> io::Result<Option<Bytes>> {
+        body.frame().await.transpose().map(|frame| frame.map(|frame| frame.into_data().unwrap()))
+    }
 
     async fn collect(mut body: FileBody) -> io::Result<Vec<u8>> {
         let mut all = Vec::new();
-        while let Some(chunk) = body.next().await? {
+        let length = body.size_hint().exact();
+        while let Some(chunk) = next(&mut body).await? {
             assert!(chunk.len() as u64 <= CHUNK);
             all.extend_from_slice(&chunk);
         }
+        assert_eq!(length, Some(all.len() as u64));
+        assert!(body.is_end_stream());
         Ok(all)
     }
 
@@ -158,9 +194,9 @@ mod tests {
         let many: Vec<_> = (0..=FEW_TRANSFERS).map(|_| transfers.begin()).collect();
         let (file, _) = sample(700_000);
         let mut body = FileBody::open(file, 0, 700_000, &transfers).unwrap();
-        assert_eq!(body.next().await.unwrap().unwrap().len() as u64, SMALL_CHUNK);
+        assert_eq!(next(&mut body).await.unwrap().unwrap().len() as u64, SMALL_CHUNK);
         drop(many);
-        body.next().await.unwrap();
-        assert_eq!(body.next().await.unwrap().unwrap().len() as u64, CHUNK);
+        next(&mut body).await.unwrap();
+        assert_eq!(next(&mut body).await.unwrap().unwrap().len() as u64, CHUNK);
     }
 }

@@ -34,12 +34,10 @@ async fn ask(site: &Site, method: &str, uri: &str, fields: &[(&str, &str)]) -> (
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
-    let mut response = site.files.handle(&request.body(()).unwrap()).await;
-    let mut body = Vec::new();
-    while let Some(chunk) = response.body.next().await.unwrap() {
-        body.extend_from_slice(&chunk);
-    }
-    (response.head, String::from_utf8(body).unwrap())
+    let Ok(response) = site.files.clone().call(request.body(()).unwrap()).await;
+    let (head, body) = response.into_parts();
+    let body = body.collect(usize::MAX).await.unwrap();
+    (http::Response::from_parts(head, ()), String::from_utf8(body.to_vec()).unwrap())
 }
 
 fn field<'a>(head: &'a http::Response<()>, name: &str) -> Option<&'a str> {

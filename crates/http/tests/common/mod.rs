@@ -1,20 +1,23 @@
 //! A server on loopback and what its tests need.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{StatusCode, Uri};
+use http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, TransportConfig, tls};
 use posthaste_http::{
-    ALPN, AccessLog, AccessRecord, Body, Client, ClientError, ClientOptions, Ended, Handler, HandlerFuture,
-    Outcome, Response, ServerOptions, serve,
+    ALPN, AccessLog, AccessRecord, Body, BodySender, Client, ClientError, ClientOptions, Ended, Outcome,
+    Request, Response, ServerOptions, serve, service_fn,
 };
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tower_service::Service;
 
 /// Nothing on loopback takes this long unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -55,13 +58,13 @@ pub(crate) fn trust(certificate: &CertificateDer<'static>) -> ClientConfig {
 }
 
 impl Server {
-    pub(crate) fn start(handler: impl Handler, configure: impl FnOnce(&mut ServerOptions)) -> Self {
-        Self::start_at(listen(), handler, configure)
+    pub(crate) fn start(service: impl App, configure: impl FnOnce(&mut ServerOptions)) -> Self {
+        Self::start_at(listen(), service, configure)
     }
 
     pub(crate) fn start_at(
         (endpoint, certificate): (Endpoint, CertificateDer<'static>),
-        handler: impl Handler,
+        service: impl App,
         configure: impl FnOnce(&mut ServerOptions),
     ) -> Self {
         let address = endpoint.local_addr().unwrap();
@@ -70,9 +73,10 @@ impl Server {
             ServerOptions { access_log: Some(Arc::clone(&log) as _), ..ServerOptions::default() };
         configure(&mut options);
         let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(serve(endpoint, Arc::new(handler), options, async move {
+        let server = serve(endpoint, service).options(options).until(async move {
             let _ = stopped.await;
-        }));
+        });
+        let ended = tokio::spawn(server.run());
         Self { address, log, certificate, stop: Some(stop), ended }
     }
 
@@ -109,13 +113,14 @@ pub(crate) async fn body(mut response: posthaste_http::client::Response) -> Resu
 pub(crate) struct Log(Mutex<Vec<Line>>);
 
 /// Method and path, status, bytes of the body, end.
-pub(crate) type Line = (String, StatusCode, u64, Outcome);
+pub(crate) type Line = (String, Option<u16>, u64, Outcome);
 
 impl AccessLog for Log {
     fn record(&self, record: &AccessRecord<'_>) {
         assert!(record.client.ip().is_loopback());
         let request = format!("{} {}", record.method, record.target.path());
-        self.0.lock().unwrap().push((request, record.status, record.body_bytes, record.outcome.clone()));
+        let status = record.status.map(|status| status.as_u16());
+        self.0.lock().unwrap().push((request, status, record.body_bytes, record.outcome.clone()));
     }
 }
 
@@ -135,19 +140,42 @@ impl Log {
     }
 }
 
-/// A handler made of a function of the path.
-pub(crate) struct By<F>(pub(crate) F);
+/// A service as the tests have them.
+pub(crate) trait App:
+    Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
 
-impl<F: Fn(&str) -> Response + Send + Sync + 'static> Handler for By<F> {
-    fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a> {
-        Box::pin(async move { (self.0)(request.uri().path()) })
-    }
+impl<S> App for S where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
+
+/// A service made of a function of the path.
+pub(crate) fn by(answer: impl Fn(&str) -> Response + Send + Sync + 'static) -> impl App {
+    let answer = Arc::new(answer);
+    service_fn(move |request: Request| ready(answer(request.uri().path())))
+}
+
+/// A response without a body.
+pub(crate) fn status(status: StatusCode) -> Response {
+    http::Response::builder().status(status).body(Body::empty()).unwrap()
+}
+
+/// A response with this body, whose length is announced.
+pub(crate) fn sized(status: StatusCode, body: Bytes) -> Response {
+    let response = http::Response::builder().status(status).header(header::CONTENT_LENGTH, body.len());
+    response.body(body.into()).unwrap()
+}
+
+/// The same response with this header field instead of any of its name.
+pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Response {
+    response.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
+    response
 }
 
 /// A response whose body is fed piece by piece.
-pub(crate) fn fed() -> (tokio::sync::mpsc::Sender<std::io::Result<Bytes>>, Response) {
-    let (feed, pieces) = tokio::sync::mpsc::channel(1);
-    let mut response = Response::new(StatusCode::OK);
-    response.body = Body::Channel(pieces);
-    (feed, response)
+pub(crate) fn fed() -> (BodySender, Response) {
+    let (feed, body) = Body::channel();
+    (feed, http::Response::new(body))
 }

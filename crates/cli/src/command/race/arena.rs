@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{StatusCode, Uri};
 use posthaste_emulator::{LatenessHistogram, RelayConfig, RelayStats, UdpRelay};
 use posthaste_endpoint::{ClientConfig, Endpoint, MemoryStore, PathMemory, ServerConfig, TransportConfig};
-use posthaste_http::{Client, ClientOptions, Handler, HandlerFuture, Response, ServerOptions, serve};
+use posthaste_http::{Client, ClientOptions, Request, Response, serve, service_fn, text};
 use posthaste_units::Rng;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -73,16 +73,10 @@ impl Drop for Server {
 }
 
 /// Answers every request with the object.
-struct ObjectHandler(Bytes);
-
-impl Handler for ObjectHandler {
-    fn handle<'a>(&'a self, request: &'a http::Request<()>) -> HandlerFuture<'a> {
-        let response = if request.uri().path() == OBJECT {
-            Response::new(StatusCode::OK).with_body(self.0.clone())
-        } else {
-            Response::text(StatusCode::NOT_FOUND, "")
-        };
-        Box::pin(std::future::ready(response))
+fn answer(request: &Request, object: &Bytes) -> Response {
+    match request.uri().path() {
+        OBJECT => Response::new(object.clone().into()),
+        _ => text(StatusCode::NOT_FOUND, ""),
     }
 }
 
@@ -113,9 +107,9 @@ impl Arena {
         let task = if self.plan.is_bare {
             tokio::spawn(bare::serve(endpoint, object))
         } else {
-            let handler = Arc::new(ObjectHandler(object));
+            let service = service_fn(move |request: Request| std::future::ready(answer(&request, &object)));
             tokio::spawn(async move {
-                serve(endpoint, handler, ServerOptions::default(), std::future::pending()).await;
+                serve(endpoint, service).await;
             })
         };
         Ok(Some(Server { address, task }))

@@ -1,0 +1,161 @@
+//! A response on its way to the client.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Frame;
+use posthaste_endpoint::{CloseReason, ConnectionError, WriteError};
+use posthaste_http3::{Code, encode};
+
+use super::Shared;
+use super::visitor::{RequestStream, Visitor};
+use crate::message_stream::{MessageSender, unwanted};
+use crate::service::{Body, BodyError, Response};
+
+/// Bytes of one DATA frame, and what a client must take within the stall timeout.
+const FRAME: usize = 64 * 1024;
+
+/// Time in which the client must acknowledge what the transport has buffered of a response when all of it is
+/// written; that may be a whole congestion window of a slow path, and others may go first.
+const TAIL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The client has the whole response, or has closed the connection without an error after it was sent.
+    Complete,
+    /// The client, or the connection, gave up; why.
+    Aborted(String),
+    /// The service or its response's body failed: the response was reset, or is one with status 500; why.
+    Failed(String),
+}
+
+/// Sends one response.
+pub(super) struct Outgoing<'a> {
+    visitor: &'a Visitor,
+    sender: &'a mut MessageSender,
+    /// Time in which the client must take the next frame.
+    stall: Duration,
+}
+
+impl<'a> Outgoing<'a> {
+    pub(super) fn new(shared: &Shared, stream: &'a mut RequestStream) -> Self {
+        let stall = shared.options.stall_timeout;
+        Self { visitor: &stream.visitor, sender: &mut stream.sender, stall }
+    }
+
+    /// Sends the response to its end; counts what of the body the transport has taken. A frame is asked of the body when
+    /// the one before it is with the transport, which takes so much as the client leaves room for.
+    pub(super) async fn send(&mut self, response: Response, body_bytes: &mut u64) -> Outcome {
+        let sent = self.try_send(response, body_bytes).await;
+        sent.map_or_else(
+            |(code, outcome)| {
+                // What was sent is not the whole, and must not look like it.
+                if let Some(code) = code {
+                    self.sender.reset(code);
+                }
+                outcome
+            },
+            |()| Outcome::Complete,
+        )
+    }
+
+    async fn try_send(
+        &mut self,
+        response: Response,
+        body_bytes: &mut u64,
+    ) -> Result<(), (Option<Code>, Outcome)> {
+        let (head, mut body) = response.into_parts();
+        self.sender.frame(&encode::response(&http::Response::from_parts(head, ())));
+        while let Some(frame) = self.next_frame(&mut body).await? {
+            match frame.into_data() {
+                Ok(data) => self.data(data, body_bytes).await?,
+                Err(frame) => {
+                    let Ok(trailers) = frame.into_trailers() else { continue };
+                    if !trailers.is_empty() {
+                        self.sender.frame(&encode::trailers(&trailers));
+                    }
+                    // Nothing may come behind them (RFC 9114 section 4.1).
+                    break;
+                }
+            }
+        }
+        drop(body);
+        in_time(self.visitor, self.stall, self.sender.finish()).await.map_err(cancelled)?;
+        // A client that has what it wanted often closes in peace before it acknowledges the last bytes.
+        let acknowledged = async {
+            match self.sender.acknowledged().await {
+                Err(WriteError::ConnectionLost(lost)) if is_in_peace(&lost) => Ok(()),
+                other => other,
+            }
+        };
+        in_time(self.visitor, TAIL_TIMEOUT, acknowledged).await.map_err(|outcome| (None, outcome))
+    }
+
+    async fn data(&mut self, mut data: Bytes, body_bytes: &mut u64) -> Result<(), (Option<Code>, Outcome)> {
+        while !data.is_empty() {
+            let frame: Bytes = data.split_to(data.len().min(FRAME));
+            let length = frame.len() as u64;
+            in_time(self.visitor, self.stall, self.sender.content(frame)).await.map_err(cancelled)?;
+            *body_bytes += length;
+        }
+        Ok(())
+    }
+
+    /// The body's next frame. If that takes time, what precedes it goes ahead, and a client that gives up is noticed.
+    async fn next_frame(&mut self, body: &mut Body) -> Result<Option<Frame<Bytes>>, (Option<Code>, Outcome)> {
+        let mut next = poll_fn(|cx| poll_body(body, cx));
+        let polled = futures::poll!(&mut next);
+        let frame = match polled {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                in_time(self.visitor, self.stall, self.sender.flush()).await.map_err(cancelled)?;
+                tokio::select! {
+                    biased;
+                    frame = next => frame,
+                    reason = self.sender.unwanted() => return Err(cancelled(Outcome::Aborted(reason))),
+                }
+            }
+        };
+        let failed = |reason| (Some(Code::H3_INTERNAL_ERROR), Outcome::Failed(reason));
+        frame.map_err(failed)
+    }
+}
+
+fn cancelled(outcome: Outcome) -> (Option<Code>, Outcome) {
+    (Some(Code::H3_REQUEST_CANCELLED), outcome)
+}
+
+/// The body's next frame, or what went wrong, a panic included.
+fn poll_body(body: &mut Body, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, String>> {
+    let poll = AssertUnwindSafe(|| http_body::Body::poll_frame(Pin::new(body), cx));
+    match catch_unwind(poll) {
+        Ok(polled) => polled.map(|frame| frame.transpose().map_err(|error: BodyError| error.to_string())),
+        Err(_) => Poll::Ready(Err("the response's body panicked".to_owned())),
+    }
+}
+
+fn is_in_peace(error: &ConnectionError) -> bool {
+    let no_error = Code::H3_NO_ERROR.value();
+    matches!(error, ConnectionError::Closed(CloseReason::PeerApplication { error_code, .. }) if *error_code == no_error)
+}
+
+async fn in_time(
+    visitor: &Visitor,
+    limit: Duration,
+    operation: impl Future<Output = Result<(), WriteError>>,
+) -> Result<(), Outcome> {
+    match visitor.progress.wait(limit, operation).await {
+        Some(Ok(())) => {
+            visitor.progress.note();
+            Ok(())
+        }
+        Some(Err(WriteError::Stopped(code))) => Err(Outcome::Aborted(unwanted(Code(code)))),
+        Some(Err(error)) => Err(Outcome::Aborted(error.to_string())),
+        None => Err(Outcome::Aborted(format!("the client took nothing for {} s", limit.as_secs()))),
+    }
+}
