@@ -105,3 +105,8 @@ pub use posthaste_transport::{
 pub fn default_transport() -> TransportConfig {
     TransportConfig::new(default_profile())
 }
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -74,3 +74,8 @@ pub use service::{
 };
 pub use static_files::StaticFiles;
 pub use uri::{Origin, UriError, parse as parse_url};
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

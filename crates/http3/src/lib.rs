@@ -54,3 +54,8 @@ pub use peer::{Event, Next, Peer, Role, UniStream};
 pub use priorities::Priorities;
 pub use priority::{Priority, PriorityParameters};
 pub use settings::Settings;
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -61,3 +61,8 @@ pub use rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
 pub use spec::{PathSpec, QueueSize, SpecError, inline_traces};
 pub use stats::PathStats;
 pub use trace::{MAX_TRACE_LINES, OPPORTUNITY, OpportunityTrace, RateTrace, Trace, TraceError};
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -80,3 +80,8 @@ pub fn from_toml(name: &str, text: &str) -> Result<Profile, ProfileError> {
 pub fn default_profile() -> Profile {
     named(built_in::DEFAULT).expect("the built-in default profile")
 }
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

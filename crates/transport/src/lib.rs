@@ -84,3 +84,8 @@ pub use router::{ConnectError, Endpoint};
 pub use slots::ConnectionHandle;
 pub use stats::{ConnectionStats, EndpointStats, Traffic};
 pub use streams::{Priority, Read, ReadError, StreamEvent, StreamsStats, WriteError};
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

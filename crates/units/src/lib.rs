@@ -11,3 +11,8 @@ mod time;
 pub use quantity::{ByteCount, ParseQuantityError, Rate};
 pub use rng::Rng;
 pub use time::{Duration, Time};
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -22,3 +22,8 @@ pub use error::DecodeError;
 pub use frame::Frame;
 pub use stream_id::{Direction, Side, StreamId};
 pub use transport_parameters::{TransportParameters, VersionInformation};
+
+/// The examples of the package's README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

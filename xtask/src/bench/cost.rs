@@ -80,9 +80,10 @@ fn default_count(work: &str) -> u64 {
 
 fn measure(arguments: &Arguments, works: &[&'static str]) -> Result<bool> {
     eprintln!("building");
-    let example = ["build", "--quiet", "--release", "--package", "posthaste-lab", "--example", "cost"];
+    let example =
+        ["build", "--quiet", "--profile", "dist", "--package", "posthaste-lab", "--example", "cost"];
     run_command(cargo().args(example))?;
-    let program = target().join("release/examples/cost");
+    let program = target().join("dist/examples/cost");
     let mut samples = Vec::new();
     println!("{:<12}{:<16}{:>12}{:>10}{:>20}", "work", "stack", "CPU us each", "ratio", "each CPU second");
     for &work in works {

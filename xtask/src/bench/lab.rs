@@ -72,13 +72,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     run_command(cargo().args([
         "build",
         "--quiet",
-        "--release",
+        "--profile",
+        "dist",
         "--package",
         "posthaste-lab",
         "--example",
         "speed",
     ]))?;
-    let program = target().join("release/examples/speed");
+    let program = target().join("dist/examples/speed");
     let mut cpu: Vec<Vec<f64>> = vec![Vec::new(); arguments.stacks.len()];
     let mut reports = Vec::new();
     for round in 0..arguments.rounds {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measurements against other QUIC libraries, on this machine, in one run.
 
+mod build;
 mod bulk;
 mod cost;
 mod idle;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Handshakes(cost::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
     Lab(lab::Arguments),
+    /// Compile time of the libraries from cold, next to quinn's
+    Build(build::Arguments),
 }
 
 /// Runs it.
@@ -35,6 +38,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Junk(arguments) => cost::junk(arguments),
         Command::Handshakes(arguments) => cost::handshakes(arguments),
         Command::Lab(arguments) => lab::run(arguments),
+        Command::Build(arguments) => build::run(arguments),
     }
 }
 
