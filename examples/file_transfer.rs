@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
 use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -71,7 +71,8 @@ async fn main() -> Result<()> {
 async fn receive(server: &Endpoint, copy: &Path) -> Result<u64> {
     let connection = server.accept().await.ok_or("the endpoint has stopped")?;
     let mut stream = connection.accept_uni().await?;
-    let mut file = File::create(copy).await?;
+    // Data comes in pieces of a datagram; the disk gets larger ones.
+    let mut file = BufWriter::with_capacity(CHUNK, File::create(copy).await?);
     let mut received = 0;
     // An error here means that the file is not whole: only `None` is the end.
     while let Some(chunk) = stream.read_chunk(usize::MAX).await? {
