@@ -45,7 +45,7 @@ dropped packets, are made again with another seed, three times in all; a cell wi
 
 Every profile, beside one kernel CUBIC and one kernel BBR flow:
   cargo xtask kernel-fairness --profiles all --compact --plan
-  cargo xtask kernel-fairness --profiles all --compact --markdown docs/kernel-fairness-profiles.md
+  cargo xtask kernel-fairness --profiles all --compact --markdown docs/results/kernel-fairness-profiles.md
 With `all`, profiles with a guaranteed part are promised 1 Mbit/s. Both ends have the profile, so what only a receiver
 or a group decides is part of it; there is one connection.
 
@@ -103,7 +103,7 @@ pub(crate) struct Arguments {
     /// Also write the cells here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Also write a page in Markdown, such as docs/kernel-fairness.md
+    /// Also write a page in Markdown, such as docs/results/kernel-fairness.md
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }

@@ -18,7 +18,7 @@ use crate::workspace::{build_posthaste, root};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cargo xtask profiles --path average --object 100kB --runs 1     does every profile work?
-  cargo xtask profiles --parallel 12 --markdown docs/profiles.md  1 MB over average and bad, five runs each: 5 minutes
+  cargo xtask profiles --parallel 12 --markdown docs/results/profiles.md  1 MB over average and bad, five runs each: 5 minutes
 
 Both ends have the profile. There is one connection at a time, so a group has one member. The servers of profiles that
 make use of a history remember earlier rounds. Profiles with a guaranteed part are promised 1 Mbit/s.
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// The `posthaste` to use, instead of a release build of this one
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Also write a page in Markdown, such as docs/profiles.md
+    /// Also write a page in Markdown, such as docs/results/profiles.md
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }

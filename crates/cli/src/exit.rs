@@ -1,31 +1,31 @@
-//! How the command ends: exit codes, and messages that say what to do.
+//! Exit codes and error messages with hints.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// Something was transferred badly, or the command cannot run.
+/// A transfer failed, or the command cannot run.
 pub(crate) const FAILED: u8 = 1;
 
-/// The command is used wrongly; clap uses the same.
+/// Usage error; clap uses the same code.
 pub(crate) const USAGE: u8 = 2;
 
 /// Ctrl-C ended the command, which has shown or kept what there was; shells use the same (128 + SIGINT).
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// An emulated run whose figures are worthless. Programs that run others use the same for faults of their own
+/// Void emulated run. Programs that run others use the same for faults of their own
 /// (`env`, `timeout`).
 #[cfg(target_os = "linux")]
 pub(crate) const VOID: u8 = 125;
 
-/// The program to be run is none, or may not be run; shells report the same.
+/// The program cannot be executed; shells use the same code.
 #[cfg(target_os = "linux")]
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 
-/// There is no such program; shells report the same.
+/// The program does not exist; shells use the same code.
 #[cfg(target_os = "linux")]
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// Why the command cannot do what it was asked to.
+/// A failed command: message, hint and exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,

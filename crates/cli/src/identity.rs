@@ -58,7 +58,7 @@ impl Identity {
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| unreadable("certificate", certificate, &error).hint(pem))?;
         if chain.is_empty() {
-            return Err(unreadable("certificate", certificate, &"there is none in it").hint(pem));
+            return Err(unreadable("certificate", certificate, &"it contains no certificate").hint(pem));
         }
         let private = PrivateKeyDer::from_pem_file(key).map_err(|error| {
             unreadable("private key", key, &error)
@@ -75,7 +75,7 @@ impl Identity {
         let file = state.join(PUBLIC);
         let fail = |error: &dyn std::fmt::Display| {
             Failure::runtime(format!("cannot keep a certificate in {}: {error}", state.display()))
-                .hint("choose a folder that you may write to with --state DIR, or give --cert and --key")
+                .hint("choose a writable directory with --state DIR, or give --cert and --key")
         };
         if read_kept(&state.join(KEPT), now).is_none() {
             let made = make(now).map_err(|error| fail(&error))?;
@@ -103,8 +103,8 @@ pub(crate) fn default_state_directory() -> Result<PathBuf, Failure> {
         variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")))
     };
     base.map(|base| base.join("posthaste")).ok_or_else(|| {
-        Failure::runtime("there is no home directory to keep a certificate in")
-            .hint("give a folder with --state DIR")
+        Failure::runtime("cannot keep a certificate: there is no home directory")
+            .hint("name a directory with --state DIR")
     })
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn secret(state: &Path) -> Result<Secret, Failure> {
     let path = state.join(SECRET);
     let fail = |error: &dyn std::fmt::Display| {
         Failure::runtime(format!("cannot keep a secret in {}: {error}", path.display()))
-            .hint("choose a folder that you may write to with --state DIR")
+            .hint("choose a writable directory with --state DIR")
     };
     match read(&path) {
         Ok(bytes) => {
@@ -98,10 +98,8 @@ pub(crate) fn path_memory(
     let Some(rules) = profile.history_rules() else {
         return match place {
             None | Some(HistoryPlace::None) => Ok((PathMemory::Nowhere, None)),
-            Some(_) => {
-                Err(Failure::usage(format!("the profile {} makes nothing of a history", profile.name()))
-                    .hint("choose one that does, as with --profile history, or leave --history out"))
-            }
+            Some(_) => Err(Failure::usage(format!("the profile {} does not use a history", profile.name()))
+                .hint("choose one that does, such as --profile history, or omit --history")),
         };
     };
     match (place.unwrap_or(HistoryPlace::Store), state) {
@@ -110,7 +108,7 @@ pub(crate) fn path_memory(
         (HistoryPlace::Store, Some(state)) => {
             create_private_directory(state).map_err(|error| {
                 Failure::runtime(format!("cannot use the folder {}: {error}", state.display()))
-                    .hint("choose a folder that you may write to with --state DIR")
+                    .hint("choose a writable directory with --state DIR")
             })?;
             let store =
                 HistoryStore::open(&history_file(state), rules).map_err(|error| history_failure(&error))?;
@@ -118,7 +116,7 @@ pub(crate) fn path_memory(
             Ok((PathMemory::Store(Arc::clone(&store) as _), Some(store)))
         }
         (HistoryPlace::Store, None) if place.is_some() => {
-            Err(Failure::usage("--history store needs a place")
+            Err(Failure::usage("--history store needs a state directory")
                 .hint("name one with --state DIR, or use --history token"))
         }
         // Without a place, the process remembers for as long as it runs.
@@ -129,9 +127,11 @@ pub(crate) fn path_memory(
 /// Why the history cannot be used, and what to do.
 pub(crate) fn history_failure(error: &HistoryError) -> Failure {
     let hint = match error {
-        HistoryError::Damaged { .. } => "a server moves it aside and begins anew; or delete it yourself",
-        HistoryError::InUse { .. } => "wait for the other program, or choose another folder with --state DIR",
-        HistoryError::Io { .. } => "choose a folder that you may read and write with --state DIR",
+        HistoryError::Damaged { .. } => "a server moves it aside and starts a new one; or delete it yourself",
+        HistoryError::InUse { .. } => {
+            "wait for the other program, or choose another directory with --state DIR"
+        }
+        HistoryError::Io { .. } => "choose a readable and writable directory with --state DIR",
     };
     Failure::runtime(error).hint(hint)
 }
@@ -151,7 +151,7 @@ pub(crate) fn save_tokens(state: &Path, tokens: &TokenCache) -> Result<(), Failu
     let saved = create_private_directory(state).and_then(|()| replace(&path, tokens.export().as_bytes()));
     saved.map_err(|error| {
         Failure::runtime(format!("cannot keep address tokens in {}: {error}", path.display()))
-            .hint("choose a folder that you may write to with --state DIR")
+            .hint("choose a writable directory with --state DIR")
     })
 }
 

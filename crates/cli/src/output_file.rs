@@ -31,7 +31,7 @@ impl std::fmt::Display for OutputError {
             io::ErrorKind::NotSeekable => {
                 write!(
                     f,
-                    "{shown} takes bytes in their order only, and several connections bring them in none; \
+                    "{shown} takes bytes needs them in order, and several connections bring them in none; \
                            write to a file, or use --connections 1"
                 )
             }

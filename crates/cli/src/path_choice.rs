@@ -17,7 +17,7 @@ pub(crate) fn find(name: &str) -> Result<PathSpec, Failure> {
             "there is no path `{name}`; there are: {}",
             PathSpec::names().join(", ")
         ))
-        .hint("a file of your own must end in .toml, or have a slash: --path ./mine.toml"));
+        .hint("a file name must end in .toml or contain a slash: --path ./mine.toml"));
     }
     let read = |file: &str| {
         std::fs::read_to_string(file).map_err(|error| {

@@ -17,7 +17,7 @@ pub(crate) fn complete(name: &str) -> Result<Profile, Failure> {
     find(name)?.build().map_err(Failure::usage)
 }
 
-/// Tells whoever serves with `profile` which MUSTs it breaks.
+/// Prints which MUSTs `profile` breaks.
 pub(crate) fn warn(profile: &Profile) {
     for policy in profile.describe().policies {
         for must in policy.breaks {
@@ -32,7 +32,7 @@ pub(crate) fn find(name: &str) -> Result<Definition, Failure> {
     Definition::find(name).map_err(|error| {
         let is_unknown = matches!(error, ProfileError::Unknown { .. });
         let failure = Failure::usage(error);
-        if is_unknown { failure.hint("`posthaste profiles` says what each is for") } else { failure }
+        if is_unknown { failure.hint("`posthaste profiles` describes each") } else { failure }
     })
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn limit_keys(transport: &mut TransportConfig, packets: Option<u64>) 
 pub(crate) fn make_trace_folder(directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).and_then(|()| check_writable(directory)).map_err(|error| {
         Failure::usage(format!("cannot write traces into {}: {error}", directory.display()))
-            .hint("choose a folder that you may write to with --qlog DIR")
+            .hint("choose a writable directory with --qlog DIR")
     })
 }
 

@@ -189,7 +189,7 @@ fn what_takes_bytes_in_order_only_is_refused_before_anything_is_fetched() {
     let (code, _, stderr) =
         run(server.get().arg(server.url("file")).args(["--connections", "2", "-o"]).arg(&pipe));
     assert_eq!(code, 1);
-    assert!(stderr.contains("in their order only") && stderr.contains("--connections 1"), "{stderr}");
+    assert!(stderr.contains("needs them in order") && stderr.contains("--connections 1"), "{stderr}");
     wait(&mut reader);
     // A device that forgets takes them in any.
     let (code, _, stderr) =

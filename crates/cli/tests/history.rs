@@ -236,7 +236,7 @@ fn files_that_are_no_history_are_refused_with_a_reason_and_a_server_begins_anew(
         let mut command = common::posthaste();
         let (code, _, stderr) = run(command.args(["history", what, "--state"]).arg(&folder));
         assert_eq!(code, 1);
-        assert!(stderr.contains("history.redb") && stderr.contains("begins anew"), "{stderr}");
+        assert!(stderr.contains("history.redb") && stderr.contains("starts a new one"), "{stderr}");
     }
     let (server, _) = stage.serve(&["--profile", "history"]);
     assert_eq!(stage.get(&server, 1)["transfers"][0]["ok"], true);

@@ -181,7 +181,7 @@ fn without_iperf3_it_says_how_to_get_it() {
     let mut command = page(folder.path(), "1", &["--background", "1", "--browser", "/bin/true"]);
     let (code, _, stderr) = run(command.env("PATH", folder.path()));
     assert_eq!(code, 1, "{stderr}");
-    assert!(stderr.contains("there is none here") && stderr.contains("apt-get install iperf3"), "{stderr}");
+    assert!(stderr.contains("is not installed") && stderr.contains("apt-get install iperf3"), "{stderr}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn runs_of_another_build_are_told_from_ones_own() {
     if report["runs"][0]["faults"].as_array().is_some_and(Vec::is_empty) {
         let (_, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
         let report: Value = serde_json::from_slice(&stdout).unwrap();
-        assert!(stderr.contains("1 of another build of posthaste; to begin anew"), "{stderr}");
+        assert!(stderr.contains("1 of another build of posthaste; to start over"), "{stderr}");
         assert_eq!(report["builds"], Value::from(vec!["0123456789ab"]), "it is used, and said");
     }
 }

@@ -1,4 +1,4 @@
-//! The command line without a network: help, wrong use, profiles.
+//! The command line without a network: help, usage errors, profiles.
 
 use assert_cmd::Command;
 
@@ -41,7 +41,7 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["fetch"], "unrecognized subcommand"),
         (&["serve"], "DIR"),
         (&["serve", "/does/not/exist"], "there is no directory /does/not/exist"),
-        (&["serve", "/dev/null"], "is no directory"),
+        (&["serve", "/dev/null"], "is not a directory"),
         (&["serve", ".", "--cert", "a.pem"], "--key"),
         (&["serve", ".", "--cert", "/missing.pem", "--key", "/missing.pem"], "cannot read the certificate"),
         (&["serve", ".", "--listen", "here"], "--listen"),
@@ -71,7 +71,7 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["get", "https://h/a", "-o", "f", "-O", "d"], "cannot be used with"),
         (&["get", "https://h/a", "--ca", "f", "--insecure"], "cannot be used with"),
         (&["get", "https://h/a", "--ca", "/missing.pem"], "cannot read certificates from /missing.pem"),
-        (&["get", "https://h/a", "--ca", "/dev/null"], "there is none in it"),
+        (&["get", "https://h/a", "--ca", "/dev/null"], "it contains no certificate"),
         (&["get", "https://h/a", "--parallel", "0"], "--parallel"),
         (&["get", "https://h/a", "--timeout", "soon"], "--timeout"),
         (&["get", "https://h/a", "--quic-version", "3"], "[possible values: 1, 2]"),

@@ -32,7 +32,7 @@ pub struct TransportConfig {
     /// What all peers together may send without any of it having been read: of one budget are all connections whose
     /// configurations share it, as clones of one configuration do. Default 1 GiB, for this configuration alone.
     pub receive_budget: ReceiveBudget,
-    /// Takes `ACK_WINDOW` frames (docs/ack-window.md), and sends them where the profile's credit policy says so and the
+    /// Takes `ACK_WINDOW` frames (docs/spec/ack-window.md), and sends them where the profile's credit policy says so and the
     /// peer takes them. Default true.
     pub ack_window: bool,
     /// Bytes of stream data that a connection keeps until they are acknowledged. Default 16 MiB.

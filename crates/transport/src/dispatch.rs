@@ -81,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// `ACK_WINDOW` (docs/ack-window.md): the limits first, so that what the ACK sets off may use them.
+    /// `ACK_WINDOW` (docs/spec/ack-window.md): the limits first, so that what the ACK sets off may use them.
     fn on_ack_window(&mut self, context: &PacketContext, frame: &AckWindowFrame) -> Result<(), Fault> {
         if !self.config.ack_window {
             let reason = "ACK_WINDOW was not offered";

@@ -1,4 +1,4 @@
-//! A connection's side of groups: `GROUP_TOKEN` frames and the parameter `group_size` (`docs/groups.md`). What the
+//! A connection's side of groups: `GROUP_TOKEN` frames and the parameter `group_size` (`docs/spec/groups.md`). What the
 //! members of a group have in common is the router's (`router/groups.rs`).
 
 use posthaste_wire::frame::group::TOKEN_LEN;

@@ -33,7 +33,7 @@ mod id {
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
     /// Our own, drawn at random: see [`crate::frame::group`].
     pub(super) const GROUP_SIZE: u64 = 0x2d5c_1a7a;
-    /// docs/ack-window.md.
+    /// docs/spec/ack-window.md.
     pub(super) const ACK_WINDOW: u64 = 0x35a7_c90e;
 }
 
@@ -96,7 +96,7 @@ pub struct TransportParameters {
     /// coordinated. From a server: the most that it coordinates. At least 1; `None` if the sender knows no
     /// `GROUP_TOKEN` frames.
     pub group_size: Option<u64>,
-    /// The sender takes `ACK_WINDOW` frames (docs/ack-window.md).
+    /// The sender takes `ACK_WINDOW` frames (docs/spec/ack-window.md).
     pub ack_window: bool,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
     pub grease: Option<(u64, Vec<u8>)>,

@@ -46,7 +46,7 @@ enum Role {
   cargo xtask interop --role server --json report.json   our client against third-party servers
   cargo xtask interop --against quic-go                  the harness itself: quic-go plays our part
   cargo xtask interop --quick                            what CI runs: without the cases that take long
-  cargo xtask interop --markdown docs/interop.md         all of it, as a table for people
+  cargo xtask interop --markdown docs/results/interop.md         all of it, as a table for people
   cargo xtask interop --profiles all                     every profile at our side: nobody must notice (an hour and a half)
   cargo xtask interop --profiles all --quick             each with one client, one server and one case, in turn (CI)
   cargo xtask interop --profiles bbr,quicming@min_rate=1mbit --peer curl --peer quic-go

@@ -59,7 +59,7 @@ fn the_grid_has_the_profiles_that_were_named() {
 fn a_page_says_what_wrote_it() {
     let command = |words: &str| command(&parsed(&words.split_whitespace().collect::<Vec<_>>())).unwrap();
     for words in [
-        "--markdown docs/kernel-fairness.md",
+        "--markdown docs/results/kernel-fairness.md",
         "--profiles all --compact --markdown a.md",
         "--rivals bbr --flows 1,8 --rates 10,0.5 --buffers 2 --rtt 20 --warm-up 2.5 --seconds 60 --repeats 5",
         "",

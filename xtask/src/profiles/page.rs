@@ -57,10 +57,10 @@ pub(super) fn page(races: &[Race], command: &str, object: &str) -> Result<String
     let date = String::from_utf8(Command::new("date").args(["-u", "+%F"]).output()?.stdout)?;
     let mut text = format!(
         "# Every profile over real sockets\n\
-         <!-- Written by `cargo xtask profiles --markdown docs/profiles.md`; do not edit. -->\n\
+         <!-- Written by `cargo xtask profiles --markdown docs/results/profiles.md`; do not edit. -->\n\
          Every built-in profile downloads {object} through `posthaste race`: real HTTP/3 on loopback, over the relay that stands \
          for the path, both ends with the\nprofile, every byte compared, a new connection each time. {date}\n\
-         ```sh\n{command} --markdown docs/profiles.md\n\
+         ```sh\n{command} --markdown docs/results/profiles.md\n\
          posthaste race --profiles NAME --path PATH --runs 20         # one of them, with more runs\n```\n\
          `posthaste profiles` says what each is for. In each round all meet paths with the same seed.\n\n\
          **Who has to have it**: *server*: the sender alone decides, so browsers gain without knowing (`all-server` on the command \

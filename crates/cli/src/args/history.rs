@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-/// Show or clear what a server has learnt of its clients' paths.
+/// Show or clear a server's path histories.
 ///
-/// With a profile such as `history`, `posthaste serve` remembers how much the path to each client carried, so that the
-/// client's next connection need not find out. This is the file in which it does.
+/// With a profile such as `history`, `posthaste serve` remembers how much data the path to each client carried. The
+/// client's next connection can then resume near that rate. These commands read and clear the file with the histories.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posthaste history show                    what is known, the latest first
-  posthaste history show --state DIR --json for programs
-  posthaste history clear                   forget all of it
+  posthaste history show                    known paths, the latest first
+  posthaste history show --state DIR --json output for programs
+  posthaste history clear                   delete all histories
 
-The file can be read and cleared while a server runs; that server keeps what it has in memory until it ends.
+The file can be read and cleared while a server runs; the server keeps its copy in memory until it ends.
 With --json stdout is one JSON object: `file`, `paths`, each with `path`, `window_bytes`, `min_rtt_seconds`, `samples`
 and `age_seconds`.
-Exit code: 0 if it worked, 1 if the file cannot be used, 2 if it is used wrongly.")]
+Exit code: 0 on success, 1 if the file cannot be used, 2 for a usage error.")]
 pub(crate) struct History {
     #[command(subcommand)]
     pub(crate) command: HistoryCommand,
@@ -26,30 +26,30 @@ pub(crate) struct History {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {
-    /// Show the paths that are known: window, least round-trip time, age
+    /// Show known paths: window, smallest round-trip time, age
     Show(HistoryFile),
-    /// Forget all paths
+    /// Delete all histories
     Clear(HistoryFile),
 }
 
-/// Where the file is, and who reads.
+/// Location of the file and output format.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryFile {
-    /// The server's folder [default: $XDG_STATE_HOME/posthaste or the like]
+    /// State directory of the server [default: $XDG_STATE_HOME/posthaste or equivalent]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Where a server keeps what it learns of paths.
+/// Where a server keeps path histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HistoryPlace {
-    /// In the state folder
+    /// In the state directory
     Store,
-    /// With the clients, sealed in their address tokens: servers of one secret share it
+    /// In the clients' address tokens, encrypted; shared by servers with the same secret
     Token,
     /// Nowhere
     None,

@@ -9,24 +9,24 @@ use clap::Subcommand;
 use posthaste_lab::experiment::{CellFilter, MAX_SEEDS};
 use posthaste_units::Duration;
 
-/// Threads that make sense.
+/// Upper bound of `--jobs`.
 const MAX_JOBS: usize = 1024;
 
-/// Measure stacks over emulated paths in virtual time: the real transport, beside rivals and TCP.
+/// Measure stacks over emulated paths in virtual time: this transport, quinn, noq and a model of TCP.
 ///
-/// An experiment is a grid of cells (paths, objects, stacks); each cell is run with many seeds. Nothing of it depends
-/// on the machine's speed: the same seed gives the same packets, bit for bit.
+/// An experiment is a grid of cells (paths, objects, stacks); each cell runs with many seeds. Results do not depend on
+/// the machine's speed: the same seed gives the same packets, bit for bit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posthaste lab list                                    the experiments
-  posthaste lab describe hs-simple                      what one asks, its grid, what others have published
-  posthaste lab run smoke                               the smallest, in seconds
-  posthaste lab run hs-simple --seeds 5 --html hs.html  a page to look at, with fewer runs
-  posthaste lab run ./mine.toml                         an experiment of your own
-  posthaste lab run paper --quick                       every published figure beside ours, in short
+  posthaste lab list                                    list the experiments
+  posthaste lab describe hs-simple                      its question, grid and published results
+  posthaste lab run smoke                               the smallest experiment, in seconds
+  posthaste lab run hs-simple --seeds 5 --html hs.html  fewer runs, with an HTML page
+  posthaste lab run ./mine.toml                         your own experiment
+  posthaste lab run paper --quick                       compare with every published figure, with few runs
 
-Each command explains itself: posthaste lab run --help")]
+For help on one command: posthaste lab run --help")]
 pub(crate) struct Lab {
     #[command(subcommand)]
     pub(crate) command: LabCommand,
@@ -42,94 +42,94 @@ pub(crate) enum LabCommand {
 /// List the experiments.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LabList {
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Show what an experiment asks, its grid, how large it is, and what others have published about it.
+/// Describe an experiment: its question, grid, size and published results.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   posthaste lab describe hs-simple
-  posthaste lab describe ./mine.toml   an experiment of your own: its faults have a line
-  posthaste lab describe paper         what becomes of the published figures, and what is run for that")]
+  posthaste lab describe ./mine.toml   your own experiment; errors name the line
+  posthaste lab describe paper         the published figures and the experiments behind their reproduction")]
 pub(crate) struct LabDescribe {
-    /// An experiment's name, or a TOML file
+    /// Name of an experiment, or a TOML file
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }
 
-/// Run experiments and print what came of them.
+/// Run experiments and print the results.
 ///
-/// Results are kept while it runs. After Ctrl-C, or when a report could not be written, the same command goes on
-/// where it ended. A run that does not finish ends at its virtual deadline and is reported as such.
+/// Results are saved during the run. After Ctrl-C, or if a report could not be written, the same command continues
+/// from there. A run that does not finish ends at its virtual deadline and is reported as unfinished.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posthaste lab run hs-simple                                      all of it
-  posthaste lab run hs-simple --html page.html --json all.json     reports for people and programs
-  posthaste lab run hs-simple --cells path=good,stack=cubic        some cells: values of one axis are alternatives
+  posthaste lab run hs-simple                                      the whole experiment
+  posthaste lab run hs-simple --html page.html --json all.json     an HTML page and JSON
+  posthaste lab run hs-simple --cells path=good,stack=cubic        some cells; repeat an axis for alternatives
   posthaste lab run hs-simple --cells path=bad --seeds 7..8 --qlog traces --series 10ms
-                                                                   one seed, looked at closely
-  posthaste lab run paper --markdown all.md --html all.html        all published figures beside ours, judged
-  posthaste lab run paper --quick                                  the same with a run or two a cell
+                                                                   one seed in detail
+  posthaste lab run paper --markdown all.md --html all.html        compare with all published figures
+  posthaste lab run paper --quick                                  the same with one or two runs per cell
 
-The output does not depend on --jobs. Each cell of the reports names the command that repeats it alone.
-Results are kept in $XDG_STATE_HOME/posthaste/lab or the like, for this build of the program; old ones are deleted.
-Exit code: 0 when all runs came to an end, their deadline included; 1 if a run failed or a report could not be
-written; 2 if it is used wrongly; 130 after Ctrl-C.")]
+The output does not depend on --jobs. Each cell of a report names the command that repeats it.
+Results are saved in $XDG_STATE_HOME/posthaste/lab or equivalent, per build of the program; old ones are deleted.
+Exit code: 0 if all runs ended, at their deadline or before; 1 if a run failed or a report could not be written; 2 for a
+usage error; 130 after Ctrl-C.")]
 pub(crate) struct LabRun {
-    /// Experiments: names, or TOML files; `paper` alone is all that the published figures are judged by
+    /// Experiments: names, or TOML files; `paper` runs everything that the published figures are compared with
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
 
-    /// Seeds of each cell: how many (0..N), or which, the last left out [default: as the experiment says]
+    /// Seeds of each cell: a count N, or a range without its end [default: set by the experiment]
     #[arg(long, value_name = "N|A..B")]
     pub(crate) seeds: Option<Seeds>,
 
-    /// Runs at a time [default: one a processor]
+    /// Number of simultaneous runs [default: one per CPU]
     #[arg(long, value_name = "COUNT", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
-    /// Run these cells only; may be given more than once
+    /// Run only these cells; may be repeated
     #[arg(long, value_name = "AXIS=VALUE,...")]
     pub(crate) cells: Vec<CellFilter>,
 
-    /// Record window, rate, RTT and queue this often, in the first run of each cell
+    /// Interval for recording window, rate, RTT and queue in the first run of each cell
     #[arg(long, value_name = "INTERVAL", value_parser = interval)]
     pub(crate) series: Option<Duration>,
 
-    /// Write all results to this file
+    /// Write all results as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Write a self-contained page to this file
+    /// Write a self-contained HTML page to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Write the published figures beside ours to this file (`paper` only)
+    /// Write the comparison with the published figures to this file (`paper` only)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
 
-    /// As few runs as show that everything works (`paper` only)
+    /// Make only enough runs to show that everything works (`paper` only)
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) quick: bool,
 
-    /// Write qlog traces of our connections into this folder, a folder for each run; every run is made again
+    /// Write qlog traces of Posthaste's connections to this directory, one folder per run; repeats saved runs
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Use no results of earlier commands
+    /// Ignore saved results
     #[arg(long)]
     pub(crate) fresh: bool,
 
-    /// Neither progress nor tables, only what went wrong
+    /// Print only errors, no progress and no tables
     #[arg(long)]
     pub(crate) quiet: bool,
 }
 
-/// Some seeds.
+/// A range of seeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seeds(pub(crate) Range<u64>);
 
@@ -137,21 +137,21 @@ impl FromStr for Seeds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is no seed"));
+        let number = |text: &str| text.trim().parse::<u64>().map_err(|_| format!("`{text}` is not a seed"));
         let range = match text.split_once("..") {
             Some((first, end)) => number(first)?..number(end)?,
-            None => 0..text.trim().parse().map_err(|_| "write how many, or first..end".to_owned())?,
+            None => 0..text.trim().parse().map_err(|_| "expected a count or FIRST..END".to_owned())?,
         };
         match range.end.checked_sub(range.start) {
             Some(count) if (1..=MAX_SEEDS).contains(&count) => Ok(Self(range)),
-            _ => Err(format!("from 1 to {MAX_SEEDS} seeds are possible")),
+            _ => Err(format!("must be from 1 to {MAX_SEEDS} seeds")),
         }
     }
 }
 
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     let count = text.parse().ok().and_then(NonZeroUsize::new).filter(|count| count.get() <= MAX_JOBS);
-    count.ok_or_else(|| format!("from 1 to {MAX_JOBS} are possible"))
+    count.ok_or_else(|| format!("must be from 1 to {MAX_JOBS}"))
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -6,41 +6,40 @@ use std::time::Duration;
 use super::seconds;
 use crate::command::page::Protocol;
 
-/// Load web pages in a real browser over an emulated path, again and again.
+/// Measure page loads in Chromium over an emulated path.
 ///
-/// Without a URL it makes one of its own pages, and for each run starts a server, an emulated path in network
-/// namespaces of its own, and Chromium behind it. Each run is a cold visit (a new profile) and a warm one (new
-/// connections that may go on from the sessions of the first, nothing from the cache). In each round all servers meet
-/// a path with the same seed, in an order that rotates.
+/// Without a URL it builds a test page. Each run starts a server, an emulated path in its own network namespaces, and
+/// Chromium behind it. Each run is a cold visit (new browser profile) and a warm visit (new connections that may resume
+/// sessions, with an empty cache). In each round all servers get a path with the same seed, in rotating order.
 ///
-/// The protocol of every response is checked: a run in which something came by another than its server is there for
-/// has failed. A run in which the emulator was late is void and made again.
+/// The protocol of every response is checked; a response over another protocol fails the run. A run in which the
+/// emulator was late is void and is repeated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posthaste page                                       our profiles, page gr-page, path average
+  posthaste page                                       standard and cubic, page gr-page, path average
   posthaste page --page news --path bad,lte-trace --runs 20
-  posthaste page --profiles all-server                 every profile that does something without its client
-  posthaste page --rivals rivals.toml                  beside servers that the file says how to start
-  posthaste page https://localhost:4433/ --spki HASH   a server of your own on this machine, on 0.0.0.0 (root)
-  posthaste page https://example.org/ --path none --protocols h3,h2     as the network is
+  posthaste page --profiles all-server                 every profile that works without client support
+  posthaste page --rivals rivals.toml                  compare with other servers, started as the file says
+  posthaste page https://localhost:4433/ --spki HASH   your own server on this machine, on 0.0.0.0 (root)
+  posthaste page https://example.org/ --path none --protocols h3,h2     over the real network
 
-A file of rivals has a [[rival]] for each: name, protocol (h3, h2, h1) and command. The shell runs the command for each
-run at the far end of the path, in an empty namespace. It must serve the folder $POSTHASTE_SITE on the ports
-$POSTHASTE_PORTS (of all addresses) with $POSTHASTE_CERT and $POSTHASTE_KEY, and may write to $POSTHASTE_SCRATCH.
-`cargo xtask page-rivals` makes one with nginx, quiche and quic-go.
+A file of rivals has one [[rival]] per server: name, protocol (h3, h2, h1) and command. For each run a shell runs the
+command at the far end of the path, in an empty namespace. The command must serve the directory $POSTHASTE_SITE on the
+ports $POSTHASTE_PORTS of all addresses, with $POSTHASTE_CERT and $POSTHASTE_KEY. It may write to $POSTHASTE_SCRATCH.
+`cargo xtask page-rivals` writes such a file with nginx, quiche and quic-go.
 
-With --journal every run is kept in a file as soon as it is made; the same command goes on where it was stopped.
-Runs in it that another build of posthaste has made, or another text of a path or profile, count with a warning.
-Load is the end of the load event, FCP and LCP the first and largest contentful paint, all from the navigation's start.
-Needs Linux, Chromium, and for a path what `posthaste emulate` needs. Ctrl-C ends it and shows what there is.
-Exit code: 0 if every run has loaded the page, 1 if some did not, 2 if it is used wrongly, 130 after Ctrl-C.")]
+With --journal each run is saved to a file when it ends, and the same command continues from there. Saved runs from
+another build of posthaste, or with a changed path or profile, are used with a warning.
+Load is the end of the load event, FCP and LCP the first and largest contentful paint, all from the start of navigation.
+Needs Linux, Chromium, and for a path the same as `posthaste emulate`. Ctrl-C ends it and shows the results so far.
+Exit code: 0 if every run loaded the page, 1 if some did not, 2 for a usage error, 130 after Ctrl-C.")]
 pub(crate) struct Page {
-    /// Pages of servers that run already, instead of our own
+    /// Pages of running servers, instead of the built-in pages
     #[arg(value_name = "URL")]
     pub(crate) urls: Vec<String>,
 
-    /// Our own pages, separated by commas: gr-page (100 requests to 3 hosts, 1311 kB), news (59, 2 MB, four deep)
+    /// Built-in pages, separated by commas: gr-page (100 requests to 3 hosts, 1311 kB), news (59, 2 MB, four deep)
     #[arg(
         long,
         value_name = "NAME,...",
@@ -50,8 +49,9 @@ pub(crate) struct Page {
     )]
     pub(crate) page: Vec<String>,
 
-    /// Profiles of `posthaste serve`: names of `posthaste profiles` (`quicming@min_rate=1mbit` for one with a guaranteed
-    /// rate), or TOML files; `all-server` are those that a server alone can use, for Chromium has none of them
+    /// Profiles of `posthaste serve`: names from `posthaste profiles` (`quicming@min_rate=1mbit` for one with a
+    /// guaranteed rate), or TOML files. `all-server` means every profile that works without client support, since
+    /// Chromium has none
     #[arg(
         long,
         value_name = "NAME,...",
@@ -61,84 +61,84 @@ pub(crate) struct Page {
     )]
     pub(crate) profiles: Vec<String>,
 
-    /// Other servers of the same pages
+    /// File of other servers for the same pages
     #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     pub(crate) rivals: Option<PathBuf>,
 
-    /// Only these servers, by the names of the table
+    /// Run only these servers, named as in the table
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
 
-    /// What pages of URLs must come by
+    /// Required protocols of the URLs
     #[arg(long, value_name = "PROTOCOL,...", value_delimiter = ',', default_value = "h3", requires = "urls")]
     pub(crate) protocols: Vec<Protocol>,
 
-    /// Paths, separated by commas: names or TOML files; none is the network as it is, for URLs only
+    /// Paths, separated by commas: names or TOML files; `none` is the real network, for URLs only
     /// [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
     #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', default_value = "average")]
     pub(crate) path: Vec<String>,
 
-    /// Runs of each server on each path
+    /// Runs per server and path
     #[arg(long, value_name = "COUNT", default_value = "5", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) runs: u64,
 
-    /// Seed of the first round's paths; each later round takes the next
+    /// Seed of the paths in the first round; each later round uses the next
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Downloads by iperf3 (kernel TCP, CUBIC) beside each run, through the same bottleneck, two seconds ahead
+    /// Background iperf3 downloads (kernel TCP, CUBIC) over the same path, started two seconds before each run
     #[arg(long, value_name = "COUNT", default_value = "0", value_parser = clap::value_parser!(u16).range(..=64))]
     pub(crate) background: u16,
 
-    /// Leave the warm visits out
+    /// Skip the warm visits
     #[arg(long)]
     pub(crate) cold_only: bool,
 
-    /// The browser: Chromium by name, or the program
+    /// Browser: the name or file of a Chromium program
     #[arg(long, value_name = "NAME|FILE", default_value = "chromium")]
     pub(crate) browser: String,
 
-    /// SHA-256 of a public key in base64 whose certificates are to be trusted, as `posthaste serve` prints it
+    /// Trust certificates with this public key: SHA-256 in base64, as printed by `posthaste serve`
     #[arg(long, value_name = "HASH")]
     pub(crate) spki: Vec<String>,
 
-    /// Runs at a time; more need more of the processor, and disturb each other
+    /// Number of simultaneous runs; more need more CPU and disturb each other
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=16))]
     pub(crate) parallel: u16,
 
-    /// Seconds after which a visit has failed
+    /// Seconds until a visit counts as failed
     #[arg(long, value_name = "SECONDS", default_value = "90", value_parser = seconds)]
     pub(crate) timeout: Duration,
 
-    /// Keep every run in this file, and go on with what is in it
+    /// Save every run in this file, and continue from its contents
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
 
-    /// Where the report is written
+    /// File for the HTML report
     #[arg(long, value_name = "FILE", default_value = "page.html")]
     pub(crate) html: PathBuf,
 
-    /// Write no report
+    /// Do not write a report
     #[arg(long, conflicts_with = "html")]
     pub(crate) no_html: bool,
 
-    /// Print JSON for programs instead of a table for people
+    /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write qlog traces of `posthaste serve` into this folder
+    /// Write qlog traces of `posthaste serve` to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Write the browser's own network traces into this folder
+    /// Write the browser's network traces to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) net_log: Option<PathBuf>,
 }
 
-/// What runs behind the path.
+/// Arguments of the hidden command that runs behind the path.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageVisit {
-    /// What is to be done, as JSON
+    /// Instructions, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) order: PathBuf,
 }

@@ -30,7 +30,7 @@ mod elsewhere {
 
     fn failure() -> Failure {
         Failure::runtime("`posthaste emulate` needs Linux: its paths join network namespaces")
-            .hint("`posthaste race` emulates paths for itself everywhere")
+            .hint("`posthaste race` emulates paths on every system")
     }
 
     pub(crate) fn run(_args: &Emulate) -> Result<ExitCode, Failure> {

@@ -211,7 +211,7 @@ impl Problem {
     fn hint(&self) -> &'static str {
         match self {
             Self::Client(ClientError::Certificate { .. }) => {
-                "\n  if the server is yours, give its certificate with --ca FILE; \
+                "\n  for your own server, give its certificate with --ca FILE; \
                  --insecure accepts any, for tests on a network that you trust"
             }
             _ => "",
@@ -247,7 +247,7 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
     let provider =
         args.cipher.map_or_else(tls::crypto_provider, |cipher| tls::crypto_provider_with(cipher.into()));
     let trusted = if args.insecure {
-        printer::note("--insecure: whoever answers is taken for the server");
+        printer::note("--insecure: the server's certificate is not checked");
         Ok(tls::trust_in_everyone())
     } else if let Some(file) = &args.ca {
         let fail = |error: &dyn std::fmt::Display| {
@@ -259,7 +259,7 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
             roots.add(certificate.map_err(|error| fail(&error))?).map_err(|error| fail(&error))?;
         }
         if roots.is_empty() {
-            return Err(fail(&"there is none in it"));
+            return Err(fail(&"it contains no certificate"));
         }
         tls::trust_in_roots(roots)
     } else {
@@ -268,7 +268,7 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
     };
     trusted.and_then(|verifier| tls::client_config_using(provider, verifier, &[ALPN])).map_err(|error| {
         Failure::runtime(format!("the system's trusted certificates cannot be used: {error}"))
-            .hint("give those to trust with --ca FILE")
+            .hint("name trusted certificates with --ca FILE")
     })
 }
 

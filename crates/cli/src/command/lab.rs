@@ -37,7 +37,7 @@ fn find(name: &str) -> Result<Experiment, Failure> {
     Experiment::built_in(name).map_err(|error| {
         let is_unknown = matches!(error, ExperimentError::Unknown { .. });
         let failure = Failure::usage(error);
-        if is_unknown { failure.hint("`posthaste lab list` says what each is about") } else { failure }
+        if is_unknown { failure.hint("`posthaste lab list` describes each") } else { failure }
     })
 }
 
@@ -81,7 +81,7 @@ fn list(args: &LabList) -> Result<ExitCode, Failure> {
         .collect();
     let (name, rows, runs) = (paper::NAME, reproduction.rows(), paper::runs(&reproduction));
     lines.push(format!(
-        "\x1b[1m{name:width$}\x1b[0m  Every published figure beside ours: {rows} rows judged by experiments of these ({runs} runs)"
+        "\x1b[1m{name:width$}\x1b[0m  Comparison with every published figure: {rows} rows, judged by these experiments ({runs} runs)"
     ));
     let hint = "What one asks, its grid and its commands: posthaste lab describe NAME";
     print(printer::line(format!("{}\n\n{hint}", lines.join("\n"))))

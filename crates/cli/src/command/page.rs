@@ -50,7 +50,7 @@ mod elsewhere {
 
     fn failure() -> Failure {
         Failure::runtime("`posthaste page` needs Linux: its paths join network namespaces")
-            .hint("`posthaste race` emulates paths for itself everywhere, without a browser")
+            .hint("`posthaste race` emulates paths on every system, without a browser")
     }
 
     pub(crate) async fn run(_args: Page) -> Result<ExitCode, Failure> {

@@ -88,7 +88,7 @@ async fn race(
         tokio::select! {
             ended = running.join_next() => match ended {
                 Some(ended) => {
-                    let ended = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run broke off: {error}"))));
+                    let ended = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run failed: {error}"))));
                     let run = ended.inspect_err(|_| progress.clear())?;
                     busy[run.start.racer] -= 1;
                     progress.finish(plan, &run);

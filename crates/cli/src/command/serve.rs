@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     // What is left for the next run.
     kept_sessions.save(&sessions);
     if history.is_some_and(|history| !history.flush()) {
-        tracing::warn!("the history of paths is not on the disk");
+        tracing::warn!("the path histories are not saved on disk");
     }
     end
 }
@@ -114,9 +114,9 @@ fn open_directory(directory: &Path, listing: bool) -> Result<StaticFiles, Failur
         let shown = directory.display();
         match error.kind() {
             io::ErrorKind::NotFound => Failure::usage(format!("there is no directory {shown}"))
-                .hint("create it, or name another: posthaste serve DIR"),
-            io::ErrorKind::NotADirectory => Failure::usage(format!("{shown} is no directory"))
-                .hint("name the directory that the file is in: posthaste serve DIR"),
+                .hint("create it, or name another directory: posthaste serve DIR"),
+            io::ErrorKind::NotADirectory => Failure::usage(format!("{shown} is not a directory"))
+                .hint("name the directory that contains the file: posthaste serve DIR"),
             _ => Failure::usage(format!("cannot read the directory {shown}: {error}")),
         }
     })
@@ -168,9 +168,9 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
         }
         io::ErrorKind::AddrNotAvailable => {
             Failure::runtime(format!("this machine has no address {}", address.ip()))
-                .hint("choose one that it has, as with --listen 127.0.0.1:4433")
+                .hint("choose an address of this machine, such as --listen 127.0.0.1:4433")
         }
-        io::ErrorKind::PermissionDenied => Failure::runtime(format!("you may not listen on {address}"))
+        io::ErrorKind::PermissionDenied => Failure::runtime(format!("no permission to listen on {address}"))
             .hint("choose a port above 1023 with --listen"),
         _ => Failure::runtime(format!("cannot listen on {address}: {error}")),
     }

@@ -3,7 +3,7 @@
 //! The first request asks for all of the object as a range (`bytes=0-`): its response says how long the object is and
 //! what state of it this is, and goes on being read however the rest is fetched, so a server that does not know ranges, or
 //! an object that is not worth it, costs nothing. Then further connections are made, in the group of the first if the
-//! server coordinates (`docs/groups.md`), and [`plan`] says what each asks for. Ranges are asked for with `if-range`: of
+//! server coordinates (`docs/spec/groups.md`), and [`plan`] says what each asks for. Ranges are asked for with `if-range`: of
 //! an object that changes meanwhile all is fetched again, over one connection.
 
 use std::fmt;

@@ -7,7 +7,7 @@
 //! - Use when: as the baseline of `bbr3`, and for the published experiments that name it.
 //! - Breaks when: the buffer holds less than a BDP and rivals back off for losses: they starve, and its share does not
 //!   shrink as their number grows.
-//! - Shown by: the experiments `bbr-loss` and `bbr-share`; `docs/congestion.md`.
+//! - Shown by: the experiments `bbr-loss` and `bbr-share`; `docs/results/congestion.md`.
 
 mod control;
 mod probe_bw;

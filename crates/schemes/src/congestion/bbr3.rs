@@ -9,7 +9,7 @@
 //! - Breaks when: loss is above 2 % and `tolerated_loss` is 0 (each probe ends at once, and the window decays to
 //!   nothing); against many loss-based flows at a shallow buffer; flows shorter than a few round trips gain little.
 //!   With tolerance, several of them at a buffer of a few milliseconds take each other's losses for the path's own.
-//! - Shown by: the experiments `bbr-loss` and `bbr-share`; `docs/congestion.md`.
+//! - Shown by: the experiments `bbr-loss` and `bbr-share`; `docs/results/congestion.md`.
 
 mod control;
 mod loss;

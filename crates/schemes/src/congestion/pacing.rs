@@ -18,7 +18,7 @@ const BURST_TIME: Duration = Duration::from_millis(1);
 /// 400 kbit/s.)
 const LEAST_BURST_DATAGRAMS: u64 = 2;
 /// Least burst of a small window: what a loss sets free there is much of the window, and pairs of it leave a large part
-/// of a round trip apart. Ten at once bring no more than four (docs/lab.md).
+/// of a round trip apart. Ten at once bring no more than four (docs/results/lab.md).
 const SMALL_WINDOW_BURST_DATAGRAMS: u64 = 4;
 /// Windows up to so many datagrams are small: RFC 9002 section 7.7 lets the initial window leave at once.
 const SMALL_WINDOW_DATAGRAMS: u64 = 10;

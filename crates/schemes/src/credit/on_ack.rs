@@ -4,7 +4,7 @@
 //!   with the rate at which data arrive.
 //! - Source: SCHEMES C1 and C2 (`ModQUIC`), its Algorithm 2 with line 6 read as `==` and line 12 as `>`.
 //! - Use when: windows are small beside the path, and the way back has room for an update in each ack (with a peer
-//!   of ours it rides in the ACK frame, see docs/ack-window.md).
+//!   of ours it rides in the ACK frame, see docs/spec/ack-window.md).
 //! - Breaks when: windows are large: updates then only cost bytes. One step a round trip finds a large BDP late.
 //! - Shown by: wa-updates, wa-packets, wa-loss, wa-rate.
 //!

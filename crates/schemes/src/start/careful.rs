@@ -3,7 +3,7 @@
 //! - Claims: a client that comes back gets half of its last speed a round trip or two after the handshake; if the path
 //!   is no longer that good, nobody else suffers for longer than a round trip.
 //! - Source: RFC 9959 (Careful Resume): Reconnaissance here, the other phases in [`super::jump`]; clause by clause in
-//!   `docs/careful-resume.md`.
+//!   `docs/spec/careful-resume.md`.
 //! - Use when: clients come back within hours over long or wide paths, and load is short.
 //! - Breaks when: loss is random (a single loss takes the jump back), the path carries little (below four initial
 //!   windows nobody jumps), or transfers are too short to be held back by the window.

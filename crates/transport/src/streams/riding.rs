@@ -1,5 +1,5 @@
 //! Window updates that travel with acknowledgements: asked for when an ACK frame is about to leave, in ordinary frames
-//! of the same packet, or inside of the ACK frame where both ends know `ACK_WINDOW` (docs/ack-window.md).
+//! of the same packet, or inside of the ACK frame where both ends know `ACK_WINDOW` (docs/spec/ack-window.md).
 //!
 //! A frame that need not be acknowledged may be lost unnoticed, and yet no sender is left waiting. What is granted with
 //! an ACK is granted because something that must be acknowledged has come, and the peer repeats that until it hears an

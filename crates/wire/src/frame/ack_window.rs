@@ -1,4 +1,4 @@
-//! `ACK_WINDOW`: an ACK that brings the receiver's credit along (our extension, see docs/ack-window.md).
+//! `ACK_WINDOW`: an ACK that brings the receiver's credit along (our extension, see docs/spec/ack-window.md).
 //!
 //! The credit comes first, so that the ranges may fill what is left of the packet:
 //!

@@ -104,7 +104,7 @@ pub enum Frame {
     ImmediateAck,
     /// `GROUP_TOKEN`: the name of the group that the connection is in, or is to join.
     GroupToken([u8; group::TOKEN_LEN]),
-    /// `ACK_WINDOW` (docs/ack-window.md).
+    /// `ACK_WINDOW` (docs/spec/ack-window.md).
     AckWindow(AckWindowFrame),
 }
 

@@ -128,7 +128,7 @@ fn changed(base: &PathSpec, option: &str, changes: &[String]) -> Result<PathSpec
         let (key, value) = (key.trim(), value.trim());
         if !KEYS.contains(&key) {
             return Err(wrong(&format_args!("there is no key `{key}`; there are: {}", KEYS.join(", ")))
-                .hint("a path file has more, such as outage: --path ./mine.toml; docs/emulator.md explains all keys"));
+                .hint("a path file has more, such as outage: --path ./mine.toml; docs/guide/emulate.md explains all keys"));
         }
         change_table(&mut table, key, value).map_err(|error| wrong(&error))?;
     }

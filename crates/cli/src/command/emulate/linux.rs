@@ -32,8 +32,8 @@ impl From<TunnelError> for Failure {
     fn from(error: TunnelError) -> Self {
         match error {
             TunnelError::Path(error) => Self::usage(error),
-            error @ TunnelError::Device(_) => Self::runtime(error).hint("--device veth does without it"),
-            error @ TunnelError::Pair { .. } => Self::runtime(error).hint("--device tun does without them"),
+            error @ TunnelError::Device(_) => Self::runtime(error).hint("--device veth does not need it"),
+            error @ TunnelError::Pair { .. } => Self::runtime(error).hint("--device tun does not need them"),
             other => Self::runtime(other),
         }
     }

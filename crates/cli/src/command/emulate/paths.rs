@@ -74,7 +74,7 @@ impl Paths {
 
     /// What is in use, and where it leads.
     pub(super) fn describe(&self) -> String {
-        let second = self.second.as_ref().map_or(String::new(), |(path, _)| format!("; beside it {path}"));
+        let second = self.second.as_ref().map_or(String::new(), |(path, _)| format!("; second path {path}"));
         let (first, device) = (&self.first, self.first.device());
         format!("{}, to {} by {device}{second}", self.summary, first.far_address())
     }

@@ -49,10 +49,10 @@ pub(super) fn destinations(args: &Get, uris: &[Uri]) -> Result<Vec<Destination>,
     match &args.output {
         None if args.json => Ok(vec![Destination::Nowhere; uris.len()]),
         _ if uris.len() > 1 => {
-            Err(Failure::usage("several URLs need a folder to go to").hint("give one with -O DIR"))
+            Err(Failure::usage("several URLs need a directory").hint("name one with -O DIR"))
         }
         Some(path) if path.as_os_str() == "-" && args.json => {
-            Err(Failure::usage("stdout cannot take both the file and --json")
+            Err(Failure::usage("stdout cannot hold both the file and --json")
                 .hint("write the file with -o FILE"))
         }
         Some(path) if path.as_os_str() == "-" => Ok(vec![Destination::Stdout]),
@@ -68,12 +68,11 @@ fn in_directory(directory: &Path, typed: &[String], uris: &[Uri]) -> Result<Vec<
     let mut files = Vec::new();
     for (url, uri) in typed.iter().zip(uris) {
         let name = file_name(uri.path()).map_err(|reason| {
-            Failure::usage(format!("{url}: {reason}"))
-                .hint("fetch it by itself, with a name of your choice: -o FILE")
+            Failure::usage(format!("{url}: {reason}")).hint("fetch it separately with -o FILE")
         })?;
         if !taken.insert(name.clone()) {
             return Err(Failure::usage(format!("two of the URLs would be written to the file `{name}`"))
-                .hint("fetch one of them by itself with -o FILE"));
+                .hint("fetch one of them separately with -o FILE"));
         }
         files.push(Destination::File(directory.join(name)));
     }

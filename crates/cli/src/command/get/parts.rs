@@ -17,9 +17,9 @@ use crate::printer;
 pub(super) fn check(args: &Get, destinations: &[Destination]) -> Result<(), Failure> {
     if args.connections > 1 && destinations.contains(&Destination::Stdout) {
         return Err(Failure::usage(
-            "several connections bring a file's bytes in no order, and stdout takes them in their order only",
+            "with several connections the bytes arrive out of order, but stdout needs them in order",
         )
-        .hint("write to a file with -o FILE, or leave out --connections"));
+        .hint("write to a file with -o FILE, or omit --connections"));
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn explain(uri: &Uri, wanted: u16, reason: Single) {
         Single::NotAsked | Single::Small => {}
         Single::Changed => printer::note(format_args!("{uri}: {reason}")),
         Single::NoGroup => printer::note(format_args!(
-            "{uri}: fetched over one connection instead of {wanted}: {reason}; --ungrouped makes them all the same"
+            "{uri}: fetched over one connection instead of {wanted}: {reason}; --ungrouped uses several anyway"
         )),
         _ => printer::note(format_args!("{uri}: fetched over one connection instead of {wanted}: {reason}")),
     }

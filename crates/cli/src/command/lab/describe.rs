@@ -60,7 +60,7 @@ fn published(rows: &[PublishedRow], text: &mut String) {
         for figure in &row.figures {
             let cells =
                 if figure.cells == 1 { "1 cell".to_owned() } else { format!("{} cells", figure.cells) };
-            let _ = writeln!(text, "    set beside {} in {cells}", figure.metric);
+            let _ = writeln!(text, "    compared with {} in {cells}", figure.metric);
         }
         if row.figures.is_empty() {
             text.push_str("    shown here only: no figure of one of these cells\n");

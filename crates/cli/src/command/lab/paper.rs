@@ -79,7 +79,7 @@ pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
 /// Refuses what makes no sense for all experiments at once.
 fn check(args: &LabRun) -> Result<(), Failure> {
     if args.names.len() > 1 {
-        return Err(Failure::usage("`paper` is run by itself: it runs all experiments that it needs"));
+        return Err(Failure::usage("`paper` cannot be combined: it runs all experiments that it needs"));
     }
     let refused = [
         ("--cells", !args.cells.is_empty()),
@@ -89,7 +89,7 @@ fn check(args: &LabRun) -> Result<(), Failure> {
     match refused.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((option, _)) => {
-            Err(Failure::usage(format!("{option} is not for `paper`, but for one experiment"))
+            Err(Failure::usage(format!("{option} applies to one experiment, not to `paper`"))
                 .hint("`posthaste lab describe paper` names them, and its pages the command of each row"))
         }
     }
@@ -127,7 +127,7 @@ fn command(args: &LabRun) -> String {
 pub(super) fn describe() -> Result<String, Failure> {
     let reproduction = rules()?;
     let mut text = format!(
-        "\x1b[1m{NAME}\x1b[0m  Every published figure beside ours\n  question   What of the five papers' figures do we reproduce?\n  \
+        "\x1b[1m{NAME}\x1b[0m  Comparison with every published figure\n  question   What of the five papers' figures do we reproduce?\n  \
          size       {} rows, {} runs\n\n\x1b[1mpublished\x1b[0m\n",
         reproduction.rows(),
         runs(&reproduction)

@@ -95,7 +95,7 @@ pub(super) async fn carry_out(
             sweep.await
         }
     };
-    let report = report.map_err(|error| Failure::runtime(format!("the sweep broke down: {error}")))?;
+    let report = report.map_err(|error| Failure::runtime(format!("the sweep failed: {error}")))?;
     if let Some(error) = &report.journal_error {
         printer::error(format_args!("results are no longer kept, only reported: {error}"));
     }
@@ -107,7 +107,7 @@ pub(super) async fn carry_out(
             interrupted(report.progress, is_kept && report.journal_error.is_none(), args);
             Ok(Swept::Interrupted)
         }
-        Ending::NoThreads => Err(Failure::runtime("the system permits no thread to work on")),
+        Ending::NoThreads => Err(Failure::runtime("the system permits no worker thread")),
     }
 }
 
@@ -123,8 +123,8 @@ pub(super) fn exit_code(results: &[ExperimentResult]) -> ExitCode {
 fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
     if args.quick || args.markdown.is_some() {
         let option = if args.quick { "--quick" } else { "--markdown" };
-        return Err(Failure::usage(format!("{option} is for `posthaste lab run paper`"))
-            .hint("for fewer runs of an experiment there is --seeds"));
+        return Err(Failure::usage(format!("{option} applies only to `posthaste lab run paper`"))
+            .hint("use --seeds for fewer runs of an experiment"));
     }
     let filter = args.cells.iter().cloned().fold(CellFilter::default(), CellFilter::and);
     let plan = |name: &String| {

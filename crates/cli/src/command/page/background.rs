@@ -43,23 +43,23 @@ pub(super) fn check(flows: u16, has_path: bool) -> Result<(), Failure> {
         return Err(Failure::usage(
             "--background needs a path: without one there is no far end to download from",
         )
-        .hint("leave --path none or --background out"));
+        .hint("omit --path none or --background"));
     }
     let is_there =
         Command::new(PROGRAM).arg("--version").output().is_ok_and(|output| output.status.success());
     if is_there {
         return Ok(());
     }
-    Err(Failure::runtime(format!("--background needs {PROGRAM}, and there is none here"))
-        .hint(format!("install it (Debian, Ubuntu: apt-get install {PROGRAM}), or leave --background out")))
+    Err(Failure::runtime(format!("--background needs {PROGRAM}, which is not installed"))
+        .hint(format!("install it (Debian, Ubuntu: apt-get install {PROGRAM}), or omit --background")))
 }
 
 /// One word for people; empty without flows.
 pub(super) fn describe(flows: u16) -> String {
     match flows {
         0 => String::new(),
-        1 => ", beside an iperf3 download (CUBIC)".to_owned(),
-        flows => format!(", beside {flows} iperf3 downloads (CUBIC)"),
+        1 => ", with a background iperf3 download (CUBIC)".to_owned(),
+        flows => format!(", with {flows} background iperf3 downloads (CUBIC)"),
     }
 }
 
@@ -108,7 +108,7 @@ impl Downloads {
             }
             if began.elapsed() > PATIENCE {
                 let text = std::fs::read_to_string(&this.report).unwrap_or_default();
-                return Err(format!("the downloads beside the page do not start: {}", text.trim()));
+                return Err(format!("the background downloads do not start: {}", text.trim()));
             }
             std::thread::sleep(TICK);
         }
@@ -129,7 +129,7 @@ impl Downloads {
         let text = std::fs::read(&self.report).map_err(|error| error.to_string())?;
         if !was_running {
             let said = String::from_utf8_lossy(&text);
-            return Err(format!("the downloads beside the page broke off: {}", said.trim()));
+            return Err(format!("the background downloads were interrupted: {}", said.trim()));
         }
         let report = serde_json::from_slice::<Report>(&text);
         report

@@ -90,7 +90,8 @@ fn facts(plan: &Plan, tally: &Tally, page: &PagePlan) -> String {
         let _ = write!(out, "<li>{}</li>", escape(&builds));
     }
     if let Some(rate) = tally.background_rate() {
-        let _ = write!(out, "<li>downloads beside it: <b>{:.2} Mbit/s</b> together, median</li>", rate / 1e6);
+        let _ =
+            write!(out, "<li>background downloads: <b>{:.2} Mbit/s</b> together, median</li>", rate / 1e6);
     }
     if let Some(lateness) = tally.lateness() {
         let _ = write!(
@@ -102,7 +103,7 @@ fn facts(plan: &Plan, tally: &Tally, page: &PagePlan) -> String {
     }
     out.push_str("</ul>\n");
     if tally.was_interrupted {
-        out.push_str("<p class=\"note\">Interrupted: not all runs were made.</p>\n");
+        out.push_str("<p class=\"note\">Interrupted: some runs are missing.</p>\n");
     }
     out
 }

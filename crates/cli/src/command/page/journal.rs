@@ -19,7 +19,7 @@ impl Journal {
         let Some(path) = path else { return Ok((Self { file: None }, Vec::new())) };
         let failed = |error: std::io::Error| {
             Failure::usage(format!("cannot keep runs in {}: {error}", path.display()))
-                .hint("choose a file that you may write to with --journal FILE")
+                .hint("choose a writable file with --journal FILE")
         };
         let file = File::options().create(true).append(true).read(true).open(path).map_err(failed)?;
         let mut text = std::fs::read_to_string(path).map_err(failed)?;
@@ -34,7 +34,7 @@ impl Journal {
         for (number, line) in text.lines().enumerate() {
             let record: Record = serde_json::from_str(line).map_err(|error| {
                 let place = format!("{}, line {}", path.display(), number + 1);
-                Failure::usage(format!("{place} is no run of a page: {error}"))
+                Failure::usage(format!("{place} is not a run of a page: {error}"))
                     .hint("name another file with --journal FILE, or remove this one")
             })?;
             // One that was void has been made again.

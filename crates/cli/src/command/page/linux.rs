@@ -23,7 +23,7 @@ pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
     let plan = Arc::new(Plan::new(&args)?);
     let create = || OutputFile::create(&args.html);
     let page = (!args.no_html).then(create).transpose().map_err(|error| {
-        Failure::usage(error).hint("choose another place with --html FILE, or none with --no-html")
+        Failure::usage(error).hint("choose another file with --html FILE, or use --no-html")
     })?;
     let (journal, kept) = Journal::open(args.journal.as_deref())?;
     let kept: Vec<Record> = kept.into_iter().filter(|record| plan.includes(record)).collect();
@@ -79,8 +79,8 @@ fn check_paths(plan: &Plan) -> Result<(), Failure> {
     }
     let why = String::from_utf8_lossy(&output.stderr);
     let why = why.trim().trim_start_matches("posthaste:").trim();
-    Err(Failure::runtime(format!("there can be no emulated path here: {why}"))
-        .hint("with --path none, pages of URLs are loaded over the network as it is"))
+    Err(Failure::runtime(format!("cannot set up an emulated path here: {why}"))
+        .hint("with --path none, URLs are loaded over the real network"))
 }
 
 /// The browser would start, and yet find none of its files.
@@ -133,7 +133,7 @@ async fn load_all(
         tokio::select! {
             ended = tasks.join_next() => {
                 let Some(ended) = ended else { break };
-                let record = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run broke off: {error}"))));
+                let record = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run failed: {error}"))));
                 // Runs beside it end before this command does.
                 let record = record.inspect_err(|_| running.end())?;
                 if let Some(record) = record {

@@ -28,7 +28,7 @@ fn judge(url: &str, host: &str, addresses: &[IpAddr], is_permitted: bool) -> Res
     Err(Failure::runtime(format!(
         "{url} over an emulated path needs root: without it the path leads into an empty network namespace, where no server is"
     ))
-    .hint(format!("run it as root, or leave the path out: {AS_IT_IS}")))
+    .hint(format!("run it as root, or omit the path: {AS_IT_IS}")))
 }
 
 /// Refuses a server that is not at the far end.

@@ -92,7 +92,7 @@ pub(super) fn contestants(args: &Page) -> Result<Vec<Contestant>, Failure> {
 
 fn check(all: &[Contestant]) -> Result<(), Failure> {
     if all.is_empty() {
-        return Err(Failure::usage("there is nothing to load from: give a URL, --profiles or --rivals"));
+        return Err(Failure::usage("no server to load from: give a URL, --profiles or --rivals"));
     }
     if all.len() > MAX_CONTESTANTS {
         return Err(Failure::usage(format!("at most {MAX_CONTESTANTS} are compared, not {}", all.len())));
@@ -100,7 +100,7 @@ fn check(all: &[Contestant]) -> Result<(), Failure> {
     let twice =
         all.iter().enumerate().find(|(index, one)| all[..*index].iter().any(|other| other.name == one.name));
     match twice {
-        Some((_, one)) => Err(Failure::usage(format!("`{}` is there twice", one.name))),
+        Some((_, one)) => Err(Failure::usage(format!("`{}` is named twice", one.name))),
         None => Ok(()),
     }
 }
@@ -122,7 +122,7 @@ fn rivals(file: &Path) -> Result<Vec<Contestant>, Failure> {
 }
 
 fn checked_url(text: &str) -> Result<String, Failure> {
-    let wrong = |why: &dyn std::fmt::Display| Failure::usage(format!("`{text}` is no URL of a page: {why}"));
+    let wrong = |why: &dyn std::fmt::Display| Failure::usage(format!("`{text}` is not a page URL: {why}"));
     let uri: http::Uri = text.parse().map_err(|error| wrong(&error))?;
     if uri.scheme_str() != Some("https") || uri.host().is_none() {
         return Err(wrong(&"it must begin with https:// and have a host"));

@@ -35,7 +35,7 @@ impl Page {
             return Ok(None);
         }
         let file = OutputFile::create(&args.html).map_err(|error| {
-            Failure::usage(error).hint("choose another place with --html FILE, or none with --no-html")
+            Failure::usage(error).hint("choose another file with --html FILE, or use --no-html")
         })?;
         Ok(Some(Self { file, shown: args.html.display().to_string() }))
     }
@@ -59,7 +59,7 @@ fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
         note = format!("{note}. Doubtful: {warning}");
     }
     if tally.was_interrupted {
-        note = format!("{note}. Interrupted: not all runs were made");
+        note = format!("{note}. Interrupted: some runs are missing");
     }
     ExperimentResult {
         name: format!("race-{}", plan.path_name),

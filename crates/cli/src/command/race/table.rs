@@ -87,7 +87,7 @@ pub(super) fn trust(lateness: &Lateness, missed: u64) -> String {
     let time = |duration: posthaste_units::Duration| printer::duration(duration.into());
     let missed = match missed {
         0 => String::new(),
-        count => format!("; the system lost {count} packets of its own accord"),
+        count => format!("; the system itself lost {count} packets"),
     };
     format!(
         "real time on this machine; packets left the emulated path {} late on average, {} at p99, {} at most{missed}",
