@@ -43,14 +43,14 @@ its runs are. With
 --plan it only says what it would run and how long that takes. Void runs, in which the emulator was late or interfaces
 dropped packets, are made again with another seed, three times in all; a cell without a valid run is left out, and said.
 
-Every profile, beside one kernel CUBIC and one kernel BBR flow:
+Every profile, next to one kernel CUBIC and one kernel BBR flow:
   cargo xtask kernel-fairness --profiles all --compact --plan
   cargo xtask kernel-fairness --profiles all --compact --markdown docs/results/kernel-fairness-profiles.md
 With `all`, profiles with a guaranteed part are promised 1 Mbit/s. Both ends have the profile, so what only a receiver
 or a group decides is part of it; there is one connection.
 
 share: Posthaste's part of all goodput, as a multiple of its fair part. Jain: the index over all flows, 1 if all are
-equal. harm: what a kernel flow loses, as part of what it has beside one more kernel CUBIC flow; below zero it gains."
+equal. harm: what a kernel flow loses, as part of what it has next to one more kernel CUBIC flow; below zero it gains."
 )]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct Arguments {

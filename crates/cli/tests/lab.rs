@@ -100,7 +100,7 @@ fn experiments_are_listed_and_described() {
         "good, average, bad",
         "history_start.csv row 2: ",
         "baseline_value 0.52",
-        "set beside completion.mean in 1 cell",
+        "compared with completion.mean in 1 cell",
         "posthaste lab run hs-simple --cells path=good,object=1MB,stack=standard --series 10ms",
     ] {
         assert!(text.contains(expected), "{expected} is not in {text}");
@@ -280,7 +280,7 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["run", "missing.toml"], "cannot read the experiment missing.toml: No such file"),
         (&["run", "smoke", "--seeds", "0"], "from 1 to 10000 seeds"),
         (&["run", "smoke", "--seeds", "5..2"], "from 1 to 10000 seeds"),
-        (&["run", "smoke", "--seeds", "some"], "write how many, or first..end"),
+        (&["run", "smoke", "--seeds", "some"], "expected a count or FIRST..END"),
         (&["run", "smoke", "--jobs", "0"], "from 1 to 1024"),
         (&["run", "smoke", "--series", "10"], "a number and a unit of ns, us, ms, s, min"),
         (&["run", "smoke", "--cells", "stack"], "write axis=value,axis=value"),
@@ -385,11 +385,11 @@ fn published_figures_are_judged() {
     }
     assert!(lab.fine(&["list"]).lines().any(|line| line.starts_with("paper ")), "it is listed");
     for (arguments, expected) in [
-        (&["run", "paper", "smoke"][..], "`paper` is run by itself"),
-        (&["run", "paper", "--cells", "stack=cubic"], "--cells is not for `paper`"),
+        (&["run", "paper", "smoke"][..], "`paper` cannot be combined"),
+        (&["run", "paper", "--cells", "stack=cubic"], "--cells applies to one experiment"),
         (&["run", "paper", "--quick", "--seeds", "3"], "cannot be used with"),
-        (&["run", "smoke", "--quick"], "--quick is for `posthaste lab run paper`"),
-        (&["run", "smoke", "--markdown", "a.md"], "--markdown is for `posthaste lab run paper`"),
+        (&["run", "smoke", "--quick"], "--quick applies only to `posthaste lab run paper`"),
+        (&["run", "smoke", "--markdown", "a.md"], "--markdown applies only to `posthaste lab run paper`"),
         (&["run", "paper", "--html", "a", "--markdown", "a"], "--html and --markdown name the same file"),
     ] {
         let (code, stdout, stderr) = lab.lab(arguments);

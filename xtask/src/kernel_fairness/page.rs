@@ -22,7 +22,7 @@ pub(super) struct About<'a> {
 /// One row a cell.
 pub(super) fn table(standings: &[Standing]) -> String {
     let mut text = String::from(
-        "| profile | beside | rate, Mbit/s | queue, BDP | profile, Mbit/s | a kernel flow, Mbit/s | beside CUBIC instead \
+        "| profile | next to | rate, Mbit/s | queue, BDP | profile, Mbit/s | a kernel flow, Mbit/s | next to CUBIC instead \
          | share | Jain | harm | runs | lateness, p99 |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for standing in standings {
@@ -51,7 +51,7 @@ pub(super) fn table(standings: &[Standing]) -> String {
 /// One row for each profile, controller and number of flows.
 fn overview(standings: &[Standing]) -> String {
     let mut text = String::from(
-        "| profile | beside | share, median of cells (least to greatest run) | Jain, least | harm, median (greatest) | cells | runs |\n\
+        "| profile | next to | share, median of cells (least to greatest run) | Jain, least | harm, median (greatest) | cells | runs |\n\
          |---|---|---|---|---|---|---|\n",
     );
     let groups: BTreeSet<_> = standings
@@ -126,14 +126,14 @@ pub(super) fn page(standings: &[Standing], about: &About<'_>, not_measured: &[&C
     let (overview, table) = (overview(standings), table(standings));
     let (scatter, missing) = (scatter(standings, *seconds), missing(not_measured));
     Ok(format!(
-        "# Posthaste beside the kernel's TCP\n\
+        "# Posthaste next to the kernel's TCP\n\
          <!-- Written by `{command}`; do not edit. -->\n\
          One download by `posthaste get` from `posthaste serve` shares a bottleneck (`posthaste emulate`, drop-tail, {rtt} ms \
          there and back)\nwith downloads by the kernel's TCP (Linux {version}). All begin at once; {seconds} s are counted \
          after {warm_up} s, as programs read them.\n{origins}\n{scatter}\n\n\
          - **share**: the profile's part of all goodput, as a multiple of its fair part: 1 is fair, above it takes more.\n\
          - **Jain**: the index over all flows; 1 if all are equal.\n\
-         - **harm**: what a kernel flow loses, as part of what it has beside one more kernel CUBIC flow in the profile's \
+         - **harm**: what a kernel flow loses, as part of what it has next to one more kernel CUBIC flow in the profile's \
          place; below zero it gains.\n\
          - **lateness**: of the emulator's packets, in the worst run of the cell or its baseline. Runs beyond 1 ms, or with \
          packets dropped outside the\n  model, are void and made again.\n\n\

@@ -13,7 +13,7 @@ const DOUBTFUL_LATENESS: f64 = 1e-3;
 
 /// A row a profile, three columns a path.
 pub(super) fn table(races: &[Race]) -> String {
-    let mut text = String::from("| profile | who has to have it |");
+    let mut text = String::from("| profile | required support |");
     for race in races {
         let _ = write!(text, " {0}: median, s | {0}: least to greatest | {0}: x limit |", race.path.name);
     }
@@ -63,7 +63,7 @@ pub(super) fn page(races: &[Race], command: &str, object: &str) -> Result<String
          ```sh\n{command} --markdown docs/results/profiles.md\n\
          posthaste race --profiles NAME --path PATH --runs 20         # one of them, with more runs\n```\n\
          `posthaste profiles` says what each is for. In each round all meet paths with the same seed.\n\n\
-         **Who has to have it**: *server*: the sender alone decides, so browsers gain without knowing (`all-server` on the command \
+         **Required support**: *server*: the sender alone decides, so browsers benefit without changes (`all-server` on the command \
          line);\n*client*: the receiver alone does; *both*: a part of it needs each, or a client that brings a token or can be asked for \
          fewer acks.\n\n\
          - Group profiles (`mquic-*`) have one connection here, which is a group of one.\n\

@@ -215,7 +215,7 @@ fn what(figure: &Figure) -> String {
         Judge::Value | Judge::Effect | Judge::Shown => measure,
         Judge::Reduction => format!("reduction of {measure}"),
         Judge::Gain | Judge::Speedup => format!("gain in {measure}"),
-        Judge::Ratio => format!("{measure} beside its baseline"),
+        Judge::Ratio => format!("{measure} against its baseline"),
         Judge::Slope => format!("slope of {measure}"),
         Judge::RSquared => format!("R\u{b2} of {measure}"),
         Judge::Claims => format!("comparisons of {measure}"),
@@ -333,7 +333,7 @@ impl<'a> Bench<'a> {
             [one] => one
                 .baseline
                 .filter(|_| is_relative)
-                .map(|baseline| format!("{} beside {}", unit.text(one.ours), unit.text(baseline)))
+                .map(|baseline| format!("{} against {}", unit.text(one.ours), unit.text(baseline)))
                 .unwrap_or_default(),
             several if is_relative => format!(
                 "{} cells: {}",

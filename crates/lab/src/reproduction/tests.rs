@@ -247,7 +247,7 @@ fn rows_are_judged_by_their_ratio_to_the_baseline() {
     assert_eq!((rows[0].verdict, rows[10].verdict), (Verdict::Reproduced, Verdict::SameDirection));
     assert_eq!(rows[0].figures[0].published, "7 s (-22 %)");
     assert_eq!(rows[0].figures[0].ours, "-20 %");
-    assert_eq!(rows[0].figures[0].detail, "8.00 s beside 10.0 s");
+    assert_eq!(rows[0].figures[0].detail, "8.00 s against 10.0 s");
     assert_eq!((rows[0].varied.as_deref(), rows[10].varied.as_deref()), (None, Some("the rate")));
     assert_eq!((rows[0].remarks.len(), rows[2].remarks.len()), (0, 1));
     assert!(

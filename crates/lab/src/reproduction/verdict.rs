@@ -50,11 +50,9 @@ impl Verdict {
             Self::SameDirection => "Ours has the same sign, but is not within a third.",
             Self::NotReproduced => "Neither: the note says what was varied and what the traces show.",
             Self::CannotHold => {
-                "No sender can do it on the path that is printed; the arithmetic stands beside it."
+                "No sender can do it on the path that is printed; the note has the arithmetic."
             }
-            Self::NotMeasured => {
-                "Our runs have nothing that could be set beside it; the reason stands beside it."
-            }
+            Self::NotMeasured => "Our runs have nothing comparable; the note has the reason.",
         }
     }
 }

@@ -18,7 +18,7 @@ pub fn page(judgement: &Judgement, made: &Made) -> String {
     for (index, book) in judgement.books.iter().enumerate() {
         section(index, book, &mut sections);
     }
-    frame("Published figures beside ours", "Posthaste lab", &links, &sections, FOOTER)
+    frame("Published figures compared with ours", "Posthaste lab", &links, &sections, FOOTER)
 }
 
 const FOOTER: &str = "<footer><p><b>How to read it.</b> Percent in brackets are the effect that is judged: how much more or less than what the \
@@ -38,7 +38,7 @@ fn colour(verdict: Verdict) -> &'static str {
 
 fn summary(judgement: &Judgement, made: &Made) -> String {
     let mut out = format!(
-        "<section>\n<h1>Published figures beside ours</h1>\n<p class=\"question\">{}</p>\n<ul class=\"facts\"><li><b>{}</b> rows</li>\
+        "<section>\n<h1>Published figures compared with ours</h1>\n<p class=\"question\">{}</p>\n<ul class=\"facts\"><li><b>{}</b> rows</li>\
          <li><b>{}</b> runs</li></ul>\n<p class=\"caption\">All of it again: <code class=\"copy\">{}</code></p>\n",
         escape(INTRODUCTION),
         judgement.rows(),

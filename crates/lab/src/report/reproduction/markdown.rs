@@ -8,7 +8,7 @@ use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdic
 /// A page about all rows.
 pub fn markdown(judgement: &Judgement, made: &Made) -> String {
     let mut out = format!(
-        "# Published figures beside ours\n{INTRODUCTION}\n\n{} rows, {} runs: `{}`. The rules by which each row is read are \
+        "# Published figures compared with ours\n{INTRODUCTION}\n\n{} rows, {} runs: `{}`. The rules by which each row is read are \
          `experiments/reproduction/*.toml`, the rows `reference/*.csv`.\n",
         judgement.rows(),
         made.runs,

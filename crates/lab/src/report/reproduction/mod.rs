@@ -29,7 +29,7 @@ pub struct Made {
 const COLUMNS: [Verdict; 5] = Verdict::ALL;
 
 /// What a stranger must know first.
-const INTRODUCTION: &str = "Posthaste implements schemes from five papers. Their published figures, row by row, stand here beside ours: runs of the real \
+const INTRODUCTION: &str = "Posthaste implements schemes from five papers. Their published figures, row by row, stand here next to ours: runs of the real \
     transport over emulated paths in virtual time, in the setting that the paper prints as far as it prints one.";
 
 /// Why a short form is none.
