@@ -10,7 +10,7 @@ use crate::peer::Role;
 use crate::priority::PriorityParameters;
 use crate::settings::Settings;
 
-/// What a control stream says.
+/// A message on a control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ControlFrame {
     Settings(Settings),
@@ -28,7 +28,7 @@ pub(crate) struct ControlStream {
 }
 
 impl ControlStream {
-    /// The next frame that means something to an end in this role; `None` when `input` is used up.
+    /// Returns the next frame that matters to an end in this role; `None` when `input` is used up.
     pub(crate) fn next(&mut self, role: Role, input: &mut Bytes) -> Result<Option<ControlFrame>, Error> {
         loop {
             let has_settings = &mut self.has_settings;
@@ -50,7 +50,7 @@ impl ControlStream {
     }
 }
 
-/// Whether a frame has its place here, and is of a size that it can have.
+/// Checks that a frame is permitted here and has a permitted size.
 fn judge(role: Role, is_first: bool, frame_type: u64, length: u64) -> Result<Admission, Error> {
     if is_first != (frame_type == frame::SETTINGS) {
         return Err(if is_first {

@@ -1,8 +1,8 @@
-//! A cursor over received bytes that are there as a whole.
+//! Cursor over a complete buffer of received bytes.
 
 use crate::varint::PartialInteger;
 
-/// Reads from the front; a failed read says `None` and the input is then of no further use.
+/// Reader from the front. After a failed read (`None`) the input is unusable.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -13,7 +13,7 @@ impl<'a> Cursor<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been read yet.
+    /// Unread bytes.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }

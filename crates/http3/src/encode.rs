@@ -1,4 +1,4 @@
-//! What this end writes: the frames of messages, and its control stream.
+//! Encoders for this end's messages and control stream.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
@@ -11,7 +11,7 @@ use crate::qpack::Encoder;
 use crate::settings::Settings;
 use crate::varint;
 
-/// A request that cannot be written: its URI has no scheme or no authority (RFC 9114 section 4.3.1).
+/// Error for a request whose URI has no scheme or no authority (RFC 9114 section 4.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the URI of a request has no {0}")]
 pub struct IncompleteUri(&'static str);
@@ -19,8 +19,8 @@ pub struct IncompleteUri(&'static str);
 /// Room for the type and the length in front of a field section.
 const HEADER_ROOM: usize = 9;
 
-/// The HEADERS frame that begins a request. Fields that HTTP/3 does not have (RFC 9114 section 4.2) and `host`, for
-/// which the URI stands, are left out.
+/// The HEADERS frame that begins a request. Omits `host`, which the URI
+/// replaces, and fields that HTTP/3 forbids (RFC 9114 section 4.2).
 ///
 /// # Errors
 /// The URI has no scheme or no authority; CONNECT needs the latter only.
@@ -46,7 +46,7 @@ pub fn request(request: &http::Request<()>) -> Result<Bytes, IncompleteUri> {
     }))
 }
 
-/// The path to ask for: an empty one is `/`, or `*` for OPTIONS (RFC 9114 section 4.3.1).
+/// Request path; an empty one becomes `/`, or `*` for OPTIONS (RFC 9114 section 4.3.1).
 fn path<'a>(uri: &'a Uri, method: &Method) -> &'a str {
     match uri.path_and_query().map(http::uri::PathAndQuery::as_str) {
         None | Some("") if method == Method::OPTIONS => "*",
@@ -55,7 +55,7 @@ fn path<'a>(uri: &'a Uri, method: &Method) -> &'a str {
     }
 }
 
-/// The HEADERS frame that begins a response, or is one if its status is informational.
+/// The HEADERS frame that begins a response; for an informational status, the whole response.
 pub fn response(response: &http::Response<()>) -> Bytes {
     section(|encoder| {
         encoder.field(b":status", response.status().as_str().as_bytes(), false);
@@ -92,7 +92,7 @@ pub fn go_away(id: u64) -> Bytes {
     buffer.into()
 }
 
-/// `PRIORITY_UPDATE` (RFC 9218 section 7.2): a client ranks the request on `stream` anew.
+/// `PRIORITY_UPDATE` (RFC 9218 section 7.2): changes the priority of the client's request on `stream`.
 pub fn priority_update(stream: u64, priority: Priority) -> Bytes {
     let mut payload = Vec::new();
     varint::write(&mut payload, stream);

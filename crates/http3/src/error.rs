@@ -1,4 +1,4 @@
-//! What a peer did wrong, in the terms that it is told in.
+//! Errors of the peer, with the codes that it receives.
 
 use std::fmt;
 
@@ -7,33 +7,33 @@ use std::fmt;
 pub struct Code(pub u64);
 
 impl Code {
-    /// No error: a connection or stream that is not needed any more.
+    /// No error: the connection or stream is no longer needed.
     pub const H3_NO_ERROR: Self = Self(0x100);
-    /// The peer breaks the protocol in a way that no other code names.
+    /// Protocol violation without a more specific code.
     pub const H3_GENERAL_PROTOCOL_ERROR: Self = Self(0x101);
-    /// This end failed.
+    /// Internal error of this end.
     pub const H3_INTERNAL_ERROR: Self = Self(0x102);
     /// The peer created a stream that is not accepted.
     pub const H3_STREAM_CREATION_ERROR: Self = Self(0x103);
-    /// A stream that the connection needs was closed.
+    /// A critical stream was closed.
     pub const H3_CLOSED_CRITICAL_STREAM: Self = Self(0x104);
     /// A frame is not permitted in this state or on this stream.
     pub const H3_FRAME_UNEXPECTED: Self = Self(0x105);
     /// A frame is badly formed or of the wrong size.
     pub const H3_FRAME_ERROR: Self = Self(0x106);
-    /// The peer does what may be meant to waste this end's resources.
+    /// The peer causes excessive load.
     pub const H3_EXCESSIVE_LOAD: Self = Self(0x107);
-    /// An identifier is used wrongly: it exceeds a limit, goes back, or is used twice.
+    /// Invalid identifier: beyond a limit, decreasing, or used twice.
     pub const H3_ID_ERROR: Self = Self(0x108);
-    /// The payload of a SETTINGS frame is wrong.
+    /// Invalid payload of a SETTINGS frame.
     pub const H3_SETTINGS_ERROR: Self = Self(0x109);
     /// The control stream does not begin with SETTINGS.
     pub const H3_MISSING_SETTINGS: Self = Self(0x10a);
     /// The server has not processed the request.
     pub const H3_REQUEST_REJECTED: Self = Self(0x10b);
-    /// The request or its response is not wanted any more.
+    /// The request or its response is no longer wanted.
     pub const H3_REQUEST_CANCELLED: Self = Self(0x10c);
-    /// The stream ended before the request was whole.
+    /// The stream ended before the request was complete.
     pub const H3_REQUEST_INCOMPLETE: Self = Self(0x10d);
     /// A message is malformed.
     pub const H3_MESSAGE_ERROR: Self = Self(0x10e);
@@ -43,9 +43,9 @@ impl Code {
     pub const H3_VERSION_FALLBACK: Self = Self(0x110);
     /// A field section cannot be decoded.
     pub const QPACK_DECOMPRESSION_FAILED: Self = Self(0x200);
-    /// An instruction on the encoder stream cannot be obeyed.
+    /// Invalid instruction on the encoder stream.
     pub const QPACK_ENCODER_STREAM_ERROR: Self = Self(0x201);
-    /// An instruction on the decoder stream makes no sense.
+    /// Invalid instruction on the decoder stream.
     pub const QPACK_DECODER_STREAM_ERROR: Self = Self(0x202);
 
     /// The number on the wire.
@@ -90,13 +90,13 @@ impl fmt::Display for Code {
     }
 }
 
-/// A breach that ends the connection: it is to be closed with `code` (RFC 9114 section 8).
+/// A violation that ends the connection. Callers must close it with `code` (RFC 9114 section 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} ({code})")]
 pub struct Error {
-    /// The error code that the RFC demands.
+    /// Error code required by the RFC.
     pub code: Code,
-    /// What is wrong, for logs and for the close's reason.
+    /// Description for logs and for the reason of the close.
     pub reason: &'static str,
 }
 
@@ -114,21 +114,21 @@ impl Error {
     }
 }
 
-/// Why a message cannot be read. All but [`Self::Connection`] concern its stream alone.
+/// Error while reading a message. All but [`Self::Connection`] affect only its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A breach that ends the connection.
+    /// A violation that ends the connection.
     #[error(transparent)]
     Connection(#[from] Error),
     /// The message is malformed (RFC 9114 section 4.1.2); why.
     #[error("malformed message: {0}")]
     Malformed(&'static str),
-    /// The content is not as long as announced (RFC 9114 section 4.1.2).
+    /// The length of the content differs from `content-length` (RFC 9114 section 4.1.2).
     #[error("the message has {received} bytes of content and not the {announced} that it announced")]
     Length {
         /// The value of `content-length`.
         announced: u64,
-        /// What has come; if it is more than announced, so far.
+        /// Bytes received; if more than announced, the bytes so far.
         received: u64,
     },
     /// The field section is larger than the announced maximum (RFC 9114 section 4.2.2).
@@ -137,7 +137,7 @@ pub enum MessageError {
         /// The announced maximum, in bytes.
         limit: u64,
     },
-    /// The stream ended before there was a whole message (RFC 9114 section 4.1).
+    /// The stream ended before the message was complete (RFC 9114 section 4.1).
     #[error("the stream ended before the message was whole")]
     Incomplete,
 }

@@ -1,4 +1,4 @@
-//! Fields into messages' heads, and what makes them malformed (RFC 9114 sections 4.1.2, 4.2 and 4.3).
+//! Conversion of fields into message heads, and validation (RFC 9114 sections 4.1.2, 4.2 and 4.3).
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, COOKIE, HOST, TE};
@@ -7,10 +7,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use crate::qpack::Field;
 
-/// What is wrong with a message.
+/// Reason why a message is malformed.
 pub(crate) type Malformed = &'static str;
 
-/// Fields that speak of a connection, which HTTP/3 manages itself (RFC 9114 section 4.2).
+/// Connection-specific fields, forbidden in HTTP/3 (RFC 9114 section 4.2).
 pub(crate) fn is_connection_specific(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
@@ -65,7 +65,7 @@ pub(crate) fn trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed> {
     split(fields).map(|(_, headers)| headers)
 }
 
-/// The length that a head announces. Several equal fields are one (RFC 9110 section 8.6).
+/// Announced content length. Several equal fields count as one (RFC 9110 section 8.6).
 pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
     let mut announced = None;
     for value in headers.get_all(CONTENT_LENGTH) {
@@ -150,7 +150,7 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
     Ok((pseudo, headers))
 }
 
-/// CONNECT names where to and nothing else (RFC 9114 section 4.4).
+/// Target of CONNECT: only an authority (RFC 9114 section 4.4).
 fn connect_uri(pseudo: Pseudo) -> Result<Uri, Malformed> {
     if pseudo.scheme.is_some() || pseudo.path.is_some() {
         return Err("a scheme or a path in a CONNECT request");

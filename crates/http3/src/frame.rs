@@ -9,27 +9,27 @@ use crate::varint::{self, PartialInteger};
 pub const DATA: u64 = 0x00;
 /// A field section (RFC 9114 section 7.2.2).
 pub const HEADERS: u64 = 0x01;
-/// Gives up a push (RFC 9114 section 7.2.3).
+/// Cancels a push (RFC 9114 section 7.2.3).
 pub const CANCEL_PUSH: u64 = 0x03;
-/// The settings of an end (RFC 9114 section 7.2.4).
+/// Settings of an end (RFC 9114 section 7.2.4).
 pub const SETTINGS: u64 = 0x04;
 /// Announces a push (RFC 9114 section 7.2.5).
 pub const PUSH_PROMISE: u64 = 0x05;
-/// The connection comes to its end (RFC 9114 section 7.2.6).
+/// Starts the shutdown of a connection (RFC 9114 section 7.2.6).
 pub const GOAWAY: u64 = 0x07;
 /// Permits pushes (RFC 9114 section 7.2.7).
 pub const MAX_PUSH_ID: u64 = 0x0d;
-/// Ranks a request (RFC 9218 section 7.2).
+/// Sets the priority of a request (RFC 9218 section 7.2).
 pub const PRIORITY_UPDATE_REQUEST: u64 = 0x0f_0700;
-/// Ranks a push (RFC 9218 section 7.2).
+/// Sets the priority of a push (RFC 9218 section 7.2).
 pub const PRIORITY_UPDATE_PUSH: u64 = 0x0f_0701;
 
-/// True for types that belong to HTTP/2 and have no place here (RFC 9114 section 7.2.8).
+/// Returns true for HTTP/2 frame types that HTTP/3 reserves (RFC 9114 section 7.2.8).
 pub(crate) const fn is_of_http2(frame_type: u64) -> bool {
     matches!(frame_type, 0x02 | 0x06 | 0x08 | 0x09)
 }
 
-/// Appends a whole frame.
+/// Appends a complete frame.
 pub fn write(buffer: &mut Vec<u8>, frame_type: u64, payload: &[u8]) {
     varint::write(buffer, frame_type);
     varint::write(buffer, payload.len() as u64);
@@ -42,34 +42,34 @@ pub fn write_data_header(buffer: &mut Vec<u8>, length: u64) {
     varint::write(buffer, length);
 }
 
-/// What is to become of a frame whose type and length have arrived.
+/// Treatment of a frame, decided when its type and length are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It is kept until it is whole.
+    /// Buffer it until it is complete.
     Whole,
-    /// Its payload is handed on as it arrives.
+    /// Pass its payload on as it arrives.
     Pieces,
-    /// It is passed over.
+    /// Skip it.
     Skip,
 }
 
-/// Something that a [`FrameReader`] found.
+/// Output of a [`FrameReader`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// A frame that was kept until it was whole.
+    /// A complete, buffered frame.
     Whole {
         /// Its type.
         frame_type: u64,
-        /// All of its payload.
+        /// Its complete payload.
         payload: Bytes,
     },
-    /// The next bytes of a frame that is handed on as it arrives; never empty.
+    /// The next bytes of a frame that is passed on as it arrives; never empty.
     Piece(Bytes),
 }
 
-/// Takes the bytes of a stream apart into frames, however they were cut on their way.
+/// Splits the bytes of a stream into frames, independent of how they were segmented.
 ///
-/// What it keeps is what its user admits as a whole: the judge must bound that length.
+/// It buffers complete frames only if `judge` asks for it; `judge` must bound their length.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     state: State,
@@ -93,11 +93,11 @@ enum State {
 }
 
 impl FrameReader {
-    /// The next find in `input`, of which what was used is taken away; `None` if it is used up. `judge` is asked once
-    /// for each frame, as soon as its type and its length are known.
+    /// Consumes `input` up to the next output; `None` if it is used up. Calls `judge` once per frame, as soon as type
+    /// and length are known.
     ///
     /// # Errors
-    /// What `judge` says.
+    /// The errors of `judge`.
     pub fn next(
         &mut self,
         input: &mut Bytes,
@@ -158,15 +158,15 @@ impl FrameReader {
         None
     }
 
-    /// Bytes that are kept for a frame which is not whole yet.
+    /// Bytes buffered for an incomplete frame.
     pub fn kept(&self) -> usize {
         self.kept.len()
     }
 
-    /// The stream has ended.
+    /// Reports the end of the stream.
     ///
     /// # Errors
-    /// It ended within a frame (RFC 9114 section 7.1).
+    /// The stream ended within a frame (RFC 9114 section 7.1).
     pub fn end(&self) -> Result<(), Error> {
         match self.state {
             State::Type if !self.integer.is_partial() => Ok(()),

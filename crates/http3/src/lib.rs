@@ -1,17 +1,17 @@
 //! HTTP/3 (RFC 9114) with static QPACK (RFC 9204) and priorities (RFC 9218), without I/O.
 //!
-//! Nothing here knows a QUIC library, a runtime or a clock: bytes of streams go in, parts of messages and events of
-//! the connection come out, and what the peer did wrong comes out as the code that it is to be told.
+//! The crate is independent of a QUIC library, a runtime and a clock. Its input is the bytes of streams. Its output is
+//! parts of messages, events of the connection, and for a violation the error code for the peer.
 //!
 //! - [`MessageReader`] reads one request or response from the bytes of its stream; [`encode`] writes them.
-//! - [`Peer`] follows the peer's unidirectional streams: settings, GOAWAY, priority updates, QPACK's instructions.
-//! - [`Priorities`] remembers which stream is to be sent first.
+//! - [`Peer`] reads the peer's unidirectional streams: settings, GOAWAY, priority updates, QPACK instructions.
+//! - [`Priorities`] tracks the priority of each request.
 //!
-//! Bodies pass through as the slices in which they arrived. The dynamic table of QPACK is not used: its capacity is
-//! announced as 0, and a peer that relies on it is told so.
+//! Bodies pass through as the slices in which they arrived. The dynamic table of QPACK is not used: this end announces
+//! capacity 0, and a peer that uses the table gets an error.
 //!
 //! # Example
-//! A request on its way:
+//! Encode a request and read it again:
 //! ```
 //! use posthaste_http3::{MessageKind, MessageReader, Part, encode};
 //!

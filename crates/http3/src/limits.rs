@@ -1,19 +1,19 @@
-//! Every bound on what a peer can fill, in one place.
+//! Bounds on everything that a peer can fill.
 
-/// Most bytes of a HEADERS frame's payload, which is kept until it is whole. What it decodes to is bounded by the
-/// announced size of field sections (RFC 9114 section 4.2.2); a reader that permits larger ones accepts frames as
-/// large.
+/// Largest payload of a HEADERS frame in bytes, which is buffered until it is complete. The announced size of field
+/// sections bounds the decoded fields (RFC 9114 section 4.2.2); a reader that permits larger sections accepts equally
+/// large frames.
 pub const MAX_FRAME_PAYLOAD: u64 = 128 * 1024;
 
-/// Most bytes of a frame's payload on the control stream: settings and priority updates are small.
+/// Largest payload of a frame on the control stream in bytes; settings and priority updates are small.
 pub const MAX_CONTROL_FRAME: u64 = 4 * 1024;
 
-/// Most unidirectional streams of a peer's that are read at once: three are critical, the others are those whose type
-/// has not arrived yet. Streams of types that nobody wants are stopped and do not count.
+/// Unidirectional streams of a peer that are read at the same time: three critical streams, and streams whose type has
+/// not arrived. Streams of unknown types are stopped and do not count.
 pub const MAX_UNIDIRECTIONAL_STREAMS: usize = 16;
 
-/// Most priority updates that are remembered for requests that have not arrived yet (RFC 9218 section 7); further
-/// ones are forgotten, and those requests go by their header field.
+/// Priority updates stored for requests that have not arrived (RFC 9218 section 7). Further updates are dropped, and
+/// the header field of those requests applies.
 pub const MAX_REMEMBERED_UPDATES: usize = 256;
 
 /// Longest value of a Priority field that is parsed, in bytes; `u=7, i` needs six.

@@ -1,4 +1,4 @@
-//! A request or response as it arrives on its stream (RFC 9114 section 4.1): heads, content, trailers.
+//! Reader for a request or response on its stream (RFC 9114 section 4.1): heads, content, trailers.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -9,14 +9,14 @@ use crate::frame::{self, Admission, FrameReader, Item, whole_up_to};
 use crate::limits::MAX_FRAME_PAYLOAD;
 use crate::qpack::{DecodeError, decode};
 
-/// What a stream carries towards this end.
+/// Kind of message that this end receives on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
     /// A request, at a server.
     Request,
     /// A response, at a client.
     Response {
-        /// To a HEAD request: its length is announced, its content does not come.
+        /// True for the response to a HEAD request, which announces a length without content.
         to_head: bool,
     },
 }
@@ -28,9 +28,9 @@ pub enum Part {
     Request(http::Request<()>),
     /// The head of a response. Informational ones (RFC 9110 section 15.2) may come before the final one.
     Response(http::Response<()>),
-    /// Bytes of the content, as they came; never empty.
+    /// Bytes of the content, as received; never empty.
     Data(Bytes),
-    /// The trailers, behind the content.
+    /// The trailers, after the content.
     Trailers(HeaderMap),
 }
 
@@ -55,19 +55,19 @@ enum State {
     Trailers,
 }
 
-/// How much content a message has.
+/// Length of a message's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// Nobody knows.
+    /// Unknown.
     Any,
-    /// As much as was announced.
+    /// As announced.
     Announced(u64),
     /// None, whatever is announced (RFC 9110 section 6.4.1).
     Never,
 }
 
 impl MessageReader {
-    /// A reader for a stream that has just begun. A field section may have `max_field_section_size` bytes, as RFC 9114
+    /// Creates a reader for a new stream. A field section may have `max_field_section_size` bytes, as RFC 9114
     /// section 4.2.2 counts them.
     pub fn new(kind: MessageKind, max_field_section_size: u64) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl MessageReader {
         }
     }
 
-    /// The next part in `input`, of which what was used is taken away; `None` if it is used up.
+    /// Consumes `input` up to the next part; `None` if it is used up.
     ///
     /// # Errors
     /// What is wrong with the stream. There is no reading on behind an error.
@@ -98,7 +98,7 @@ impl MessageReader {
     /// The stream has ended in order.
     ///
     /// # Errors
-    /// The message is not whole.
+    /// The message is incomplete.
     pub fn end(&self) -> Result<(), MessageError> {
         self.frames.end()?;
         match (self.state, self.kind, self.content) {
@@ -113,7 +113,7 @@ impl MessageReader {
         }
     }
 
-    /// Length of the content in bytes, if there is to be content and its length was announced.
+    /// Announced length of the content in bytes, if the message has content.
     pub fn announced(&self) -> Option<u64> {
         match self.content {
             Content::Announced(length) => Some(length),
@@ -121,7 +121,7 @@ impl MessageReader {
         }
     }
 
-    /// True if there will be no content, by the request's method or the response's status.
+    /// Returns true if the request's method or the response's status excludes content.
     pub fn is_without_content(&self) -> bool {
         self.content == Content::Never
     }
@@ -176,7 +176,7 @@ impl MessageReader {
     }
 }
 
-/// Whether a frame may come now (RFC 9114 sections 4.1 and 7.2).
+/// Checks that a frame is permitted now (RFC 9114 sections 4.1 and 7.2).
 fn judge(
     kind: MessageKind,
     state: State,

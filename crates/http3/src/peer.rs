@@ -1,4 +1,4 @@
-//! What the peer says beside its messages, on unidirectional streams (RFC 9114 section 6.2).
+//! The peer's unidirectional streams (RFC 9114 section 6.2).
 
 use bytes::{Buf, Bytes};
 
@@ -18,42 +18,42 @@ const ENCODER_STREAM: u64 = 0x02;
 /// Type of a QPACK decoder's stream (RFC 9204 section 4.2).
 const DECODER_STREAM: u64 = 0x03;
 
-/// Which end this is.
+/// Role of this end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It sends requests.
+    /// Sends requests.
     Client,
-    /// It answers them.
+    /// Answers requests.
     Server,
 }
 
-/// What a peer has said.
+/// An event on the peer's control stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Its settings; told once.
+    /// The peer's settings; reported once.
     Settings(Settings),
-    /// It is leaving (RFC 9114 section 5.2). From a server: requests on this stream and later ones are not processed.
-    /// From a client: pushes with this ID and later ones are not wanted.
+    /// The peer shuts the connection down (RFC 9114 section 5.2). From a server: requests on this stream and later ones
+    /// are not processed. From a client: pushes with this ID and later ones are not wanted.
     GoAway(u64),
-    /// A client ranks a request (RFC 9218 section 7.2).
+    /// A client sets the priority of a request (RFC 9218 section 7.2).
     PriorityUpdate {
         /// The request's stream.
         stream: u64,
-        /// Its priority from now on.
+        /// The new priority.
         priority: Priority,
     },
 }
 
-/// What to do with a unidirectional stream.
+/// Next step for a unidirectional stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Hand over what comes next.
+    /// Pass on the next bytes.
     Read,
-    /// Ask the peer to stop with this code, and forget the stream: nobody here knows its type.
+    /// Ask the peer to stop with this code and drop the stream: its type is unknown.
     Stop(Code),
 }
 
-/// How far one of the peer's unidirectional streams has come.
+/// State of one of the peer's unidirectional streams.
 #[derive(Debug, Default)]
 pub struct UniStream(Kind);
 
@@ -72,7 +72,7 @@ impl Default for Kind {
     }
 }
 
-/// What is known of the peer from its unidirectional streams.
+/// State of the peer, from its unidirectional streams.
 #[derive(Debug)]
 pub struct Peer {
     role: Role,
@@ -85,7 +85,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The peer of an end that is `role`.
+    /// Creates the peer of an end in `role`.
     pub const fn new(role: Role) -> Self {
         Self {
             role,
@@ -97,10 +97,10 @@ impl Peer {
         }
     }
 
-    /// The next bytes of a unidirectional stream that the peer has opened; `event` is told what they say.
+    /// Reads the next bytes of a unidirectional stream of the peer and calls `event` for each event.
     ///
     /// # Errors
-    /// A breach that ends the connection.
+    /// A violation that ends the connection.
     pub fn on_data(
         &mut self,
         stream: &mut UniStream,
@@ -132,10 +132,10 @@ impl Peer {
         Ok(Next::Read)
     }
 
-    /// The peer has finished or reset the stream.
+    /// Reports that the peer has finished or reset the stream.
     ///
     /// # Errors
-    /// The connection cannot do without it (RFC 9114 section 6.2.1, RFC 9204 section 4.2).
+    /// The stream is critical (RFC 9114 section 6.2.1, RFC 9204 section 4.2).
     pub fn on_end(&self, stream: &UniStream) -> Result<(), Error> {
         match stream.0 {
             Kind::Unknown(_) => Ok(()),
@@ -143,7 +143,7 @@ impl Peer {
         }
     }
 
-    /// The peer has asked to stop this end's control stream.
+    /// Reports that the peer asks to stop this end's control stream.
     ///
     /// # Errors
     /// Always: it must not (RFC 9114 section 6.2.1).
@@ -151,7 +151,7 @@ impl Peer {
         Err(Error::new(Code::H3_CLOSED_CRITICAL_STREAM, "a critical stream was closed"))
     }
 
-    /// A server has opened a bidirectional stream.
+    /// Reports that a server has opened a bidirectional stream.
     ///
     /// # Errors
     /// Always: no extension that would permit it is in use (RFC 9114 section 6.1).
@@ -159,7 +159,7 @@ impl Peer {
         Err(Error::new(Code::H3_STREAM_CREATION_ERROR, "the server opened a bidirectional stream"))
     }
 
-    /// What a stream of this type is; `None` for types that mean nothing here.
+    /// Maps a stream type to its kind; `None` for unknown types.
     fn begin(&mut self, stream_type: u64) -> Result<Option<Kind>, Error> {
         let (seen, kind) = match stream_type {
             CONTROL_STREAM => (&mut self.has_control, Kind::Control(ControlStream::default())),

@@ -1,14 +1,14 @@
-//! Which request has which priority, whatever arrives first: the request, its header, or a `PRIORITY_UPDATE`.
+//! Priorities of requests, independent of the order in which request, header and `PRIORITY_UPDATE` arrive.
 
 use std::collections::BTreeMap;
 
 use crate::limits::MAX_REMEMBERED_UPDATES;
 use crate::priority::Priority;
 
-/// A server's note of the priorities of a connection's requests (RFC 9218 section 7).
+/// Priorities of a connection's requests at a server (RFC 9218 section 7).
 ///
-/// An update beats the header field, however late the field is read. Updates for requests that have not arrived are
-/// remembered, up to [`MAX_REMEMBERED_UPDATES`]; those for requests that are over are of no use.
+/// An update overrides the header field, even one that is read later. Updates for requests that have not arrived are
+/// stored, up to [`MAX_REMEMBERED_UPDATES`]; those for finished requests are ignored.
 #[derive(Debug, Default)]
 pub struct Priorities {
     /// By stream ID: what the last update said, for requests in progress and for those yet to come.
@@ -20,7 +20,7 @@ pub struct Priorities {
 }
 
 impl Priorities {
-    /// A request has arrived on `stream`. Requests arrive in the order of their streams; each is reported once.
+    /// Registers the request on `stream`. Requests arrive in the order of their streams; each is reported once.
     pub fn on_arrival(&mut self, stream: u64) -> Option<Priority> {
         self.next = self.next.max(stream.saturating_add(4));
         if let Some(update) = self.updates.get(&stream) {
@@ -31,12 +31,12 @@ impl Priorities {
         None
     }
 
-    /// The header of the request on `stream` says `priority`; what counts, which is an update if there was one.
+    /// Returns the effective priority of the request on `stream`: the last update, or else `priority` from its header.
     pub fn on_header(&self, stream: u64, priority: Priority) -> Priority {
         self.updates.get(&stream).copied().flatten().unwrap_or(priority)
     }
 
-    /// An update for the request on `stream`; true if that is in progress, and the priority to be set now.
+    /// Applies an update for the request on `stream`; returns true if the request is in progress, and its new priority.
     pub fn on_update(&mut self, stream: u64, priority: Priority) -> bool {
         let is_to_come = stream >= self.next;
         match self.updates.get_mut(&stream) {
@@ -50,7 +50,7 @@ impl Priorities {
         !is_to_come
     }
 
-    /// The request on `stream` is over.
+    /// Removes the finished request on `stream`.
     pub fn on_end(&mut self, stream: u64) {
         if stream < self.next {
             self.updates.remove(&stream);

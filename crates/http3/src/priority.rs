@@ -5,13 +5,12 @@ use http::HeaderMap;
 use crate::limits::MAX_PRIORITY_VALUE;
 use crate::structured::{Value, parse_dictionary};
 
-/// How a response ranks among others of its connection.
+/// Rank of a response among others of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {
     /// 0 (most urgent) to 7; default 3.
     pub urgency: u8,
-    /// It is of use in parts: share the connection with others of its urgency instead of sending one after the other.
-    /// Default false.
+    /// Incremental: parts of it are useful, so it shares the connection with others of its urgency. Default false.
     pub incremental: bool,
 }
 
@@ -21,18 +20,18 @@ impl Default for Priority {
     }
 }
 
-/// The parameters that a Priority field names; others keep what was there before or their defaults.
+/// Parameters in a Priority field; missing ones keep their previous or default values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct PriorityParameters {
-    /// `u`, if it is there and an integer from 0 to 7.
+    /// `u`, if present and an integer from 0 to 7.
     pub urgency: Option<u8>,
-    /// `i`, if it is there and a boolean.
+    /// `i`, if present and a boolean.
     pub incremental: Option<bool>,
 }
 
 impl PriorityParameters {
-    /// Parses the value of a Priority field or of a `PRIORITY_UPDATE` frame; `None` if it is no dictionary. Parameters
-    /// that are unknown, of other types or out of range are ignored, as RFC 9218 section 4 demands.
+    /// Parses the value of a Priority field or of a `PRIORITY_UPDATE` frame; `None` if it is not a dictionary.
+    /// Parameters that are unknown, of other types or out of range are ignored, as RFC 9218 section 4 demands.
     pub fn parse(value: &[u8]) -> Option<Self> {
         if value.len() > MAX_PRIORITY_VALUE {
             return None;
@@ -50,7 +49,7 @@ impl PriorityParameters {
         Some(parameters)
     }
 
-    /// The parameters of a message's Priority field; none if there is no such field or it cannot be parsed.
+    /// Parameters of a message's Priority field; empty if the field is missing or invalid.
     pub fn of(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all("priority").iter();
         let (Some(first), rest) = (values.next(), values) else { return Self::default() };
@@ -66,7 +65,7 @@ impl PriorityParameters {
         Self::parse(&joined).unwrap_or_default()
     }
 
-    /// The priority with these parameters, the others as in `base`: the request's where a response names its own
+    /// Priority with these parameters and the others from `base`: the request's where a response names its own
     /// (RFC 9218 section 8), the default where a request does.
     pub fn over(self, base: Priority) -> Priority {
         Priority {

@@ -17,14 +17,14 @@ const ENABLE_CONNECT_PROTOCOL: u64 = 0x08;
 /// `SETTINGS_H3_DATAGRAM` (RFC 9297 section 2.1.1): 0 or 1.
 const H3_DATAGRAM: u64 = 0x33;
 
-/// What an end tells the other about itself; a setting that is not sent has its default.
+/// Settings of an end; one that is not sent has its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Largest field section that the end accepts, in bytes as RFC 9114 section 4.2.2 counts; default no limit.
     pub max_field_section_size: u64,
     /// Largest dynamic table that the end's decoder keeps, in bytes; default 0, and always 0 for this one.
     pub qpack_max_table_capacity: u64,
-    /// Streams that may wait for the dynamic table; default 0, and always 0 for this end.
+    /// Number of streams that may wait for the dynamic table; default 0, and always 0 for this end.
     pub qpack_blocked_streams: u64,
 }
 
@@ -35,8 +35,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The payload of a SETTINGS frame. With `reserved`, one setting more that means nothing, so that peers keep being
-    /// able to ignore what they do not know (RFC 9114 section 7.2.4.1); its number picks which.
+    /// The payload of a SETTINGS frame. `reserved` adds a setting without meaning, so that peers keep ignoring
+    /// unknown settings (RFC 9114 section 7.2.4.1); the number selects which.
     pub fn payload(&self, reserved: Option<u64>) -> Vec<u8> {
         let mut payload = Vec::new();
         let mut write = |identifier, value| {
@@ -57,8 +57,8 @@ impl Settings {
     /// Reads the payload of a SETTINGS frame.
     ///
     /// # Errors
-    /// It is cut off, names a setting twice or one that HTTP/2 had in its place (RFC 9114 sections 7.2.4 and 11.2.2),
-    /// or gives a setting a value that it cannot have.
+    /// The payload is truncated, repeats a setting, contains an HTTP/2 setting (RFC 9114 sections 7.2.4 and 11.2.2), or
+    /// has an invalid value.
     pub fn parse(payload: &[u8]) -> Result<Self, Error> {
         const fn wrong(reason: &'static str) -> Error {
             Error::new(Code::H3_SETTINGS_ERROR, reason)

@@ -1,5 +1,5 @@
-//! Dictionaries of structured fields (RFC 8941 section 4.2.2), as much of them as priorities need: everything is
-//! checked, integers and booleans are told.
+//! Dictionaries of structured fields (RFC 8941 section 4.2.2), as needed for priorities: everything is checked, and
+//! integers and booleans are reported.
 
 /// A member's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub(crate) enum Value {
     Other,
 }
 
-/// Parses a dictionary and tells each member in order; of several with one key, the last counts. `None` if it is no
-/// dictionary: what was told of it is then void.
+/// Parses a dictionary and reports each member in order; of several with one key, the last counts. Returns `None` if it
+/// is not a dictionary; members reported before are then void.
 pub(crate) fn parse_dictionary(text: &[u8], mut member: impl FnMut(&[u8], Value)) -> Option<()> {
     let mut parser = Parser { rest: text };
     parser.skip_while(|byte| byte == b' ');
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
         is_there
     }
 
-    /// What stands before the first byte that does not belong.
+    /// The prefix before the first byte that does not match.
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {
         let length = self.rest.iter().position(|byte| !belongs(*byte)).unwrap_or(self.rest.len());
         let (head, rest) = self.rest.split_at_checked(length).unwrap_or_default();

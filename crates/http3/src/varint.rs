@@ -1,4 +1,4 @@
-//! Variable-length integers of QUIC, in which HTTP/3 writes its types and lengths (RFC 9000 section 16).
+//! QUIC's variable-length integers, used for types and lengths (RFC 9000 section 16).
 
 /// The largest integer that fits: 2^62 - 1.
 pub(crate) const MAX: u64 = (1 << 62) - 1;
@@ -13,7 +13,7 @@ pub(crate) fn write(buffer: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// An integer of which not all bytes have arrived.
+/// An incomplete integer.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct PartialInteger {
     value: u64,
@@ -21,7 +21,7 @@ pub(crate) struct PartialInteger {
 }
 
 impl PartialInteger {
-    /// Takes the next byte; the integer if that was its last. The next byte then begins another.
+    /// Takes the next byte and returns the integer if it is complete. The next byte then begins another.
     pub(crate) fn push(&mut self, byte: u8) -> Option<u64> {
         if self.missing == 0 {
             self.missing = 1 << (byte >> 6);
@@ -33,7 +33,7 @@ impl PartialInteger {
         (self.missing == 0).then_some(self.value)
     }
 
-    /// True if some bytes of an integer have arrived and some have not.
+    /// Returns true if an integer is partially received.
     pub(crate) fn is_partial(self) -> bool {
         self.missing > 0
     }

@@ -1,4 +1,4 @@
-//! Field sections into fields (RFC 9204 section 4.5).
+//! Decoder for field sections (RFC 9204 section 4.5).
 
 use bytes::Bytes;
 
@@ -8,27 +8,27 @@ use super::static_table::STATIC_TABLE;
 use crate::cursor::Cursor;
 use crate::error::{Code, Error};
 
-/// What each field counts beside its name and its value (RFC 9114 section 4.2.2), in bytes.
+/// Overhead of each field in the section's size, in bytes (RFC 9114 section 4.2.2).
 pub(crate) const FIELD_OVERHEAD: u64 = 32;
 
-/// A field as it was encoded: nothing about its name or value has been judged.
+/// A decoded field; its name and value are not validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// The name.
     pub name: Bytes,
     /// The value.
     pub value: Bytes,
-    /// It must never be encoded with an index: it is a secret (RFC 9204 section 7.1.3).
+    /// True for a secret, which must never be encoded with an index (RFC 9204 section 7.1.3).
     pub is_sensitive: bool,
 }
 
-/// Why a field section yields no fields.
+/// Error while decoding a field section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is not valid: the connection ends.
+    /// Invalid section; the connection ends.
     #[error(transparent)]
     Invalid(#[from] Error),
-    /// It is larger than the caller's limit.
+    /// Larger than the caller's limit.
     #[error("the field section is larger than permitted")]
     TooLarge,
 }
@@ -60,8 +60,8 @@ impl Text {
     }
 }
 
-/// Decodes a field section that must be no larger than `limit` bytes by the count of RFC 9114 section 4.2.2: names,
-/// values, and 32 for each field.
+/// Decodes a field section of at most `limit` bytes, counted as in RFC 9114 section 4.2.2: names, values, and 32 per
+/// field.
 ///
 /// # Errors
 /// The section is not valid, refers to a dynamic table, or is too large.
@@ -88,7 +88,7 @@ pub fn decode(section: &[u8], limit: u64) -> Result<Vec<Field>, DecodeError> {
     Ok(lines.into_iter().map(field).collect())
 }
 
-/// The prefix says how much of the dynamic table is needed (RFC 9204 section 4.5.1). There is none.
+/// Checks the prefix (RFC 9204 section 4.5.1), which must not need the dynamic table.
 fn read_prefix(input: &mut Cursor<'_>) -> Result<(), DecodeError> {
     const TRUNCATED: DecodeError = invalid("a field section ends within its prefix");
 

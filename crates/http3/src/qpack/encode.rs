@@ -1,9 +1,9 @@
-//! Fields into field sections (RFC 9204 section 4.5).
+//! Encoder for field sections (RFC 9204 section 4.5).
 
 use super::static_table::{Match, find};
 use super::{huffman, integer};
 
-/// Writes one field section.
+/// Encoder for one field section.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut Vec<u8>,
@@ -17,8 +17,8 @@ impl<'a> Encoder<'a> {
         Self { buffer }
     }
 
-    /// Appends a field. The name is written as it is: it must be in lower case. A sensitive one is marked so that no
-    /// intermediary may index it (RFC 9204 section 7.1.3).
+    /// Appends a field. The name must be in lower case. A sensitive field is marked so that intermediaries do not index
+    /// it (RFC 9204 section 7.1.3).
     pub fn field(&mut self, name: &[u8], value: &[u8], is_sensitive: bool) {
         match find(name, value) {
             Match::Field(index) if !is_sensitive => integer::write(self.buffer, 0xc0, 6, index),
@@ -35,7 +35,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// A string in the shorter of its two forms; the Huffman flag stands before the prefix of `bits`.
+    /// Appends a string in the shorter of its two forms; the Huffman flag precedes the prefix of `bits`.
     fn string(&mut self, flags: u8, bits: u32, text: &[u8]) {
         let coded = huffman::coded_len(text);
         if coded < text.len() {

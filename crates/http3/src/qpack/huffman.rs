@@ -75,7 +75,7 @@ const fn tables() -> Tables {
     tables
 }
 
-/// Bytes that `text` takes when it is coded.
+/// Length of `text` in bytes when coded.
 pub(super) fn coded_len(text: &[u8]) -> usize {
     let bits: usize =
         text.iter().map(|byte| LENGTHS.get(usize::from(*byte)).map_or(0, |bits| usize::from(*bits))).sum();
@@ -101,8 +101,8 @@ pub(super) fn encode(buffer: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends what `coded` says; `None` if it is no string of the code: it holds the end's symbol, or is padded by more
-/// than seven bits or by other bits than ones (RFC 7541 section 5.2).
+/// Appends the decoded text; `None` if `coded` is invalid: it contains the end symbol, or its padding is longer than
+/// seven bits or has zeros (RFC 7541 section 5.2).
 pub(super) fn decode(coded: &[u8], buffer: &mut Vec<u8>) -> Option<()> {
     let mut input = coded.iter();
     // Bits not yet used, at the top; below them ones.

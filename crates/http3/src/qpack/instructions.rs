@@ -1,21 +1,21 @@
-//! The peer's QPACK streams (RFC 9204 sections 4.3 and 4.4). Nearly everything on them is an error, for there is no
-//! dynamic table that could be filled, referred to or acknowledged.
+//! The peer's QPACK streams (RFC 9204 sections 4.3 and 4.4). Nearly every instruction is an error, because there is no
+//! dynamic table.
 
 use super::integer::Prefixed;
 use crate::error::{Code, Error};
 
-/// The only instruction that can be obeyed: Set Dynamic Table Capacity to 0 (RFC 9204 section 4.3.1).
+/// The only valid instruction: Set Dynamic Table Capacity to 0 (RFC 9204 section 4.3.1).
 const SET_CAPACITY_ZERO: u8 = 0x20;
 
-/// Judges the peer's encoder stream.
+/// Checker for the peer's encoder stream.
 #[derive(Debug, Default)]
 pub struct EncoderStream;
 
 impl EncoderStream {
-    /// The next bytes of the stream.
+    /// Checks the next bytes of the stream.
     ///
     /// # Errors
-    /// They set a capacity above the announced 0, or insert into a table that has no room.
+    /// An instruction sets a capacity above the announced 0, or inserts into the table.
     pub fn on_data(&mut self, data: &[u8]) -> Result<(), Error> {
         match data.iter().find(|byte| **byte != SET_CAPACITY_ZERO) {
             None => Ok(()),
@@ -29,15 +29,15 @@ impl EncoderStream {
     }
 }
 
-/// Judges the peer's decoder stream.
+/// Checker for the peer's decoder stream.
 #[derive(Debug, Default)]
 pub struct DecoderStream {
-    /// The stream ID of a Stream Cancellation of which not all has arrived.
+    /// Incomplete stream ID of a Stream Cancellation.
     cancelled: Option<Prefixed>,
 }
 
 impl DecoderStream {
-    /// The next bytes of the stream.
+    /// Checks the next bytes of the stream.
     ///
     /// # Errors
     /// They acknowledge what was never sent, or are no instruction at all.
