@@ -1,31 +1,39 @@
-//! What CI refuses: formatting, lints, documentation, long files.
+//! What CI refuses: formatting, lints, documentation, long files, duplicated code, wording.
 
-use std::path::{Path, PathBuf};
+mod duplicates;
+mod files;
+mod prose;
+mod sizes;
+
+use clap::Args;
 
 use crate::Result;
 use crate::workspace::{cargo, root, run};
 
-/// Lines that a source file may have.
-const FILE_LINES: usize = 600;
-/// Lines that a test file may have.
-const TEST_FILE_LINES: usize = 1_000;
-/// Folders whose files are not ours to limit.
-const SKIPPED: [&str; 5] = ["target", ".git", ".venv", "artifacts", "corpus"];
+/// Of `cargo xtask check`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Check only the text of files: length, duplicates, wording
+    #[arg(long)]
+    text: bool,
+}
 
 /// All checks; the first that fails is the error.
-pub(crate) fn check() -> Result<bool> {
+pub(crate) fn check(arguments: &Arguments) -> Result<bool> {
+    let faults = faults()?;
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    if arguments.text || !faults.is_empty() {
+        return Ok(faults.is_empty());
+    }
     run(cargo().args(["fmt", "--all", "--check"]))?;
     for other in ["interop/Cargo.toml", "examples/outside/Cargo.toml"] {
         run(cargo().args(["fmt", "--all", "--check", "--manifest-path", other]))?;
     }
     let lints = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     run(cargo().arg("clippy").args(lints))?;
-    docs()?;
-    let long = long_files()?;
-    for (path, lines, limit) in &long {
-        eprintln!("{}: {lines} lines, {limit} are allowed", path.display());
-    }
-    Ok(long.is_empty())
+    docs()
 }
 
 /// Documentation, refusing broken links.
@@ -36,33 +44,11 @@ pub(crate) fn docs() -> Result<bool> {
     Ok(true)
 }
 
-fn long_files() -> Result<Vec<(PathBuf, usize, usize)>> {
-    let mut long = Vec::new();
-    let mut folders = vec![root()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_dir() && !SKIPPED.contains(&name.as_str()) {
-                folders.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|extension| extension == "rs" || extension == "py" || extension == "go")
-            {
-                let lines = std::fs::read_to_string(&path)?.lines().count();
-                let limit = if is_test(&path) { TEST_FILE_LINES } else { FILE_LINES };
-                if lines >= limit {
-                    long.push((path, lines, limit));
-                }
-            }
-        }
-    }
-    long.sort();
-    Ok(long)
-}
-
-fn is_test(path: &Path) -> bool {
-    let inside = path.strip_prefix(root()).unwrap_or(path);
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    stem == "tests" || stem.ends_with("_tests") || inside.components().any(|part| part.as_os_str() == "tests")
+/// What is wrong with the text of the repository's files.
+fn faults() -> Result<Vec<String>> {
+    let root = root();
+    let mut faults = sizes::faults(&root)?;
+    faults.extend(duplicates::faults(&root)?);
+    faults.extend(prose::faults(&root)?);
+    Ok(faults)
 }

@@ -41,31 +41,31 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Formatting, lints, documentation and file limits: what CI refuses
-    Check,
-    /// Show which demands of the RFCs the code and its tests cite
+    /// Check formatting, lints, documentation, file sizes, duplicates and wording
+    Check(check::Arguments),
+    /// Report which MUSTs of the RFCs code and tests cite
     Compliance(compliance::Arguments),
     /// Build the documentation, refusing broken links
     Docs,
-    /// Run third-party HTTP/3 clients and servers against ours
+    /// Run third-party HTTP/3 clients and servers against Posthaste
     Interop(interop::Arguments),
-    /// Break the protocol against our server in every way that h3spec knows
+    /// Run h3spec, which breaks the protocol, against the server
     H3spec(h3spec::Arguments),
-    /// Our client and server against other stacks on drawn bad paths, in virtual time
+    /// Run client and server against other stacks on random adverse paths, in virtual time
     Adverse(adverse::Arguments),
-    /// Fuzz what reads bytes from the network
+    /// Fuzz the parsers of network input
     Fuzz(fuzz::Arguments),
-    /// Measure against other QUIC libraries on this machine
+    /// Compare CPU time and memory with other QUIC libraries
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Set the lab's virtual time beside real sockets over the same paths, cell by cell
+    /// Compare the lab's virtual time with real sockets over the same paths, cell by cell
     VirtualReal(virtual_real::Arguments),
-    /// Set the emulator beside its model, and the lab's TCP beside the kernel's, over a grid of paths
+    /// Compare the emulator with its model, and the lab's TCP with the kernel's, over a grid of paths
     #[cfg(target_os = "linux")]
     EmulatorTruth(emulator_truth::Arguments),
-    /// Draw the pictures of docs/schemes from the lab's own runs
+    /// Draw the pictures of the README and of docs/schemes from runs of the lab
     Plots(plots::Arguments),
-    /// Race every profile over real sockets, and show which end has to have it
+    /// Race every profile over real sockets, and show its required support
     Profiles(profiles::Arguments),
     /// Load pages in Chromium from our server, nginx, quiche and quic-go, over emulated paths
     #[cfg(target_os = "linux")]
@@ -89,7 +89,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Check => check::check(),
+        Command::Check(arguments) => check::check(&arguments),
         Command::Compliance(arguments) => compliance::run(&arguments),
         Command::Docs => check::docs(),
         Command::Interop(arguments) => interop::run(&arguments),

@@ -1,9 +1,11 @@
-//! `cargo xtask plots`: the pictures of `docs/schemes`, drawn from the lab's own runs. The same source gives the same files.
+//! `cargo xtask plots`: the pictures of the README and of `docs/schemes`, drawn from runs of the lab. The same source
+//! gives the same files.
 
 mod draw;
 mod figures;
+mod overview;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use posthaste_lab::experiment::{CellFilter, Experiment};
@@ -21,14 +23,14 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Of `cargo xtask plots`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each curve is one run of an experiment of the lab (seed 0), in virtual time: seconds of CPU for all.
+    after_help = "Each curve is one run of an experiment of the lab (seed 0); `overview` has all seeds and takes longer.
 Example: cargo xtask plots --only freeze --folder /tmp/pictures"
 )]
 pub(crate) struct Arguments {
-    /// Draw these only, all unless given: the names of the pages in docs/schemes
+    /// Draw only these: `overview` (the README's) or names of pages in docs/schemes [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// Where to write them [default: docs/schemes of this repository]
+    /// Directory for the pictures [default: docs and docs/schemes of this repository]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -36,19 +38,27 @@ pub(crate) struct Arguments {
 /// Runs and draws.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let figures = chosen(&arguments.only)?;
-    let folder = arguments.folder.clone().unwrap_or_else(|| root().join("docs/schemes"));
-    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let place = |folder: &str| arguments.folder.clone().unwrap_or_else(|| root().join(folder));
+    if arguments.only.is_empty() || arguments.only.iter().any(|name| name == overview::NAME) {
+        write(&place("docs"), overview::NAME, &overview::svg()?)?;
+    }
     for figure in figures {
-        let path = folder.join(format!("{}.svg", figure.name));
-        std::fs::write(&path, picture(figure)?)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        println!("{}", path.display());
+        write(&place("docs/schemes"), figure.name, &picture(figure)?)?;
     }
     Ok(true)
 }
 
+fn write(folder: &Path, name: &str, svg: &str) -> Result<()> {
+    let path = folder.join(format!("{name}.svg"));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, svg))
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
 fn chosen(only: &[String]) -> Result<Vec<&'static Figure>> {
-    let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+    let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).chain([overview::NAME]).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
         return Err(format!("no picture {unknown:?}; there are: {}", names.join(", ")).into());
     }
