@@ -1,7 +1,7 @@
-//! The quantities that every Posthaste crate speaks: integer time, bytes and rates, and a seeded generator.
+//! Quantities shared by all Posthaste crates: integer time, byte counts, rates, and a seeded generator.
 //!
-//! Units live in types. A [`Time`] is a point on a clock that somebody else reads; below the endpoint it is
-//! always an argument. Arithmetic saturates: a peer that sends absurd values cannot make it wrap or panic.
+//! Units are types. A [`Time`] is a point on a clock that the caller reads; below the endpoint it is always an argument.
+//! Arithmetic saturates, so absurd values from a peer cannot make it wrap or panic.
 
 mod quantity;
 mod rng;

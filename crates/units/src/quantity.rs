@@ -1,6 +1,6 @@
 //! Byte counts and rates.
 //!
-//! DESIGN calls the first `Bytes`; it is `ByteCount` here because the data path is full of `bytes::Bytes`.
+//! The type is called `ByteCount` because the data path uses `bytes::Bytes` everywhere.
 
 use std::fmt;
 use std::iter::Sum;
@@ -43,7 +43,7 @@ impl ByteCount {
         Self((count + 0.5) as u64)
     }
 
-    /// True if there are none.
+    /// Returns true if the count is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -55,7 +55,7 @@ impl ByteCount {
 }
 
 impl Rate {
-    /// Nothing a second.
+    /// Zero bits per second.
     pub const ZERO: Self = Self(0);
     /// The largest rate.
     pub const MAX: Self = Self(u64::MAX);

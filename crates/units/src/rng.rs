@@ -1,4 +1,4 @@
-//! The seeded generator: all randomness below the endpoint comes from one of these.
+//! Seeded generator, the source of all randomness below the endpoint.
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng as _, SeedableRng};

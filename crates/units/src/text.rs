@@ -1,4 +1,4 @@
-//! Quantities as people write them in files and on command lines: `38ms`, `10mbit`, `1MB`; the same through serde.
+//! Text form of quantities in files and on command lines: `38ms`, `10mbit`, `1MB`; also through serde.
 
 use std::fmt;
 use std::marker::PhantomData;

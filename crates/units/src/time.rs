@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// A point in time: nanoseconds since an epoch that the driver chose (process start, or the virtual zero).
+/// A point in time: nanoseconds since an epoch chosen by the driver (process start, or the virtual zero).
 ///
 /// Two `Time`s compare only if they come from the same clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -97,7 +97,7 @@ impl Duration {
         self.0 as f64 / 1e6
     }
 
-    /// True if the span is empty.
+    /// Returns true if the span is empty.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -1,4 +1,4 @@
-//! What a peer did wrong, in the terms that it is told in.
+//! Decoding errors, with the error codes for the peer.
 
 use crate::varint::Truncated;
 
@@ -10,12 +10,12 @@ pub struct DecodeError {
     pub code: u64,
     /// Type of the offending frame, 0 if there is none.
     pub frame_type: u64,
-    /// What is wrong, for logs and for the reason phrase.
+    /// Description for logs and for the reason phrase.
     pub reason: &'static str,
 }
 
 impl DecodeError {
-    /// A frame that is badly formed.
+    /// Malformed frame.
     pub const FRAME_ENCODING_ERROR: u64 = 0x07;
     /// Transport parameters that are badly formed, invalid or missing.
     pub const TRANSPORT_PARAMETER_ERROR: u64 = 0x08;
@@ -23,12 +23,12 @@ impl DecodeError {
     pub const PROTOCOL_VIOLATION: u64 = 0x0a;
 }
 
-/// What is wrong inside a frame, before the frame's type is added to it.
+/// Error within a frame, before the frame's type is added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     /// The transport error code.
     pub(crate) code: u64,
-    /// What is wrong.
+    /// Description.
     pub(crate) reason: &'static str,
 }
 
@@ -38,7 +38,7 @@ impl Fault {
         Self { code: DecodeError::FRAME_ENCODING_ERROR, reason }
     }
 
-    /// Something forbidden in another way.
+    /// Another violation.
     pub(crate) const fn violation(reason: &'static str) -> Self {
         Self { code: DecodeError::PROTOCOL_VIOLATION, reason }
     }

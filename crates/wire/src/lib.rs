@@ -1,7 +1,7 @@
-//! QUIC's wire format (RFC 9000 sections 12 to 20): decoding never panics and allocates no more than in
-//! proportion to the bytes it was given; encoding appends to a caller's buffer.
+//! QUIC's wire format (RFC 9000 sections 12 to 20). Decoding never panics, and its allocations are proportional to the
+//! input. Encoding appends to the caller's buffer.
 //!
-//! Nothing here knows keys, connections or time.
+//! The crate is independent of keys, connections and time.
 
 // A panic that a peer can reach is the worst bug there is.
 #![cfg_attr(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Which end of a connection.
+/// Role of an end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
     /// The end that opened the connection.
@@ -21,7 +21,7 @@ impl Side {
     }
 }
 
-/// Whether data flows both ways on a stream or only from its initiator.
+/// Direction of a stream: both ways, or only from its initiator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
     /// Both ends send.
@@ -68,7 +68,7 @@ impl StreamId {
         self.0
     }
 
-    /// Who opened the stream.
+    /// The end that opened the stream.
     pub const fn initiator(self) -> Side {
         if self.0 & 1 == 0 { Side::Client } else { Side::Server }
     }

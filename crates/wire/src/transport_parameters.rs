@@ -37,7 +37,7 @@ mod id {
     pub(super) const ACK_WINDOW: u64 = 0x35a7_c90e;
 }
 
-/// How many unknown parameters are remembered to find duplicates among them; those beyond are only skipped, for their
+/// Number of unknown parameters remembered to find duplicates; those beyond are only skipped, for their
 /// number is the peer's choice.
 pub const MAX_UNKNOWN_REMEMBERED: usize = 64;
 
@@ -77,7 +77,7 @@ pub struct TransportParameters {
     pub ack_delay_exponent: u64,
     /// Milliseconds by which acks may be delayed, below 2^14; 25 if absent.
     pub max_ack_delay: u64,
-    /// True if the sender must not be migrated away from.
+    /// True if peers must not migrate to another address of the sender's.
     pub disable_active_migration: bool,
     /// Connection IDs that the sender keeps, at least 2; 2 if absent.
     pub active_connection_id_limit: u64,
@@ -87,7 +87,7 @@ pub struct TransportParameters {
     pub retry_source_connection_id: Option<ConnectionId>,
     /// The version of the connection and those that its sender speaks (RFC 9368 section 3).
     pub version_information: Option<VersionInformation>,
-    /// True if the sender takes packets whose fixed bit is 0 (RFC 9287 section 3).
+    /// True if the sender accepts packets whose fixed bit is 0 (RFC 9287 section 3).
     pub grease_quic_bit: bool,
     /// Microseconds: the least ack delay that the sender can be asked for, not above `max_ack_delay`; `None` if it
     /// knows no `ACK_FREQUENCY` frames (draft-ietf-quic-ack-frequency section 3).
@@ -96,7 +96,7 @@ pub struct TransportParameters {
     /// coordinated. From a server: the most that it coordinates. At least 1; `None` if the sender knows no
     /// `GROUP_TOKEN` frames.
     pub group_size: Option<u64>,
-    /// The sender takes `ACK_WINDOW` frames (docs/spec/ack-window.md).
+    /// The sender accepts `ACK_WINDOW` frames (docs/spec/ack-window.md).
     pub ack_window: bool,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
     pub grease: Option<(u64, Vec<u8>)>,
@@ -197,7 +197,7 @@ impl TransportParameters {
     /// Decodes the parameters that `from` has sent. Unknown ones are skipped, absent ones get their default;
     /// `preferred_address` is checked and then ignored.
     ///
-    /// Whether the connection IDs are present and the right ones (section 7.3) is for the connection to check.
+    /// The connection must check that the connection IDs are present and correct (section 7.3).
     ///
     /// # Errors
     /// [`DecodeError::TRANSPORT_PARAMETER_ERROR`] for a malformed or duplicate parameter, a value that section 18.2
@@ -285,7 +285,7 @@ impl TransportParameters {
     }
 }
 
-/// What an end says of versions (RFC 9368 section 3).
+/// Version information of an end (RFC 9368 section 3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionInformation {
     /// The version of the connection, in its sender's view; never 0.

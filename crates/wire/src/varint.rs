@@ -1,4 +1,4 @@
-//! Variable-length integers (RFC 9000 section 16) and the cursor that everything here decodes with.
+//! Variable-length integers (RFC 9000 section 16) and the cursor for decoding.
 
 /// The largest integer that fits: 2^62 - 1.
 pub const MAX: u64 = (1 << 62) - 1;
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// How many bytes are not read yet.
+    /// Number of unread bytes.
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// How many bytes have been read.
+    /// Number of bytes read.
     pub const fn position(&self) -> usize {
         self.total - self.rest.len()
     }

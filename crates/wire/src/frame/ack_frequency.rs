@@ -8,14 +8,14 @@ pub const TYPE: u64 = 0xaf;
 /// Wire type of `IMMEDIATE_ACK`.
 pub const TYPE_IMMEDIATE: u64 = 0x1f;
 
-/// What a sender asks of its peer's acks.
+/// A sender's request for the acknowledgements of its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckFrequency {
     /// Ascends; only the highest holds.
     pub sequence: u64,
     /// Ack-eliciting packets that may arrive without an ack being sent: 0 asks for an ack for each.
     pub ack_eliciting_threshold: u64,
-    /// How long an ack may wait, in microseconds.
+    /// Maximum delay of an acknowledgement, in microseconds.
     pub max_ack_delay: u64,
     /// Packet numbers by which a packet must be missing before that calls for an ack at once: 1 for any
     /// reordering, 0 for never.

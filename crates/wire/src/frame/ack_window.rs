@@ -1,6 +1,6 @@
-//! `ACK_WINDOW`: an ACK that brings the receiver's credit along (our extension, see docs/spec/ack-window.md).
+//! `ACK_WINDOW`: an ACK with the receiver's flow-control limits (extension, see docs/spec/ack-window.md).
 //!
-//! The credit comes first, so that the ranges may fill what is left of the packet:
+//! The limits come first, so that the ranges may fill the rest of the packet:
 //!
 //! ```text
 //! ACK_WINDOW {
@@ -24,7 +24,7 @@ pub const TYPE: u64 = 0x2b1c;
 /// Wire type with ECN counts.
 pub const TYPE_ECN: u64 = 0x2b1d;
 
-/// Limits are told in units of so many bytes, rounded down: most then take two bytes instead of four.
+/// Unit of the limits in bytes, rounded down; most limits then take two bytes instead of four.
 pub const UNIT: u64 = 1024;
 
 /// Most streams that one frame may name; a frame that names more is malformed.

@@ -15,13 +15,13 @@ pub const TYPE_APPLICATION: u64 = 0x1d;
 pub struct CloseFrame {
     /// The error code, of the space that `kind` names.
     pub error_code: u64,
-    /// Who closes.
+    /// The layer that closes.
     pub kind: CloseKind,
     /// A reason for people; meant to be UTF-8, not checked.
     pub reason: Bytes,
 }
 
-/// Whether the transport (0x1c) or the application (0x1d) closes.
+/// The layer that closes: transport (0x1c) or application (0x1d).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseKind {
     /// The transport, because of a frame of this type (0 if unknown).

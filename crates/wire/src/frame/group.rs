@@ -1,5 +1,5 @@
-//! `GROUP_TOKEN`: which connections of a client a server is to coordinate. An extension of our own, used only between
-//! ends that both sent the transport parameter `group_size`; `docs/spec/groups.md` is its specification.
+//! `GROUP_TOKEN`: the group of connections that a server coordinates. An extension, used only between ends that both
+//! sent the transport parameter `group_size`; `docs/spec/groups.md` is its specification.
 //!
 //! From a server: "the connection is in the group of this name". From a client: "let the connection join the group".
 

@@ -20,7 +20,7 @@ pub struct Iter {
     is_fresh: bool,
 }
 
-/// A frame as decoded, its data still to be cut from the payload: so that decoding borrows the payload, and
+/// A decoded frame whose data is still to be cut from the payload: so that decoding borrows the payload, and
 /// cutting may take it.
 enum Decoded {
     Whole(Frame),

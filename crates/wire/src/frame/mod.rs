@@ -1,4 +1,4 @@
-//! Frames (RFC 9000 section 19), one kind a file.
+//! Frames (RFC 9000 section 19), one file per kind.
 
 use bytes::Bytes;
 
@@ -60,14 +60,14 @@ pub enum Frame {
     MaxStreamData {
         /// The stream.
         id: StreamId,
-        /// Its new limit, in bytes.
+        /// The new limit, in bytes.
         maximum: u64,
     },
     /// `MAX_STREAMS` (section 19.11).
     MaxStreams {
-        /// Which streams.
+        /// Direction of the streams.
         direction: Direction,
-        /// How many the receiver may open in all.
+        /// Total number of streams that the receiver may open.
         maximum: u64,
     },
     /// `DATA_BLOCKED` (section 19.12): the limit that blocks.
@@ -81,7 +81,7 @@ pub enum Frame {
     },
     /// `STREAMS_BLOCKED` (section 19.14).
     StreamsBlocked {
-        /// Which streams.
+        /// Direction of the streams.
         direction: Direction,
         /// The limit that blocks.
         limit: u64,
@@ -142,14 +142,14 @@ impl Frame {
         }
     }
 
-    /// True if a packet with this frame must be acknowledged: all but PADDING, ACK and `CONNECTION_CLOSE`
+    /// Returns true if the frame is ack-eliciting: all but PADDING, ACK and `CONNECTION_CLOSE`
     /// (RFC 9002 section 2), and `ACK_WINDOW`.
     pub const fn is_ack_eliciting(&self) -> bool {
         // spec: rfc9000 19.21 extension-controlled, 19.21 extension-acked
         !matches!(self, Self::Padding | Self::Ack(_) | Self::AckWindow(_) | Self::Close(_))
     }
 
-    /// True if the frame may probe a path without moving the connection to it (RFC 9000 section 9.1).
+    /// Returns true for a probing frame, which does not move the connection to its path (RFC 9000 section 9.1).
     pub const fn is_probing(&self) -> bool {
         matches!(
             self,
@@ -228,7 +228,7 @@ impl Frame {
     }
 }
 
-/// Whether `frame` may come in a packet of this type (RFC 9000 section 12.4, table 3). If not, that is a
+/// Checks that a packet of this type may contain `frame` (RFC 9000 section 12.4, table 3). If not, that is a
 /// `PROTOCOL_VIOLATION`.
 pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
     let (in_handshake, in_early, in_short) = match frame {

@@ -1,4 +1,4 @@
-//! The packets of one datagram (RFC 9000 section 12.2).
+//! Splitting of a datagram into packets (RFC 9000 section 12.2).
 
 use bytes::BytesMut;
 
@@ -14,7 +14,7 @@ pub enum HeaderError {
     /// The datagram ends within the header, or before the end that the Length field announces.
     #[error("the datagram ends within a packet")]
     Truncated,
-    /// A long header of a version that is not known; nothing behind the invariants can be read.
+    /// A long header of an unknown version; only the invariants are readable.
     #[error("unknown version {:#010x}", .0.version)]
     UnknownVersion(Invariants),
     /// A connection ID of more than 20 bytes, which no known version allows (section 17.2).
@@ -46,7 +46,7 @@ impl From<Truncated> for HeaderError {
 /// One packet as it came, header and payload still protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedPacket {
-    /// What is readable of the header.
+    /// The readable part of the header.
     pub header: Header,
     /// Where in `bytes` the packet number starts; the end of `bytes` for packets without one.
     pub number_at: usize,

@@ -1,5 +1,5 @@
-//! Packet headers (RFC 9000 sections 17.2 and 17.3): the parts of the first byte, what is readable before header
-//! protection comes off, and the writers.
+//! Packet headers (RFC 9000 sections 17.2 and 17.3): the parts of the first byte, the fields readable
+//! under header protection, and the writers.
 
 use std::ops::Range;
 

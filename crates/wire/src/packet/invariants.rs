@@ -1,4 +1,4 @@
-//! What holds for every version of QUIC (RFC 8999).
+//! Version-independent properties of QUIC (RFC 8999).
 
 use super::{HeaderError, header, version};
 use crate::ConnectionId;

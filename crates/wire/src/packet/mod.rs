@@ -33,12 +33,12 @@ pub enum PacketType {
 }
 
 impl PacketType {
-    /// True if the packet has a long header.
+    /// Returns true if the packet has a long header.
     pub const fn is_long(self) -> bool {
         !matches!(self, Self::Short)
     }
 
-    /// True if the packet is numbered and protected, thus all but Retry and Version Negotiation.
+    /// Returns true if the packet is numbered and protected: all but Retry and Version Negotiation.
     pub const fn is_numbered(self) -> bool {
         !matches!(self, Self::Retry | Self::VersionNegotiation)
     }

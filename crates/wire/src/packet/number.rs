@@ -10,7 +10,7 @@ pub const MAX_LEN: usize = 4;
 pub struct TruncatedNumber {
     /// The low `len` bytes of the packet number; the bits above are 0.
     pub value: u32,
-    /// How many bytes are sent, 1 to 4.
+    /// Number of bytes sent, 1 to 4.
     pub len: u8,
 }
 

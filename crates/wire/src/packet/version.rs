@@ -1,4 +1,4 @@
-//! QUIC versions, and what differs between them on the wire. Another version is an arm in each function here.
+//! QUIC versions and their differences on the wire. A new version adds an arm to each function here.
 
 use super::PacketType;
 
@@ -11,7 +11,7 @@ pub const V2: u32 = 0x6b33_43cf;
 /// All versions whose packets this crate reads and writes, the preferred first.
 pub const SUPPORTED: [u32; 2] = [V1, V2];
 
-/// True if packets of this version can be read and written.
+/// Returns true if packets of this version can be read and written.
 pub const fn is_supported(version: u32) -> bool {
     matches!(version, V1 | V2)
 }
