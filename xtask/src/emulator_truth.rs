@@ -41,9 +41,8 @@ const DEADLINE: Duration = Duration::from_secs(300);
 /// Of `cargo xtask emulator-truth`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints a table in Markdown. A cell passes if the kernel's median completion time with CUBIC is within 10 %
-of the lab's over paths with the same seeds, which lose the same packets. BBR, which the lab's TCP has not, is shown
-beside it. Void runs, those in which the emulator was late or interfaces dropped packets, are made again with another
+    after_help = "Prints a table in Markdown. A cell passes if the kernel's median completion times with CUBIC and with BBR are
+within 10 % of the lab's over paths with the same seeds, which lose the same packets. Void runs, those in which the emulator was late or interfaces dropped packets, are made again with another
 seed. The second table is by ping and iperf3, where they are installed (apt-get install iputils-ping iperf3), and is
 not judged.
 Exit code: 0 if every cell passes, 1 if one does not or could not be measured."
@@ -73,9 +72,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         return Ok(arguments.short);
     }
     println!(
-        "| cell | round trip, median - model | lab, median s (runs) | kernel CUBIC, median s (runs) | kernel / lab - 1 \
-         | within 10 % | kernel BBR, median s (runs) | void runs | lateness, p99 of the worst run |\n\
-         |---|---|---|---|---|---|---|---|---|"
+        "| cell | round trip, median - model | lab CUBIC, median s (runs) | kernel CUBIC, median s (runs) | kernel / lab - 1 \
+         | within 10 % | lab BBR, median s (runs) | kernel BBR, median s (runs) | kernel / lab - 1 | within 10 % | void runs \
+         | lateness, p99 of the worst run |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|"
     );
     let mut all_agree = true;
     let mut witnesses = Vec::new();
@@ -84,14 +84,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         eprintln!("{}", cell.name);
         let cubic = emulator.measure(cell, "cubic", Players::Ours)?;
         let bbr = emulator.measure(cell, "bbr", Players::Ours)?;
-        let lab = virtual_times(cell, &cubic.seeds)?;
+        let lab = [virtual_times(cell, "cubic", &cubic.seeds)?, virtual_times(cell, "bbr", &bbr.seeds)?];
         let (row, agrees) = row(cell, &lab, &cubic, &bbr)?;
         println!("{row}");
         all_agree &= agrees;
         if has_witnesses {
             let cubic = emulator.measure(cell, "cubic", Players::Witnesses)?;
             let bbr = emulator.measure(cell, "bbr", Players::Witnesses)?;
-            let lab = virtual_times(cell, &(1..=cell.runs * VIRTUAL_RUNS_PER_WITNESS).collect::<Vec<_>>())?;
+            let lab = virtual_times(
+                cell,
+                "cubic",
+                &(1..=cell.runs * VIRTUAL_RUNS_PER_WITNESS).collect::<Vec<_>>(),
+            )?;
             witnesses.push(witness_row(cell, &lab, &cubic, &bbr)?);
         }
     }
@@ -133,31 +137,39 @@ fn shown(times: &[f64], figure: impl FnOnce(f64) -> String) -> String {
     if times.is_empty() { "-".to_owned() } else { figure(median_of(times)) }
 }
 
-fn row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Result<(String, bool)> {
-    let error = median_of(&cubic.seconds) / median_of(lab) - 1.0;
-    let is_measured = cubic.seconds.len() as u64 >= cell.runs;
+/// Of one controller: the lab's median, the kernel's, how far apart they are and whether that will do.
+fn compared(cell: &Cell, lab: &[f64], kernel: &Measured) -> (String, bool) {
+    let error = median_of(&kernel.seconds) / median_of(lab) - 1.0;
+    let is_measured = kernel.seconds.len() as u64 >= cell.runs;
     let agrees = is_measured && error.abs() <= TOLERANCE;
     let verdict = match (is_measured, agrees) {
         (false, _) => "not measured: the machine is too busy",
         (true, true) => "yes",
         (true, false) => "**no**",
     };
-    let round_trip = cell.path()?.rtt.as_secs_f64();
     let text = format!(
-        "| {} | {} | {} ({}) | {} ({}) | {} | {verdict} | {} ({}) | {} | {:.2} ms |",
-        cell.name,
-        shown(&cubic.round_trips, |found| format!("{:+.3} ms", (found - round_trip) * 1e3)),
+        "{} ({}) | {} ({}) | {} | {verdict}",
         shown(lab, seconds),
         lab.len(),
-        shown(&cubic.seconds, seconds),
-        cubic.seconds.len(),
-        shown(&cubic.seconds, |_| format!("{:+.1} %", error * 100.0)),
-        shown(&bbr.seconds, seconds),
-        bbr.seconds.len(),
+        shown(&kernel.seconds, seconds),
+        kernel.seconds.len(),
+        shown(&kernel.seconds, |_| format!("{:+.1} %", error * 100.0)),
+    );
+    (text, agrees)
+}
+
+fn row(cell: &Cell, lab: &[Vec<f64>; 2], cubic: &Measured, bbr: &Measured) -> Result<(String, bool)> {
+    let [(of_cubic, cubic_agrees), (of_bbr, bbr_agrees)] =
+        [compared(cell, &lab[0], cubic), compared(cell, &lab[1], bbr)];
+    let round_trip = cell.path()?.rtt.as_secs_f64();
+    let text = format!(
+        "| {} | {} | {of_cubic} | {of_bbr} | {} | {:.2} ms |",
+        cell.name,
+        shown(&cubic.round_trips, |found| format!("{:+.3} ms", (found - round_trip) * 1e3)),
         cubic.void + bbr.void,
         cubic.lateness.max(bbr.lateness) * 1e3,
     );
-    Ok((text, agrees))
+    Ok((text, cubic_agrees && bbr_agrees))
 }
 
 /// Round trips before the first byte of content, which iperf3 does not count: TCP's, TLS's, and the request's.
@@ -187,8 +199,8 @@ fn witness_row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Re
 ///
 /// A path with the same seed loses packets with the same numbers. Over paths of its own the lab's median would be
 /// another one: with 1 % of loss at 100 Mbit/s and 100 ms the medians of 60 seeds differ by a third.
-fn virtual_times(cell: &Cell, seeds: &[u64]) -> Result<Vec<f64>> {
-    let stack: Stack = "tcp:cubic/h1".parse()?;
+fn virtual_times(cell: &Cell, controller: &str, seeds: &[u64]) -> Result<Vec<f64>> {
+    let stack: Stack = format!("tcp:{controller}/h1").parse()?;
     let spec = RunSpec {
         network: NetworkSpec::Simple { path: cell.path()? },
         flows: vec![FlowSpec {
@@ -227,13 +239,21 @@ mod tests {
             void,
             lateness: 1e-4,
         };
-        let (row, agrees) = row(cell, &[], &measured(&[], 15), &measured(&[], 15)).unwrap();
+        let (row, agrees) = row(cell, &[vec![], vec![]], &measured(&[], 15), &measured(&[], 15)).unwrap();
         assert!(!agrees && row.contains("not measured"), "{row}");
         assert!(row.contains("| - | - (0) | - (0) | - |") && !row.contains("0.0000"), "{row}");
         let times = [2.0; 5];
-        let (row, agrees) = super::row(cell, &times, &measured(&times, 0), &measured(&[], 15)).unwrap();
-        assert!(agrees, "BBR is not judged: {row}");
-        assert!(row.contains("| +0.100 ms | 2.0000 (5) | 2.0000 (5) | +0.0 % | yes | - (0) | 15 |"), "{row}");
+        let lab = [times.to_vec(), times.to_vec()];
+        let (row, agrees) = super::row(cell, &lab, &measured(&times, 0), &measured(&[], 15)).unwrap();
+        assert!(!agrees, "BBR was not measured: {row}");
+        assert!(
+            row.contains("| +0.100 ms | 2.0000 (5) | 2.0000 (5) | +0.0 % | yes | 2.0000 (5) | - (0) | - |"),
+            "{row}"
+        );
+        let (row, agrees) = super::row(cell, &lab, &measured(&times, 0), &measured(&[2.3; 5], 0)).unwrap();
+        assert!(!agrees && row.contains("| 2.3000 (5) | +15.0 % | **no** |"), "{row}");
+        let (row, agrees) = super::row(cell, &lab, &measured(&times, 0), &measured(&times, 0)).unwrap();
+        assert!(agrees, "{row}");
         let row = witness_row(cell, &times, &measured(&[], 15), &measured(&[], 15)).unwrap();
         assert!(row.ends_with("| - | - (0) | - | - (0) | 30 |"), "{row}");
     }

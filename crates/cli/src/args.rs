@@ -90,7 +90,8 @@ Stacks of the lab such as tcp:cubic are models: their runs are computed in virtu
 With --json stdout is one JSON object per path: times in seconds, `null` where nothing was measured.
 Exit code: 0 if every run finished, 1 if some did not, 2 for a usage error, 130 after Ctrl-C.")]
 pub(crate) struct Race {
-    /// Paths, separated by commas: names, or TOML files [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
+    /// Paths, separated by commas: names, or TOML files [names: good, average, bad, lte, wifi, lte-trace, wifi-trace,
+    /// lte-tti, wifi-aggregated, wifi-jitter, thin-uplink, 5g-trace, starlink]
     #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', default_values = DEFAULT_PATHS)]
     pub(crate) path: Vec<String>,
 

@@ -23,6 +23,9 @@ pub struct ExperimentResult {
     /// The stack that others are compared with; the first on the axis `stack` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
+    /// The stack that is set beside the best of all others in each group of cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// What is varied, in the order of [`CellResult::coordinates`]. The axis named `stack` becomes the series of
     /// every figure, the others become its panels.
     pub axes: Vec<Axis>,

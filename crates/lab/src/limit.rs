@@ -14,7 +14,8 @@ use crate::spec::{NetworkSpec, RunSpec};
 /// number (1), AEAD tag (16), STREAM frame type (1), stream ID (1) and offset (4).
 const QUIC_OVERHEAD: u64 = 1 + 8 + 1 + 16 + 1 + 1 + 4;
 
-/// The limit of a run's first flow; `None` if it has none (it never ends, or every link is infinitely fast).
+/// The limit of a run's first flow; `None` if it has none (it never ends, or every link is infinitely fast). Where
+/// recordings begin at a seed's place, it is that of a run from their beginning: [`crate::run::run`] notes each run's own.
 pub fn limit(run: &RunSpec) -> Option<Limit> {
     let flow = run.flows.first()?;
     let bytes = flow.workload.body_bytes()?;
@@ -116,10 +117,10 @@ impl Route<'_> {
     fn by_traces(&self, rounds_before_data: u64, length: ByteCount) -> Option<Duration> {
         let half = self.rtt() / 2;
         let first = self.start + (self.rtt() * rounds_before_data).saturating_sub(half);
-        let rates = self.links.iter().filter_map(|link| link.rate.as_ref());
+        let rates = self.links.iter().filter_map(|link| Some((link.rate.as_ref()?, link.start())));
         rates
-            .filter(|rate| rate.is_recorded())
-            .map(|rate| rate.carried(first, length).since(self.start) + half)
+            .filter(|(rate, _)| rate.is_recorded())
+            .map(|(rate, start)| rate.carried(first, length, start).since(self.start) + half)
             .max()
     }
 }

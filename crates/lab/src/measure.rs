@@ -15,6 +15,7 @@ pub(crate) struct Arrivals {
     packets_sent: u64,
     bytes_sent: u64,
     packets_received: u64,
+    originals_received: u64,
     bytes_received: u64,
     delays: Vec<u64>,
 }
@@ -27,6 +28,7 @@ impl Arrivals {
 
     pub(crate) fn on_arrival(&mut self, now: Time, packet: &Packet) {
         self.packets_received += 1;
+        self.originals_received += u64::from(!packet.tag.is_copy);
         self.bytes_received += packet.wire_length();
         self.delays.push(now.since(packet.tag.sent_at).as_nanos());
     }
@@ -43,6 +45,7 @@ impl Arrivals {
             result.packets_sent += arrivals.packets_sent;
             result.bytes_sent += arrivals.bytes_sent;
             result.packets_received += arrivals.packets_received;
+            result.originals_received += arrivals.originals_received;
             result.bytes_received += arrivals.bytes_received;
             delays.extend(&arrivals.delays);
         }
@@ -54,6 +57,7 @@ impl Arrivals {
             result.delay_p95_ms = milliseconds(delays[(delays.len() * 95).div_ceil(100) - 1]);
             result.delay_max_ms = milliseconds(*greatest);
             result.queueing_mean_ms = result.delay_mean_ms - milliseconds(*least);
+            result.queueing_p95_ms = result.delay_p95_ms - milliseconds(*least);
         }
         result
     }

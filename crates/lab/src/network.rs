@@ -95,6 +95,30 @@ impl NetworkSpec {
         self.shared_links().into_iter().map(|(_, path)| path).chain(self.access())
     }
 
+    /// The network as a run with this seed meets it: where the recordings of its links begin is settled. The first link is
+    /// that of the emulator with this seed; others begin elsewhere.
+    #[must_use]
+    pub(crate) fn started(&self, seed: u64) -> Self {
+        let at = |path: &PathSpec, link: u64| path.started(seed ^ (link << 32));
+        match self {
+            Self::Simple { path } => Self::Simple { path: at(path, 0) },
+            Self::Dumbbell { path, access } => {
+                Self::Dumbbell { path: at(path, 0), access: access.as_ref().map(|access| at(access, 1)) }
+            }
+            Self::RadioBackhaul { radio, backhaul } => {
+                Self::RadioBackhaul { radio: at(radio, 0), backhaul: at(backhaul, 1) }
+            }
+            Self::Chain { links } => {
+                Self::Chain { links: links.iter().zip(0..).map(|(path, link)| at(path, link)).collect() }
+            }
+        }
+    }
+
+    /// True if runs with different seeds begin at different places of a recording.
+    pub(crate) fn begins_anywhere(&self) -> bool {
+        self.links_of_a_flow().any(PathSpec::begins_anywhere)
+    }
+
     /// The slowest link's mean rate from server to client; `None` if all are infinitely fast.
     pub(crate) fn down_rate(&self) -> Option<Rate> {
         self.links_of_a_flow().filter_map(posthaste_path::PathSpec::down_rate).min()

@@ -30,6 +30,8 @@ pub(crate) struct Tag {
     pub(crate) hop: usize,
     /// When it left its sender.
     pub(crate) sent_at: Time,
+    /// A link has made it.
+    pub(crate) is_copy: bool,
 }
 
 /// A packet's payload.
@@ -71,6 +73,10 @@ impl posthaste_path::Packet for Packet {
             Body::Udp(payload) => flip_bit_of(payload, draw),
             Body::Tcp(segment) => segment.is_corrupted = true,
         }
+    }
+
+    fn mark_duplicate(&mut self) {
+        self.tag.is_copy = true;
     }
 
     fn is_ecn_capable(&self) -> bool {

@@ -13,6 +13,10 @@ pub struct RunResult {
     pub outcome: Outcome,
     /// Virtual seconds from start to end.
     pub virtual_seconds: f64,
+    /// Least possible completion time of the first flow in seconds, where it is another than the cell's: the run began at
+    /// a place of its own in a recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<f64>,
     /// Hash over every packet that left a host, and when: equal for equal runs; 16 hexadecimal digits.
     pub trace_hash: String,
     /// Packets that left a host.
@@ -95,7 +99,13 @@ pub struct DirectionResult {
     pub bytes_sent: u64,
     /// IP packets that arrived, copies included.
     pub packets_received: u64,
-    /// Bytes of them.
+    /// The same without the copies that links have made.
+    #[serde(default)]
+    pub originals_received: u64,
+    /// Packets that links have lost or dropped: neither arrived nor still under way when the run ended.
+    #[serde(default)]
+    pub packets_lost: u64,
+    /// Bytes of those that arrived.
     pub bytes_received: u64,
     /// Mean one-way delay of packets that arrived, in milliseconds.
     pub delay_mean_ms: f64,
@@ -105,6 +115,9 @@ pub struct DirectionResult {
     pub delay_max_ms: f64,
     /// Mean delay above the least seen in this direction, in milliseconds: time in queues (and jitter).
     pub queueing_mean_ms: f64,
+    /// Its 95th percentile.
+    #[serde(default)]
+    pub queueing_p95_ms: f64,
     /// What the sending stack has counted.
     pub counters: Counters,
     /// Seconds during which flow control alone kept data back, where the stack tells.

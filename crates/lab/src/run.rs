@@ -53,24 +53,29 @@ pub fn run(spec: &RunSpec, seed: u64, qlog: Option<Arc<dyn QlogSink>>) -> Result
     }
     let mut world = World::new(seed);
     let settings = Settings { max_datagram_size: spec.datagram, qlog, ..Settings::default() };
-    let network = Network::build(&spec.network, &mut world)?;
+    let started = RunSpec { network: spec.network.started(seed), ..spec.clone() };
+    let network = Network::build(&started.network, &mut world)?;
     let mut flows = Vec::new();
     for flow in &spec.flows {
         for copy in 0..flow.count {
-            flows.push(build(flow, copy, flows.len(), &network, &settings, &mut world)?);
+            flows.push(build(flow, copy, (flows.len(), seed), &network, &settings, &mut world)?);
         }
     }
     if let Some(interval) = spec.series {
         world.sample_every(interval);
     }
     let end = world.run(Time::ZERO + spec.deadline);
-    Ok(collect(seed, end, &flows, world))
+    let mut result = collect(seed, end, &flows, world);
+    if spec.network.begins_anywhere() {
+        result.limit = crate::limit::limit(&started).map(|limit| limit.seconds);
+    }
+    Ok(result)
 }
 
 fn build<'a>(
     spec: &'a FlowSpec,
     copy: u32,
-    index: usize,
+    (index, seed): (usize, u64),
     network: &Network,
     settings: &Settings,
     world: &mut World,
@@ -83,7 +88,7 @@ fn build<'a>(
     let (app, clients, servers) = if let Some((warm_up, rules)) = warm_up {
         let memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
         let settings = Settings { path_memory: memory, ..settings.clone() };
-        let (mut stages, all) = warm_ups(spec, warm_up, &route, &settings, world)?;
+        let (mut stages, all) = warm_ups(spec, warm_up, &route, (&settings, seed), world)?;
         let (clients, servers) = connect(spec, &spec.workload, &route, &settings, world);
         let rng = world.rng().fork();
         stages.push(Stage { workload: spec.workload.clone(), clients: clients.clone(), rng });
@@ -123,10 +128,11 @@ fn warm_ups(
     spec: &FlowSpec,
     warm_up: &WarmUpSpec,
     route: &Route,
-    settings: &Settings,
+    (settings, seed): (&Settings, u64),
     world: &mut World,
 ) -> Result<(Vec<Stage>, Vec<usize>), RunError> {
-    let own = warm_up.path.as_ref().map(|path| Route::alone("warm-up", path, world)).transpose()?;
+    let own =
+        warm_up.path.as_ref().map(|path| Route::alone("warm-up", &path.started(seed), world)).transpose()?;
     let route = own.as_ref().unwrap_or(route);
     let client_number = match warm_up.client {
         WarmUpClient::Same => settings.client_number,
@@ -162,6 +168,7 @@ fn collect(seed: u64, end: End, flows: &[Flow<'_>], mut world: World) -> RunResu
         seed,
         outcome,
         virtual_seconds: now.as_secs_f64(),
+        limit: None,
         trace_hash: world.trace_hash(),
         packets: world.packets(),
         flows: flows.iter().map(|flow| flow_result(flow, &world)).collect(),
@@ -217,6 +224,8 @@ fn flow_result(flow: &Flow<'_>, world: &World) -> FlowResult {
 fn direction(senders: &[usize], world: &World) -> DirectionResult {
     let hosts = || senders.iter().map(|&index| &world.hosts[index]);
     let mut result = Arrivals::summarise(hosts().map(|host| &host.arrivals));
+    let under_way: u64 = senders.iter().map(|&index| world.under_way_from(index)).sum();
+    result.packets_lost = result.packets_sent.saturating_sub(result.originals_received + under_way);
     result.counters = hosts()
         .map(|host| host.peer.counters(world.now()))
         .fold(None, |sum, more| Some(sum.map_or(more, |sum: crate::peer::Counters| sum.plus(&more))))

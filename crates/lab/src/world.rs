@@ -168,6 +168,13 @@ impl World {
         self.packets
     }
 
+    /// Packets of a host that are neither lost nor received yet, without the copies that links have made.
+    pub(crate) fn under_way_from(&self, host: usize) -> u64 {
+        let to = self.hosts[host].other;
+        let held = self.links.iter().flat_map(|link| link.path.held());
+        held.filter(|packet| packet.tag.to == to && !packet.tag.is_copy).count() as u64
+    }
+
     /// The hash over all of them: 16 hexadecimal digits.
     pub fn trace_hash(&self) -> String {
         self.hash.digits()
@@ -293,7 +300,7 @@ impl World {
         while let Some(mut packet) = self.hosts[index].peer.poll_transmit(self.now) {
             self.hash.add(self.now, index, &packet);
             self.packets += 1;
-            packet.tag = crate::packet::Tag { to, hop: 0, sent_at: self.now };
+            packet.tag = crate::packet::Tag { to, hop: 0, sent_at: self.now, is_copy: false };
             self.hosts[index].arrivals.on_sent(&packet);
             self.links[first].path.on_packet(self.now, packet);
         }

@@ -36,7 +36,7 @@ const RUNS: [(&str, &str); 3] = [
     ),
     (
         "lte-trace, warm",
-        r#"network = { kind = "simple", path = "lte-trace" }
+        r#"network = { kind = "simple", path = { base = "lte-trace", trace-start = "0s" } }
         deadline = "60s"
         flows = [{ stack = "STACK", workload = { kind = "request-response", object = "100kB", count = 3 }, warm-up = { connections = 2 } }]"#,
     ),

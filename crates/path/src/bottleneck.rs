@@ -3,7 +3,7 @@
 //! Capacity that varies and management at departure decide when a packet's transmission begins, so packets truly
 //! wait here instead of being given a departure time on arrival.
 
-use posthaste_units::{ByteCount, Rng, Time};
+use posthaste_units::{ByteCount, Duration, Rng, Time};
 
 use crate::config::Bottleneck;
 use crate::packet::Packet;
@@ -31,10 +31,11 @@ enum State<P> {
 }
 
 impl<P: Packet> Link<P> {
-    pub(crate) fn new(config: &Bottleneck, header: ByteCount, rng: &mut Rng) -> Self {
+    /// `start`: where in a recorded rate the clock begins.
+    pub(crate) fn new(config: &Bottleneck, header: ByteCount, start: Duration, rng: &mut Rng) -> Self {
         Self {
             queue: Queue::new(config.queue, header, config.discipline),
-            service: Service::new(&config.rate, rng),
+            service: Service::new(&config.rate, start, rng),
             state: State::Idle,
             held_bytes: ByteCount::ZERO,
         }
@@ -104,6 +105,17 @@ impl<P: Packet> Link<P> {
             }
             None => State::Idle,
         };
+    }
+
+    /// True if nothing waits and nothing is in transmission.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
+
+    /// Packets waiting and in transmission.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &P> {
+        let transmitting = if let State::Transmitting(_, packet) = &self.state { Some(packet) } else { None };
+        transmitting.into_iter().chain(self.queue.held())
     }
 
     /// Bytes waiting, headers included.

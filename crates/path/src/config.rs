@@ -2,10 +2,14 @@
 
 use posthaste_units::{ByteCount, Duration, Time};
 
+use crate::aggregation::Aggregation;
 use crate::correlation::MAX_CORRELATION;
+use crate::handover::Handover;
 use crate::jitter::Jitter;
 use crate::loss::GilbertElliott;
+use crate::loss_periods::LossPeriods;
 use crate::queue::Discipline;
+use crate::radio_frames::RadioFrames;
 use crate::rate::RateModel;
 
 /// The bytes that one direction may hold, waiting and under way, unless told otherwise: 1 Gbit/s for 500 ms.
@@ -22,6 +26,8 @@ pub struct PathConfig {
     pub loss: f64,
     /// Losses in bursts, in addition to `loss`; default none.
     pub burst_loss: Option<GilbertElliott>,
+    /// Losses in bursts that last a time, in addition to the others; default none.
+    pub loss_periods: Option<LossPeriods>,
     /// Which packets are delivered late, so that later ones overtake them; default none.
     pub reordering: Reordering,
     /// Probability in `0..=1` that a packet arrives twice; default 0. The copy is intact and on time even where
@@ -33,6 +39,18 @@ pub struct PathConfig {
     pub outage: Option<Outage>,
     /// The slowest element and its queue; default none (infinitely fast).
     pub bottleneck: Option<Bottleneck>,
+    /// Where in a recorded rate, and in the rhythm of handovers, the path's clock begins; default zero. A recording
+    /// is repeated, so any time will do.
+    pub start: Duration,
+    /// How packets leave the bottleneck together; default one by one.
+    pub aggregation: Option<Aggregation>,
+    /// How a radio link frames what leaves the bottleneck; default not at all.
+    pub frames: Option<RadioFrames>,
+    /// Routes that change at fixed times; default one route.
+    pub handover: Option<Handover>,
+    /// The receiver takes packets in at multiples of this time only, as one that is woken for a batch; default zero: at
+    /// once.
+    pub batch: Duration,
     /// Bytes that are added to every packet's length where the bottleneck charges it to the rate and the queue,
     /// for callers whose packets lack the headers below them; default zero. 28 stands for IPv4 and UDP.
     pub header: ByteCount,
@@ -99,11 +117,17 @@ impl Default for PathConfig {
             jitter: None,
             loss: 0.0,
             burst_loss: None,
+            loss_periods: None,
             reordering: Reordering::default(),
             duplication: 0.0,
             corruption: 0.0,
             outage: None,
             bottleneck: None,
+            start: Duration::ZERO,
+            aggregation: None,
+            frames: None,
+            handover: None,
+            batch: Duration::ZERO,
             header: ByteCount::ZERO,
             capacity: DEFAULT_CAPACITY,
         }
@@ -147,6 +171,18 @@ impl PathConfig {
         if let Some(burst_loss) = &self.burst_loss {
             burst_loss.validate()?;
         }
+        if let Some(periods) = &self.loss_periods {
+            periods.validate()?;
+        }
+        if let Some(aggregation) = &self.aggregation {
+            aggregation.validate()?;
+        }
+        if let Some(frames) = &self.frames {
+            frames.validate()?;
+        }
+        if let Some(handover) = &self.handover {
+            handover.validate()?;
+        }
         if let Some(bottleneck) = &self.bottleneck {
             bottleneck.rate.validate()?;
             bottleneck.discipline.validate()?;
@@ -157,7 +193,8 @@ impl PathConfig {
     /// The share of packets that the medium loses in the long run; what queues drop comes on top.
     pub fn mean_loss(&self) -> f64 {
         let bursts = self.burst_loss.map_or(0.0, |burst_loss| burst_loss.mean_loss());
-        1.0 - (1.0 - self.loss) * (1.0 - bursts)
+        let periods = self.loss_periods.map_or(0.0, |periods| periods.share);
+        1.0 - (1.0 - self.loss) * (1.0 - bursts) * (1.0 - periods)
     }
 }
 

@@ -60,6 +60,10 @@ impl<P: Packet> UnderWay<P> {
         self.bytes
     }
 
+    pub(crate) fn held(&self) -> impl Iterator<Item = &P> {
+        self.in_order.iter().chain(&self.early).map(|flight| &flight.packet)
+    }
+
     pub(crate) fn packets(&self) -> usize {
         self.in_order.len() + self.early.len()
     }

@@ -12,6 +12,9 @@ pub trait Packet: Clone {
     /// Flips one bit; `draw` is uniform over 64 bits and picks it. A packet without bits stays as it is.
     fn flip_bit(&mut self, draw: u64);
 
+    /// Called on the copy that a duplicating link makes.
+    fn mark_duplicate(&mut self) {}
+
     /// True if a queue may mark it instead of dropping it (RFC 3168: ECT(0) or ECT(1)).
     fn is_ecn_capable(&self) -> bool {
         false

@@ -1,24 +1,34 @@
 //! The stages put together.
 
 use bytes::Bytes;
-use posthaste_units::{ByteCount, Rng, Time};
+use posthaste_units::{ByteCount, Duration, Rng, Time};
 
+use crate::aggregation::Aggregator;
 use crate::bottleneck::Link;
 use crate::config::{ConfigError, Outage, PathConfig};
 use crate::flight::UnderWay;
+use crate::handover::Routes;
 use crate::impairment::Medium;
 use crate::jitter::Delays;
+use crate::loss_periods::PeriodicLoss;
 use crate::packet::Packet;
+use crate::radio_frames::Framer;
 use crate::stats::PathStats;
+use crate::ticks::next_tick;
 
 /// One emulated direction for packets of type `P`.
 #[derive(Debug)]
 pub struct Path<P = Bytes> {
     capacity: ByteCount,
     link: Option<Link<P>>,
+    aggregator: Option<Aggregator<P>>,
+    framer: Option<Framer>,
     medium: Medium,
+    loss_periods: Option<PeriodicLoss>,
+    routes: Option<Routes>,
     outage: Option<Outage>,
     delays: Delays,
+    batch: Duration,
     under_way: UnderWay<P>,
     stats: PathStats,
 }
@@ -32,10 +42,23 @@ impl<P: Packet> Path<P> {
         config.validate()?;
         let medium = Medium::new(&config, &mut rng);
         let delays = Delays::new(config.delay, config.jitter, rng.fork());
-        let link = config.bottleneck.map(|bottleneck| Link::new(&bottleneck, config.header, &mut rng));
-        let stats = PathStats::default();
-        let (capacity, outage) = (config.capacity, config.outage);
-        Ok(Self { capacity, link, medium, outage, delays, under_way: UnderWay::new(), stats })
+        let link =
+            config.bottleneck.map(|bottleneck| Link::new(&bottleneck, config.header, config.start, &mut rng));
+        let (periods, blocks, routes) = (rng.fork(), rng.fork(), rng.fork());
+        Ok(Self {
+            capacity: config.capacity,
+            link,
+            aggregator: config.aggregation.map(Aggregator::new),
+            framer: config.frames.map(|frames| Framer::new(frames, blocks)),
+            medium,
+            loss_periods: config.loss_periods.map(|model| PeriodicLoss::new(model, periods)),
+            routes: config.handover.map(|handover| Routes::new(handover, config.start, routes)),
+            outage: config.outage,
+            delays,
+            batch: config.batch,
+            under_way: UnderWay::new(),
+            stats: PathStats::default(),
+        })
     }
 
     /// A packet enters at `now`, which must not be earlier than that of any call before.
@@ -64,7 +87,8 @@ impl<P: Packet> Path<P> {
     /// but has yet to propagate), never late.
     pub fn next_timeout(&self) -> Option<Time> {
         let event = self.link.as_ref().and_then(Link::next_event);
-        event.into_iter().chain(self.under_way.next_arrival()).min()
+        let aggregate = self.aggregator.as_ref().and_then(Aggregator::deadline);
+        event.into_iter().chain(aggregate).chain(self.under_way.next_arrival()).min()
     }
 
     /// Bytes waiting in the bottleneck's queue, headers included, as of the last call with a time; without the
@@ -75,12 +99,20 @@ impl<P: Packet> Path<P> {
 
     /// Bytes waiting, in transmission and under way.
     pub fn held_bytes(&self) -> ByteCount {
-        self.link.as_ref().map_or(ByteCount::ZERO, Link::held_bytes) + self.under_way.bytes()
+        let aggregate = self.aggregator.as_ref().map_or(ByteCount::ZERO, Aggregator::bytes);
+        self.link.as_ref().map_or(ByteCount::ZERO, Link::held_bytes) + aggregate + self.under_way.bytes()
     }
 
     /// Packets waiting, in transmission and under way, copies included.
     pub fn held_packets(&self) -> usize {
-        self.link.as_ref().map_or(0, Link::held_packets) + self.under_way.packets()
+        let aggregate = self.aggregator.as_ref().map_or(0, |aggregator| aggregator.held().len());
+        self.link.as_ref().map_or(0, Link::held_packets) + aggregate + self.under_way.packets()
+    }
+
+    /// Packets waiting, in transmission and under way, in no particular order.
+    pub fn held(&self) -> impl Iterator<Item = &P> {
+        let aggregate = self.aggregator.iter().flat_map(Aggregator::held);
+        self.link.iter().flat_map(Link::held).chain(aggregate).chain(self.under_way.held())
     }
 
     /// Counts since the start.
@@ -99,27 +131,57 @@ impl<P: Packet> Path<P> {
     /// nothing else. `now` must not be earlier than that of any call before.
     pub fn advance(&mut self, now: Time) {
         while let Some((departure, packet)) = self.link.as_mut().and_then(|link| link.depart(now)) {
-            self.enter_medium(departure, packet);
+            // A packet that ends with the aggregate's time is still of it.
+            self.end_aggregate(departure - Duration::from_nanos(1));
+            let is_last = self.link.as_ref().is_none_or(Link::is_idle);
+            let Some(aggregator) = &mut self.aggregator else {
+                self.enter_medium(departure, packet);
+                continue;
+            };
+            if aggregator.push(departure, packet, is_last) {
+                for packet in aggregator.take() {
+                    self.enter_medium(departure, packet);
+                }
+            }
+        }
+        self.end_aggregate(now);
+    }
+
+    /// Ends an aggregate whose time is over by `now`.
+    fn end_aggregate(&mut self, now: Time) {
+        let Some(aggregator) = &mut self.aggregator else { return };
+        if let Some(deadline) = aggregator.deadline().filter(|&deadline| deadline <= now) {
+            for packet in aggregator.take() {
+                self.enter_medium(deadline, packet);
+            }
         }
     }
 
     fn enter_medium(&mut self, now: Time, mut packet: P) {
         let fate = self.medium.draw();
-        let on_time = self.delays.arrival(now);
-        if fate.lost || self.outage.is_some_and(|outage| outage.covers(now)) {
+        let is_in_burst = self.loss_periods.as_mut().is_some_and(|periods| periods.is_lost(now));
+        let route = self.routes.as_mut().map_or(Some(Duration::ZERO), |routes| routes.added(now));
+        let handed_on = self.framer.as_mut().map_or(now, |framer| framer.hand_on(now));
+        let on_time = self.delays.arrival(handed_on, route.unwrap_or_default());
+        let is_out = route.is_none() || self.outage.is_some_and(|outage| outage.covers(now));
+        if fate.lost || is_in_burst || is_out {
             self.stats.lost += 1;
             return;
         }
-        let copy = fate.duplicated.then(|| packet.clone());
+        let copy = fate.duplicated.then(|| {
+            let mut copy = packet.clone();
+            copy.mark_duplicate();
+            copy
+        });
         if let Some(draw) = fate.corruption {
             self.stats.corrupted += 1;
             packet.flip_bit(draw);
         }
         self.stats.reordered += u64::from(!fate.extra_delay.is_zero());
-        self.under_way.push(on_time + fate.extra_delay, packet);
+        self.under_way.push(next_tick(on_time + fate.extra_delay, self.batch), packet);
         if let Some(copy) = copy {
             self.stats.duplicated += 1;
-            self.under_way.push(on_time, copy);
+            self.under_way.push(next_tick(on_time, self.batch), copy);
         }
     }
 }

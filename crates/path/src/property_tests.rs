@@ -49,7 +49,7 @@ fn discipline() -> impl Strategy<Value = Discipline> {
 }
 
 fn jitter() -> impl Strategy<Value = Jitter> {
-    let shape = prop::sample::select(vec![Distribution::Normal, Distribution::Pareto]);
+    let shape = prop::sample::select(vec![Distribution::Normal, Distribution::Pareto, Distribution::Wifi]);
     (shape, 0u64..5_000, 0u64..20, any::<bool>()).prop_map(|(distribution, micros, millis, may_reorder)| {
         Jitter {
             distribution,
@@ -58,6 +58,40 @@ fn jitter() -> impl Strategy<Value = Jitter> {
             may_reorder,
         }
     })
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A path that has what radio links and their receivers do with time, and nothing else.
+fn radio() -> impl Strategy<Value = PathConfig> {
+    let aggregation =
+        (1usize..9, 1u64..9).prop_map(|(packets, time)| Aggregation { packets, time: millis(time) });
+    let frames = (1u64..4, 0.0..0.5f64, 0u64..9).prop_map(|(interval, failure, repeat)| RadioFrames {
+        interval: millis(interval),
+        failure,
+        repeat: millis(repeat),
+    });
+    let handover = (20u64..60, 0u64..20, 0u64..9).prop_map(|(interval, delay, gap)| Handover {
+        interval: millis(interval),
+        delay: millis(delay),
+        gap: millis(gap),
+    });
+    let periods = (0.0..0.5f64, 1u64..9).prop_map(|(share, mean)| LossPeriods { share, mean: millis(mean) });
+    let (aggregation, frames) = (prop::option::of(aggregation), prop::option::of(frames));
+    let (handover, periods) = (prop::option::of(handover), prop::option::of(periods));
+    (aggregation, frames, handover, periods, 0u64..4, 0u64..100).prop_map(
+        |(aggregation, frames, handover, loss_periods, batch, start)| PathConfig {
+            aggregation,
+            frames,
+            handover,
+            loss_periods,
+            batch: millis(batch),
+            start: millis(start),
+            ..PathConfig::default()
+        },
+    )
 }
 
 prop_compose! {
@@ -71,7 +105,7 @@ prop_compose! {
         corruption in 0.0..0.5f64,
         outage in prop::option::of((0u64..50, 0u64..50)),
         bottleneck in prop::option::of((rate_model(), 0u64..40_000, discipline())),
-        header in 0u64..60,
+        (header, radio) in (0u64..60, radio()),
         capacity in 3_000u64..100_000,
     ) -> PathConfig {
         PathConfig {
@@ -97,6 +131,7 @@ prop_compose! {
             }),
             header: ByteCount::new(header),
             capacity: ByteCount::new(capacity),
+            ..radio
         }
     }
 }

@@ -130,6 +130,10 @@ impl<P: Packet> Queue<P> {
         self.bytes
     }
 
+    pub(crate) fn held(&self) -> impl Iterator<Item = &P> {
+        self.waiting.iter().map(|waiting| &waiting.packet)
+    }
+
     pub(crate) fn packets(&self) -> usize {
         self.waiting.len()
     }

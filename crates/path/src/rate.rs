@@ -72,18 +72,21 @@ impl RateModel {
         }
     }
 
-    /// True if the rate is a recording, which every run meets from its beginning.
+    /// True if the rate is a recording.
     pub fn is_recorded(&self) -> bool {
         matches!(self, Self::Opportunities(_) | Self::Steps(_))
     }
 
-    /// When an idle link that may begin with `length` bytes at `from` has carried them. A drawn rate counts as its mean.
-    pub fn carried(&self, from: Time, length: ByteCount) -> Time {
+    /// When an idle link that may begin with `length` bytes at `from` has carried them, where a recording begins at
+    /// `start` ([`crate::PathConfig::start`]). A drawn rate counts as its mean.
+    pub fn carried(&self, from: Time, length: ByteCount, start: Duration) -> Time {
         let mut service = match self {
             Self::Constant(rate) => Service::Constant(Segmented::new(Constant(*rate))),
             Self::Normal(normal) => Service::Constant(Segmented::new(Constant(normal.mean))),
-            Self::Steps(trace) => Service::Steps(Segmented::new(Cyclic::new(Arc::clone(trace)))),
-            Self::Opportunities(trace) => Service::Opportunities(Opportunities::new(Arc::clone(trace))),
+            Self::Steps(trace) => Service::Steps(Segmented::new(Cyclic::new(Arc::clone(trace), start))),
+            Self::Opportunities(trace) => {
+                Service::Opportunities(Opportunities::new(Arc::clone(trace), start))
+            }
         };
         let start = service.start_after_idle(from);
         service.serve(start, length)
@@ -118,12 +121,15 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    pub(crate) fn new(model: &RateModel, rng: &mut Rng) -> Self {
+    /// `start`: where in a recording the clock begins.
+    pub(crate) fn new(model: &RateModel, start: Duration, rng: &mut Rng) -> Self {
         match model {
             RateModel::Constant(rate) => Self::Constant(Segmented::new(Constant(*rate))),
             RateModel::Normal(normal) => Self::Redrawn(Box::new(Segmented::new(Redrawn::new(*normal, rng)))),
-            RateModel::Steps(trace) => Self::Steps(Segmented::new(Cyclic::new(Arc::clone(trace)))),
-            RateModel::Opportunities(trace) => Self::Opportunities(Opportunities::new(Arc::clone(trace))),
+            RateModel::Steps(trace) => Self::Steps(Segmented::new(Cyclic::new(Arc::clone(trace), start))),
+            RateModel::Opportunities(trace) => {
+                Self::Opportunities(Opportunities::new(Arc::clone(trace), start))
+            }
         }
     }
 

@@ -2,18 +2,24 @@
 
 mod named;
 mod scalar;
+mod start;
 mod summary;
 mod table;
 
 use posthaste_units::{ByteCount, Duration, Rate};
 
+use crate::aggregation::Aggregation;
 use crate::config::{Bottleneck, ConfigError, Outage, PathConfig, Reordering};
+use crate::handover::Handover;
 use crate::jitter::Jitter;
 use crate::loss::GilbertElliott;
+use crate::loss_periods::LossPeriods;
 use crate::queue::Discipline;
+use crate::radio_frames::RadioFrames;
 use crate::rate::RateModel;
 
 pub use scalar::QueueSize;
+pub use start::TraceStart;
 pub use table::{SpecError, inline_traces};
 
 /// Both directions of a path.
@@ -32,13 +38,20 @@ pub use table::{SpecError, inline_traces};
 /// | `trace` | instead of `rate`: a capacity trace's text, in one of the formats of [`crate::Trace`] | none |
 /// | `up-trace` | instead of `up-rate`: the same from client to server | as `trace` |
 /// | `trace-file`, `up-trace-file` | the same from a file; see [`inline_traces`] | none |
+/// | `trace-start` | where in the recordings (and in the rhythm of handovers) a run begins: `"seed"`, a place that follows from the run's seed, or a time, `"0s"` ([`TraceStart`]) | `"seed"` |
 /// | `loss` | probability, each way: `"2%"` or `0.02` | 0 |
 /// | `up-loss` | from client to server | as `loss` |
 /// | `burst` | mean length of a burst of losses, in packets: `4`; losses are independent without it | none |
-/// | `jitter` | `{ distribution = "normal"` or `"pareto"`, `std = "3.5ms"`, `interval = "100ms"`, `reorders = false }`; `std` is that of the RTT, each direction has `1 / sqrt(2)` of it; a draw holds for `interval`, `"0ms"` is one packet ([`Jitter`] says why that lifts the mean); it is 100 ms unless given, 0 where `reorders` is true | none |
+/// | `burst-time` | instead of `burst`: mean length of a burst of losses in time: `"20ms"` ([`LossPeriods`]) | none |
+/// | `jitter` | `{ distribution = "normal"`, `"pareto"` or `"wifi"`, `std = "3.5ms"`, `interval = "100ms"`, `reorders = false }`; `std` is that of the RTT, each direction has `1 / sqrt(2)` of it; a draw holds for `interval`, `"0ms"` is one packet ([`Jitter`] says why that lifts the mean); it is 100 ms unless given, 0 where `reorders` is true | none |
 /// | `reorder` | `{ probability = "10%", correlation = "25%", delay = "5ms" }`, each way, as [`Reordering`] | none |
 /// | `duplicate`, `corrupt` | probabilities, each way | 0 |
 /// | `outage` | `{ start = "3s", length = "5s" }`: nothing gets through either way, counted from the path's beginning | none |
+/// | `aggregate` | `{ packets = 64, time = "4ms" }`: what leaves each bottleneck together ([`Aggregation`]) | one packet |
+/// | `tti` | each radio link sends in blocks of this time: `"1ms"` ([`RadioFrames`]) | none |
+/// | `harq` | `{ probability = "10%", delay = "8ms" }`: blocks that come again, and how much later; needs `tti` | none |
+/// | `handover` | `{ interval = "15s", delay = "50ms", gap = "60ms" }`: another route each `interval`, which adds up to `delay` to the RTT, and loses everything for `gap` ([`Handover`]) | none |
+/// | `batch` | the client takes packets in at multiples of this time only: `"2ms"` | at once |
 /// | `queue` | `"1bdp"` (times mean rate x `rtt`, one full packet at least), `"64kB"` or `"100ms"` (at the mean rate) | `"1bdp"` |
 /// | `discipline` | `"drop-tail"` or `"codel"` | `"drop-tail"` |
 /// | `codel-target`, `codel-interval` | its parameters | 5 ms, 100 ms |
@@ -53,12 +66,16 @@ pub struct PathSpec {
     pub rate: Option<RateModel>,
     /// From client to server; that of the other direction unless given.
     pub up_rate: Option<RateModel>,
+    /// Where in recordings a run begins.
+    pub trace_start: TraceStart,
     /// Share of packets lost from server to client.
     pub loss: f64,
     /// The same from client to server; that of the other direction unless given.
     pub up_loss: Option<f64>,
     /// Mean length of a burst of losses in packets, 1 or more; losses are independent unless given.
     pub burst: Option<f64>,
+    /// Mean length of a burst of losses in time, instead of `burst`.
+    pub burst_time: Option<Duration>,
     /// How each direction's delay varies.
     pub jitter: Option<Jitter>,
     /// Which packets each direction holds back.
@@ -69,6 +86,14 @@ pub struct PathSpec {
     pub corruption: f64,
     /// When nothing gets through either way.
     pub outage: Option<Outage>,
+    /// How packets leave each bottleneck together.
+    pub aggregation: Option<Aggregation>,
+    /// How each radio link frames what it sends.
+    pub frames: Option<RadioFrames>,
+    /// Routes that change at fixed times; the delay is that of one direction.
+    pub handover: Option<Handover>,
+    /// The client takes packets in at multiples of this time; zero: at once.
+    pub batch: Duration,
     /// Size of each bottleneck's queue.
     pub queue: QueueSize,
     /// What each queue does about senders that fill it.
@@ -84,14 +109,20 @@ impl Default for PathSpec {
             rtt: Duration::ZERO,
             rate: None,
             up_rate: None,
+            trace_start: TraceStart::Seed,
             loss: 0.0,
             up_loss: None,
             burst: None,
+            burst_time: None,
             jitter: None,
             reordering: Reordering::default(),
             duplication: 0.0,
             corruption: 0.0,
             outage: None,
+            aggregation: None,
+            frames: None,
+            handover: None,
+            batch: Duration::ZERO,
             queue: QueueSize::Bdp(1.0),
             discipline: Discipline::default(),
             header: ByteCount::ZERO,
@@ -115,11 +146,32 @@ impl PathSpec {
         named::find(name).map(|named| named.description)
     }
 
+    /// The path as a run with this seed meets it: where recordings begin is settled.
+    #[must_use]
+    pub fn started(&self, seed: u64) -> Self {
+        Self { trace_start: TraceStart::At(self.trace_start.place(seed)), ..self.clone() }
+    }
+
+    /// Where recordings begin; at their beginning if that is left to a seed ([`Self::started`]).
+    pub fn start(&self) -> Duration {
+        self.trace_start.place_without_seed()
+    }
+
+    /// True if runs with different seeds begin at different places of a recording or a rhythm.
+    pub fn begins_anywhere(&self) -> bool {
+        let rates = [&self.rate, &self.up_rate];
+        let is_recorded = rates.into_iter().flatten().any(RateModel::is_recorded);
+        self.trace_start == TraceStart::Seed && (is_recorded || self.handover.is_some())
+    }
+
     /// Checks every value.
     ///
     /// # Errors
     /// Names the first value out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.burst.is_some() && self.burst_time.is_some() {
+            return Err(ConfigError::new("burst-time: it stands instead of burst"));
+        }
         if let Some(burst) = self.burst {
             for loss in [self.loss, self.up_loss.unwrap_or(self.loss)] {
                 GilbertElliott::from_mean(loss, burst)?;
@@ -131,7 +183,7 @@ impl PathSpec {
 
     /// The direction from server to client. A value out of range shows when it is used.
     pub fn down(&self) -> PathConfig {
-        self.direction(self.rate.as_ref(), self.loss)
+        PathConfig { batch: self.batch, ..self.direction(self.rate.as_ref(), self.loss) }
     }
 
     /// The direction from client to server. A value out of range shows when it is used.
@@ -166,16 +218,22 @@ impl PathSpec {
             discipline: self.discipline,
         });
         let burst_loss = self.burst.and_then(|burst| GilbertElliott::from_mean(loss, burst).ok());
+        let loss_periods = self.burst_time.map(|mean| LossPeriods { share: loss, mean });
         PathConfig {
             delay: self.rtt / 2,
             jitter: self.jitter,
-            loss: if burst_loss.is_some() { 0.0 } else { loss },
+            loss: if burst_loss.is_some() || loss_periods.is_some() { 0.0 } else { loss },
             burst_loss,
+            loss_periods,
             reordering: self.reordering,
             duplication: self.duplication,
             outage: self.outage,
             corruption: self.corruption,
             bottleneck,
+            start: self.start(),
+            aggregation: self.aggregation,
+            frames: self.frames,
+            handover: self.handover,
             header: self.header,
             ..PathConfig::default()
         }

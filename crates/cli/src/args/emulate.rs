@@ -32,9 +32,9 @@ A path file (--path ./mine.toml; docs/guide/emulate.md has all keys, units and r
   reorder = { probability = \"1%\", delay = \"4ms\" }
   queue = \"200ms\"
 
-Keys of a direction: rate, rate-std, rate-interval, trace-file, loss, burst, duplicate, corrupt, queue, discipline
-(drop-tail, codel), codel-target, codel-interval, ecn, mark-above, header as in a path file; delay and jitter (one way);
-jitter-distribution (normal, pareto), jitter-interval, jitter-reorders; reorder, reorder-delay, reorder-correlation.
+Keys of a direction: rate, rate-std, rate-interval, trace-file, trace-start, loss, burst, burst-time, duplicate,
+corrupt, tti, batch, queue, discipline (drop-tail, codel), codel-target, codel-interval, ecn, mark-above, header as in a
+path file; delay and jitter (one way); jitter-distribution (normal, pareto, wifi), jitter-interval, jitter-reorders; reorder, reorder-delay, reorder-correlation.
 As root, the path ends in the caller's network namespace, so servers must listen on 0.0.0.0 or on $POSTHASTE_FAR.
 Without root (user namespaces must be permitted) it ends in an empty namespace: start servers with --far.
 COMMAND handles Ctrl-C itself; a SIGINT that does not come from the terminal is passed on to it. When COMMAND ends, all
@@ -42,7 +42,8 @@ processes that it started are ended and all interfaces are removed.
 Exit code: that of COMMAND; 128 plus the signal that ended COMMAND; 125 if the run is void; 126 or 127 if COMMAND cannot
 be run; 1 if the path cannot be set up; 2 for a usage error.")]
 pub(crate) struct Emulate {
-    /// Path: a name, or a TOML file [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
+    /// Path: a name, or a TOML file [names: good, average, bad, lte, wifi, lte-trace, wifi-trace, lte-tti,
+    /// wifi-aggregated, wifi-jitter, thin-uplink, 5g-trace, starlink]
     /// [default: average; a perfect link with --down or --up]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) path: Option<String>,

@@ -74,7 +74,8 @@ pub(crate) struct Page {
     pub(crate) protocols: Vec<Protocol>,
 
     /// Paths, separated by commas: names or TOML files; `none` is the real network, for URLs only
-    /// [names: good, average, bad, lte, wifi, lte-trace, wifi-trace]
+    /// [names: good, average, bad, lte, wifi, lte-trace, wifi-trace, lte-tti,
+    /// wifi-aggregated, wifi-jitter, thin-uplink, 5g-trace, starlink]
     #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', default_value = "average")]
     pub(crate) path: Vec<String>,
 

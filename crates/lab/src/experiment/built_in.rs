@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 50] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 54] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -49,6 +49,10 @@ pub(super) const EXPERIMENTS: [(&str, &str); 50] = [
     ("harm-crowd-groups", include_str!("../../../../experiments/harm-crowd-groups.toml")),
     ("harm-neighbours", include_str!("../../../../experiments/harm-neighbours.toml")),
     ("harm-slow-reader", include_str!("../../../../experiments/harm-slow-reader.toml")),
+    ("mo-grid", include_str!("../../../../experiments/mo-grid.toml")),
+    ("mo-grid-large", include_str!("../../../../experiments/mo-grid-large.toml")),
+    ("mo-share", include_str!("../../../../experiments/mo-share.toml")),
+    ("mo-slow", include_str!("../../../../experiments/mo-slow.toml")),
     ("harm-asymmetric", include_str!("../../../../experiments/harm-asymmetric.toml")),
     ("mo-tail", include_str!("../../../../experiments/mo-tail.toml")),
     ("mo-tail-share", include_str!("../../../../experiments/mo-tail-share.toml")),

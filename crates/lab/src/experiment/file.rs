@@ -20,6 +20,7 @@ pub(super) struct File {
     pub(super) source: String,
     pub(super) note: Option<String>,
     pub(super) baseline: Option<Spanned<String>>,
+    pub(super) subject: Option<Spanned<String>>,
     pub(super) seeds: u64,
     pub(super) metrics: Vec<String>,
     pub(super) published: Vec<Spanned<PublishedFile>>,
@@ -39,6 +40,8 @@ struct Raw {
     note: Option<String>,
     #[serde(default)]
     baseline: Option<Spanned<String>>,
+    #[serde(default)]
+    subject: Option<Spanned<String>>,
     #[serde(default)]
     seeds: Option<Spanned<u64>>,
     metrics: Spanned<Vec<Spanned<String>>>,
@@ -165,6 +168,7 @@ pub(super) fn parse(text: &str, traces: &Traces<'_>) -> Result<File, Fault> {
         source: raw.source,
         note: raw.note,
         baseline: raw.baseline,
+        subject: raw.subject,
         seeds,
         metrics: raw.metrics.into_inner().into_iter().map(Spanned::into_inner).collect(),
         published: raw.published,

@@ -8,6 +8,7 @@
 //! metrics = ["completion"]            # what reports tabulate, the most important first
 //! note = "..."                        # what readers must know beside the figures (optional)
 //! baseline = "cubic"                  # the stack that others are compared with (optional)
+//! subject = "cubic"                   # the stack that is set beside the best of all others (optional)
 //!
 //! [run]                               # a crate::spec::RunSpec, complete in itself
 //! network = { kind = "simple", path = "good" }
@@ -90,6 +91,8 @@ pub struct Experiment {
     pub note: Option<String>,
     /// The stack that others are compared with.
     pub baseline: Option<String>,
+    /// The stack that is set beside the best of all others in each group of cells.
+    pub subject: Option<String>,
     /// Runs of each cell unless told otherwise.
     pub seeds: u64,
     /// Metrics to tabulate, the most important first.
@@ -153,9 +156,10 @@ impl Experiment {
         let axes = axis::read(&file).map_err(|fault| fault.of(name, text))?;
         let mut cells = grid::build(&file, &axes, &traces).map_err(|fault| fault.of(name, text))?;
         let labels: Vec<Axis> = axes.iter().map(axis::GridAxis::labels).collect();
-        if let Some(baseline) = &file.baseline {
-            grid::find(labels.iter().cloned(), "stack", baseline.get_ref())
-                .map_err(|error| Fault::at(baseline.span(), format!("baseline: {error}")).of(name, text))?;
+        for (key, stack) in [("baseline", &file.baseline), ("subject", &file.subject)] {
+            let Some(stack) = stack else { continue };
+            grid::find(labels.iter().cloned(), "stack", stack.get_ref())
+                .map_err(|error| Fault::at(stack.span(), format!("{key}: {error}")).of(name, text))?;
         }
         let published = published::attach(&file.published, folder, &labels, &mut cells)
             .map_err(|fault| fault.of(name, text))?;
@@ -166,6 +170,7 @@ impl Experiment {
             source: file.source,
             note: file.note,
             baseline: file.baseline.map(toml::Spanned::into_inner),
+            subject: file.subject.map(toml::Spanned::into_inner),
             seeds: file.seeds,
             metrics: file.metrics,
             axes: labels,

@@ -15,8 +15,7 @@ const fn metric(
 }
 
 /// Every metric there is, those of time first. "Of a run" means of its first flow unless the doc says another.
-/// Packets and bytes are IP packets, counted by the world alike for every stack; what is still under way when the
-/// run ends counts as lost.
+/// Packets and bytes are IP packets, counted by the world alike for every stack.
 pub const CATALOGUE: &[Metric] = &[
     metric(
         ("completion", "completion time"),
@@ -44,7 +43,8 @@ pub const CATALOGUE: &[Metric] = &[
         Times,
         Lower,
         read::to_limit,
-        "Completion time over the physical limit of the cell.",
+        "Completion time over the physical limit: the cell's, or that of the run where it began at a place of its own in \
+         a recording.",
     ),
     metric(
         ("saving", "saving"),
@@ -134,11 +134,19 @@ pub const CATALOGUE: &[Metric] = &[
         "Mean one-way delay from server to client above the least one seen: queues and jitter.",
     ),
     metric(
+        ("queueing-p95", "queueing delay, p95"),
+        Milliseconds,
+        Lower,
+        read::queueing_p95,
+        "95th percentile of the same.",
+    ),
+    metric(
         ("loss", "loss"),
         Share,
         Lower,
         read::loss,
-        "Packets from server to client that did not arrive, as a share of those sent (duplicates hide losses).",
+        "Packets from server to client that links have lost or dropped, as a share of those sent; what is still under way \
+         when the run ends is neither.",
     ),
     metric(("loss-up", "loss up"), Share, Lower, read::loss_up, "The same from client to server."),
     metric(
@@ -147,6 +155,14 @@ pub const CATALOGUE: &[Metric] = &[
         Lower,
         read::retransmission,
         "Stream bytes that the server sent again, as a share of all bytes that it sent, headers included.",
+    ),
+    metric(
+        ("overhead", "extra bytes"),
+        Share,
+        Lower,
+        read::overhead,
+        "Bytes on the wire from the server over body bytes that were read, less 1: headers, repetitions, what was under \
+         way for nothing.",
     ),
     metric(
         ("rtr", "RTR"),

@@ -37,9 +37,10 @@ pub(super) fn first_byte(context: &Context<'_>) -> Reading {
 }
 
 pub(super) fn to_limit(context: &Context<'_>) -> Reading {
-    let Some(limit) = context.cell.limit.as_ref().filter(|limit| limit.seconds > 0.0) else { return Unknown };
+    let limit = context.run.limit.or(context.cell.limit.as_ref().map(|limit| limit.seconds));
+    let Some(limit) = limit.filter(|limit| *limit > 0.0) else { return Unknown };
     match completion(context) {
-        Known(seconds) => Known(seconds / limit.seconds),
+        Known(seconds) => Known(seconds / limit),
         other => other,
     }
 }
@@ -111,9 +112,20 @@ pub(super) fn queueing(context: &Context<'_>) -> Reading {
     delays(context, |down| down.queueing_mean_ms)
 }
 
+pub(super) fn queueing_p95(context: &Context<'_>) -> Reading {
+    delays(context, |down| down.queueing_p95_ms)
+}
+
+/// Bytes on the wire for each byte that the application has read, less one.
+pub(super) fn overhead(context: &Context<'_>) -> Reading {
+    first(context, |flow| match share(flow.down.bytes_sent as f64, flow.bytes as f64) {
+        Known(ratio) => Known(ratio - 1.0),
+        other => other,
+    })
+}
+
 fn lost_of(direction: &DirectionResult) -> Reading {
-    let lost = direction.packets_sent.saturating_sub(direction.packets_received);
-    share(lost as f64, direction.packets_sent as f64)
+    share(direction.packets_lost as f64, direction.packets_sent as f64)
 }
 
 pub(super) fn loss(context: &Context<'_>) -> Reading {
@@ -252,7 +264,7 @@ fn background_loss(run: &RunResult) -> Reading {
     let mut all = DirectionResult::default();
     for flow in run.flows.iter().filter(|flow| flow.is_background) {
         all.packets_sent += flow.down.packets_sent;
-        all.packets_received += flow.down.packets_received;
+        all.packets_lost += flow.down.packets_lost;
     }
     lost_of(&all)
 }

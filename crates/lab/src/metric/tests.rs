@@ -15,6 +15,7 @@ fn run(seed: u64, completion: Option<f64>) -> RunResult {
         down: DirectionResult {
             packets_sent: 1000,
             packets_received: 980,
+            packets_lost: 20,
             bytes_sent: 1_250_000,
             bytes_received: 1_225_000,
             delay_mean_ms: 25.0,
@@ -27,6 +28,7 @@ fn run(seed: u64, completion: Option<f64>) -> RunResult {
         seed,
         outcome: if completion.is_some() { Outcome::Completed } else { Outcome::Deadline },
         virtual_seconds: completion.unwrap_or(30.0),
+        limit: None,
         trace_hash: String::new(),
         packets: 1490,
         flows: vec![flow],
@@ -174,6 +176,7 @@ fn harm_is_against_one_more_of_the_rivals_own_kind() {
             down: DirectionResult {
                 packets_sent: 100,
                 packets_received: received,
+                packets_lost: 100 - received,
                 ..DirectionResult::default()
             },
             ..FlowResult::default()

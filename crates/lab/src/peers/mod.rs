@@ -27,7 +27,8 @@ use crate::tls;
 /// | `mquic-cubic@3`, ... | the same with three connections of a client to a server (2 to 8), in one group if the profile forms groups |
 /// | `noq:newreno`, `noq:cubic`, `noq:bbr3` | noq-proto |
 /// | `quinn:newreno`, `quinn:cubic`, `quinn:bbr` | quinn-proto |
-/// | `tcp:newreno`, `tcp:cubic` | the TCP model: TLS 1.3, HTTP/2 semantics |
+/// | `quinn:bbr/default`, `noq:cubic/default`, ... | the same with the stack's own receive and send windows (1.25 MB a stream) instead of the lab's larger ones |
+/// | `tcp:newreno`, `tcp:cubic`, `tcp:bbr` | the TCP model: TLS 1.3, HTTP/2 semantics |
 /// | `tcp:cubic/h1`, ... | the same with HTTP/1.1: six connections a host, one exchange at a time on each |
 ///
 /// In an experiment's file a stack may also be a profile of its own, written where its name would stand: a table with
@@ -43,12 +44,40 @@ pub enum Stack {
     /// Our transport with a profile, and connections of a client to a server.
     Posthaste(Profile, usize),
     /// noq-proto.
-    Noq(RivalController),
+    Noq(Rival),
     /// quinn-proto.
-    Quinn(RivalController),
+    Quinn(Rival),
     /// The TCP model.
     Tcp(TcpController, HttpVersion),
 }
+
+/// How a rival is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rival {
+    /// Its congestion controller.
+    pub controller: RivalController,
+    /// Its receive and send windows are its own defaults, 1.25 MB a stream, instead of the lab's larger ones.
+    pub has_own_windows: bool,
+}
+
+impl Rival {
+    const fn new(controller: RivalController) -> Self {
+        Self { controller, has_own_windows: false }
+    }
+
+    /// The part of the stack's name behind the colon; `bbr` is what the stack calls its BBR.
+    fn name(self, bbr: &'static str) -> String {
+        let controller = match self.controller {
+            RivalController::NewReno => "newreno",
+            RivalController::Cubic => "cubic",
+            RivalController::Bbr => bbr,
+        };
+        format!("{controller}{}", if self.has_own_windows { OWN_WINDOWS } else { "" })
+    }
+}
+
+/// Behind a rival's name: with its own windows.
+const OWN_WINDOWS: &str = "/default";
 
 /// A rival's congestion controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +97,8 @@ pub enum TcpController {
     NewReno,
     /// CUBIC (RFC 9438).
     Cubic,
+    /// BBR version 1, as in Linux.
+    Bbr,
 }
 
 /// How exchanges map to TCP connections.
@@ -94,17 +125,25 @@ pub enum UnknownStack {
 }
 
 /// The names of stacks that are not ours.
-pub const RIVAL_NAMES: [&str; 10] = [
+pub const RIVAL_NAMES: [&str; 18] = [
     "noq:newreno",
     "noq:cubic",
     "noq:bbr3",
+    "noq:newreno/default",
+    "noq:cubic/default",
+    "noq:bbr3/default",
     "quinn:newreno",
     "quinn:cubic",
     "quinn:bbr",
+    "quinn:newreno/default",
+    "quinn:cubic/default",
+    "quinn:bbr/default",
     "tcp:newreno",
     "tcp:cubic",
+    "tcp:bbr",
     "tcp:newreno/h1",
     "tcp:cubic/h1",
+    "tcp:bbr/h1",
 ];
 
 impl FromStr for Stack {
@@ -112,15 +151,24 @@ impl FromStr for Stack {
 
     fn from_str(name: &str) -> Result<Self, UnknownStack> {
         use HttpVersion::{Http2, Http11};
+        if let Some(base) = name.strip_suffix(OWN_WINDOWS) {
+            return match base.parse()? {
+                Self::Noq(rival) => Ok(Self::Noq(Rival { has_own_windows: true, ..rival })),
+                Self::Quinn(rival) => Ok(Self::Quinn(Rival { has_own_windows: true, ..rival })),
+                _ => Err(UnknownStack::Name { name: name.to_owned() }),
+            };
+        }
         Ok(match name {
-            "noq:newreno" => Self::Noq(RivalController::NewReno),
-            "noq:cubic" => Self::Noq(RivalController::Cubic),
-            "noq:bbr3" => Self::Noq(RivalController::Bbr),
-            "quinn:newreno" => Self::Quinn(RivalController::NewReno),
-            "quinn:cubic" => Self::Quinn(RivalController::Cubic),
-            "quinn:bbr" => Self::Quinn(RivalController::Bbr),
+            "noq:newreno" => Self::Noq(Rival::new(RivalController::NewReno)),
+            "noq:cubic" => Self::Noq(Rival::new(RivalController::Cubic)),
+            "noq:bbr3" => Self::Noq(Rival::new(RivalController::Bbr)),
+            "quinn:newreno" => Self::Quinn(Rival::new(RivalController::NewReno)),
+            "quinn:cubic" => Self::Quinn(Rival::new(RivalController::Cubic)),
+            "quinn:bbr" => Self::Quinn(Rival::new(RivalController::Bbr)),
             "tcp:newreno" => Self::Tcp(TcpController::NewReno, Http2),
             "tcp:cubic" => Self::Tcp(TcpController::Cubic, Http2),
+            "tcp:bbr" => Self::Tcp(TcpController::Bbr, Http2),
+            "tcp:bbr/h1" => Self::Tcp(TcpController::Bbr, Http11),
             "tcp:newreno/h1" => Self::Tcp(TcpController::NewReno, Http11),
             "tcp:cubic/h1" => Self::Tcp(TcpController::Cubic, Http11),
             ours => parse_ours(ours)?,
@@ -193,20 +241,16 @@ impl<'de> serde::Deserialize<'de> for Stack {
 
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rival = |controller: &RivalController, bbr| match controller {
-            RivalController::NewReno => "newreno",
-            RivalController::Cubic => "cubic",
-            RivalController::Bbr => bbr,
-        };
         match self {
             Self::Posthaste(profile, 1) => f.write_str(profile.name()),
             Self::Posthaste(profile, connections) => write!(f, "{}@{connections}", profile.name()),
-            Self::Noq(controller) => write!(f, "noq:{}", rival(controller, "bbr3")),
-            Self::Quinn(controller) => write!(f, "quinn:{}", rival(controller, "bbr")),
+            Self::Noq(rival) => write!(f, "noq:{}", rival.name("bbr3")),
+            Self::Quinn(rival) => write!(f, "quinn:{}", rival.name("bbr")),
             Self::Tcp(controller, version) => {
                 let controller = match controller {
                     TcpController::NewReno => "newreno",
                     TcpController::Cubic => "cubic",
+                    TcpController::Bbr => "bbr",
                 };
                 let suffix = if *version == HttpVersion::Http11 { "/h1" } else { "" };
                 write!(f, "tcp:{controller}{suffix}")
@@ -274,15 +318,15 @@ impl Stack {
                 client: posthaste::client(profile, *connections, settings, rng),
                 server: posthaste::server(profile, *connections, settings, rng),
             },
-            Self::Noq(controller) => Pair {
-                client: noq::client(*controller, settings, rng),
-                server: noq::server(*controller, settings, rng),
+            Self::Noq(rival) => Pair {
+                client: noq::client(*rival, settings, rng),
+                server: noq::server(*rival, settings, rng),
             },
-            Self::Quinn(controller) => Pair {
-                client: quinn::client(*controller, settings, rng),
-                server: quinn::server(*controller, settings, rng),
+            Self::Quinn(rival) => Pair {
+                client: quinn::client(*rival, settings, rng),
+                server: quinn::server(*rival, settings, rng),
             },
-            Self::Tcp(controller, version) => tcp::pair(*controller, *version, settings),
+            Self::Tcp(controller, version) => tcp::pair(*controller, *version, settings, rng),
         }
     }
 
@@ -308,6 +352,6 @@ impl Stack {
     /// True if the same seed gives the same run, bit for bit. noq-proto's BBR draws the times of its probes from a
     /// generator that it seeds from the operating system and that cannot be set from outside; all else repeats.
     pub fn is_repeatable(&self) -> bool {
-        !matches!(self, Self::Noq(RivalController::Bbr))
+        !matches!(self, Self::Noq(Rival { controller: RivalController::Bbr, .. }))
     }
 }

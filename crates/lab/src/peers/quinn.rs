@@ -20,7 +20,7 @@ use quinn_proto::{
 };
 
 use super::rival::{self, Clock, Outbox, Seeds};
-use super::{RivalController, Settings};
+use super::{Rival, RivalController, Settings};
 use crate::packet::{Body, Packet};
 use crate::peer::{Counters, Peer, PeerEvent, Read, Snapshot, StreamKey};
 use crate::tls;
@@ -41,30 +41,29 @@ struct Quinn {
 }
 
 /// The end that begins the handshake.
-pub(super) fn client(controller: RivalController, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
+pub(super) fn client(rival: Rival, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
     let seeds = Seeds::new(rng);
     let first = ConnectionId::new(&seeds.first_destination);
     let crypto =
         QuicClientConfig::try_from(settings.tls.client.clone()).expect("the provider has AES-128-GCM");
     let mut config = ClientConfig::new(Arc::new(crypto));
-    config.transport_config(transport(controller, settings));
+    config.transport_config(transport(rival, settings));
     config.initial_dst_cid_provider(Arc::new(move || first));
     Box::new(Quinn::new(None, Some(config), settings, seeds))
 }
 
 /// The end that answers it.
-pub(super) fn server(controller: RivalController, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
+pub(super) fn server(rival: Rival, settings: &Settings, rng: &mut Rng) -> Box<dyn Peer> {
     let crypto =
         QuicServerConfig::try_from(settings.tls.server.clone()).expect("the provider has AES-128-GCM");
     // The random key in there seals Retry and NEW_TOKEN tokens; neither is sent without the crate's token log.
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(transport(controller, settings));
+    config.transport_config(transport(rival, settings));
     Box::new(Quinn::new(Some(config), None, settings, Seeds::new(rng)))
 }
 
-fn transport(controller: RivalController, settings: &Settings) -> Arc<TransportConfig> {
-    let (stream_window, connection_window) = rival::receive_windows(settings, STREAM_WINDOW);
-    let factory: Arc<dyn ControllerFactory + Send + Sync> = match controller {
+fn transport(rival: Rival, settings: &Settings) -> Arc<TransportConfig> {
+    let factory: Arc<dyn ControllerFactory + Send + Sync> = match rival.controller {
         RivalController::NewReno => Arc::new(NewRenoConfig::default()),
         RivalController::Cubic => Arc::new(CubicConfig::default()),
         RivalController::Bbr => Arc::new(BbrConfig::default()),
@@ -73,13 +72,17 @@ fn transport(controller: RivalController, settings: &Settings) -> Arc<TransportC
     config
         .max_concurrent_bidi_streams(rival::MAX_STREAMS.into())
         .max_idle_timeout(Some(rival::idle_timeout(settings).try_into().expect("far below 2^62 ms")))
-        .stream_receive_window(stream_window.into())
-        .receive_window(connection_window.into())
-        .send_window(rival::SEND_WINDOW)
         .initial_mtu(rival::datagram_size(settings))
         .min_mtu(rival::datagram_size(settings))
         .mtu_discovery_config(None)
         .congestion_controller_factory(factory);
+    if !rival.has_own_windows {
+        let (stream_window, connection_window) = rival::receive_windows(settings, STREAM_WINDOW);
+        config
+            .stream_receive_window(stream_window.into())
+            .receive_window(connection_window.into())
+            .send_window(rival::SEND_WINDOW);
+    }
     Arc::new(config)
 }
 

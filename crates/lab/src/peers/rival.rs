@@ -20,7 +20,7 @@
 //!   exceed 2,048: N < 2,731, 3.32 MB. Bound: [`super::quinn::STREAM_WINDOW`], 3 MB. With 8 MB it has closed
 //!   connections after slow start.
 //!
-//! The defaults of both are 1.25 MB.
+//! The defaults of both are 1.25 MB: `noq:cubic/default` and its like have those, and the stacks' send windows.
 //!
 //! So flow control can hold a rival back where a sender would have more than that beyond the first gap. A path of
 //! 100 Mbit/s and 188 ms holds 2.35 MB: noq-proto comes to 68 Mbit/s at most; quinn-proto fills it as long as nothing

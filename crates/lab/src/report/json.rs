@@ -38,7 +38,7 @@
 //! [`crate::statistics`], one entry for each metric of [`crate::metric`] of which some run of the cell says
 //! something; their values have the units `s`, `ms`, `bit/s`, `B`, `share` (0 to 1) or none. `null` in place of a
 //! quantile or of an interval's end means beyond the deadline (censored), `null` in place of a mean or an interval
-//! that there is none. `against_baseline` holds the paired ratios of the first metric of `metrics`
+//! that there is none. An experiment with a `subject` names it; what others do beside it follows from the statistics. `against_baseline` holds the paired ratios of the first metric of `metrics`
 //! ([`crate::statistics::Paired`]); `null` for the baseline itself. `runs` are [`crate::result::RunResult`]s;
 //! unless `repeatable`, the same seeds give similar runs, not the same.
 
@@ -71,6 +71,8 @@ struct Experiment<'a> {
     command: &'a str,
     note: Option<&'a str>,
     baseline: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
     axes: &'a [Axis],
     metrics: &'a [String],
     seeds: u64,
@@ -142,6 +144,7 @@ fn document_of(experiment: &ExperimentResult) -> Experiment<'_> {
         command: &experiment.command,
         note: experiment.note.as_deref(),
         baseline: experiment.baseline.as_deref(),
+        subject: experiment.subject.as_deref(),
         axes: &experiment.axes,
         metrics: &experiment.metrics,
         seeds: experiment.seeds,

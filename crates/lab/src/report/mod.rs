@@ -6,4 +6,5 @@ pub mod json;
 mod json_lines;
 mod layout;
 pub mod reproduction;
+mod rivals;
 pub mod table;

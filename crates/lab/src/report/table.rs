@@ -1,6 +1,7 @@
 //! Results for a terminal: plain text, aligned, 120 columns where names permit.
 
 use super::layout::{Group, Incomplete, Layout, Member, UNREPEATABLE, UNREPEATABLE_NOTE};
+use super::rivals;
 use crate::experiment_result::{CellResult, ExperimentResult};
 use crate::metric::{self, Column, Scale, Unit};
 use crate::statistics::{Interval, Paired};
@@ -51,6 +52,7 @@ pub fn print(experiment: &ExperimentResult) -> String {
         block.push(column);
     }
     write_block(&mut out, &layout, &names, &block);
+    out.push_str(&printable_lines(&rivals::lines(&layout)));
     footing(&mut out, &layout);
     out
 }
@@ -58,6 +60,10 @@ pub fn print(experiment: &ExperimentResult) -> String {
 /// Control characters of a hostile name must not reach the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+fn printable_lines(lines: &[String]) -> String {
+    lines.iter().map(|line| printable(line) + "\n").collect()
 }
 
 fn push(out: &mut String, line: &str) {

@@ -217,6 +217,7 @@ fn results(all: &Reproduction, seconds: impl Fn(&str) -> Option<f64>) -> Experim
         seed: 0,
         outcome: Outcome::Completed,
         virtual_seconds: 1.0,
+        limit: None,
         trace_hash: String::new(),
         packets: 0,
         flows: vec![FlowResult { completion, ..FlowResult::default() }],

@@ -23,7 +23,7 @@ pub use journal::{Journal, ProgramDigest, prune};
 use worker::{Item, Runner};
 
 use crate::experiment::{Cell, Experiment, MAX_SEEDS};
-use crate::experiment_result::{Axis, CellResult, ExperimentResult};
+use crate::experiment_result::{Axis, CellResult, ExperimentResult, Limit};
 use crate::result::{Outcome, RunResult};
 use crate::spec::RunSpec;
 
@@ -208,12 +208,13 @@ impl Sweep {
             .zip(self.results)
             .map(|(&index, runs)| {
                 let cell = &experiment.cells[index];
+                let runs: Vec<RunResult> = runs.into_iter().flatten().collect();
                 CellResult {
                     coordinates: cell.coordinates.clone(),
                     command: (options.command)(Some(cell)),
-                    limit: crate::limit::limit(&cell.spec),
+                    limit: crate::limit::limit(&cell.spec).map(|limit| over_places(limit, &runs)),
                     published: cell.published.clone(),
-                    runs: runs.into_iter().flatten().collect(),
+                    runs,
                 }
             })
             .collect();
@@ -228,11 +229,31 @@ impl Sweep {
                 let position = experiment.axes.iter().position(|axis| axis.name == "stack");
                 position.is_some_and(|at| cells.iter().any(|cell| cell.coordinates[at] == *baseline))
             }),
+            subject: experiment.subject.clone(),
             axes: axes_of(experiment, &cells),
             metrics: experiment.metrics.clone(),
             seeds: options.seeds.end - options.seeds.start,
             cells,
         }
+    }
+}
+
+/// A cell's limit where its runs begin at places of their own in a recording: the median of theirs.
+fn over_places(limit: Limit, runs: &[RunResult]) -> Limit {
+    let own: Vec<f64> = runs.iter().filter_map(|run| run.limit).collect();
+    match crate::statistics::summarise(&own) {
+        None => limit,
+        Some(own) => Limit {
+            seconds: own.p50,
+            terms: format!(
+                "median over the places where {} runs begin in the recording, {:.3} to {:.3} s; of its beginning: {}",
+                runs.len(),
+                own.least,
+                own.greatest,
+                limit.terms
+            ),
+            ..limit
+        },
     }
 }
 
@@ -264,6 +285,7 @@ fn failed(seed: u64, reason: String) -> RunResult {
         seed,
         outcome: Outcome::Failed(reason),
         virtual_seconds: 0.0,
+        limit: None,
         trace_hash: String::new(),
         packets: 0,
         flows: Vec::new(),

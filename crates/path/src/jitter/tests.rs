@@ -68,6 +68,25 @@ fn pareto_jitter_has_its_mean_and_its_distribution_within_99_percent() {
 }
 
 #[test]
+fn wifi_jitter_has_its_mean_its_deviation_and_its_suspensions() {
+    let packets = 100_000;
+    let natural = Jitter { deviation: Duration::from_micros(23_296), ..jitter(Distribution::Wifi) };
+    let delays = values(&delays(natural, packets, Duration::from_millis(500)));
+    let (mean, deviation) = moments(&delays);
+    let root = (packets as f64).sqrt();
+    assert!((mean - 50.0).abs() < NORMAL_99 * 23.3 / root, "{mean}");
+    // Its kurtosis is about 14, so the deviation's error is sqrt(13) / 2 of it over the root.
+    assert!((deviation - 23.3).abs() < NORMAL_99 * 23.3 * 1.9 / root, "{deviation}");
+    // Without its mean the model is C4's: nothing below zero, and one draw in 14 is a suspension.
+    let added: Vec<f64> = delays.iter().map(|delay| delay - 50.0 + 6.845).collect();
+    assert!(added.iter().all(|&added| added > -0.01), "{:?}", added.iter().copied().fold(0.0, f64::min));
+    let suspended = added.iter().filter(|&&added| added > 20.0).count() as f64 / packets as f64;
+    assert!((suspended - 1.0 / 14.0).abs() < NORMAL_99 * 0.26 / root + 1e-3, "{suspended}");
+    let retries = added.iter().filter(|&&added| added < 20.0).sum::<f64>() / packets as f64;
+    assert!((retries - 0.684 * 13.0 / 14.0).abs() < 0.02, "{retries}");
+}
+
+#[test]
 fn packets_overtake_each_other_only_where_they_may() {
     let gap = Duration::from_micros(100);
     for distribution in [Distribution::Normal, Distribution::Pareto] {

@@ -11,7 +11,9 @@ use crate::trace::{OPPORTUNITY, OpportunityTrace};
 #[derive(Debug)]
 pub(crate) struct Opportunities {
     trace: Arc<OpportunityTrace>,
-    /// When the present cycle began.
+    /// Where in the recording the clock begins.
+    start: Duration,
+    /// When the present cycle began, counted from the recording's beginning.
     cycle_start: Time,
     /// The present or next stamp within the cycle.
     index: usize,
@@ -20,8 +22,8 @@ pub(crate) struct Opportunities {
 }
 
 impl Opportunities {
-    pub(crate) fn new(trace: Arc<OpportunityTrace>) -> Self {
-        Self { trace, cycle_start: Time::ZERO, index: 0, left: OPPORTUNITY }
+    pub(crate) fn new(trace: Arc<OpportunityTrace>, start: Duration) -> Self {
+        Self { trace, start, cycle_start: Time::ZERO, index: 0, left: OPPORTUNITY }
     }
 
     /// The first stamp after `now`.
@@ -31,8 +33,9 @@ impl Opportunities {
             return self.start();
         }
         let cycle = self.trace.duration();
-        let phase = Duration::from_nanos(now.as_nanos() % cycle.as_nanos());
-        self.cycle_start = now - phase;
+        let clock = now + self.start;
+        let phase = Duration::from_nanos(clock.as_nanos() % cycle.as_nanos());
+        self.cycle_start = clock - phase;
         self.index = self.trace.first_after(phase);
         self.left = OPPORTUNITY;
         self.wrap();
@@ -41,7 +44,7 @@ impl Opportunities {
 
     /// The time of the present stamp.
     pub(crate) fn start(&self) -> Time {
-        self.cycle_start + self.trace.stamp(self.index)
+        self.cycle_start + self.trace.stamp(self.index) - self.start
     }
 
     /// The time of the stamp at which a packet's last byte leaves.

@@ -142,24 +142,26 @@ impl Segments for Redrawn {
 #[derive(Debug)]
 pub(crate) struct Cyclic {
     trace: Arc<RateTrace>,
+    /// Where in the recording the clock begins.
+    start: Duration,
     /// The step that was last asked for: mostly the next one is wanted.
     step: usize,
 }
 
 impl Cyclic {
-    pub(crate) fn new(trace: Arc<RateTrace>) -> Self {
-        Self { trace, step: 0 }
+    pub(crate) fn new(trace: Arc<RateTrace>, start: Duration) -> Self {
+        Self { trace, start, step: 0 }
     }
 }
 
 impl Segments for Cyclic {
     fn at(&mut self, time: Time) -> (Rate, Time) {
         let cycle = self.trace.duration().as_nanos();
-        let phase = time.as_nanos() % cycle;
-        let begin = time.as_nanos() - phase;
-        self.step = self.trace.step_at(Duration::from_nanos(phase), self.step);
+        let clock = time + self.start;
+        let phase = Duration::from_nanos(clock.as_nanos() % cycle);
+        self.step = self.trace.step_at(phase, self.step);
         let (rate, end) = self.trace.step(self.step);
-        (rate, Time::from_nanos(begin) + end)
+        (rate, clock - phase + end - self.start)
     }
 
     fn cycle(&self) -> Option<(u128, Duration)> {

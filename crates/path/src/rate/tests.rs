@@ -48,6 +48,26 @@ fn saturated(model: RateModel, length: u64, interval: Duration, total: Duration)
 }
 
 #[test]
+fn a_recording_that_begins_elsewhere_is_the_same_recording() {
+    for text in ["0\n0\n7\n7\n40\n", "0,800000\n0.01,0\n0.02,9000000\n"] {
+        let start = Duration::from_millis(1_013);
+        let bottleneck = Bottleneck::new(trace(text), ByteCount::new(1 << 40));
+        let config = PathConfig { bottleneck: Some(bottleneck), start, ..PathConfig::default() };
+        let mut path = probe_path(config);
+        let lengths = [900, 1500, 40, 3000, 700, 1200];
+        for (number, &length) in lengths.iter().enumerate() {
+            path.on_packet(Time::ZERO, probe(number as u64, Time::ZERO, length));
+        }
+        let arrived = drain_until(&mut path, Time::FAR_FUTURE);
+        let found: Vec<u64> = arrived.iter().map(|(at, _)| (*at + start).as_nanos()).collect();
+        assert_eq!(found, departures(trace(text), Time::ZERO + start, &lengths), "{text:?}");
+        let all = ByteCount::new(lengths.iter().sum());
+        let carried = trace(text).carried(Time::ZERO, all, start);
+        assert_eq!((carried + start).as_nanos(), *found.last().expect("six"));
+    }
+}
+
+#[test]
 fn a_rate_that_changes_does_the_exact_integral() {
     // 1000, then 3000 bytes a second, half a second each: 2000 bytes a cycle.
     let model = trace("0,8000\n0.5,24000");

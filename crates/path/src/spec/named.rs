@@ -4,13 +4,31 @@ use std::sync::Arc;
 
 use posthaste_units::{Duration, Rate, Rng};
 
+use crate::aggregation::Aggregation;
+use crate::handover::Handover;
 use crate::jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
+use crate::radio_frames::RadioFrames;
 use crate::rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
 use crate::spec::{PathSpec, QueueSize};
 use crate::synthesis;
+use crate::trace::RateTrace;
 
 /// All names, in the order in which they are shown.
-pub(crate) const NAMES: [&str; 7] = ["good", "average", "bad", "lte", "wifi", "lte-trace", "wifi-trace"];
+pub(crate) const NAMES: [&str; 13] = [
+    "good",
+    "average",
+    "bad",
+    "lte",
+    "wifi",
+    "lte-trace",
+    "wifi-trace",
+    "lte-tti",
+    "wifi-aggregated",
+    "wifi-jitter",
+    "thin-uplink",
+    "5g-trace",
+    "starlink",
+];
 
 /// A path with a name.
 pub(crate) struct Named {
@@ -22,6 +40,8 @@ pub(crate) struct Named {
     loss: [f64; 2],
     jitter: Option<(Distribution, u64)>,
     trace: Option<Synthetic>,
+    /// What else sets the path apart.
+    radio: Option<Radio>,
 }
 
 /// Which synthetic trace takes the place of the rates.
@@ -29,6 +49,16 @@ pub(crate) struct Named {
 enum Synthetic {
     Cellular,
     Wifi,
+    FiveG,
+    Starlink,
+}
+
+/// How a radio link treats time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Radio {
+    Blocks,
+    Aggregates,
+    Handovers,
 }
 
 /// The path with this name.
@@ -43,6 +73,12 @@ pub(crate) fn find(name: &str) -> Option<Named> {
         "wifi" => WIFI,
         "lte-trace" => LTE_TRACE,
         "wifi-trace" => WIFI_TRACE,
+        "lte-tti" => LTE_TTI,
+        "wifi-aggregated" => WIFI_AGGREGATED,
+        "wifi-jitter" => WIFI_JITTER,
+        "thin-uplink" => THIN_UPLINK,
+        "5g-trace" => FIVE_G_TRACE,
+        "starlink" => STARLINK,
         _ => return None,
     })
 }
@@ -56,6 +92,7 @@ const fn simple(rtt: u64, loss: f64, description: &'static str) -> Named {
         loss: [loss, 0.0],
         jitter: None,
         trace: None,
+        radio: None,
     }
 }
 
@@ -70,6 +107,7 @@ const LTE: Named = Named {
     loss: [0.000_9, 0.000_5],
     jitter: Some((Distribution::Normal, 3_460)),
     trace: None,
+    radio: None,
 };
 
 /// One channel serves both directions, so the uplink is as fast. Contention makes a long tail: a normal delay of
@@ -83,6 +121,7 @@ const WIFI: Named = Named {
     loss: [0.001_3, 0.000_5],
     jitter: Some((Distribution::Pareto, 6_100)),
     trace: None,
+    radio: None,
 };
 
 /// The recordings behind the model are of links that are slower than [`LTE`], in motion, with deep queues.
@@ -100,6 +139,72 @@ const WIFI_TRACE: Named = Named {
     jitter: None,
     trace: Some(Synthetic::Wifi),
     ..WIFI
+};
+
+const LTE_TTI: Named = Named {
+    description: "`lte` (65.9 Mbit/s down) in blocks: a transmission time interval of 1 ms, of which 10 % come again 8 ms \
+                  later (3GPP TS 36.213, 36.321)",
+    radio: Some(Radio::Blocks),
+    ..LTE
+};
+
+const WIFI_AGGREGATED: Named = Named {
+    description: "`wifi` (190.2 Mbit/s) with aggregation: up to 64 packets, or 4 ms of them, arrive at once (A-MPDU, \
+                  802.11n)",
+    radio: Some(Radio::Aggregates),
+    ..WIFI
+};
+
+/// Our choices: rate, round trip. The deviation is that of the model's own draws, both ways.
+const WIFI_JITTER: Named = Named {
+    description: "contended Wi-Fi: 10 Mbit/s each way, RTT 40 ms (std 32.9) with retries of 1 ms and, one time in 14, \
+                  suspensions in steps of 7.5 ms, as C4's simulator has them for a mean of 7 ms; loss 0.1 %",
+    rtt_micros: 40_000,
+    rate: (10_000_000, 0),
+    up_rate: None,
+    loss: [0.001, 0.0],
+    jitter: Some((Distribution::Wifi, 32_945)),
+    trace: None,
+    radio: None,
+};
+
+/// Our choices. At 50 Mbit/s down, acknowledging every second packet would take 1.2 Mbit/s.
+const THIN_UPLINK: Named = Named {
+    description: "50 Mbit/s down, 1 Mbit/s up, 50 ms, loss 0.1 % each way: acknowledgements compete for the uplink",
+    rtt_micros: 50_000,
+    rate: (50_000_000, 0),
+    up_rate: Some(1_000_000),
+    loss: [0.001, 0.0],
+    jitter: None,
+    trace: None,
+    radio: None,
+};
+
+/// Our choices: means, round trip, jitter and loss.
+const FIVE_G_TRACE: Named = Named {
+    description: "a 5G cell from a car: a synthetic trace of 150 Mbit/s on average down, 20 up, with shadowing as 3GPP TR \
+                  38.901 has it and handover gaps; RTT 30 ms (std 3), loss 0.1 %; a queue of 200 ms",
+    rtt_micros: 30_000,
+    rate: (150_000_000, 0),
+    up_rate: Some(20_000_000),
+    loss: [0.001, 0.0],
+    jitter: Some((Distribution::Normal, 3_000)),
+    trace: Some(Synthetic::FiveG),
+    radio: None,
+};
+
+/// Rates and delays are of the size that Michel et al. (IMC 2022) and Huston (APNIC 2021 to 2024) report; the rest is our
+/// choice.
+const STARLINK: Named = Named {
+    description: "a low satellite: a synthetic trace of 150 Mbit/s on average down, 15 up, another route each 15 s (35 to \
+                  85 ms, a gap of 60 ms), jitter of 6.7 ms, losses of 0.5 % in bursts of 10 ms; a queue of 100 ms",
+    rtt_micros: 35_000,
+    rate: (150_000_000, 0),
+    up_rate: Some(15_000_000),
+    loss: [0.005, 0.0],
+    jitter: Some((Distribution::Normal, 6_700)),
+    trace: Some(Synthetic::Starlink),
+    radio: Some(Radio::Handovers),
 };
 
 impl Named {
@@ -127,13 +232,27 @@ impl Named {
             None => (rate(self.rate), up_rate),
             Some(Synthetic::Cellular) => (cellular(1), Some(cellular(2))),
             // One channel serves both directions.
-            Some(Synthetic::Wifi) => (wifi(3, self.rate.0), None),
+            Some(Synthetic::Wifi) => (steps(synthesis::wifi, 3, mean), None),
+            Some(Synthetic::FiveG) => {
+                (steps(synthesis::five_g, 4, mean), self.up_rate.map(|up| steps(synthesis::five_g, 4, up)))
+            }
+            Some(Synthetic::Starlink) => (
+                steps(synthesis::starlink, 5, mean),
+                self.up_rate.map(|up| steps(synthesis::starlink, 6, up)),
+            ),
         };
         let queue = match self.trace {
             Some(Synthetic::Cellular) => QueueSize::Time(Duration::from_millis(500)),
+            Some(Synthetic::FiveG) => QueueSize::Time(Duration::from_millis(200)),
+            Some(Synthetic::Starlink) => QueueSize::Time(Duration::from_millis(100)),
             _ => PathSpec::default().queue,
         };
+        let is = |radio| self.radio == Some(radio);
         PathSpec {
+            aggregation: is(Radio::Aggregates).then(Aggregation::default),
+            frames: is(Radio::Blocks).then_some(LTE_BLOCKS),
+            handover: is(Radio::Handovers).then_some(SATELLITES),
+            burst_time: is(Radio::Handovers).then_some(Duration::from_millis(10)),
             queue,
             rtt: Duration::from_micros(self.rtt_micros),
             rate: Some(rate),
@@ -160,9 +279,20 @@ fn cellular(number: u64) -> RateModel {
     RateModel::Opportunities(Arc::new(trace))
 }
 
-/// The trace of this number, with this mean in bits a second.
-fn wifi(number: u64, mean: u64) -> RateModel {
-    RateModel::Steps(Arc::new(synthesis::wifi(Rng::from_test_seed(number), mean as f64)))
+/// 3GPP TS 36.211, 36.213 (a block error rate of 10 %) and 36.321 (eight HARQ processes).
+const LTE_BLOCKS: RadioFrames =
+    RadioFrames { interval: Duration::from_millis(1), failure: 0.1, repeat: Duration::from_millis(8) };
+
+/// Half of the delay that a route adds, each way.
+const SATELLITES: Handover = Handover {
+    interval: Duration::from_secs(15),
+    delay: Duration::from_millis(25),
+    gap: Duration::from_millis(60),
+};
+
+/// The trace of this number that `make` makes, with this mean in bits a second.
+fn steps(make: fn(Rng, f64) -> RateTrace, number: u64, mean: u64) -> RateModel {
+    RateModel::Steps(Arc::new(make(Rng::from_test_seed(number), mean as f64)))
 }
 
 /// What each direction needs for the round trip to have this deviation: the variances of independent parts add up.

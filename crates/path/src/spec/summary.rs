@@ -4,6 +4,8 @@ use std::fmt;
 
 use posthaste_units::Duration;
 
+use crate::aggregation::Aggregation;
+use crate::handover::Handover;
 use crate::jitter::Distribution;
 use crate::queue::Discipline;
 use crate::rate::RateModel;
@@ -35,6 +37,7 @@ impl fmt::Display for PathSpec {
             let (start, length) = (outage.start.as_secs_f64(), outage.length.as_secs_f64());
             write!(f, ", nothing from {start} s on for {length} s")?;
         }
+        self.show_radio(f)?;
         self.show_queue(f)
     }
 }
@@ -45,6 +48,7 @@ impl PathSpec {
         let shape = match jitter.distribution {
             Distribution::Normal => "normal",
             Distribution::Pareto => "Pareto",
+            Distribution::Wifi => "Wi-Fi",
         };
         write!(f, " (std {}, {shape})", milliseconds(per_round_trip(jitter.deviation)))
     }
@@ -55,10 +59,36 @@ impl PathSpec {
         if percent(up_loss) != percent(self.loss) {
             write!(f, " down, {} up", percent(up_loss))?;
         }
-        match self.burst {
-            Some(burst) if self.loss > 0.0 || up_loss > 0.0 => write!(f, " in bursts of {burst}"),
-            _ => Ok(()),
+        match (self.burst, self.burst_time) {
+            _ if self.loss <= 0.0 && up_loss <= 0.0 => Ok(()),
+            (Some(burst), _) => write!(f, " in bursts of {burst}"),
+            (None, Some(time)) => write!(f, " in bursts of {}", milliseconds(time)),
+            (None, None) => Ok(()),
         }
+    }
+
+    fn show_radio(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Aggregation { packets, time }) = self.aggregation {
+            write!(f, ", up to {packets} packets or {} at once", milliseconds(time))?;
+        }
+        if let Some(frames) = self.frames {
+            write!(f, ", blocks of {}", milliseconds(frames.interval))?;
+            if frames.failure > 0.0 {
+                write!(f, ", {} of them {} late", percent(frames.failure), milliseconds(frames.repeat))?;
+            }
+        }
+        if let Some(Handover { interval, delay, gap }) = self.handover {
+            let (interval, delay) = (interval.as_secs_f64(), milliseconds(delay * 2));
+            write!(
+                f,
+                ", another route each {interval} s (up to {delay} more, a gap of {})",
+                milliseconds(gap)
+            )?;
+        }
+        if !self.batch.is_zero() {
+            write!(f, ", taken in each {}", milliseconds(self.batch))?;
+        }
+        Ok(())
     }
 
     fn show_queue(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,12 +8,16 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::aggregation::Aggregation;
 use crate::config::{Outage, Reordering};
+use crate::handover::Handover;
 use crate::jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
 use crate::queue::{CoDel, Discipline, DropTail};
+use crate::radio_frames::RadioFrames;
 use crate::rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
 use crate::spec::named::{per_direction, per_round_trip};
 use crate::spec::scalar::{Probability, QueueSize};
+use crate::spec::start::TraceStart;
 use crate::spec::{PathSpec, named};
 use crate::trace::Trace;
 
@@ -64,11 +68,15 @@ struct PathTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     up_trace_file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    trace_start: Option<TraceStart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<Probability>,
     #[serde(skip_serializing_if = "Option::is_none")]
     up_loss: Option<Probability>,
     #[serde(skip_serializing_if = "Option::is_none")]
     burst: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst_time: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     jitter: Option<JitterTable>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +87,16 @@ struct PathTable {
     corrupt: Option<Probability>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outage: Option<OutageTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aggregate: Option<AggregateTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tti: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    harq: Option<HarqTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handover: Option<HandoverTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueSize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +144,41 @@ struct OutageTable {
     length: Duration,
 }
 
+/// The value of `aggregate`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AggregateTable {
+    packets: usize,
+    time: Duration,
+}
+
+impl Default for AggregateTable {
+    fn default() -> Self {
+        let Aggregation { packets, time } = Aggregation::default();
+        Self { packets, time }
+    }
+}
+
+/// The value of `harq`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HarqTable {
+    probability: Probability,
+    delay: Duration,
+}
+
+/// The value of `handover`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HandoverTable {
+    interval: Duration,
+    /// Of the round trip.
+    #[serde(default)]
+    delay: Duration,
+    #[serde(default)]
+    gap: Duration,
+}
+
 fn no_correlation() -> Probability {
     Probability(0.0)
 }
@@ -159,11 +212,18 @@ impl PathTable {
         spec.rtt = self.rtt.unwrap_or(spec.rtt);
         spec.loss = probability(self.loss, spec.loss);
         spec.up_loss = self.up_loss.map(|loss| loss.0).or(spec.up_loss);
-        spec.burst = self.burst.or(spec.burst);
+        spec.trace_start = self.trace_start.unwrap_or(spec.trace_start);
+        if self.burst.is_some() != self.burst_time.is_some() {
+            // One kind of bursts takes the place of the base's.
+            (spec.burst, spec.burst_time) = (self.burst, self.burst_time);
+        } else if self.burst.is_some() {
+            return Err(fault("burst-time", "burst-time: it stands instead of burst"));
+        }
         spec.duplication = probability(self.duplicate, spec.duplication);
         spec.corruption = probability(self.corrupt, spec.corruption);
         let outage = self.outage.map(|OutageTable { start, length }| Outage { start, length });
         spec.outage = outage.or(spec.outage);
+        self.resolve_radio(&mut spec)?;
         spec.queue = self.queue.unwrap_or(spec.queue);
         spec.header = self.header.unwrap_or(spec.header);
         if let Some(jitter) = self.jitter {
@@ -190,10 +250,39 @@ impl PathTable {
         Ok(spec)
     }
 
+    /// What radio links and their receivers do with time.
+    fn resolve_radio(&self, spec: &mut PathSpec) -> Result<(), Fault> {
+        if let Some(AggregateTable { packets, time }) = self.aggregate {
+            spec.aggregation = Some(Aggregation { packets, time });
+        }
+        let no_harq = RadioFrames { interval: Duration::ZERO, failure: 0.0, repeat: Duration::ZERO };
+        if let Some(interval) = self.tti {
+            spec.frames = Some(RadioFrames { interval, ..spec.frames.unwrap_or(no_harq) });
+        }
+        if let Some(HarqTable { probability, delay }) = self.harq {
+            let frames = spec.frames.ok_or_else(|| fault("harq", "harq: it needs tti"))?;
+            spec.frames = Some(RadioFrames { failure: probability.0, repeat: delay, ..frames });
+        }
+        if let Some(HandoverTable { interval, delay, gap }) = self.handover {
+            spec.handover = Some(Handover { interval, delay: delay / 2, gap });
+        }
+        spec.batch = self.batch.unwrap_or(spec.batch);
+        Ok(())
+    }
+
     /// The key that a failed validation is about.
     fn key_of(&self, message: &str) -> &'static str {
-        let is_given: [(&str, &'static str); 4] =
-            [("reorder", "reorder"), ("burst", "burst"), ("CoDel", "codel-target"), ("bottleneck", "rate")];
+        let is_given: [(&str, &'static str); 9] = [
+            ("reorder", "reorder"),
+            ("burst-time", "burst-time"),
+            ("burst", "burst"),
+            ("CoDel", "codel-target"),
+            ("bottleneck", "rate"),
+            ("aggregate", "aggregate"),
+            ("tti", "tti"),
+            ("harq", "harq"),
+            ("handover", "handover"),
+        ];
         let key =
             is_given.into_iter().find(|(begin, _)| message.starts_with(begin)).map_or("", |(_, key)| key);
         match key {
@@ -462,12 +551,25 @@ impl From<&PathSpec> for PathTable {
             up_trace,
             trace_file: None,
             up_trace_file: None,
+            trace_start: Some(spec.trace_start),
             loss: Some(Probability(spec.loss)),
             up_loss: spec.up_loss.map(Probability),
             burst: spec.burst,
+            burst_time: spec.burst_time,
             jitter,
             reorder: (spec.reordering != Reordering::default()).then_some(reorder),
             outage: spec.outage.map(|Outage { start, length }| OutageTable { start, length }),
+            aggregate: spec.aggregation.map(|Aggregation { packets, time }| AggregateTable { packets, time }),
+            tti: spec.frames.map(|frames| frames.interval),
+            harq: spec
+                .frames
+                .map(|frames| HarqTable { probability: Probability(frames.failure), delay: frames.repeat }),
+            handover: spec.handover.map(|Handover { interval, delay, gap }| HandoverTable {
+                interval,
+                delay: delay * 2,
+                gap,
+            }),
+            batch: Some(spec.batch),
             duplicate: Some(Probability(spec.duplication)),
             corrupt: Some(Probability(spec.corruption)),
             queue: Some(spec.queue),

@@ -30,7 +30,8 @@ fn every_named_path_is_valid_and_says_what_it_is() {
     let error = "moon".parse::<PathSpec>().expect_err("no such path").to_string();
     assert_eq!(
         error,
-        "there is no path `moon`; there are good, average, bad, lte, wifi, lte-trace, wifi-trace"
+        "there is no path `moon`; there are good, average, bad, lte, wifi, lte-trace, wifi-trace, lte-tti, wifi-aggregated, \
+         wifi-jitter, thin-uplink, 5g-trace, starlink"
     );
     assert_eq!(PathSpec::describe("moon"), None);
 }
@@ -163,7 +164,7 @@ fn mistakes_are_named_with_their_line_and_the_valid_choices() {
         unknown.starts_with("line 2: ") && unknown.contains("`los`") && unknown.contains("`loss`"),
         "{unknown}"
     );
-    let cases: [(&str, &str, &str); 18] = [
+    let cases: [(&str, &str, &str); 24] = [
         ("\n\nbase = \"moon\"", "line 3", "good, average"),
         ("rtt = 20", "line 1", "38ms"),
         ("rtt = \"20 parsecs\"", "line 1", "ms"),
@@ -172,7 +173,7 @@ fn mistakes_are_named_with_their_line_and_the_valid_choices() {
         ("loss = 0.9\n\nburst = 2", "line 3", "longer bursts"),
         ("burst = 0.5", "line 1", "1 packet or more"),
         ("discipline = \"red\"", "line 1", "`drop-tail` or `codel`"),
-        ("jitter = { std = \"1ms\", distribution = \"cauchy\" }", "line 1", "`normal` or `pareto`"),
+        ("jitter = { std = \"1ms\", distribution = \"cauchy\" }", "line 1", "`normal`, `pareto`, `wifi`"),
         ("jitter = { mean = \"1ms\" }", "line 1", "`std`"),
         ("rate-std = \"1mbit\"", "line 1", "needs rate"),
         ("rate = \"1mbit\"\nrate-std = \"1mbit\"", "line 2", "half its mean"),
@@ -182,6 +183,12 @@ fn mistakes_are_named_with_their_line_and_the_valid_choices() {
         ("trace-file = \"x\"", "line 1", "no files"),
         ("codel-target = \"1ms\"", "line 1", "discipline"),
         ("rate = \"1mbit\"\necn = true", "line 2", "mark-above"),
+        ("burst = 2\nburst-time = \"1ms\"", "line 2", "instead of burst"),
+        ("\naggregate = { packets = 0 }", "line 2", "a packet at least"),
+        ("tti = \"0ms\"", "line 1", "above zero"),
+        ("harq = { probability = \"10%\", delay = \"8ms\" }", "line 1", "needs tti"),
+        ("handover = { interval = \"1s\", gap = \"2s\" }", "line 1", "above its gap"),
+        ("trace-start = \"soon\"", "line 1", "`seed` or a time"),
     ];
     for (text, line, choice) in cases {
         let error = refused(text);
@@ -237,6 +244,8 @@ fn what_is_written_is_read_back() {
     ));
     specs
         .push(read("rate = \"9mbit\"\nup-rate = \"1mbit\"\nup-rate-std = \"0.1mbit\"\nmark-above = \"9kB\""));
+    specs.push(read(RADIO));
+    specs.push(read("trace-start = \"7s\"\ntrace = \"1\""));
     specs.push(read("base = \"lte\"\nreorder = { probability = 0.1, delay = \"1ms\" }\nburst = 3.5"));
     for spec in specs {
         let text = toml::to_string(&spec).expect("TOML");
@@ -280,6 +289,62 @@ fn a_path_is_one_line_for_people() {
         "trace of 12 Mbit/s, RTT 0 ms, loss 10 % down, 0 % up in bursts of 2, 10 % reordered by 5 ms, \
          1 % duplicated, 2 % corrupted, queue 64 kB CoDel with ECN"
     );
+}
+
+/// Everything that radio links and their receivers do with time.
+const RADIO: &str = r#"
+    rate = "10mbit"
+    loss = "1%"
+    burst-time = "20ms"
+    aggregate = { packets = 32 }
+    tti = "1ms"
+    harq = { probability = "10%", delay = "8ms" }
+    handover = { interval = "15s", delay = "50ms", gap = "60ms" }
+    batch = "2ms"
+"#;
+
+#[test]
+fn what_radio_links_do_reaches_its_place() {
+    let spec = read(RADIO);
+    let (down, up) = (spec.down(), spec.up());
+    let millis = Duration::from_millis;
+    assert_eq!(down.loss_periods, Some(LossPeriods { share: 0.01, mean: millis(20) }));
+    assert_eq!((down.loss, down.burst_loss), (0.0, None));
+    assert!((down.mean_loss() - 0.01).abs() < 1e-12);
+    assert_eq!(down.aggregation, Some(Aggregation { packets: 32, time: millis(4) }));
+    assert_eq!(
+        down.frames,
+        Some(RadioFrames { interval: millis(1), failure: 0.1, repeat: millis(8) }),
+        "each way"
+    );
+    let handover = Handover { interval: Duration::from_secs(15), delay: millis(25), gap: millis(60) };
+    assert_eq!((down.handover, up.handover), (Some(handover), Some(handover)), "half of the delay each way");
+    assert_eq!((down.batch, up.batch), (millis(2), Duration::ZERO), "only the client takes in batches");
+    assert_eq!((up.aggregation, up.frames), (down.aggregation, down.frames));
+    assert_eq!(
+        spec.summary(),
+        "10 Mbit/s, RTT 0 ms, loss 1 % in bursts of 20 ms, up to 32 packets or 4 ms at once, blocks of 1 ms, 10 % of \
+         them 8 ms late, another route each 15 s (up to 50 ms more, a gap of 60 ms), taken in each 2 ms, queue 1.5 kB \
+         drop-tail"
+    );
+    // One kind of bursts takes the place of the other.
+    let packets = read("base = \"starlink\"\nburst = 3");
+    assert_eq!((packets.burst, packets.burst_time), (Some(3.0), None));
+}
+
+#[test]
+fn recordings_begin_where_the_seed_says_or_where_the_path_does() {
+    let trace = PathSpec::named("lte-trace").expect("a name");
+    assert!(trace.begins_anywhere() && trace.start().is_zero());
+    let (one, same, other) = (trace.started(1), trace.started(1), trace.started(2));
+    assert_eq!(one, same);
+    assert_ne!(one.start(), other.start());
+    assert_eq!(one.down().start, one.up().start, "both directions were recorded together");
+    assert!(!one.begins_anywhere());
+    let fixed = read("base = \"lte-trace\"\ntrace-start = \"40s\"");
+    assert!(!fixed.begins_anywhere());
+    assert_eq!(fixed.started(1).start(), Duration::from_secs(40));
+    assert!(!PathSpec::named("average").expect("a name").begins_anywhere());
 }
 
 #[test]

@@ -12,15 +12,19 @@ use crate::path_choice;
 const DEFAULT_PATH: &str = "average";
 
 /// The keys of a direction, which mean what they mean in a path file; what has keys of its own there is written flat.
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 27] = [
     "rate",
     "rate-std",
     "rate-interval",
     "trace-file",
+    "trace-start",
     "loss",
     "burst",
+    "burst-time",
     "duplicate",
     "corrupt",
+    "tti",
+    "batch",
     "queue",
     "discipline",
     "codel-target",
@@ -108,6 +112,8 @@ fn turned(path: &PathSpec) -> PathSpec {
     let mut turned = path.clone();
     turned.rate = path.up_rate.clone().or_else(|| path.rate.clone());
     turned.loss = path.up_loss();
+    // Only the near end takes packets in by batches.
+    turned.batch = Duration::ZERO;
     (turned.up_rate, turned.up_loss) = (None, None);
     turned
 }
@@ -151,6 +157,8 @@ fn change_table(table: &mut Table, key: &str, value: &str) -> Result<(), String>
     let replaced: &[&str] = match key {
         "rate" => &["trace", "rate-std", "rate-interval"],
         "trace-file" => &["rate", "rate-std", "rate-interval", "trace"],
+        "burst" => &["burst-time"],
+        "burst-time" => &["burst"],
         "discipline" => &["codel-target", "codel-interval", "ecn", "mark-above"],
         _ => &[],
     };
@@ -218,6 +226,7 @@ fn one_way(direction: &PathSpec, round_trip: Duration) -> String {
         let shape = match jitter.distribution {
             Distribution::Normal => "normal",
             Distribution::Pareto => "Pareto",
+            Distribution::Wifi => "Wi-Fi",
         };
         format!(" (std {} ms, {shape})", jitter.deviation.as_millis_f64())
     });

@@ -74,6 +74,7 @@ fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
         command: plan.command(&plan.names()),
         note: Some(format!("{note}.")),
         baseline: Some(plan.racers[plan.baseline].label()),
+        subject: None,
         axes: vec![Axis { name: "stack".to_owned(), values: names }],
         metrics: vec!["completion".to_owned(), "first_byte".to_owned(), "connect".to_owned()],
         seeds: plan.runs,
@@ -123,6 +124,7 @@ fn run_result(plan: &Plan, racer: &Racer, run: &Run) -> RunResult {
             .as_ref()
             .map_or_else(|reason| Outcome::Failed(reason.clone()), |_| Outcome::Completed),
         virtual_seconds: spent,
+        limit: None,
         // Real time never repeats bit for bit.
         trace_hash: String::new(),
         packets: run.relay.down.offered + run.relay.up.offered,
@@ -137,6 +139,7 @@ fn direction(stats: &PathStats) -> DirectionResult {
     DirectionResult {
         packets_sent: stats.offered,
         packets_received: stats.delivered,
+        packets_lost: stats.lost + stats.overflowed + stats.managed,
         bytes_received: stats.delivered_bytes,
         ..DirectionResult::default()
     }

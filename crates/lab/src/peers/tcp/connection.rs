@@ -25,6 +25,8 @@ pub(super) struct Parameters {
     pub(super) receive_window: u64,
     /// The sender's controller.
     pub(super) controller: TcpController,
+    /// Of what is random in it; the connection's number is added.
+    pub(super) seed: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +90,11 @@ impl Connection {
         Self {
             number,
             state,
-            sender: Sender::new(parameters.mss, parameters.controller),
+            sender: Sender::new(
+                parameters.mss,
+                parameters.controller,
+                parameters.seed.wrapping_add(u64::from(number)),
+            ),
             receiver: Receiver::new(parameters.mss, parameters.receive_window),
             syn_retries: 0,
             syn_timer: None,

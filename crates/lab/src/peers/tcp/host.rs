@@ -418,7 +418,7 @@ impl Peer for Host {
         let sum = |part: fn(&Channel) -> u64| ByteCount::new(self.channels.iter().map(part).sum());
         Snapshot {
             window: Some(sum(|channel| channel.connection.sender.window_bytes())),
-            pacing: None,
+            pacing: self.channels.iter().filter_map(|channel| channel.connection.sender.pacing()).max(),
             rtt: self.channels.iter().filter_map(|channel| channel.connection.sender.rtt()).max(),
             in_flight: Some(sum(|channel| channel.connection.sender.in_flight_bytes())),
             credit: Some(sum(|channel| channel.connection.sender.credit())),

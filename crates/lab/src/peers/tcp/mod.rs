@@ -3,8 +3,8 @@
 //! What it is: segments without content on the lab's paths, sequence numbers of 64 bits, and every decision that
 //! the kernel makes about them. SACK (RFC 2018, D-SACK RFC 2883), RACK with tail loss probes (RFC 8985), PRR (RFC
 //! 9937), F-RTO (RFC 5682) and undo by timestamps and D-SACK, timers of RFC 6298 with Linux's bounds, an initial
-//! window of ten segments, CUBIC with HyStart or New Reno counted in segments delivered, no pacing, delayed
-//! acknowledgements with Linux's quick and interactive modes and compressed SACKs, receive buffer auto-tuning,
+//! window of ten segments, CUBIC with HyStart or New Reno counted in segments delivered and not paced, BBR version 1
+//! paced in bursts of a millisecond, delayed acknowledgements with Linux's quick and interactive modes and compressed SACKs, receive buffer auto-tuning,
 //! window probes. TLS's flights have their real lengths; each HTTP/2 frame is one record.
 //!
 //! What it is not: bursts of offloaded segments (TSO, GRO, and the acks that they merge), the send buffer's limit,
@@ -28,6 +28,8 @@ mod tape;
 
 use std::rc::Rc;
 
+use posthaste_units::Rng;
+
 pub use segment::Segment;
 
 use super::{HttpVersion, Pair, Settings, TcpController};
@@ -36,14 +38,21 @@ use connection::Parameters;
 use host::Host;
 use tape::SharedTapes;
 
-/// Both ends of the connections of one host pair. Nothing in them is random.
-pub(super) fn pair(controller: TcpController, version: HttpVersion, settings: &Settings) -> Pair {
+/// Both ends of the connections of one host pair. Only BBR has something random, where its cycle begins: it comes from
+/// `rng`.
+pub(super) fn pair(
+    controller: TcpController,
+    version: HttpVersion,
+    settings: &Settings,
+    rng: &mut Rng,
+) -> Pair {
     // IP packets are as large as those of the stacks on UDP.
     let packet = u64::from(settings.max_datagram_size) + u64::from(UDP_HEADERS);
     let parameters = Parameters {
         mss: packet - segment::TCP_HEADERS,
         receive_window: settings.connection_window.get(),
         controller,
+        seed: if controller == TcpController::Bbr { rng.fork().next_u64() } else { 0 },
     };
     let tapes = SharedTapes::default();
     Pair {

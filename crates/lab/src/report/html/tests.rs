@@ -119,6 +119,7 @@ fn run(seed: u64, stack: &str, completion: Option<f64>) -> RunResult {
         seed,
         outcome: if completion.is_some() { Outcome::Completed } else { Outcome::Deadline },
         virtual_seconds: completion.unwrap_or(60.0),
+        limit: None,
         trace_hash: String::new(),
         packets: 0,
         flows: vec![flow],
@@ -149,6 +150,7 @@ fn experiment(cells: &[(&str, &str, Option<f64>)]) -> ExperimentResult {
     });
     ExperimentResult {
         baseline: Some("cubic".to_owned()),
+        subject: None,
         axes: vec![
             axis("path", cells.iter().map(|cell| cell.0).collect()),
             axis("stack", cells.iter().map(|cell| cell.1).collect()),

@@ -19,6 +19,7 @@ fn result(seed: u64) -> RunResult {
         seed,
         outcome: Outcome::Completed,
         virtual_seconds: 0.1 + 0.2,
+        limit: None,
         trace_hash: "0123456789abcdef".into(),
         packets: u64::MAX,
         flows: Vec::new(),

@@ -1,22 +1,27 @@
 //! The sending half of a connection: what of the bytes written leaves when.
 //!
 //! Owners: [`scoreboard`] what is outstanding, [`rack`] what counts as lost, [`recovery`] the states between loss
-//! and repair with PRR and undo, [`congestion`] the window, [`rtt`] round trips and the timeout, [`timer`] when to
-//! probe, to retransmit and to probe a closed window.
+//! and repair with PRR and undo, [`congestion`] the window, [`delivery`] rate samples, [`pacer`] when a burst may leave,
+//! [`rtt`] round trips and the timeout, [`timer`] when to probe, to retransmit and to probe a closed window.
 
 mod congestion;
+mod delivery;
+mod pacer;
 mod rack;
 mod recovery;
 mod rtt;
 mod scoreboard;
 mod timer;
 
-use posthaste_units::{Duration, Time};
+use posthaste_units::{Duration, Rate, Rng, Time};
 
 use super::super::TcpController;
 use super::segment::Segment;
 use super::spans::Span;
+use congestion::bbr::Ack;
 use congestion::{Congestion, Moment};
+use delivery::Delivery;
+use pacer::Pacer;
 use rack::Rack;
 use recovery::{Recovery, State};
 use rtt::Rtt;
@@ -50,6 +55,10 @@ struct News {
     sets_timer: bool,
     /// The timestamp that the ack echoes.
     echo: Time,
+    /// The round trip of the most recently sent segment that has arrived.
+    newest_rtt: Option<Duration>,
+    /// Segments in flight before it.
+    prior_in_flight: u32,
 }
 
 /// What has happened so far.
@@ -80,6 +89,10 @@ pub(super) struct Sender {
     recovery: Recovery,
     congestion: Congestion,
     rtt: Rtt,
+    delivery: Delivery,
+    pacer: Pacer,
+    /// A segment waits for its time.
+    paced_until: Option<Time>,
     timer: Option<Timer>,
     forced: Option<Forced>,
     /// Segments have left since the last call that found nothing to send.
@@ -94,8 +107,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// A sender of segments of at most `mss` bytes.
-    pub(super) fn new(mss: u64, controller: TcpController) -> Self {
+    /// A sender of segments of at most `mss` bytes; what is random in its controller comes from `seed`.
+    pub(super) fn new(mss: u64, controller: TcpController, seed: u64) -> Self {
         Self {
             mss,
             written: 0,
@@ -103,8 +116,11 @@ impl Sender {
             board: Scoreboard::default(),
             rack: Rack::default(),
             recovery: Recovery::default(),
-            congestion: Congestion::new(controller),
+            congestion: Congestion::new(controller, Rng::from_test_seed(seed)),
             rtt: Rtt::default(),
+            delivery: Delivery::default(),
+            pacer: Pacer::default(),
+            paced_until: None,
             timer: None,
             forced: None,
             is_batch_open: false,
@@ -129,6 +145,9 @@ impl Sender {
         }
         self.window_edge = window;
         self.last_sent = now;
+        if let Some(bbr) = self.congestion.bbr() {
+            bbr.begin(now, rtt, self.mss, &mut self.pacer);
+        }
     }
 
     /// The application has written `length` more bytes.
@@ -171,6 +190,11 @@ impl Sender {
         wanted > self.credit() && self.board.in_flight() < self.congestion.window
     }
 
+    /// The pacing rate, where there is one.
+    pub(super) fn pacing(&self) -> Option<Rate> {
+        self.pacer.rate()
+    }
+
     /// The smoothed RTT.
     pub(super) fn rtt(&self) -> Option<Duration> {
         self.rtt.smoothed()
@@ -202,7 +226,8 @@ impl Sender {
             return;
         }
         let had_outstanding = self.board.outstanding() > 0;
-        let mut news = News { echo: segment.echo, ..News::default() };
+        let prior_in_flight = self.board.in_flight();
+        let mut news = News { echo: segment.echo, prior_in_flight, ..News::default() };
         news.has_advanced = segment.acknowledged > self.board.una();
         if news.has_advanced {
             self.recovery.consecutive_timeouts = 0;
@@ -231,11 +256,42 @@ impl Sender {
             self.restart_timer(now);
         }
         let newly_lost = self.board.total_lost - lost_before;
-        if self.recovery.state == State::Recovery {
+        if self.congestion.bbr().is_some() {
+            self.steer(now, &news, newly_lost as u32);
+        } else if self.recovery.state == State::Recovery {
             self.reduce(news.delivered, newly_lost > 0, news.has_advanced);
         } else if news.has_acked || self.rack.is_reordering_wide() && news.has_sacked {
             let moment = self.moment(now);
             self.congestion.on_delivered(news.delivered, &moment);
+        }
+    }
+
+    /// BBR decides about window and pacing in every state.
+    fn steer(&mut self, now: Time, news: &News, lost: u32) {
+        let sample = self.delivery.end_ack(now, self.rtt.least());
+        let ack = Ack {
+            now,
+            sample: delivery::Sample {
+                rtt: news.newest_rtt,
+                acked: news.delivered,
+                lost,
+                prior_in_flight: news.prior_in_flight,
+                in_flight: self.board.in_flight(),
+                ..sample
+            },
+            delivered: self.delivery.delivered,
+            total_lost: self.board.total_lost,
+            state: self.recovery.state,
+            mss: self.mss,
+        };
+        let window = self.congestion.window;
+        if let Some(bbr) = self.congestion.bbr() {
+            let window = bbr.on_ack(&ack, window, &mut self.pacer);
+            let is_probing_rtt = bbr.is_probing_rtt();
+            self.congestion.window = window;
+            if is_probing_rtt {
+                self.delivery.on_app_limited(ack.sample.in_flight);
+            }
         }
     }
 
@@ -260,6 +316,7 @@ impl Sender {
         let mut times = Times::default();
         for Delivered { sent, is_sacked } in &delivered {
             self.rack.on_delivered(now, sent, self.rtt.least());
+            self.delivery.on_delivered(sent.sent_at, sent.span.end, sent.departure);
             if sent.was_retransmitted {
                 times.has_retransmitted |= !is_sacked;
                 continue;
@@ -293,6 +350,7 @@ impl Sender {
                 news.sets_timer = true;
             }
         }
+        news.newest_rtt = newest;
         if let Some(newest) = newest {
             let moment = self.moment(now);
             self.congestion.on_rtt(newest, &moment);
@@ -319,13 +377,17 @@ impl Sender {
 
     /// When [`Self::on_timeout`] must be called.
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        self.timer.map(|timer| timer.at)
+        self.timer.map(|timer| timer.at).into_iter().chain(self.paced_until).min()
     }
 
     /// The next segment to send now, empty for a window probe; call until `None`.
     pub(super) fn poll(&mut self, now: Time) -> Option<Span> {
+        self.paced_until = None;
         if let Some(span) = self.poll_forced(now) {
             return Some(span);
+        }
+        if self.waits_for_its_time(now) {
+            return None;
         }
         if !self.recovery.prefers_new_data
             && let Some(span) = self.poll_lost(now)
@@ -340,6 +402,18 @@ impl Sender {
         }
         self.end_batch(now);
         None
+    }
+
+    /// True if something could leave, but for the pacer.
+    fn waits_for_its_time(&mut self, now: Time) -> bool {
+        let next = self.pacer.next(now);
+        let is_wanted = self.board.next_lost().is_some() || self.unsent() > 0;
+        if next <= now || !is_wanted || !self.has_room() {
+            return false;
+        }
+        self.pacer.end_burst();
+        self.paced_until = Some(next);
+        true
     }
 
     fn has_room(&self) -> bool {
@@ -362,7 +436,10 @@ impl Sender {
     fn send_again(&mut self, now: Time, start: u64) -> Option<Span> {
         self.recovery.on_sent_again(now);
         self.last_sent = now;
-        self.board.on_sent_again(now, start)
+        let departure = self.delivery.on_sent(now, false);
+        let span = self.board.on_sent_again(now, start, departure)?;
+        self.pacer.on_sent(now, span.length(), self.mss);
+        Some(span)
     }
 
     fn poll_new(&mut self, now: Time) -> Option<Span> {
@@ -382,8 +459,11 @@ impl Sender {
         let was_idle = self.board.outstanding() == 0;
         if was_idle {
             self.congestion.on_sending_resumed(now, self.last_sent);
+            self.resume_bbr(now);
         }
-        let span = self.board.on_sent(now, length);
+        let departure = self.delivery.on_sent(now, was_idle);
+        let span = self.board.on_sent(now, length, departure);
+        self.pacer.on_sent(now, length, self.mss);
         self.recovery.on_sent_new();
         self.last_sent = now;
         self.is_batch_open = true;
@@ -391,9 +471,24 @@ impl Sender {
         Some(span)
     }
 
+    fn resume_bbr(&mut self, now: Time) {
+        if !self.delivery.is_app_limited() {
+            return;
+        }
+        let mut window = self.congestion.window;
+        if let Some(bbr) = self.congestion.bbr() {
+            bbr.on_resumed(now, &mut window, self.mss, &mut self.pacer);
+            self.congestion.window = window;
+        }
+    }
+
     /// Nothing more can leave now.
     fn end_batch(&mut self, now: Time) {
         self.after_window_change(now);
+        self.pacer.end_burst();
+        if self.unsent() < self.mss && self.has_room() && self.board.lost() <= self.board.again() {
+            self.delivery.on_app_limited(self.board.in_flight());
+        }
         if let Some(since) = self.blocked_since.take() {
             self.counts.blocked += now.since(since);
         }

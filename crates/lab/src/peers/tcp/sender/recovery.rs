@@ -189,7 +189,7 @@ impl Sender {
         self.undo_or_open(echo);
         self.rack.on_recovered();
         // Unless it was undone, the window ends where PRR aimed.
-        if self.recovery.undo_from.is_some() {
+        if self.recovery.undo_from.is_some() && self.congestion.bbr().is_none() {
             self.congestion.window = self.congestion.threshold;
         }
     }
@@ -206,7 +206,9 @@ impl Sender {
         if unmarks_losses {
             self.counts.unmarked += self.board.unmark_losses();
         }
-        if self.recovery.prior_threshold > 0 {
+        if let Some(bbr) = self.congestion.bbr() {
+            bbr.on_undo();
+        } else if self.recovery.prior_threshold > 0 {
             self.congestion.window = self.congestion.window.max(self.recovery.prior_window);
             self.congestion.threshold = self.congestion.threshold.max(self.recovery.prior_threshold);
         }
@@ -294,7 +296,7 @@ impl Sender {
 
     /// RFC 9937: how much of what was delivered may leave again.
     pub(super) fn reduce(&mut self, delivered: u32, has_newly_lost: bool, has_advanced: bool) {
-        if delivered == 0 {
+        if delivered == 0 || self.congestion.bbr().is_some() {
             return;
         }
         let recovery = &mut self.recovery;

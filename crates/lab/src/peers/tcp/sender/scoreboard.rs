@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use posthaste_units::Time;
 
 use super::super::spans::{Span, Spans};
+use super::delivery::Departure;
 
 /// What is known of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub(super) struct Sent {
     pub(super) is_again_in_flight: bool,
     /// It has been sent more than once.
     pub(super) was_retransmitted: bool,
+    /// What had been delivered when it was last sent.
+    pub(super) departure: Departure,
 }
 
 /// A segment that has just been found to have arrived.
@@ -124,7 +127,7 @@ impl Scoreboard {
     }
 
     /// A segment of new data leaves.
-    pub(super) fn on_sent(&mut self, now: Time, length: u64) -> Span {
+    pub(super) fn on_sent(&mut self, now: Time, length: u64, departure: Departure) -> Span {
         let span = Span { start: self.next, end: self.next + length };
         self.next = span.end;
         self.segments.push_back(Sent {
@@ -133,6 +136,7 @@ impl Scoreboard {
             mark: Mark::InFlight,
             is_again_in_flight: false,
             was_retransmitted: false,
+            departure,
         });
         self.by_time.push_back((span.start, now));
         span
@@ -144,7 +148,7 @@ impl Scoreboard {
     }
 
     /// The segment that begins at `start` leaves again.
-    pub(super) fn on_sent_again(&mut self, now: Time, start: u64) -> Option<Span> {
+    pub(super) fn on_sent_again(&mut self, now: Time, start: u64, departure: Departure) -> Option<Span> {
         let index = self.index_of(start)?;
         let sent = &mut self.segments[index];
         self.waiting.remove(&start);
@@ -152,6 +156,7 @@ impl Scoreboard {
         sent.is_again_in_flight = true;
         sent.was_retransmitted = true;
         sent.sent_at = now;
+        sent.departure = departure;
         self.by_time.push_back((start, now));
         self.total_resent += 1;
         self.total_resent_bytes += sent.span.length();

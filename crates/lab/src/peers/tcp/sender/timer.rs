@@ -156,7 +156,9 @@ impl Sender {
         } else if acknowledged > high {
             // The probe has repaired a loss that nobody else saw.
             self.begin_reduction();
-            self.congestion.window = self.congestion.threshold;
+            if self.congestion.bbr().is_none() {
+                self.congestion.window = self.congestion.threshold;
+            }
             self.keep_open();
         } else if news.is_duplicate {
             self.recovery.probe = None;

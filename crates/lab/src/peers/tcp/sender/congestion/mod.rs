@@ -4,12 +4,14 @@
 //! integer steps, looks at HyStart's ack train on every ack and takes CUBIC's time from a clock of its own. Those
 //! roundings are what a comparison with the kernel sees.
 
+pub(super) mod bbr;
 mod cubic;
 mod hystart;
 
-use posthaste_units::{Duration, Time};
+use posthaste_units::{Duration, Rng, Time};
 
 use super::super::super::TcpController;
+use bbr::Bbr;
 use cubic::Cubic;
 
 /// Segments that may be sent at first (RFC 6928).
@@ -32,6 +34,7 @@ pub(super) struct Moment {
 enum Controller {
     NewReno,
     Cubic(Cubic),
+    Bbr(Box<Bbr>),
 }
 
 /// The window with its controller.
@@ -53,10 +56,12 @@ pub(super) struct Congestion {
 }
 
 impl Congestion {
-    pub(super) fn new(controller: TcpController) -> Self {
+    /// What is random comes from `rng`.
+    pub(super) fn new(controller: TcpController, rng: Rng) -> Self {
         let controller = match controller {
             TcpController::NewReno => Controller::NewReno,
             TcpController::Cubic => Controller::Cubic(Cubic::default()),
+            TcpController::Bbr => Controller::Bbr(Box::new(Bbr::new(rng))),
         };
         Self {
             window: INITIAL_WINDOW,
@@ -69,6 +74,11 @@ impl Congestion {
             used: 0,
             used_at: Time::ZERO,
         }
+    }
+
+    /// The controller that sets window and pacing itself, if that is the one.
+    pub(super) fn bbr(&mut self) -> Option<&mut Bbr> {
+        if let Controller::Bbr(bbr) = &mut self.controller { Some(bbr) } else { None }
     }
 
     pub(super) fn is_in_slow_start(&self) -> bool {
@@ -85,6 +95,10 @@ impl Congestion {
         match &mut self.controller {
             Controller::NewReno => (self.window / 2).max(2),
             Controller::Cubic(cubic) => cubic.threshold_after_loss(self.window),
+            Controller::Bbr(bbr) => {
+                bbr.save_window(self.window);
+                self.threshold
+            }
         }
     }
 
@@ -95,8 +109,10 @@ impl Congestion {
 
     /// A retransmission timeout.
     pub(super) fn on_timeout(&mut self, moment: &Moment) {
-        if let Controller::Cubic(cubic) = &mut self.controller {
-            cubic.on_timeout(moment);
+        match &mut self.controller {
+            Controller::NewReno => {}
+            Controller::Cubic(cubic) => cubic.on_timeout(moment),
+            Controller::Bbr(bbr) => bbr.on_timeout(),
         }
     }
 
@@ -127,6 +143,8 @@ impl Congestion {
         let per_segment = match &mut self.controller {
             Controller::NewReno => self.window,
             Controller::Cubic(cubic) => cubic.acks_per_segment(self.window, delivered, moment),
+            // Its window is set elsewhere.
+            Controller::Bbr(_) => return,
         };
         self.grow(per_segment, delivered);
     }
@@ -182,7 +200,7 @@ impl Congestion {
     /// The window has not been used for a timeout: half of what was not used is lost (RFC 2861).
     fn shrink_to_use(&mut self) {
         let used = self.used.max(INITIAL_WINDOW);
-        if used < self.window {
+        if used < self.window && self.bbr().is_none() {
             self.threshold = self.current_threshold();
             self.window = self.window.midpoint(used);
         }
@@ -191,6 +209,9 @@ impl Congestion {
     /// Nothing has been sent for `idle`, longer than the timeout: the window halves for each timeout, down to the
     /// initial one (RFC 2861).
     pub(super) fn restart_after_idle(&mut self, now: Time, idle: Duration, timeout: Duration) {
+        if self.bbr().is_some() {
+            return;
+        }
         let least = INITIAL_WINDOW.min(self.window);
         self.threshold = self.current_threshold();
         let mut remaining = idle;
