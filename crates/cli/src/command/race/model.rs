@@ -4,7 +4,7 @@ use posthaste_emulator::{LatenessHistogram, RelayStats};
 use posthaste_lab::peers::Stack;
 use posthaste_lab::result::{FlowResult, LinkResult, Outcome, RunResult};
 use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
-use posthaste_path::PathStats;
+use posthaste_path::{PathSpec, PathStats, TraceStart};
 
 use super::arena::{Run, Times};
 use super::plan::{Plan, Start};
@@ -12,8 +12,10 @@ use crate::exit::Failure;
 
 /// Computes one run on a thread for blocking work.
 pub(super) async fn run(plan: &Plan, stack: &Stack, start: Start) -> Result<Run, Failure> {
+    // The relay begins recordings where the path says, not at a seed's place.
+    let trace_start = TraceStart::At(plan.path.start());
     let spec = RunSpec {
-        network: NetworkSpec::Simple { path: plan.path.clone() },
+        network: NetworkSpec::Simple { path: PathSpec { trace_start, ..plan.path.clone() } },
         flows: vec![FlowSpec {
             name: String::new(),
             stack: stack.clone(),
