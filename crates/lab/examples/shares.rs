@@ -1,5 +1,5 @@
 //! Two flows on one bottleneck: the first one's part of what both read from the sixth second to the 25th, as a multiple of
-//! its fair part. `cargo run --release -p posthaste-lab --example shares FIRST SECOND`; docs/kernel-fairness.md has what
+//! its fair part. `cargo run --release -p posthaste-lab --example shares FIRST SECOND`; docs/results/kernel-fairness.md has what
 //! the kernel's TCP does in the same cells.
 
 use posthaste_lab::run::run;
