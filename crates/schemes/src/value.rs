@@ -47,6 +47,27 @@ pub(crate) fn min_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
     within(rate, &(LEAST_MIN_RATE..=GREATEST_MIN_RATE)).map(Some)
 }
 
+/// A rate from [`LEAST_MIN_RATE`] to [`GREATEST_MIN_RATE`]: a text such as "24 Mbit/s".
+pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
+    let rate = Rate::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+    within(rate, &(LEAST_MIN_RATE..=GREATEST_MIN_RATE))
+}
+
+/// Datagrams of a flight: 2 to 1,000.
+pub(crate) fn datagrams<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(u64::deserialize(deserializer)?, &(2..=1000))
+}
+
+/// A part of a whole: above 0, at most 1.
+pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    real_above_zero(deserializer, 1.0, true)
+}
+
+/// A multiple: 1 to 1,000.
+pub(crate) fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(u64::deserialize(deserializer)?, &(1..=1000))
+}
+
 /// Acks without loss that end the wireless mode of a guaranteed rate.
 pub(crate) fn clean_acks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(u32::deserialize(deserializer)?, &(1..=1000))

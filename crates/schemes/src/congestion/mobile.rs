@@ -1,0 +1,307 @@
+//! Congestion control `mobile`: a model of the path that is found fast, keeps no queue of its own, and tells the path's
+//! losses from those it causes.
+//!
+//! - Claims: the rate of the path whatever it loses at random, a queue of a quarter of the round trip at most, and a fair
+//!   share beside flows that fill the queue.
+//! - Source: ours, of BBRv3's shape (draft-ietf-ccwg-bbr-06): a rate model, probes upwards, drains, a bound on what is in
+//!   flight. Startup is Rapid Start's (draft-kazuho-ccwg-rapid-start-02) below what a start policy has measured. Drain
+//!   test and shadow are in `neighbour.rs`, the judgement of losses in `loss.rs` and `own_loss.rs`.
+//! - Use when: clients are on radio links, or nothing is known of their paths.
+//! - Breaks when: loss is beyond 10 % (then every loss counts), or several share a buffer of a few milliseconds.
+//! - Shown by: the experiments `mo-cells`, `mo-share` and `mo-slow`; `docs/mobile.md`.
+
+mod control;
+mod cycle;
+mod loss;
+mod neighbour;
+mod own_loss;
+mod path;
+mod reach;
+
+use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
+use serde::Deserialize;
+
+use super::PathLimits;
+use super::model::{
+    COLLAPSED_DATAGRAMS, MAXIMUM_WINDOW, MINIMUM_PIPE_DATAGRAMS, PacingView, Rounds, Sample, WindowUse, pace,
+};
+use super::recovery::Recovery;
+use crate::profile::value;
+use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
+use crate::{Adjustment, Congestion, CongestionState, Constant, LossCause, Pacing, Phase, PolicyText};
+use cycle::Cycle;
+use loss::Losses;
+use neighbour::Neighbour;
+use own_loss::OwnLoss;
+use path::Path;
+use reach::Reach;
+
+/// What the policy says of itself.
+pub const TEXT: PolicyText = PolicyText {
+    name: "mobile",
+    claims: "the path's rate whatever it loses at random, no queue of its own, a fair share beside flows that have one",
+    source: "ours, of BBRv3's shape (draft-ietf-ccwg-bbr-06), with Rapid Start's growth and a shadow CUBIC",
+    use_when: "clients are on radio links, or nothing is known of their paths",
+    breaks_when: "several share a buffer of a few milliseconds, or loss is beyond 10 %",
+};
+
+/// Parameters of [`Mobile`].
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Parameters {
+    /// The most that is ever taken for the path's own loss, as a part of what is sent, 0 to 0.2.
+    #[serde(deserialize_with = "value::tolerated_loss")]
+    pub tolerated_loss: f64,
+    /// True to send so much more than the path delivers as it loses whatever the rate.
+    pub compensate: bool,
+    /// True to hold as much as a CUBIC would while somebody else is seen to hold the queue.
+    pub shadow: bool,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { tolerated_loss: 0.1, compensate: true, shadow: true }
+    }
+}
+
+impl Parameters {
+    /// The constants, for people.
+    pub fn constants(&self) -> Vec<Constant> {
+        let mut constants = vec![
+            Constant::new("tolerated_loss", self.tolerated_loss),
+            Constant::new("compensate", self.compensate),
+            Constant::new("shadow", self.shadow),
+        ];
+        constants.extend(reach::constants());
+        constants.extend(loss::constants());
+        constants.extend(cycle::constants());
+        constants.extend(neighbour::constants());
+        constants.extend(control::constants());
+        constants
+    }
+}
+
+/// What the controller is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Looking for the rate.
+    Reach,
+    /// Emptying the queue.
+    Ease,
+    /// Sending at the rate.
+    Hold,
+    /// Looking for more.
+    Up,
+    /// Keeping little in flight for a round, so that the least RTT can be seen.
+    Rest,
+    /// Beside a flow that fills the queue.
+    Compete,
+}
+
+impl State {
+    fn phase(self) -> Phase {
+        match self {
+            Self::Reach => Phase::SlowStart,
+            Self::Ease => Phase::Named("ease"),
+            Self::Hold => Phase::Named("hold"),
+            Self::Up => Phase::Named("up"),
+            Self::Rest => Phase::Named("rest"),
+            Self::Compete => Phase::Named("compete"),
+        }
+    }
+}
+
+/// The controller; see the module.
+#[derive(Debug)]
+pub struct Mobile {
+    parameters: Parameters,
+    limits: PathLimits,
+    rng: Rng,
+    state: State,
+    rounds: Rounds,
+    path: Path,
+    reach: Reach,
+    cycle: Cycle,
+    losses: Losses,
+    own: OwnLoss,
+    neighbour: Neighbour,
+    recovery: Recovery,
+    window_use: WindowUse,
+    /// Most bytes in flight.
+    window: f64,
+}
+
+impl Mobile {
+    /// A controller for a new path.
+    pub fn new(parameters: Parameters, limits: PathLimits) -> Self {
+        let mut controller = Self {
+            parameters,
+            limits,
+            rng: Rng::from_test_seed(limits.seed),
+            state: State::Reach,
+            rounds: Rounds::default(),
+            path: Path::default(),
+            reach: Reach::default(),
+            cycle: Cycle::default(),
+            losses: Losses::default(),
+            own: OwnLoss::default(),
+            neighbour: Neighbour::default(),
+            recovery: Recovery::default(),
+            window_use: WindowUse::default(),
+            window: 0.0,
+        };
+        controller.own.begin_fast(Time::ZERO);
+        controller.set_window(limits.initial_window.as_f64());
+        controller
+    }
+
+    fn datagram(&self) -> f64 {
+        self.limits.max_datagram_size.as_f64().max(1.0)
+    }
+
+    fn minimum_pipe(&self) -> f64 {
+        self.datagram() * MINIMUM_PIPE_DATAGRAMS as f64
+    }
+
+    fn set_window(&mut self, window: f64) {
+        let least = self.datagram() * COLLAPSED_DATAGRAMS as f64;
+        self.window = window.clamp(least.min(MAXIMUM_WINDOW), MAXIMUM_WINDOW);
+    }
+
+    /// A round trip has ended.
+    fn on_round(&mut self, sample: &Sample) {
+        self.cycle.rounds += 1;
+        self.path.end_round(self.state == State::Hold);
+        if self.has_rate_fallen() {
+            self.path.fall_back();
+            self.cycle.was_free = false;
+            self.start_ease(sample.now);
+        }
+    }
+
+    /// What to do next, now that the model knows of the ack.
+    fn step(&mut self, sample: &Sample) {
+        match self.state {
+            State::Reach => self.step_reach(sample),
+            State::Ease => self.step_ease(sample),
+            State::Hold => self.step_hold(sample),
+            State::Up => self.step_up(sample),
+            State::Rest => self.step_rest(sample),
+            State::Compete => self.step_compete(sample),
+        }
+    }
+}
+
+impl Congestion for Mobile {
+    fn on_sent(&mut self, sent: &SentSample) {
+        if sent.prior_in_flight.is_zero() && sent.app_limited {
+            self.path.restart_aggregation(sent.now);
+        }
+        self.window_use.on_sent(sent, self.window(), self.limits.max_datagram_size);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample<'_>) {
+        let Some(mut sample) = Sample::of(ack) else { return };
+        sample.app_limited |= self.path.throttled.covers(&sample);
+        if self.recovery.is_active() && !self.recovery.covers(sample.sent_at) {
+            self.recovery.end();
+        }
+        self.rounds.update(&sample);
+        self.reach.note_ack(ack);
+        self.path.update(&sample, &self.rounds, ack.lost);
+        for packet in ack.packets {
+            self.own.on_acked(packet.sent_at);
+        }
+        if self.rounds.started {
+            self.on_round(&sample);
+        }
+        self.update_losses(&sample);
+        self.step(&sample);
+        self.losses.advance(&sample);
+        self.neighbour.on_ack(ack, self.state == State::Compete);
+        self.grow_window(&sample);
+    }
+
+    fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause {
+        self.handle_loss(loss)
+    }
+
+    fn on_congestion_experienced(&mut self, now: Time, sent_at: Time, in_flight: ByteCount) {
+        self.handle_mark(now, sent_at);
+        self.neighbour.on_mark(now, sent_at, in_flight);
+    }
+
+    fn on_spurious_loss(&mut self, spurious: &SpuriousSample) {
+        self.handle_spurious_loss(spurious);
+    }
+
+    fn on_persistent_congestion(&mut self, now: Time) {
+        // RFC 9002 section 7.6.2: the window collapses and grows by what is acknowledged, up to what the model says.
+        self.recovery = Recovery::default();
+        self.losses.episode = None;
+        self.neighbour.on_persistent_congestion(now);
+        self.set_window(0.0);
+    }
+
+    fn on_max_datagram_size(&mut self, size: ByteCount) {
+        self.limits.max_datagram_size = size;
+        self.set_window(self.window);
+    }
+
+    fn adjust(&mut self, adjustment: &Adjustment) {
+        self.losses.episode = None;
+        if let Some(window) = adjustment.window {
+            self.set_window(window.as_f64());
+        }
+        match adjustment.slow_start_threshold {
+            Some(ByteCount::MAX) => self.restart_reach(),
+            Some(threshold) => {
+                self.losses.bound = threshold.as_f64().max(self.minimum_pipe());
+                if self.state == State::Reach && self.window >= threshold.as_f64() {
+                    self.state = State::Hold;
+                }
+            }
+            None => {}
+        }
+        if let Some(rate) = adjustment.rate {
+            self.path.set_bandwidth(rate.as_bytes_per_second() as f64);
+        }
+        if let Some(rate) = adjustment.rate_ceiling {
+            self.reach.ceiling = Some(rate.as_bytes_per_second() as f64);
+        }
+    }
+
+    fn model_rate(&self) -> Option<Rate> {
+        let bandwidth = self.path.bandwidth();
+        (bandwidth > 0.0).then(|| Rate::from_bytes_per_second(bandwidth as u64))
+    }
+
+    fn window(&self) -> ByteCount {
+        ByteCount::new(self.window as u64)
+    }
+
+    fn pacing(&self, rtt: &RttView) -> Option<Pacing> {
+        if !rtt.is_measured {
+            return None;
+        }
+        pace(&PacingView {
+            rate: Some(self.pacing_rate(rtt.smoothed)),
+            datagram: self.limits.max_datagram_size,
+            first_burst: None,
+        })
+    }
+
+    fn state(&self) -> CongestionState {
+        let is_known = self.state != State::Reach;
+        let threshold = is_known.then(|| ByteCount::from_f64(self.path.bdp()));
+        CongestionState { window: self.window(), slow_start_threshold: threshold, phase: self.state.phase() }
+    }
+}
+
+/// Seconds of `duration`, never zero.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64().max(1e-6)
+}
+
+#[cfg(test)]
+mod tests;

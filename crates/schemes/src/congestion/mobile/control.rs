@@ -1,0 +1,108 @@
+//! What the model makes of pacing and window.
+
+use posthaste_units::Duration;
+
+use super::cycle::{REST_PART, TEST_PART};
+use super::reach::PACING_GAIN;
+use super::{Mobile, State, seconds};
+use crate::Constant;
+use crate::congestion::model::Sample;
+
+/// The pacing gain while the queue is emptied.
+const EASE_GAIN: f64 = 0.75;
+/// The pacing gain while a queue stands that is not meant to.
+const QUEUE_GAIN: f64 = 0.98;
+/// The pacing gain of a window that follows the shadow, as of every window that losses cut.
+const COMPETE_GAIN: f64 = 1.25;
+/// What of the rate is paced at: clocks and batches overshoot.
+const MARGIN: f64 = 0.99;
+/// The part of the bound that is left to others while holding.
+const HEADROOM: f64 = 0.15;
+/// The queue that the window has room for beyond the jitter, as a part of the least RTT, and its limits.
+const SLACK_PART: u64 = 4;
+const LEAST_SLACK: Duration = Duration::from_millis(5);
+const MOST_SLACK: Duration = Duration::from_millis(25);
+/// Bursts that the window has room for: what the rate yields in a millisecond, at least two datagrams.
+const BURSTS: f64 = 3.0;
+const BURST_SECONDS: f64 = 0.001;
+
+/// The constants, for people.
+pub(super) fn constants() -> [Constant; 2] {
+    [
+        Constant::new("pacing gain", format!("ease {EASE_GAIN}, with a queue {QUEUE_GAIN}, else 1; margin 1 %")),
+        Constant::new(
+            "window",
+            format!(
+                "rate x (least RTT + jitter + a {SLACK_PART}th of it, {LEAST_SLACK} to {MOST_SLACK}), headroom {HEADROOM}"
+            ),
+        ),
+    ]
+}
+
+impl Mobile {
+    /// How much more must leave for the known rate to arrive: where the path loses the same whatever the rate.
+    fn compensation(&self) -> f64 {
+        let may = self.parameters.compensate && self.own.is_flat() && self.path.queue() <= self.path.eps();
+        if may { 1.0 / (1.0 - self.own.part(self.parameters.tolerated_loss)) } else { 1.0 }
+    }
+
+    /// Bytes a second.
+    pub(super) fn pacing_rate(&self, smoothed_rtt: Duration) -> f64 {
+        let by_window = self.window / seconds(smoothed_rtt);
+        let bandwidth = self.path.bandwidth();
+        if self.state == State::Reach || bandwidth <= 0.0 {
+            let rate = PACING_GAIN * by_window;
+            return self.reach.ceiling.map_or(rate, |ceiling| rate.min(ceiling.max(by_window)));
+        }
+        let short = bandwidth.min(self.losses.short_rate);
+        let has_queue = self.path.queue() > self.path.eps();
+        let rate = match self.state {
+            State::Reach => bandwidth,
+            State::Ease if self.cycle.is_testing => TEST_PART * bandwidth,
+            State::Ease => EASE_GAIN * short,
+            State::Hold if has_queue => QUEUE_GAIN * short,
+            State::Hold => self.compensation() * short,
+            State::Up => self.cycle.up_gain() * self.compensation() * bandwidth,
+            State::Rest => bandwidth,
+            State::Compete => return (COMPETE_GAIN * by_window).max(bandwidth),
+        };
+        MARGIN * rate
+    }
+
+    /// The window after an ack.
+    pub(super) fn grow_window(&mut self, sample: &Sample) {
+        let window = if self.state == State::Reach {
+            self.reach_window(sample)
+        } else {
+            let target = self.bounded(self.target(sample));
+            (self.window + sample.newly_acked).min(target)
+        };
+        self.set_window(window.max(self.minimum_pipe()));
+    }
+
+    /// What the model wants in flight at most.
+    fn target(&self, sample: &Sample) -> f64 {
+        let bandwidth = self.path.bandwidth() * self.compensation();
+        let least = self.path.least_rtt();
+        let slack = (least / SLACK_PART).clamp(LEAST_SLACK, MOST_SLACK);
+        let steady = bandwidth * (least + self.path.jitter() + slack).as_secs_f64();
+        let lumps = self.path.extra() + BURSTS * (bandwidth * BURST_SECONDS).max(2.0 * self.datagram());
+        match self.state {
+            State::Up => self.cycle.up_gain() * steady + lumps,
+            State::Rest => REST_PART * self.path.bdp(),
+            State::Ease if self.cycle.is_testing => TEST_PART * self.path.bdp(),
+            State::Compete => (steady + lumps).max(self.shadow_window(sample)),
+            _ => steady + lumps,
+        }
+    }
+
+    /// Within what losses have shown.
+    fn bounded(&self, window: f64) -> f64 {
+        let bound = match self.state {
+            State::Hold | State::Rest => self.losses.bound * (1.0 - HEADROOM),
+            State::Compete => return window,
+            _ => self.losses.bound,
+        };
+        window.min(bound).min(self.losses.short_inflight)
+    }
+}

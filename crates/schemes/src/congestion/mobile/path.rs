@@ -1,0 +1,237 @@
+//! The model of the path: its rate, its least round trip and jitter, the queue that stands, and how acks come in lumps.
+
+use posthaste_units::{ByteCount, Duration, Time};
+
+use crate::congestion::model::{Rounds, Sample, Throttled, WindowedMax};
+
+/// How many cycles of probing the rate is the greatest of.
+const RATE_CYCLES: u64 = 2;
+/// Rounds of which the greatest aggregation is kept.
+const AGGREGATION_ROUNDS: u64 = 10;
+/// How long a least RTT holds that has not been seen again.
+const LEAST_RTT_LIFETIME: Duration = Duration::from_secs(10);
+/// Acks whose least RTT tells the queue: single ones jitter.
+const RECENT_ACKS: usize = 8;
+/// Acks over which the rate of their arrival is measured.
+const ARRIVALS: usize = 32;
+/// The least queue that counts: below it is jitter (RFC 9406 section 4.3).
+const LEAST_QUEUE: Duration = Duration::from_millis(4);
+/// The queue that counts, as a part of the least RTT.
+const QUEUE_PART: u64 = 8;
+/// The queue that says that the rate has fallen.
+const FALL_QUEUE: Duration = Duration::from_micros(12_500);
+/// The same as a part of the least RTT.
+const FALL_PART: u64 = 4;
+/// No path jitters by more.
+const MOST_JITTER: Duration = Duration::from_millis(250);
+
+/// The path as the controller sees it. Rates are bytes a second.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Path {
+    rates: WindowedMax,
+    cycles: u64,
+    /// Greatest rate of this round and of the two before.
+    round_rates: [f64; 3],
+    least_rtt: Option<Duration>,
+    least_rtt_at: Time,
+    /// Least RTT of the present round and of the two before.
+    round_rtts: [Option<Duration>; 3],
+    recent: [Duration; RECENT_ACKS],
+    acks: usize,
+    arrivals: [(Time, f64); ARRIVALS],
+    jitter: Duration,
+    variance: Duration,
+    aggregation: Aggregation,
+    /// What was sent slowly on purpose says nothing of the path's rate.
+    pub(super) throttled: Throttled,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Aggregation {
+    started: Time,
+    delivered: f64,
+    extra: WindowedMax,
+}
+
+impl Path {
+    /// An ack arrives.
+    pub(super) fn update(&mut self, sample: &Sample, rounds: &Rounds, lost: ByteCount) {
+        self.update_rtt(sample);
+        let arrived = (sample.total_delivered + lost).as_f64();
+        if let Some(arrival) = self.arrivals.get_mut(self.acks % ARRIVALS) {
+            *arrival = (sample.now, arrived);
+        }
+        self.acks += 1;
+        // A sample of a sender with little to send is a lower bound: it counts if it is above what is known.
+        if sample.rate > 0.0 && (sample.rate >= self.bandwidth() || !sample.app_limited) {
+            self.rates.update(self.cycles, RATE_CYCLES, sample.rate);
+        }
+        self.round_rates[0] = self.round_rates[0].max(sample.rate);
+        self.update_aggregation(sample, rounds);
+    }
+
+    fn update_rtt(&mut self, sample: &Sample) {
+        let rtt = sample.rtt;
+        if let Some(recent) = self.recent.get_mut(self.acks % RECENT_ACKS) {
+            *recent = rtt;
+        }
+        let round = &mut self.round_rtts[0];
+        *round = Some(round.map_or(rtt, |least| least.min(rtt)));
+        let known = self.least_rtt.get_or_insert(rtt);
+        *known = (*known).min(rtt);
+        // As good as the least: what is known holds on.
+        if rtt <= *known + *known / 32 {
+            self.least_rtt_at = sample.now;
+        }
+        let deviation = rtt.abs_diff(sample.smoothed_rtt);
+        self.variance = (self.variance * 15 + deviation) / 16;
+    }
+
+    /// What acks bring beyond what the rate explains, so that acks in lumps do not stall the sender.
+    fn update_aggregation(&mut self, sample: &Sample, rounds: &Rounds) {
+        let bandwidth = self.bandwidth();
+        let of = &mut self.aggregation;
+        let mut expected = bandwidth * sample.now.since(of.started).as_secs_f64();
+        if of.delivered <= expected {
+            of.delivered = 0.0;
+            of.started = sample.now;
+            expected = 0.0;
+        }
+        of.delivered += sample.newly_acked;
+        of.extra.update(rounds.count, AGGREGATION_ROUNDS, of.delivered - expected);
+    }
+
+    /// A round trip has ended; `is_quiet` if nothing was probed in it.
+    pub(super) fn end_round(&mut self, is_quiet: bool) {
+        let had_queue = self.round_queue().is_some_and(|queue| queue > self.least_eps());
+        if is_quiet && !had_queue {
+            self.jitter = ((self.jitter * 7 + self.variance * 3) / 8).min(MOST_JITTER);
+        }
+        self.round_rtts.rotate_right(1);
+        self.round_rates.rotate_right(1);
+        self.round_rtts[0] = None;
+        self.round_rates[0] = 0.0;
+    }
+
+    /// The greatest rate of the last cycles.
+    pub(super) fn bandwidth(&self) -> f64 {
+        self.rates.get()
+    }
+
+    /// The least RTT, once there is one.
+    pub(super) fn least_rtt(&self) -> Duration {
+        self.least_rtt.unwrap_or(Duration::ZERO)
+    }
+
+    /// What fills the path without a queue, bytes.
+    pub(super) fn bdp(&self) -> f64 {
+        self.bandwidth() * self.least_rtt().as_secs_f64()
+    }
+
+    /// How much RTTs differ without a queue.
+    pub(super) fn jitter(&self) -> Duration {
+        self.jitter
+    }
+
+    /// Bytes that one lump of acks covers beyond the rate.
+    pub(super) fn extra(&self) -> f64 {
+        self.aggregation.extra.get()
+    }
+
+    /// True if the least RTT has not been seen for long.
+    pub(super) fn is_least_rtt_old(&self, now: Time) -> bool {
+        now.since(self.least_rtt_at) > LEAST_RTT_LIFETIME
+    }
+
+    /// The least RTT is what was seen since the last round ended, at `now`.
+    pub(super) fn renew_least_rtt(&mut self, now: Time) {
+        self.least_rtt = self.round_rtts[0].or(self.round_rtts[1]).or(self.least_rtt);
+        self.least_rtt_at = now;
+    }
+
+    fn least_eps(&self) -> Duration {
+        (self.least_rtt() / QUEUE_PART).max(LEAST_QUEUE)
+    }
+
+    /// The delay from which on a queue stands.
+    pub(super) fn eps(&self) -> Duration {
+        self.least_eps().max(self.jitter * 2)
+    }
+
+    /// The queue that even the quickest of the last acks have met.
+    pub(super) fn queue(&self) -> Duration {
+        let count = self.acks.min(RECENT_ACKS);
+        let least = self.recent.iter().take(count).min().copied().unwrap_or(Duration::ZERO);
+        least.saturating_sub(self.least_rtt())
+    }
+
+    /// True if [`Self::queue`] is told by enough acks.
+    pub(super) fn is_queue_known(&self) -> bool {
+        self.acks >= RECENT_ACKS
+    }
+
+    /// The least queue of the present round.
+    pub(super) fn round_queue(&self) -> Option<Duration> {
+        self.round_rtts[0].map(|least| least.saturating_sub(self.least_rtt()))
+    }
+
+    /// The least queue of the last round that has ended.
+    pub(super) fn last_round_queue(&self) -> Duration {
+        self.round_rtts[1].map_or(Duration::ZERO, |least| least.saturating_sub(self.least_rtt()))
+    }
+
+    /// True if in both of the last rounds a queue stood that this sender's rate does not explain.
+    pub(super) fn has_standing_queue(&self) -> bool {
+        let limit = FALL_QUEUE.max(self.least_rtt() / FALL_PART).max(self.jitter * 2);
+        let stands = |rtt: &Option<Duration>| {
+            rtt.is_some_and(|least| least.saturating_sub(self.least_rtt()) > limit)
+        };
+        self.round_rtts.iter().skip(1).all(stands)
+    }
+
+    /// The rate is what the last two rounds have shown.
+    pub(super) fn fall_back(&mut self) {
+        let rate = self.round_rates[1].max(self.round_rates[2]);
+        if rate > 0.0 && rate < self.bandwidth() {
+            self.set_bandwidth(rate);
+        }
+    }
+
+    /// The rate at which the last acks came, lost packets counted: while a queue stands it is the bottleneck's.
+    pub(super) fn arrival_rate(&self) -> f64 {
+        let newest = self.acks.wrapping_sub(1) % ARRIVALS;
+        let oldest = if self.acks >= ARRIVALS { self.acks % ARRIVALS } else { 0 };
+        let (Some(new), Some(old)) = (self.arrivals.get(newest), self.arrivals.get(oldest)) else { return 0.0 };
+        let seconds = new.0.since(old.0).as_secs_f64();
+        if seconds < 0.001 { 0.0 } else { (new.1 - old.1) / seconds }
+    }
+
+    /// A cycle of probing has ended.
+    pub(super) fn end_cycle(&mut self) {
+        self.cycles += 1;
+    }
+
+    /// The rate is at least this.
+    pub(super) fn raise_bandwidth(&mut self, rate: f64) {
+        if rate > self.bandwidth() {
+            self.rates.update(self.cycles, RATE_CYCLES, rate);
+        }
+    }
+
+    /// The rate is this.
+    pub(super) fn set_bandwidth(&mut self, rate: f64) {
+        self.rates.clear();
+        self.rates.update(self.cycles, RATE_CYCLES, rate);
+    }
+
+    /// Everything about the rate is unknown again.
+    pub(super) fn forget_rate(&mut self) {
+        self.rates.clear();
+    }
+
+    /// The pause before `now` is no part of a lump.
+    pub(super) fn restart_aggregation(&mut self, now: Time) {
+        self.aggregation.started = now;
+        self.aggregation.delivered = 0.0;
+    }
+}

@@ -1,0 +1,126 @@
+//! Startup: threefold growth a round below what a start policy has measured, and what ends it.
+
+use posthaste_units::{Duration, Time};
+
+use super::{Mobile, State};
+use crate::Constant;
+use crate::congestion::model::Sample;
+use crate::sample::{AckSample, PacketSpace};
+
+/// Growth by what is acknowledged, while no queue is seen (draft-kazuho-ccwg-rapid-start-02).
+const QUIET_GROWTH: f64 = 2.0;
+/// The queue below which growth is threefold, at least; and as a part of the least RTT, one in so many.
+const QUIET_QUEUE: Duration = Duration::from_millis(4);
+const QUIET_PART: u64 = 10;
+/// The window a round trip, as a pacing rate.
+pub(super) const PACING_GAIN: f64 = 2.0;
+/// The window under a ceiling, in bandwidth-delay products of it.
+pub(super) const CEILING_GAIN: f64 = 1.25;
+/// The part of the ceiling that must be delivered to end startup.
+const CEILING_REACHED: f64 = 0.9;
+/// Growth of the rate that a round must show to count as growth.
+const FULL_GROWTH: f64 = 1.25;
+/// Rounds without such growth that end startup.
+const FULL_ROUNDS: u32 = 3;
+/// Separate ranges of loss in a round that can end startup.
+const LOSS_RANGES: u32 = 6;
+
+/// The constants, for people.
+pub(super) fn constants() -> [Constant; 2] {
+    [
+        Constant::new(
+            "startup",
+            format!("3 times a round while the queue is below {QUIET_QUEUE} or 1/{QUIET_PART} of the RTT, else 2"),
+        ),
+        Constant::new(
+            "startup ends",
+            format!(
+                "at a queue, at {CEILING_REACHED} of the measured rate, after {FULL_ROUNDS} rounds below \
+                 {FULL_GROWTH} x, or at {LOSS_RANGES} ranges lost in a round"
+            ),
+        ),
+    ]
+}
+
+/// Where startup stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reach {
+    /// What the bottleneck's rate is at most, as a start policy has measured it; bytes a second.
+    pub(super) ceiling: Option<f64>,
+    /// When the first 1-RTT packet was acknowledged: those sent before met the queue of their own burst.
+    first_acked: Option<Time>,
+    full_rate: f64,
+    full_rounds: u32,
+}
+
+impl Reach {
+    /// An ack arrives.
+    pub(super) fn note_ack(&mut self, ack: &AckSample<'_>) {
+        if ack.space == PacketSpace::Data {
+            self.first_acked.get_or_insert(ack.now);
+        }
+    }
+
+    /// True if a packet sent then belongs to the first flight, whose burst queues by itself.
+    fn is_first_flight(&self, sent_at: Time) -> bool {
+        self.first_acked.is_none_or(|first| sent_at <= first)
+    }
+}
+
+impl Mobile {
+    /// What to do at an ack in startup.
+    pub(super) fn step_reach(&mut self, sample: &Sample) {
+        let is_first_flight = self.reach.is_first_flight(sample.sent_at);
+        let has_queue = !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.path.eps();
+        if has_queue {
+            self.path.raise_bandwidth(self.path.arrival_rate());
+            self.start_ease(sample.now);
+        } else if self.is_ceiling_reached() {
+            self.start_up(sample);
+        } else if self.losses.round_ended
+            && self.losses.ranges_last_round >= LOSS_RANGES
+            && self.is_too_much(sample.lost, sample.tx_in_flight)
+        {
+            self.losses.bound = self.path.bdp().max(self.losses.inflight_latest).max(self.minimum_pipe());
+            self.start_ease(sample.now);
+        } else if self.rounds.started && !is_first_flight && !sample.app_limited && self.is_plateau(sample.rate) {
+            self.start_ease(sample.now);
+        }
+    }
+
+    fn is_ceiling_reached(&self) -> bool {
+        let delivered = self.path.bandwidth() / (1.0 - self.own.part(self.parameters.tolerated_loss));
+        self.reach.ceiling.is_some_and(|ceiling| delivered >= CEILING_REACHED * ceiling)
+    }
+
+    fn is_plateau(&mut self, rate: f64) -> bool {
+        let reach = &mut self.reach;
+        if rate >= reach.full_rate * FULL_GROWTH {
+            reach.full_rate = rate;
+            reach.full_rounds = 0;
+            return false;
+        }
+        reach.full_rounds += 1;
+        reach.full_rounds >= FULL_ROUNDS
+    }
+
+    /// The window after an ack in startup.
+    pub(super) fn reach_window(&self, sample: &Sample) -> f64 {
+        let quiet = QUIET_QUEUE.max(self.path.least_rtt() / QUIET_PART);
+        let is_quiet = self.reach.is_first_flight(sample.sent_at) || self.path.queue() <= quiet;
+        let growth = if is_quiet { QUIET_GROWTH } else { 1.0 };
+        let is_used = self.window_use.was_full(sample) || !sample.app_limited;
+        let grown = self.window + if is_used { growth * sample.newly_acked } else { 0.0 };
+        let Some(ceiling) = self.reach.ceiling else { return grown };
+        let most = CEILING_GAIN * ceiling * self.path.least_rtt().as_secs_f64() + self.path.extra();
+        grown.min(most.max(self.window))
+    }
+
+    /// Back to startup, as if the path were new: its capacity is unknown again.
+    pub(super) fn restart_reach(&mut self) {
+        self.path.forget_rate();
+        self.losses.forget_bounds();
+        self.reach = super::Reach::default();
+        self.state = State::Reach;
+    }
+}

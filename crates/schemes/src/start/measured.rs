@@ -1,0 +1,263 @@
+//! Start `measured`: the handshake tells how large the first flight may be, and its trains how far the window jumps.
+//!
+//! - Claims: half of what the path carries is in flight two round trips after the handshake, whatever the path; a slow
+//!   link gets no more than RFC 9002's ten packets.
+//! - Source: ours. Packet-train dispersion is that of paced chirping and SUSS (SIGCOMM 2024); the share that is jumped to
+//!   is RFC 9959's.
+//! - Use when: paths are of every kind and nothing is known of them.
+//! - Breaks when: acknowledgements come in batches (no train is measured then, and the controller's own growth is what
+//!   remains), or a link's rate is another ten milliseconds later.
+//! - Shown by: the experiments `mo-cells` and `mo-slow`; `docs/mobile.md`.
+
+mod opening;
+mod train;
+
+use posthaste_units::{ByteCount, Duration, Rate};
+use serde::Deserialize;
+
+use super::initial::{self, Initial};
+use crate::profile::value;
+use crate::sample::{AckSample, LossSample, PacketSpace, PathView, RttView, SentSample};
+use crate::{Adjustment, Constant, LossCause, Pacing, PolicyText, Start};
+use opening::{Opening, Showing};
+use train::Trains;
+
+/// What the policy says of itself.
+pub const TEXT: PolicyText = PolicyText {
+    name: "measured",
+    claims: "the handshake sizes the first flight, and the spacing of its acks tells how far the window may jump",
+    source: "ours; train dispersion, with RFC 9959's share for the jump",
+    use_when: "paths are of every kind and nothing is known of them",
+    breaks_when: "acks come in batches (then no train is measured, and nothing jumps)",
+};
+
+/// The first flight of a path of which the handshake has shown nothing, in datagrams: the least and the most.
+const UNKNOWN: (u64, u64) = (16, 64);
+/// The same of a slow path.
+const SLOW: (u64, u64) = (10, 32);
+/// Datagrams that leave at once where nothing promises more (RFC 9002 section 7.7).
+const CAREFUL_BURST: u64 = 10;
+
+/// Parameters of [`Measured`].
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Parameters {
+    /// The rate of the first flight, after its burst, on a path whose handshake looked fast.
+    #[serde(deserialize_with = "value::rate")]
+    pub rate: Rate,
+    /// The same on a path whose handshake showed nothing.
+    #[serde(deserialize_with = "value::rate")]
+    pub unknown_rate: Rate,
+    /// Datagrams at the head of the first flight that leave at once on a fast path, 2 to 1,000.
+    #[serde(deserialize_with = "value::datagrams")]
+    pub burst: u64,
+    /// Least datagrams of the first flight of a fast path.
+    #[serde(deserialize_with = "value::datagrams")]
+    pub least: u64,
+    /// Most datagrams of it.
+    #[serde(deserialize_with = "value::datagrams")]
+    pub most: u64,
+    /// The part of the measured bandwidth-delay product that is jumped to, above 0, at most 1.
+    #[serde(deserialize_with = "value::share")]
+    pub share: f64,
+    /// The jump is at most this many first flights, 1 to 1,000.
+    #[serde(deserialize_with = "value::factor")]
+    pub factor: u64,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            rate: Rate::from_bits_per_second(48_000_000),
+            unknown_rate: Rate::from_bits_per_second(12_000_000),
+            burst: 48,
+            least: 64,
+            most: 200,
+            share: 0.5,
+            factor: 6,
+        }
+    }
+}
+
+impl Parameters {
+    /// The constants, for people.
+    pub fn constants(&self) -> Vec<Constant> {
+        let Self { rate, unknown_rate, burst, least, most, share, factor } = self;
+        vec![
+            Constant::new(
+                "first flight, fast path",
+                format!("{rate} for a round trip, {least} to {most} datagrams, {burst} of them at once"),
+            ),
+            Constant::new(
+                "first flight, nothing shown",
+                format!("{unknown_rate} for a round trip, {} to {} datagrams", UNKNOWN.0, UNKNOWN.1),
+            ),
+            Constant::new(
+                "first flight, slow path",
+                format!("what was shown for a round trip, {} to {} datagrams", SLOW.0, SLOW.1),
+            ),
+            Constant::new("fast", format!("the handshake's datagrams came at {} or more", opening::FAST)),
+            Constant::new("jump", format!("{share} of what trains show, at most {factor} first flights")),
+        ]
+    }
+}
+
+/// The first flight, once a round trip is known.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    window: ByteCount,
+    pacing: Pacing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The handshake, and what leaves before its round trip is known.
+    Opening,
+    /// The first flight is on its way.
+    Flight,
+    /// The controller goes on by itself.
+    Over,
+}
+
+/// A start that measures; see the module.
+#[derive(Debug)]
+pub struct Measured {
+    parameters: Parameters,
+    initial: Initial,
+    phase: Phase,
+    opening: Opening,
+    flight: Option<Flight>,
+    trains: Trains,
+    has_jumped: bool,
+}
+
+impl Measured {
+    /// The policy with `parameters`, on a new path.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            initial: Initial::new(initial::Parameters::default()),
+            phase: Phase::Opening,
+            opening: Opening::default(),
+            flight: None,
+            trains: Trains::default(),
+            has_jumped: false,
+        }
+    }
+
+    /// The first flight that the handshake permits.
+    fn plan(&self, rtt: Duration, datagram: ByteCount) -> Flight {
+        let of = &self.parameters;
+        let (rate, (least, most), burst) = match self.opening.showing() {
+            Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
+            Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),
+            Showing::Slow(rate) => (rate, SLOW, CAREFUL_BURST),
+        };
+        let window = rate.bytes_in(rtt).clamp(datagram * least, datagram * most);
+        Flight { window, pacing: Pacing { rate, burst: datagram * burst } }
+    }
+
+    /// An ack of the handshake: the flight is planned anew with what it shows.
+    fn on_handshake_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
+        self.opening.on_ack(ack);
+        if self.phase != Phase::Opening || !ack.rtt.is_measured {
+            return None;
+        }
+        let flight = self.plan(ack.rtt.min, view.max_datagram_size);
+        self.flight = Some(flight);
+        Some(Adjustment { window: Some(flight.window), ..Adjustment::default() })
+    }
+
+    /// An ack of the first flight: what its trains show by now.
+    fn on_flight_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
+        let newest = ack.packets.last()?;
+        let has_news = self.trains.on_ack(ack.now, newest.number);
+        let is_complete = self.trains.is_complete(newest.number);
+        let rate = self.trains.rate().filter(|_| has_news);
+        let answer = rate.map(|rate| Adjustment {
+            window: (!self.has_jumped).then(|| self.jump(rate, ack.rtt.min, view)).flatten(),
+            rate_ceiling: Some(rate),
+            ..Adjustment::default()
+        });
+        self.has_jumped |= answer.is_some();
+        if is_complete {
+            self.phase = Phase::Over;
+        }
+        answer
+    }
+
+    /// The window that `rate` justifies, if that is more than there is.
+    fn jump(&self, rate: Rate, rtt: Duration, view: &PathView) -> Option<ByteCount> {
+        let initial = self.initial_window(view.max_datagram_size);
+        let first = self.flight.map_or(initial, |flight| flight.window);
+        let promised = ByteCount::from_f64(rate.bytes_in(rtt).as_f64() * self.parameters.share);
+        let target = promised.min(first * self.parameters.factor);
+        (target > view.congestion.window).then_some(target)
+    }
+}
+
+impl Start for Measured {
+    fn initial_window(&self, max_datagram_size: ByteCount) -> ByteCount {
+        self.initial.initial_window(max_datagram_size)
+    }
+
+    fn on_sent(&mut self, sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
+        if sent.space != PacketSpace::Data {
+            self.opening.on_sent(sent);
+        } else if self.phase != Phase::Over {
+            self.trains.on_sent(sent);
+            if self.flight.is_some() {
+                self.phase = Phase::Flight;
+            }
+        }
+        None
+    }
+
+    fn on_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
+        match ack.space {
+            PacketSpace::Data if self.phase == Phase::Over => None,
+            PacketSpace::Data => self.on_flight_ack(ack, view),
+            _ => self.on_handshake_ack(ack, view),
+        }
+    }
+
+    fn on_loss(&mut self, _loss: &LossSample<'_>, cause: LossCause, _view: &PathView) -> Option<Adjustment> {
+        if cause == LossCause::Congestion {
+            self.phase = Phase::Over;
+        }
+        None
+    }
+
+    fn on_congestion_experienced(&mut self, _view: &PathView) -> Option<Adjustment> {
+        self.opening.on_mark();
+        if self.phase == Phase::Flight {
+            self.phase = Phase::Over;
+        }
+        None
+    }
+
+    fn on_persistent_congestion(&mut self) {
+        self.phase = Phase::Over;
+    }
+
+    fn on_path_change(&mut self, _view: &PathView) -> Option<Adjustment> {
+        self.phase = Phase::Over;
+        None
+    }
+
+    fn pacing(&self, _rtt: &RttView, _max_datagram_size: ByteCount) -> Option<Pacing> {
+        let flight = self.flight.filter(|_| self.phase != Phase::Over && !self.has_jumped)?;
+        Some(flight.pacing)
+    }
+
+    fn phase(&self) -> Option<&'static str> {
+        match self.phase {
+            Phase::Opening => None,
+            Phase::Flight => Some("first_flight"),
+            Phase::Over => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

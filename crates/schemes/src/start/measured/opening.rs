@@ -1,0 +1,65 @@
+//! What the handshake's own flight shows of the path: how far apart its datagrams arrived.
+
+use posthaste_units::{ByteCount, Rate, Time};
+
+use crate::sample::{AckSample, SentSample};
+
+/// A path that delivers the handshake's datagrams at this rate or more is fast. A client computes between its
+/// acknowledgements, which makes the path look slower, never faster.
+pub(super) const FAST: Rate = Rate::from_bits_per_second(12_000_000);
+
+/// What the handshake has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Showing {
+    /// Its datagrams came apart, and at [`FAST`] or more.
+    Fast,
+    /// Only one acknowledgement has come, or all at the same instant.
+    Nothing,
+    /// They came at this rate.
+    Slow(Rate),
+}
+
+/// The handshake's first flight, and how it was acknowledged.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Opening {
+    /// When the flight left: later packets are repairs.
+    sent_at: Option<Time>,
+    first_acked: Option<Time>,
+    last_acked: Option<Time>,
+    /// Bytes acknowledged after the first acknowledgement.
+    behind_first: ByteCount,
+    is_marked: bool,
+}
+
+impl Opening {
+    /// An Initial or Handshake packet leaves.
+    pub(super) fn on_sent(&mut self, sent: &SentSample) {
+        self.sent_at.get_or_insert(sent.now);
+    }
+
+    /// Initial or Handshake packets are acknowledged.
+    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>) {
+        let of_flight = ack.packets.iter().filter(|packet| self.sent_at == Some(packet.sent_at));
+        let bytes: ByteCount = of_flight.map(|packet| packet.bytes).sum();
+        if bytes.is_zero() {
+            return;
+        }
+        if self.first_acked.is_some_and(|first| first < ack.now) {
+            self.behind_first += bytes;
+            self.last_acked = Some(ack.now);
+        }
+        self.first_acked.get_or_insert(ack.now);
+    }
+
+    /// A packet was marked CE: a queue stands already.
+    pub(super) fn on_mark(&mut self) {
+        self.is_marked = true;
+    }
+
+    /// What has been shown so far.
+    pub(super) fn showing(&self) -> Showing {
+        let (Some(first), Some(last)) = (self.first_acked, self.last_acked) else { return Showing::Nothing };
+        let rate = Rate::from_transfer(self.behind_first, last.since(first));
+        if rate >= FAST && !self.is_marked { Showing::Fast } else { Showing::Slow(rate.min(FAST)) }
+    }
+}
