@@ -21,6 +21,12 @@ pub trait Start: Debug + Send {
     /// after it.
     fn recall(&mut self, _known: &PathHistory, _now: Time) {}
 
+    /// True if the policy learns from the acknowledgements of the handshake's datagrams how fast the path is. A server
+    /// then sends its first flight in at least two full datagrams.
+    fn measures_handshake(&self) -> bool {
+        false
+    }
+
     /// Told of each in-flight packet sent, after the controller.
     fn on_sent(&mut self, _sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
         None

@@ -17,6 +17,7 @@ const BUILT_IN: Texts = &[
     ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
     ("fast-autotune", include_str!("../../../profiles/fast-autotune.toml")),
     ("history", include_str!("../../../profiles/history.toml")),
+    ("mobile", include_str!("../../../profiles/mobile.toml")),
     ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
     ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
     ("mquic-bbr", include_str!("../../../profiles/mquic-bbr.toml")),

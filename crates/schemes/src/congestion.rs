@@ -9,6 +9,7 @@ pub mod bbr3;
 pub mod cubic;
 pub mod guaranteed;
 mod loss_based;
+pub mod mobile;
 mod model;
 pub mod newreno;
 mod pacing;

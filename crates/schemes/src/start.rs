@@ -4,3 +4,4 @@ pub mod careful;
 pub mod history;
 pub mod initial;
 pub mod jump;
+pub mod measured;

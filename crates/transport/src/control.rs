@@ -518,6 +518,11 @@ impl PathControl {
         start.or_else(|| self.silence.pacing(&rtt, self.max_datagram_size)).or_else(|| self.own_pacing(&rtt))
     }
 
+    /// True if the start policy measures the path by how far apart the handshake's datagrams are acknowledged.
+    pub(crate) fn measures_handshake(&self) -> bool {
+        self.start.measures_handshake()
+    }
+
     /// What the policies have to say to whoever runs the endpoint.
     pub(crate) fn take_notice(&mut self) -> Option<Notice> {
         self.congestion.take_notice()

@@ -412,6 +412,11 @@ impl Handshake {
         next_range(&self.streams[space].sending).is_some() || (space == PacketSpace::Data && self.done_is_due)
     }
 
+    /// Bytes of CRYPTO data of the space that have not been sent yet.
+    pub(crate) fn unsent(&self, space: PacketSpace) -> u64 {
+        self.streams[space].sending.unsent()
+    }
+
     /// Writes what the space has to send.
     pub(crate) fn write_frames(&mut self, space: PacketSpace, writer: &mut FrameWriter<'_>) {
         if space == PacketSpace::Data && self.done_is_due {

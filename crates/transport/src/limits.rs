@@ -128,3 +128,8 @@ pub(crate) const SKIPPED_NUMBERS: usize = 16;
 
 /// Bytes of datagrams handed out at once: what one send of segments may carry (an IPv4 packet less its headers).
 pub(crate) const TRANSMIT_BYTES: usize = 65_507;
+
+/// Most bytes of CRYPTO data in a server's Handshake packets that are put into a datagram of their own rather than behind
+/// the `ServerHello`: with more there are several datagrams anyway, and another might be one too many for the
+/// amplification limit (RFC 9000 section 8.1).
+pub(crate) const SPLIT_HANDSHAKE: u64 = 1000;

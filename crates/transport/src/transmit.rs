@@ -192,6 +192,7 @@ impl Connection {
         let mut datagram = DatagramBuilder::new(buffer, limit);
         let mut is_bulk = true;
         let before = self.streams.sent_and_resent();
+        let is_split = self.splits_handshake();
         for space in PacketSpace::ALL {
             self.fill_probe(now, space);
             if !self.wants_packet(now, space, permit) {
@@ -201,6 +202,12 @@ impl Connection {
                 connection.write_frames(now, space, permit, writer);
             });
             is_bulk &= !written || space == PacketSpace::Data;
+            if written && is_split {
+                datagram.pad_to(limit);
+                if space == PacketSpace::Initial {
+                    break;
+                }
+            }
         }
         let Self { handshake, log, probes, .. } = self;
         let (_, packets) = datagram.finish(|packet, sealable| {
@@ -212,6 +219,15 @@ impl Connection {
             self.on_packet_sent(now, packet, size, repeat);
         }
         Ok(is_bulk)
+    }
+
+    /// True if the server's first flight, which fits into one datagram, leaves as two full ones for the start policy's
+    /// sake: how far apart they are acknowledged is all that is known of the path before data are sent on it.
+    fn splits_handshake(&self) -> bool {
+        self.side == Side::Server
+            && self.path.control.measures_handshake()
+            && self.recovery.next_number(PacketSpace::Handshake) == 0
+            && (1..=limits::SPLIT_HANDSHAKE).contains(&self.handshake.unsent(PacketSpace::Handshake))
     }
 
     /// Seals the datagram; its length and its packets. A key that is used up ends the connection.

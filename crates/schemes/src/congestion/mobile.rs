@@ -18,17 +18,19 @@ mod own_loss;
 mod path;
 mod reach;
 
+use posthaste_policy::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
+use posthaste_policy::{
+    Adjustment, Congestion, CongestionFactory, CongestionState, Constant, Description, LossCause, Pacing,
+    PathLimits, Phase, PolicyText, SlowStart,
+};
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 use serde::Deserialize;
 
-use super::PathLimits;
 use super::model::{
     COLLAPSED_DATAGRAMS, MAXIMUM_WINDOW, MINIMUM_PIPE_DATAGRAMS, PacingView, Rounds, Sample, WindowUse, pace,
 };
 use super::recovery::Recovery;
-use crate::profile::value;
-use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
-use crate::{Adjustment, Congestion, CongestionState, Constant, LossCause, Pacing, Phase, PolicyText};
+use crate::{Entry, value};
 use cycle::Cycle;
 use loss::Losses;
 use neighbour::Neighbour;
@@ -44,6 +46,9 @@ pub const TEXT: PolicyText = PolicyText {
     use_when: "clients are on radio links, or nothing is known of their paths",
     breaks_when: "several share a buffer of a few milliseconds, or loss is beyond 10 %",
 };
+
+/// The policy in the registry.
+pub const ENTRY: Entry = Entry::congestion::<Parameters>(TEXT);
 
 /// Parameters of [`Mobile`].
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -78,6 +83,20 @@ impl Parameters {
         constants.extend(neighbour::constants());
         constants.extend(control::constants());
         constants
+    }
+}
+
+impl CongestionFactory for Parameters {
+    fn build(&self, limits: PathLimits, _slow_start: Box<dyn SlowStart>) -> Box<dyn Congestion> {
+        Box::new(Mobile::new(*self, limits))
+    }
+
+    fn has_own_startup(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> Description {
+        Description::of(TEXT).with_constants(self.constants())
     }
 }
 
@@ -171,7 +190,7 @@ impl Mobile {
     /// A round trip has ended.
     fn on_round(&mut self, sample: &Sample) {
         self.cycle.rounds += 1;
-        self.path.end_round(self.state == State::Hold);
+        self.path.end_round();
         if self.has_rate_fallen() {
             self.path.fall_back();
             self.cycle.was_free = false;
@@ -208,9 +227,10 @@ impl Congestion for Mobile {
         }
         self.rounds.update(&sample);
         self.reach.note_ack(ack);
-        self.path.update(&sample, &self.rounds, ack.lost);
+        self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
+        let has_queue = self.path.delay_of(sample.rtt) > self.path.eps();
         for packet in ack.packets {
-            self.own.on_acked(packet.sent_at);
+            self.own.on_acked(packet.sent_at, has_queue);
         }
         if self.rounds.started {
             self.on_round(&sample);
@@ -281,7 +301,8 @@ impl Congestion for Mobile {
     }
 
     fn pacing(&self, rtt: &RttView) -> Option<Pacing> {
-        if !rtt.is_measured {
+        // The first flight is the start policy's to pace (RFC 9002 section 7.7 permits it to leave at once).
+        if !rtt.is_measured || !self.reach.has_begun() {
             return None;
         }
         pace(&PacingView {

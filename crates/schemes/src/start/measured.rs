@@ -12,13 +12,15 @@
 mod opening;
 mod train;
 
+use posthaste_policy::sample::{AckSample, LossSample, PacketSpace, PathView, RttView, SentSample};
+use posthaste_policy::{
+    Adjustment, Constant, Description, LossCause, Pacing, PolicyText, Start, StartFactory,
+};
 use posthaste_units::{ByteCount, Duration, Rate};
 use serde::Deserialize;
 
 use super::initial::{self, Initial};
-use crate::profile::value;
-use crate::sample::{AckSample, LossSample, PacketSpace, PathView, RttView, SentSample};
-use crate::{Adjustment, Constant, LossCause, Pacing, PolicyText, Start};
+use crate::{Entry, value};
 use opening::{Opening, Showing};
 use train::Trains;
 
@@ -30,6 +32,9 @@ pub const TEXT: PolicyText = PolicyText {
     use_when: "paths are of every kind and nothing is known of them",
     breaks_when: "acks come in batches (then no train is measured, and nothing jumps)",
 };
+
+/// The policy in the registry.
+pub const ENTRY: Entry = Entry::start::<Parameters>(TEXT);
 
 /// The first flight of a path of which the handshake has shown nothing, in datagrams: the least and the most.
 const UNKNOWN: (u64, u64) = (16, 64);
@@ -99,6 +104,16 @@ impl Parameters {
             Constant::new("fast", format!("the handshake's datagrams came at {} or more", opening::FAST)),
             Constant::new("jump", format!("{share} of what trains show, at most {factor} first flights")),
         ]
+    }
+}
+
+impl StartFactory for Parameters {
+    fn build(&self) -> Box<dyn Start> {
+        Box::new(Measured::new(*self))
+    }
+
+    fn describe(&self) -> Description {
+        Description::of(TEXT).with_constants(self.constants())
     }
 }
 
@@ -173,10 +188,11 @@ impl Measured {
         let newest = ack.packets.last()?;
         let has_news = self.trains.on_ack(ack.now, newest.number);
         let is_complete = self.trains.is_complete(newest.number);
-        let rate = self.trains.rate().filter(|_| has_news);
-        let answer = rate.map(|rate| Adjustment {
-            window: (!self.has_jumped).then(|| self.jump(rate, ack.rtt.min, view)).flatten(),
-            rate_ceiling: Some(rate),
+        let shown = self.trains.shown().filter(|_| has_news);
+        let answer = shown.map(|shown| Adjustment {
+            window: (!self.has_jumped).then(|| self.jump(shown.rate, ack.rtt.min, view)).flatten(),
+            // What came faster than can be measured is no bound.
+            rate_ceiling: (!shown.is_least).then_some(shown.rate),
             ..Adjustment::default()
         });
         self.has_jumped |= answer.is_some();
@@ -199,6 +215,10 @@ impl Measured {
 impl Start for Measured {
     fn initial_window(&self, max_datagram_size: ByteCount) -> ByteCount {
         self.initial.initial_window(max_datagram_size)
+    }
+
+    fn measures_handshake(&self) -> bool {
+        true
     }
 
     fn on_sent(&mut self, sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
@@ -246,7 +266,8 @@ impl Start for Measured {
     }
 
     fn pacing(&self, _rtt: &RttView, _max_datagram_size: ByteCount) -> Option<Pacing> {
-        let flight = self.flight.filter(|_| self.phase != Phase::Over && !self.has_jumped)?;
+        // Not before it begins, so that its burst finds the pacer's bucket full.
+        let flight = self.flight.filter(|_| self.phase == Phase::Flight && !self.has_jumped)?;
         Some(flight.pacing)
     }
 

@@ -1,11 +1,11 @@
 //! What the model makes of pacing and window.
 
+use posthaste_policy::Constant;
 use posthaste_units::Duration;
 
 use super::cycle::{REST_PART, TEST_PART};
 use super::reach::PACING_GAIN;
 use super::{Mobile, State, seconds};
-use crate::Constant;
 use crate::congestion::model::Sample;
 
 /// The pacing gain while the queue is emptied.
@@ -51,8 +51,8 @@ impl Mobile {
         let by_window = self.window / seconds(smoothed_rtt);
         let bandwidth = self.path.bandwidth();
         if self.state == State::Reach || bandwidth <= 0.0 {
-            let rate = PACING_GAIN * by_window;
-            return self.reach.ceiling.map_or(rate, |ceiling| rate.min(ceiling.max(by_window)));
+            // What is known to arrive need not be spread.
+            return self.reach.ceiling.unwrap_or(PACING_GAIN * by_window).max(by_window);
         }
         let short = bandwidth.min(self.losses.short_rate);
         let has_queue = self.path.queue() > self.path.eps();

@@ -1,9 +1,9 @@
 //! The cycle once the rate is known: hold, look for more, ease; and rests, in which the least RTT is seen again.
 
+use posthaste_policy::Constant;
 use posthaste_units::{Duration, Time};
 
 use super::{Mobile, State};
-use crate::Constant;
 use crate::congestion::model::Sample;
 
 /// The least wait between two probes; up to a second more is drawn.
@@ -83,6 +83,9 @@ impl Mobile {
         if self.state == State::Up {
             self.path.end_cycle();
         }
+        if self.state == State::Reach {
+            self.path.forget_aggregation(now);
+        }
         self.own.end_fast(now);
         self.losses.reset_signals();
         self.cycle.wait = LEAST_WAIT + Duration::from_nanos(self.rng.below(1_000_000_000));
@@ -136,6 +139,9 @@ impl Mobile {
 
     /// Looks for more.
     pub(super) fn start_up(&mut self, sample: &Sample) {
+        if self.state == State::Reach {
+            self.path.forget_aggregation(sample.now);
+        }
         self.losses.reset_short();
         self.losses.reset_signals();
         self.own.begin_fast(sample.now);

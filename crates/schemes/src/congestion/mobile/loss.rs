@@ -1,14 +1,13 @@
 //! Losses and marks: whose they are, the bounds that congestive ones set, and their undoing.
 
+use posthaste_policy::sample::{LossSample, PacketSample, SpuriousSample};
+use posthaste_policy::{Constant, LossCause};
 use posthaste_units::{ByteCount, Time};
 
 use super::own_loss::OwnLoss;
 use super::{Mobile, State};
-use crate::Constant;
-use crate::LossCause;
 use crate::congestion::model::Sample;
 use crate::congestion::recovery::{Episode, Recovery};
-use crate::sample::{LossSample, PacketSample, SpuriousSample};
 
 /// Loss of a round trip beyond the path's own, above which too much was in flight (BBRv3's `LossThresh`).
 const LOSS_THRESHOLD: f64 = 0.02;
@@ -122,8 +121,9 @@ impl Mobile {
     /// Loss of a round trip with `in_flight` in flight that is no sign of congestion, as a part of it.
     fn loss_threshold(&self, in_flight: f64) -> f64 {
         let most = self.parameters.tolerated_loss;
-        // Before anything is known of the path any loss up to the bound may be its own.
-        let is_unknown = self.state == State::Reach && !self.own.is_known();
+        // Before anything is known of the path any loss up to the bound may be its own, if no queue stands.
+        let has_queue = self.path.peak_queue() > self.path.eps();
+        let is_unknown = self.state == State::Reach && !self.own.is_known() && !has_queue;
         let part = if is_unknown { most } else { self.own.part(most) };
         LOSS_THRESHOLD + part + OwnLoss::scatter(part, in_flight / self.datagram())
     }
@@ -171,13 +171,14 @@ impl Mobile {
             self.begin_episode(loss.now);
         }
         let mut total = loss.lost - loss.bytes;
+        let has_queue = self.path.peak_queue() > self.path.eps();
         let mut cause = if self.own.is_known() { LossCause::Path } else { LossCause::Unknown };
         for packet in loss.packets {
             total += packet.bytes;
             if let Some(episode) = &mut self.losses.episode {
                 episode.on_lost(packet.sent_at);
             }
-            self.own.on_lost(packet.sent_at);
+            self.own.on_lost(packet.sent_at, has_queue);
             self.losses.note();
             let continues = self.losses.last_lost.is_some_and(|last| packet.number == last + 1);
             self.losses.ranges += u32::from(!continues);

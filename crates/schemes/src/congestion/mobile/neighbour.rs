@@ -4,15 +4,15 @@
 //! else's. After two such tests a shadow, a CUBIC of our own that is told of each ack and each congestive loss, says what
 //! one flow of that kind would hold. The window follows it until the queue is seen empty.
 
+use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
+use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};
 use posthaste_units::{ByteCount, Duration, Time};
 
 use super::{Mobile, State};
 use crate::congestion::cubic::{self, CubicIncrease};
 use crate::congestion::model::Sample;
-use crate::congestion::{LossBased, PathLimits};
-use crate::sample::{AckSample, LossSample, SpuriousSample};
+use crate::congestion::LossBased;
 use crate::slow_start::classic::Classic;
-use crate::{Adjustment, Congestion, Constant};
 
 /// Drain tests in a row that must find a queue.
 const TESTS: u32 = 2;

@@ -1,7 +1,8 @@
-//! The loss that is the path's own: what is lost even in the quietest quarter of the last packets.
+//! The loss that is the path's own: what is lost where no queue stands, and even in the quietest quarter of that.
 //!
-//! Random loss is there all the time, losses that a full queue makes come and go. So the lower quartile over chunks of
-//! packets tells the first and passes over the second, whoever caused it.
+//! A packet that a full queue drops has neighbours that were delayed: such packets say nothing of the path's own loss, and
+//! are not counted. Where the queue is too short to be seen, random loss is there all the time and the queue's comes and
+//! goes: the lower quartile over chunks of packets tells the first and passes over the second, whoever caused it.
 
 use posthaste_units::Time;
 
@@ -54,22 +55,25 @@ pub(super) struct OwnLoss {
 }
 
 impl OwnLoss {
-    /// A packet has been acknowledged that was sent then.
-    pub(super) fn on_acked(&mut self, sent_at: Time) {
-        self.settle(sent_at, 0);
+    /// A packet has been acknowledged that was sent then; `has_queue` if it was delayed.
+    pub(super) fn on_acked(&mut self, sent_at: Time, has_queue: bool) {
+        self.settle(sent_at, 0, has_queue);
     }
 
-    /// A packet has been declared lost that was sent then.
-    pub(super) fn on_lost(&mut self, sent_at: Time) {
-        self.settle(sent_at, 1);
+    /// A packet has been declared lost that was sent then; `has_queue` if a neighbour of it was delayed.
+    pub(super) fn on_lost(&mut self, sent_at: Time, has_queue: bool) {
+        self.settle(sent_at, 1, has_queue);
     }
 
-    fn settle(&mut self, sent_at: Time, lost: u32) {
-        self.settled += 1;
-        self.lost += lost;
+    fn settle(&mut self, sent_at: Time, lost: u32, has_queue: bool) {
         let count = if self.was_fast(sent_at) { &mut self.fast } else { &mut self.slow };
         count.settled += 1.0;
         count.lost += f64::from(lost);
+        if has_queue {
+            return;
+        }
+        self.settled += 1;
+        self.lost += lost;
         if self.settled < CHUNK {
             return;
         }

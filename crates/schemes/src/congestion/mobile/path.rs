@@ -39,8 +39,9 @@ pub(super) struct Path {
     recent: [Duration; RECENT_ACKS],
     acks: usize,
     arrivals: [(Time, f64); ARRIVALS],
+    /// Moving mean of what one round trip differs from the one before, beyond what two packets of a neighbour's make.
     jitter: Duration,
-    variance: Duration,
+    last_rtt: Duration,
     aggregation: Aggregation,
     /// What was sent slowly on purpose says nothing of the path's rate.
     pub(super) throttled: Throttled,
@@ -55,8 +56,8 @@ struct Aggregation {
 
 impl Path {
     /// An ack arrives.
-    pub(super) fn update(&mut self, sample: &Sample, rounds: &Rounds, lost: ByteCount) {
-        self.update_rtt(sample);
+    pub(super) fn update(&mut self, sample: &Sample, rounds: &Rounds, lost: ByteCount, datagram: f64) {
+        self.update_rtt(sample, datagram);
         let arrived = (sample.total_delivered + lost).as_f64();
         if let Some(arrival) = self.arrivals.get_mut(self.acks % ARRIVALS) {
             *arrival = (sample.now, arrived);
@@ -67,10 +68,12 @@ impl Path {
             self.rates.update(self.cycles, RATE_CYCLES, sample.rate);
         }
         self.round_rates[0] = self.round_rates[0].max(sample.rate);
-        self.update_aggregation(sample, rounds);
+        if !sample.app_limited {
+            self.update_aggregation(sample, rounds);
+        }
     }
 
-    fn update_rtt(&mut self, sample: &Sample) {
+    fn update_rtt(&mut self, sample: &Sample, datagram: f64) {
         let rtt = sample.rtt;
         if let Some(recent) = self.recent.get_mut(self.acks % RECENT_ACKS) {
             *recent = rtt;
@@ -83,8 +86,12 @@ impl Path {
         if rtt <= *known + *known / 32 {
             self.least_rtt_at = sample.now;
         }
-        let deviation = rtt.abs_diff(sample.smoothed_rtt);
-        self.variance = (self.variance * 15 + deviation) / 16;
+        if self.acks > 0 {
+            let packets = Duration::from_secs_f64(2.0 * datagram / self.bandwidth().max(1.0));
+            let jump = rtt.abs_diff(self.last_rtt).saturating_sub(packets).min(MOST_JITTER);
+            self.jitter = (self.jitter * 15 + jump * 2) / 16;
+        }
+        self.last_rtt = rtt;
     }
 
     /// What acks bring beyond what the rate explains, so that acks in lumps do not stall the sender.
@@ -101,12 +108,8 @@ impl Path {
         of.extra.update(rounds.count, AGGREGATION_ROUNDS, of.delivered - expected);
     }
 
-    /// A round trip has ended; `is_quiet` if nothing was probed in it.
-    pub(super) fn end_round(&mut self, is_quiet: bool) {
-        let had_queue = self.round_queue().is_some_and(|queue| queue > self.least_eps());
-        if is_quiet && !had_queue {
-            self.jitter = ((self.jitter * 7 + self.variance * 3) / 8).min(MOST_JITTER);
-        }
+    /// A round trip has ended.
+    pub(super) fn end_round(&mut self) {
         self.round_rtts.rotate_right(1);
         self.round_rates.rotate_right(1);
         self.round_rtts[0] = None;
@@ -149,13 +152,9 @@ impl Path {
         self.least_rtt_at = now;
     }
 
-    fn least_eps(&self) -> Duration {
-        (self.least_rtt() / QUEUE_PART).max(LEAST_QUEUE)
-    }
-
     /// The delay from which on a queue stands.
     pub(super) fn eps(&self) -> Duration {
-        self.least_eps().max(self.jitter * 2)
+        (self.least_rtt() / QUEUE_PART).max(LEAST_QUEUE).max(self.jitter * 2)
     }
 
     /// The queue that even the quickest of the last acks have met.
@@ -165,14 +164,20 @@ impl Path {
         least.saturating_sub(self.least_rtt())
     }
 
+    /// The queue that a packet with this round trip has met.
+    pub(super) fn delay_of(&self, rtt: Duration) -> Duration {
+        rtt.saturating_sub(self.least_rtt())
+    }
+
+    /// The longest queue that the last acks have met.
+    pub(super) fn peak_queue(&self) -> Duration {
+        let count = self.acks.min(RECENT_ACKS);
+        self.delay_of(self.recent.iter().take(count).max().copied().unwrap_or(Duration::ZERO))
+    }
+
     /// True if [`Self::queue`] is told by enough acks.
     pub(super) fn is_queue_known(&self) -> bool {
         self.acks >= RECENT_ACKS
-    }
-
-    /// The least queue of the present round.
-    pub(super) fn round_queue(&self) -> Option<Duration> {
-        self.round_rtts[0].map(|least| least.saturating_sub(self.least_rtt()))
     }
 
     /// The least queue of the last round that has ended.
@@ -227,6 +232,12 @@ impl Path {
     /// Everything about the rate is unknown again.
     pub(super) fn forget_rate(&mut self) {
         self.rates.clear();
+    }
+
+    /// The rate has been found: what acks brought beyond a rate that was still rising is no lump.
+    pub(super) fn forget_aggregation(&mut self, now: Time) {
+        self.aggregation.extra.clear();
+        self.restart_aggregation(now);
     }
 
     /// The pause before `now` is no part of a lump.

@@ -1,11 +1,11 @@
 //! Startup: threefold growth a round below what a start policy has measured, and what ends it.
 
+use posthaste_policy::Constant;
+use posthaste_policy::sample::{AckSample, PacketSpace};
 use posthaste_units::{Duration, Time};
 
 use super::{Mobile, State};
-use crate::Constant;
 use crate::congestion::model::Sample;
-use crate::sample::{AckSample, PacketSpace};
 
 /// Growth by what is acknowledged, while no queue is seen (draft-kazuho-ccwg-rapid-start-02).
 const QUIET_GROWTH: f64 = 2.0;
@@ -61,6 +61,11 @@ impl Reach {
         }
     }
 
+    /// True once a 1-RTT packet has been acknowledged.
+    pub(super) fn has_begun(&self) -> bool {
+        self.first_acked.is_some()
+    }
+
     /// True if a packet sent then belongs to the first flight, whose burst queues by itself.
     fn is_first_flight(&self, sent_at: Time) -> bool {
         self.first_acked.is_none_or(|first| sent_at <= first)
@@ -112,7 +117,7 @@ impl Mobile {
         let is_used = self.window_use.was_full(sample) || !sample.app_limited;
         let grown = self.window + if is_used { growth * sample.newly_acked } else { 0.0 };
         let Some(ceiling) = self.reach.ceiling else { return grown };
-        let most = CEILING_GAIN * ceiling * self.path.least_rtt().as_secs_f64() + self.path.extra();
+        let most = CEILING_GAIN * ceiling * self.path.least_rtt().as_secs_f64();
         grown.min(most.max(self.window))
     }
 

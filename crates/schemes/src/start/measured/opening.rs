@@ -1,12 +1,14 @@
 //! What the handshake's own flight shows of the path: how far apart its datagrams arrived.
 
-use posthaste_units::{ByteCount, Rate, Time};
-
-use crate::sample::{AckSample, SentSample};
+use posthaste_policy::sample::{AckSample, SentSample};
+use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 /// A path that delivers the handshake's datagrams at this rate or more is fast. A client computes between its
 /// acknowledgements, which makes the path look slower, never faster.
 pub(super) const FAST: Rate = Rate::from_bits_per_second(12_000_000);
+
+/// What a client's own time between its acknowledgements may be: certificates, timers.
+const CLIENT: Duration = Duration::from_micros(500);
 
 /// What the handshake has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,8 @@ impl Opening {
     /// What has been shown so far.
     pub(super) fn showing(&self) -> Showing {
         let (Some(first), Some(last)) = (self.first_acked, self.last_acked) else { return Showing::Nothing };
-        let rate = Rate::from_transfer(self.behind_first, last.since(first));
+        let spread = last.since(first).saturating_sub(CLIENT);
+        let rate = Rate::from_transfer(self.behind_first, spread);
         if rate >= FAST && !self.is_marked { Showing::Fast } else { Showing::Slow(rate.min(FAST)) }
     }
 }

@@ -1,26 +1,34 @@
 //! Trains of packets that left together: how far apart their acknowledgements come tells the bottleneck's rate.
 
+use posthaste_policy::sample::SentSample;
 use posthaste_units::{ByteCount, Duration, Rate, Time};
-
-use crate::sample::SentSample;
 
 /// A pause between two packets after which the next begins a train of its own.
 const PAUSE: Duration = Duration::from_micros(250);
 /// Most packets of a train: more tell no more.
-const MOST_PACKETS: u64 = 32;
+const MOST_PACKETS: usize = 64;
 /// Most trains that are kept; what leaves after them is not measured.
 const MOST_TRAINS: usize = 16;
 /// Packets between the first and the last acknowledgement of a train that is believed.
 const LEAST_PACKETS: u64 = 6;
 /// Least time that a train takes to arrive: clocks and schedulers are no finer.
-const LEAST_SPREAD: Duration = Duration::from_millis(1);
+const LEAST_SPREAD: Duration = Duration::from_micros(500);
+
+/// What trains have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Shown {
+    /// The rate at which they arrived.
+    pub(super) rate: Rate,
+    /// True if they arrived faster than can be measured: the rate is that or more.
+    pub(super) is_least: bool,
+}
 
 /// Packets that left together.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Train {
     first: u64,
-    last: u64,
-    bytes: ByteCount,
+    /// Bytes of each packet and of those before it, by number from `first` on.
+    bytes: Vec<ByteCount>,
     began: Time,
     ended: Time,
     /// Arrival and highest number of the first acknowledgement and of the latest.
@@ -28,24 +36,39 @@ struct Train {
 }
 
 impl Train {
-    fn packets(&self) -> u64 {
-        self.last - self.first + 1
+    fn last(&self) -> u64 {
+        self.first + (self.bytes.len() as u64).saturating_sub(1)
+    }
+
+    /// Another packet leaves; numbers between it and the last have never been sent.
+    fn push(&mut self, sent: &SentSample) {
+        let total = self.bytes.last().copied().unwrap_or_default();
+        let missing = usize::try_from(sent.number - self.first).unwrap_or(MOST_PACKETS).min(MOST_PACKETS);
+        self.bytes.resize(missing.max(self.bytes.len()), total);
+        self.bytes.push(total + sent.bytes);
+        self.ended = sent.now;
+    }
+
+    fn bytes_to(&self, number: u64) -> ByteCount {
+        let index = usize::try_from(number - self.first).unwrap_or(usize::MAX);
+        self.bytes.get(index).copied().unwrap_or_default()
     }
 
     /// The rate at which the train arrived, if enough of it has been acknowledged.
     ///
     /// By number, so that a packet lost within the train does not look like a slower link.
-    fn rate(&self) -> Option<Rate> {
+    fn shown(&self) -> Option<Shown> {
         let [(began, first), (ended, last)] = self.acked?;
-        let (packets, spread) = (last.saturating_sub(first), ended.since(began));
-        let is_long_enough = spread >= LEAST_SPREAD || last + 1 >= self.last;
+        let spread = ended.since(began);
+        let is_long_enough = spread >= LEAST_SPREAD || last + 1 >= self.last();
         // Packets that left as slowly as they arrived tell the sender's rate.
         let is_spread_by_link = self.ended.since(self.began) * 2 <= spread;
-        if packets < LEAST_PACKETS || spread.is_zero() || !is_long_enough || !is_spread_by_link {
+        if last < first + LEAST_PACKETS || spread.is_zero() || !is_long_enough || !is_spread_by_link {
             return None;
         }
-        let bytes = self.bytes.mul_ratio(packets, self.packets());
-        Some(Rate::from_transfer(bytes, spread.max(LEAST_SPREAD)))
+        let bytes = self.bytes_to(last) - self.bytes_to(first);
+        let rate = Rate::from_transfer(bytes, spread.max(LEAST_SPREAD));
+        Some(Shown { rate, is_least: spread < LEAST_SPREAD })
     }
 }
 
@@ -69,17 +92,14 @@ impl Trains {
         }
         self.packets += 1;
         let latest = self.trains.last_mut().filter(|train| {
-            sent.now.since(train.ended) <= PAUSE && train.packets() < MOST_PACKETS && train.acked.is_none()
+            sent.now.since(train.ended) <= PAUSE && train.bytes.len() < MOST_PACKETS && train.acked.is_none()
         });
         if let Some(train) = latest {
-            train.last = sent.number;
-            train.bytes += sent.bytes;
-            train.ended = sent.now;
+            train.push(sent);
         } else if self.trains.len() < MOST_TRAINS {
             self.trains.push(Train {
                 first: sent.number,
-                last: sent.number,
-                bytes: sent.bytes,
+                bytes: vec![sent.bytes],
                 began: sent.now,
                 ended: sent.now,
                 acked: None,
@@ -90,19 +110,19 @@ impl Trains {
     /// An acknowledgement covers packets up to `number`; true if it completes or continues a measurement.
     pub(super) fn on_ack(&mut self, now: Time, number: u64) -> bool {
         self.is_sealed |= self.packets >= LEAST_FLIGHT;
-        let covers = |train: &&mut Train| (train.first..=train.last).contains(&number);
+        let covers = |train: &&mut Train| (train.first..=train.last()).contains(&number);
         let Some(train) = self.trains.iter_mut().find(covers) else { return false };
         match &mut train.acked {
             None => train.acked = Some([(now, number); 2]),
             Some([_, latest]) if number > latest.1 => *latest = (now, number),
             Some(_) => return false,
         }
-        train.rate().is_some()
+        train.shown().is_some()
     }
 
     /// True once a flight worth measuring is acknowledged to its end, which `number` is. A smaller one is forgotten.
     pub(super) fn is_complete(&mut self, number: u64) -> bool {
-        let is_acked = self.trains.last().is_none_or(|train| number >= train.last);
+        let is_acked = self.trains.last().is_none_or(|train| number >= train.last());
         if is_acked && !self.is_sealed {
             *self = Self::default();
         }
@@ -110,9 +130,9 @@ impl Trains {
     }
 
     /// The median of what the trains have shown.
-    pub(super) fn rate(&self) -> Option<Rate> {
-        let mut rates: Vec<Rate> = self.trains.iter().filter_map(Train::rate).collect();
-        rates.sort_unstable();
-        rates.get(rates.len() / 2).copied()
+    pub(super) fn shown(&self) -> Option<Shown> {
+        let mut all: Vec<Shown> = self.trains.iter().filter_map(Train::shown).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
     }
 }
