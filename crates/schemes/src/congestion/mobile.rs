@@ -3,7 +3,7 @@
 //!
 //! - Claims: the rate of the path whatever it loses at random, a queue of a quarter of the round trip at most, and a fair
 //!   share beside flows that fill the queue.
-//! - Source: ours, of BBRv3's shape (draft-ietf-ccwg-bbr-06): a rate model, probes upwards, drains, a bound on what is in
+//! - Source: ours, of the shape of draft-ietf-ccwg-bbr-06: a rate model, probes upwards, drains, a bound on what is in
 //!   flight. Startup is Rapid Start's (draft-kazuho-ccwg-rapid-start-02) below what a start policy has measured. Drain
 //!   test and shadow are in `neighbour.rs`, the judgement of losses in `loss.rs` and `own_loss.rs`.
 //! - Use when: clients are on radio links, or nothing is known of their paths.
@@ -228,6 +228,9 @@ impl Congestion for Mobile {
         self.rounds.update(&sample);
         self.reach.note_ack(ack);
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
+        if self.path.had_hidden_queue {
+            self.own.forget();
+        }
         let has_queue = self.path.delay_of(sample.rtt) > self.path.eps();
         for packet in ack.packets {
             self.own.on_acked(packet.sent_at, has_queue);

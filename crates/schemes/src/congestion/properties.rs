@@ -143,7 +143,7 @@ proptest! {
                 latest: initial, smoothed: initial, variance: initial / 2, min: initial, is_measured: false,
             };
             // Those with a model of the path follow it both ways.
-            let is_loss_based = !name.contains("bbr");
+            let is_loss_based = !name.contains("bbr") && name != "mobile";
             let mut world = World { now: Time::ZERO, round: 0, next: 0, size, in_flight: Vec::new(), rtt, delivered: ByteCount::ZERO };
             for event in &events {
                 // While a flight is shrunk, the window follows it; what it is shrunk to is what may not grow.

@@ -39,7 +39,7 @@ pub const ENTRY: Entry = Entry::start::<Parameters>(TEXT);
 /// The first flight of a path of which the handshake has shown nothing, in datagrams: the least and the most.
 const UNKNOWN: (u64, u64) = (16, 64);
 /// The same of a slow path.
-const SLOW: (u64, u64) = (10, 32);
+const SLOW: (u64, u64) = (10, 64);
 /// Datagrams that leave at once where nothing promises more (RFC 9002 section 7.7).
 const CAREFUL_BURST: u64 = 10;
 
@@ -272,11 +272,7 @@ impl Start for Measured {
     }
 
     fn phase(&self) -> Option<&'static str> {
-        match self.phase {
-            Phase::Opening => None,
-            Phase::Flight => Some("first_flight"),
-            Phase::Over => None,
-        }
+        (self.phase == Phase::Flight).then_some("first_flight")
     }
 }
 

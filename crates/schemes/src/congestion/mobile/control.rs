@@ -29,7 +29,10 @@ const BURST_SECONDS: f64 = 0.001;
 /// The constants, for people.
 pub(super) fn constants() -> [Constant; 2] {
     [
-        Constant::new("pacing gain", format!("ease {EASE_GAIN}, with a queue {QUEUE_GAIN}, else 1; margin 1 %")),
+        Constant::new(
+            "pacing gain",
+            format!("ease {EASE_GAIN}, with a queue {QUEUE_GAIN}, else 1; margin 1 %"),
+        ),
         Constant::new(
             "window",
             format!(
@@ -57,13 +60,12 @@ impl Mobile {
         let short = bandwidth.min(self.losses.short_rate);
         let has_queue = self.path.queue() > self.path.eps();
         let rate = match self.state {
-            State::Reach => bandwidth,
             State::Ease if self.cycle.is_testing => TEST_PART * bandwidth,
             State::Ease => EASE_GAIN * short,
             State::Hold if has_queue => QUEUE_GAIN * short,
             State::Hold => self.compensation() * short,
             State::Up => self.cycle.up_gain() * self.compensation() * bandwidth,
-            State::Rest => bandwidth,
+            State::Reach | State::Rest => bandwidth,
             State::Compete => return (COMPETE_GAIN * by_window).max(bandwidth),
         };
         MARGIN * rate

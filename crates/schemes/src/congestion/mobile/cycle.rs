@@ -58,7 +58,7 @@ pub(super) struct Cycle {
     doublings: u32,
     /// The flight has eased: a queue that still stands is somebody else's.
     pub(super) is_testing: bool,
-    /// The queue before the ease.
+    /// The queue before the ease, or before the probe.
     pub(super) queue_before: Duration,
     /// A second drain test is due.
     pub(super) wants_test: bool,
@@ -149,6 +149,7 @@ impl Mobile {
         self.cycle.up_since = sample.now;
         self.cycle.gain = 0;
         self.cycle.base = self.path.bandwidth();
+        self.cycle.queue_before = self.path.queue();
         self.cycle.doublings = 0;
         self.cycle.up_acked = 0.0;
         self.enter(State::Up);
@@ -160,7 +161,8 @@ impl Mobile {
         if sample.sent_at < self.cycle.up_since {
             return;
         }
-        if self.path.queue() > self.path.eps() {
+        // A queue that stood before is somebody else's.
+        if self.path.queue() > self.path.eps() + self.cycle.queue_before {
             self.cycle.was_free = false;
             self.start_ease(sample.now);
         } else if self.rounds.started && self.cycle.rounds >= UP_ROUNDS {

@@ -9,9 +9,9 @@ use super::{Mobile, State};
 use crate::congestion::model::Sample;
 use crate::congestion::recovery::{Episode, Recovery};
 
-/// Loss of a round trip beyond the path's own, above which too much was in flight (BBRv3's `LossThresh`).
+/// Loss of a round trip beyond the path's own, above which too much was in flight (`LossThresh` of the BBR draft).
 const LOSS_THRESHOLD: f64 = 0.02;
-/// The deepest cut of a bound in one round (BBRv3's `Beta`).
+/// The deepest cut of a bound in one round (`Beta` of the BBR draft).
 pub(super) const BETA: f64 = 0.7;
 
 /// The constants, for people.
@@ -152,8 +152,7 @@ impl Mobile {
         if !matches!(self.state, State::Hold | State::Ease) || !self.losses.in_round {
             return;
         }
-        let is_congestive =
-            self.losses.marked_in_round || self.is_too_much(sample.lost, sample.tx_in_flight);
+        let is_congestive = self.losses.marked_in_round || self.is_too_much(sample.lost, sample.tx_in_flight);
         if !is_congestive {
             return;
         }
@@ -183,10 +182,10 @@ impl Mobile {
             let continues = self.losses.last_lost.is_some_and(|last| packet.number == last + 1);
             self.losses.ranges += u32::from(!continues);
             self.losses.last_lost = Some(packet.number);
-            let lost = (total - packet.lost).as_f64();
-            if self.is_too_much(lost, packet.in_flight.as_f64()) {
+            let since = (total - packet.lost).as_f64();
+            if self.is_too_much(since, packet.in_flight.as_f64()) {
                 cause = LossCause::Congestion;
-                self.judge_probe(loss.now, packet, lost);
+                self.judge_probe(loss.now, packet, since);
             }
         }
         self.tell_neighbour(loss);
@@ -240,8 +239,7 @@ impl Mobile {
 
     fn begin_episode(&mut self, now: Time) {
         let of = &self.losses;
-        let undo =
-            Undo { bound: of.bound, short_inflight: of.short_inflight, short_rate: of.short_rate };
+        let undo = Undo { bound: of.bound, short_inflight: of.short_inflight, short_rate: of.short_rate };
         self.losses.episode = Some(Episode::new(undo, self.recovery));
         self.recovery = Recovery::begun(now);
     }

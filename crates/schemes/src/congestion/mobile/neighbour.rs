@@ -9,9 +9,9 @@ use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};
 use posthaste_units::{ByteCount, Duration, Time};
 
 use super::{Mobile, State};
+use crate::congestion::LossBased;
 use crate::congestion::cubic::{self, CubicIncrease};
 use crate::congestion::model::Sample;
-use crate::congestion::LossBased;
 use crate::slow_start::classic::Classic;
 
 /// Drain tests in a row that must find a queue.

@@ -90,6 +90,11 @@ impl OwnLoss {
         since && self.fast_until.is_none_or(|until| sent_at <= until)
     }
 
+    /// What was taken for a path without a queue had one: nothing is known of its own loss.
+    pub(super) fn forget(&mut self) {
+        (self.settled, self.lost, self.filled, self.next) = (0, 0, 0, 0);
+    }
+
     /// More than the known rate is tried from `now` on.
     pub(super) fn begin_fast(&mut self, now: Time) {
         self.fast.halve();

@@ -34,6 +34,8 @@ pub(super) struct Path {
     round_rates: [f64; 3],
     least_rtt: Option<Duration>,
     least_rtt_at: Time,
+    /// The last ack has shown that what was taken for the least RTT had a queue in it.
+    pub(super) had_hidden_queue: bool,
     /// Least RTT of the present round and of the two before.
     round_rtts: [Option<Duration>; 3],
     recent: [Duration; RECENT_ACKS],
@@ -80,7 +82,9 @@ impl Path {
         }
         let round = &mut self.round_rtts[0];
         *round = Some(round.map_or(rtt, |least| least.min(rtt)));
+        let eps = self.eps();
         let known = self.least_rtt.get_or_insert(rtt);
+        self.had_hidden_queue = *known > rtt + eps;
         *known = (*known).min(rtt);
         // As good as the least: what is known holds on.
         if rtt <= *known + *known / 32 {
@@ -188,9 +192,8 @@ impl Path {
     /// True if in both of the last rounds a queue stood that this sender's rate does not explain.
     pub(super) fn has_standing_queue(&self) -> bool {
         let limit = FALL_QUEUE.max(self.least_rtt() / FALL_PART).max(self.jitter * 2);
-        let stands = |rtt: &Option<Duration>| {
-            rtt.is_some_and(|least| least.saturating_sub(self.least_rtt()) > limit)
-        };
+        let stands =
+            |rtt: &Option<Duration>| rtt.is_some_and(|least| least.saturating_sub(self.least_rtt()) > limit);
         self.round_rtts.iter().skip(1).all(stands)
     }
 
@@ -206,7 +209,9 @@ impl Path {
     pub(super) fn arrival_rate(&self) -> f64 {
         let newest = self.acks.wrapping_sub(1) % ARRIVALS;
         let oldest = if self.acks >= ARRIVALS { self.acks % ARRIVALS } else { 0 };
-        let (Some(new), Some(old)) = (self.arrivals.get(newest), self.arrivals.get(oldest)) else { return 0.0 };
+        let (Some(new), Some(old)) = (self.arrivals.get(newest), self.arrivals.get(oldest)) else {
+            return 0.0;
+        };
         let seconds = new.0.since(old.0).as_secs_f64();
         if seconds < 0.001 { 0.0 } else { (new.1 - old.1) / seconds }
     }

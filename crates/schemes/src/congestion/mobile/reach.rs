@@ -30,7 +30,9 @@ pub(super) fn constants() -> [Constant; 2] {
     [
         Constant::new(
             "startup",
-            format!("3 times a round while the queue is below {QUIET_QUEUE} or 1/{QUIET_PART} of the RTT, else 2"),
+            format!(
+                "3 times a round while the queue is below {QUIET_QUEUE} or 1/{QUIET_PART} of the RTT, else 2"
+            ),
         ),
         Constant::new(
             "startup ends",
@@ -88,7 +90,11 @@ impl Mobile {
         {
             self.losses.bound = self.path.bdp().max(self.losses.inflight_latest).max(self.minimum_pipe());
             self.start_ease(sample.now);
-        } else if self.rounds.started && !is_first_flight && !sample.app_limited && self.is_plateau(sample.rate) {
+        } else if self.rounds.started
+            && !is_first_flight
+            && !sample.app_limited
+            && self.is_plateau(sample.rate)
+        {
             self.start_ease(sample.now);
         }
     }

@@ -1,0 +1,165 @@
+//! The controller on a bottleneck of 10 Mbit/s and 40 ms, one mechanism after the other.
+
+use super::*;
+use crate::testing::{Bottleneck, DATAGRAM, Link, milliseconds};
+
+fn mobile(parameters: Parameters) -> Mobile {
+    let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 3 };
+    Mobile::new(parameters, limits)
+}
+
+/// What a stretch of time has delivered, as a part of what the link can, and lost, as a part of what was sent.
+fn stretch(path: &mut Bottleneck, controller: &mut Mobile, time: Duration) -> (f64, f64) {
+    let (delivered, lost) = (path.delivered, path.lost);
+    path.run(controller, time, |_, _| {});
+    let (delivered, lost) = ((path.delivered - delivered).as_f64(), (path.lost - lost).as_f64());
+    (delivered / path.link.rate.bytes_in(time).as_f64(), lost / (delivered + lost).max(1.0))
+}
+
+/// The greatest queue of a stretch of time, in least round trips.
+fn greatest_queue(path: &mut Bottleneck, controller: &mut Mobile, time: Duration) -> f64 {
+    let mut greatest = ByteCount::ZERO;
+    path.run(controller, time, |path, _| greatest = greatest.max(path.queue()));
+    greatest.as_f64() / path.link.bdp().as_f64()
+}
+
+/// A path with its controller, that has found the rate.
+fn settled(link: Link) -> (Bottleneck, Mobile) {
+    let (mut path, mut controller) = (Bottleneck::new(link), mobile(Parameters::default()));
+    path.run(&mut controller, milliseconds(3_000), |_, _| {});
+    (path, controller)
+}
+
+#[test]
+fn the_rate_is_found_and_kept_without_a_queue() {
+    let (mut path, mut controller) = settled(Link::usual());
+    let (delivered, lost) = stretch(&mut path, &mut controller, milliseconds(5_000));
+    assert!(delivered > 0.95, "{delivered}");
+    assert!(lost < 0.001, "{lost}");
+    let queue = greatest_queue(&mut path, &mut controller, milliseconds(5_000));
+    assert!(queue < 0.6, "{queue} round trips of queue");
+}
+
+#[test]
+fn a_measured_rate_is_the_ceiling_of_startup() {
+    let link = Link { buffer: ByteCount::new(12_000), ..Link::usual() };
+    let lost = |ceiling: Option<Rate>| {
+        let (mut path, mut controller) = (Bottleneck::new(link), mobile(Parameters::default()));
+        controller.adjust(&Adjustment { rate_ceiling: ceiling, ..Adjustment::default() });
+        path.run(&mut controller, milliseconds(400), |_, _| {});
+        path.lost
+    };
+    let (with, without) = (lost(Some(link.rate)), lost(None));
+    assert!(with < without, "{with} lost with a ceiling, {without} without");
+}
+
+#[test]
+fn own_loss_is_tolerated() {
+    let (mut path, mut controller) = settled(Link { loss: 0.08, ..Link::usual() });
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(20_000));
+    // The test's link drops before its queue, so all of its rate could be delivered.
+    assert!(delivered > 0.8, "{delivered}");
+}
+
+#[test]
+fn loss_beyond_all_tolerance_slows_down_but_never_stops() {
+    for loss in [0.3, 0.5] {
+        let (mut path, mut controller) = settled(Link { loss, ..Link::usual() });
+        let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(10_000));
+        assert!(delivered > 0.001, "{loss}: {delivered}");
+        assert!(controller.window() <= path.link.bdp() * 3, "{loss}: {}", controller.window());
+    }
+}
+
+#[test]
+fn congestive_loss_is_cut() {
+    // A quarter of a bandwidth-delay product: probes overflow it.
+    let (mut path, mut controller) = settled(Link { buffer: ByteCount::new(12_500), ..Link::usual() });
+    let (delivered, lost) = stretch(&mut path, &mut controller, milliseconds(20_000));
+    assert!(delivered > 0.85, "{delivered}");
+    assert!(lost < 0.02, "{lost}");
+}
+
+#[test]
+fn a_fall_of_the_rate_is_followed() {
+    let (mut path, mut controller) = settled(Link { buffer: ByteCount::new(1_000_000), ..Link::usual() });
+    path.link.rate = Rate::from_bits_per_second(2_000_000);
+    path.run(&mut controller, milliseconds(2_000), |_, _| {});
+    let queue = greatest_queue(&mut path, &mut controller, milliseconds(1_000));
+    assert!(queue < 2.0, "{queue} round trips of queue");
+}
+
+#[test]
+fn a_rise_of_the_rate_is_found() {
+    let (mut path, mut controller) =
+        settled(Link { rate: Rate::from_bits_per_second(2_000_000), ..Link::usual() });
+    path.link = Link::usual();
+    path.run(&mut controller, milliseconds(6_000), |_, _| {});
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(3_000));
+    assert!(delivered > 0.8, "{delivered}");
+}
+
+#[test]
+fn a_change_of_a_hundredfold_both_ways_is_survived() {
+    let (mut path, mut controller) = settled(Link { buffer: ByteCount::new(200_000), ..Link::usual() });
+    path.link.rate = Rate::from_bits_per_second(100_000);
+    path.run(&mut controller, milliseconds(60_000), |_, _| {});
+    path.link.rate = Rate::from_bits_per_second(10_000_000);
+    path.run(&mut controller, milliseconds(20_000), |_, _| {});
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(5_000));
+    assert!(delivered > 0.5, "{delivered}");
+}
+
+#[test]
+fn a_mark_in_startup_ends_it() {
+    let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(Parameters::default()));
+    path.marks = true;
+    path.run(&mut controller, milliseconds(100), |_, _| {});
+    assert_ne!(controller.state, State::Reach);
+    assert!(controller.window() <= path.link.bdp() * 2, "{}", controller.window());
+}
+
+#[test]
+fn an_outage_is_survived() {
+    let (mut path, mut controller) = settled(Link::usual());
+    path.link.loss = 1.0;
+    path.run(&mut controller, milliseconds(30_000), |_, _| {});
+    path.link.loss = 0.0;
+    path.run(&mut controller, milliseconds(5_000), |_, _| {});
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(5_000));
+    assert!(delivered > 0.8, "{delivered}");
+}
+
+#[test]
+fn losses_of_the_path_are_named_so() {
+    let (mut path, mut controller) = settled(Link { loss: 0.03, ..Link::usual() });
+    path.run(&mut controller, milliseconds(5_000), |_, _| {});
+    let part = controller.own.part(0.1);
+    assert!((0.015..0.045).contains(&part), "{part}");
+}
+
+#[test]
+fn own_loss_is_a_quartile_and_not_counted_where_a_queue_stands() {
+    let mut own = OwnLoss::default();
+    let at = |index: u64| Time::ZERO + milliseconds(index);
+    for index in 0..2_048 {
+        if index % 10 == 0 { own.on_lost(at(index), true) } else { own.on_acked(at(index), true) }
+    }
+    assert!(!own.is_known(), "all of it had a queue");
+    for index in 0..2_048 {
+        // A tenth of the last eighth is lost: bursts that come and go.
+        let is_lost = index % 1_024 < 128 && index % 10 == 0;
+        if is_lost { own.on_lost(at(index), false) } else { own.on_acked(at(index), false) }
+    }
+    assert!(own.is_known());
+    assert!(own.part(0.1) < 0.001, "{}", own.part(0.1));
+}
+
+#[test]
+fn persistent_congestion_collapses_the_window_and_acks_raise_it() {
+    let (mut path, mut controller) = settled(Link::usual());
+    controller.on_persistent_congestion(path.now);
+    assert_eq!(controller.window(), DATAGRAM * 2);
+    path.run(&mut controller, milliseconds(2_000), |_, _| {});
+    assert!(controller.window() * 2 >= path.link.bdp(), "{}", controller.window());
+}

@@ -1,14 +1,16 @@
 //! What the handshake's own flight shows of the path: how far apart its datagrams arrived.
 
 use posthaste_policy::sample::{AckSample, SentSample};
-use posthaste_units::{ByteCount, Duration, Rate, Time};
+use posthaste_units::{ByteCount, Rate, Time};
 
 /// A path that delivers the handshake's datagrams at this rate or more is fast. A client computes between its
 /// acknowledgements, which makes the path look slower, never faster.
 pub(super) const FAST: Rate = Rate::from_bits_per_second(12_000_000);
 
-/// What a client's own time between its acknowledgements may be: certificates, timers.
-const CLIENT: Duration = Duration::from_micros(500);
+/// How much larger a client's first datagram is than its second: an Initial is padded to 1,200 bytes (RFC 9000 section
+/// 14.1), what follows it is not. A link that is as fast in both directions brings the acknowledgements closer together by
+/// that much.
+const CLIENT_PADDING: ByteCount = ByteCount::new(800);
 
 /// What the handshake has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +63,7 @@ impl Opening {
     /// What has been shown so far.
     pub(super) fn showing(&self) -> Showing {
         let (Some(first), Some(last)) = (self.first_acked, self.last_acked) else { return Showing::Nothing };
-        let spread = last.since(first).saturating_sub(CLIENT);
-        let rate = Rate::from_transfer(self.behind_first, spread);
+        let rate = Rate::from_transfer(self.behind_first - CLIENT_PADDING, last.since(first));
         if rate >= FAST && !self.is_marked { Showing::Fast } else { Showing::Slow(rate.min(FAST)) }
     }
 }

@@ -1,0 +1,224 @@
+//! The start, told of handshakes and trains as links of known rates would have them.
+
+use posthaste_policy::CongestionState;
+use posthaste_policy::sample::PacketSample;
+use posthaste_units::Time;
+
+use super::*;
+use crate::testing::{DATAGRAM, ack, milliseconds, packet, steady_rtt};
+
+const RTT: Duration = milliseconds(40);
+const MBIT: u64 = 1_000_000;
+
+/// A path, and the start on it.
+struct World {
+    start: Measured,
+    now: Time,
+    window: ByteCount,
+    ceiling: Option<Rate>,
+}
+
+impl World {
+    fn new() -> Self {
+        let start = Measured::new(Parameters::default());
+        let window = start.initial_window(DATAGRAM);
+        Self { start, now: Time::ZERO + milliseconds(1000), window, ceiling: None }
+    }
+
+    fn view(&self) -> PathView {
+        let congestion = CongestionState {
+            window: self.window,
+            slow_start_threshold: None,
+            phase: posthaste_policy::Phase::SlowStart,
+        };
+        PathView {
+            now: self.now,
+            in_flight: ByteCount::ZERO,
+            max_datagram_size: DATAGRAM,
+            rtt: steady_rtt(RTT),
+            congestion,
+        }
+    }
+
+    fn send(&mut self, space: PacketSpace, number: u64) -> PacketSample {
+        let sent = SentSample {
+            now: self.now,
+            space,
+            number,
+            bytes: DATAGRAM,
+            prior_in_flight: ByteCount::ZERO,
+            app_limited: false,
+        };
+        let view = self.view();
+        self.start.on_sent(&sent, &view);
+        packet(number, self.now)
+    }
+
+    fn ack(&mut self, space: PacketSpace, packets: &[PacketSample]) {
+        let sample = AckSample { space, ..ack(self.now, packets, steady_rtt(RTT), 1) };
+        let view = self.view();
+        let Some(answer) = self.start.on_ack(&sample, &view) else { return };
+        self.window = answer.window.unwrap_or(self.window);
+        self.ceiling = answer.rate_ceiling.or(self.ceiling);
+    }
+
+    /// A handshake of two datagrams whose acknowledgements come `apart`.
+    fn handshake(&mut self, apart: Duration) {
+        let first = self.send(PacketSpace::Initial, 0);
+        let second = self.send(PacketSpace::Handshake, 0);
+        self.now += RTT;
+        self.ack(PacketSpace::Initial, &[first]);
+        self.now += apart;
+        self.ack(PacketSpace::Handshake, &[second]);
+    }
+
+    /// A train of `count` that leaves at once; every second packet that arrives is acknowledged as a link of `rate`
+    /// delivers them, but those of `lost` never.
+    fn train(&mut self, count: u64, rate: u64, lost: &[u64]) {
+        let sent: Vec<_> = (0..count).map(|number| self.send(PacketSpace::Data, number)).collect();
+        let began = self.now + RTT;
+        let time = Rate::from_bits_per_second(rate).time_for(DATAGRAM);
+        let arrived: Vec<_> = sent.iter().filter(|packet| !lost.contains(&packet.number)).copied().collect();
+        for pair in arrived.chunks(2) {
+            self.now = began + time * (pair.last().unwrap().number + 1);
+            self.ack(PacketSpace::Data, pair);
+        }
+    }
+}
+
+fn is_near(rate: Option<Rate>, bits: u64) -> bool {
+    let measured = rate.map_or(0, Rate::as_bits_per_second);
+    measured.abs_diff(bits) * 20 <= bits
+}
+
+#[test]
+fn the_handshake_sizes_the_first_flight() {
+    // (how far apart in microseconds, datagrams of the first flight): 400 bytes in 0.1, 0.25, 0.32, 0.64 and 8 ms.
+    for (apart, datagrams) in [(100, 200), (250, 200), (320, 41), (640, 20), (8_000, 10)] {
+        let mut world = World::new();
+        world.handshake(Duration::from_micros(apart));
+        assert_eq!(world.window.get() / DATAGRAM.get(), datagrams, "{apart} us");
+    }
+    let mut world = World::new();
+    world.handshake(Duration::ZERO);
+    assert_eq!(world.window, Rate::from_bits_per_second(12 * MBIT).bytes_in(RTT), "nothing shown");
+}
+
+#[test]
+fn a_mark_on_the_handshake_makes_a_path_slow() {
+    let mut world = World::new();
+    let view = world.view();
+    world.start.on_congestion_experienced(&view);
+    world.handshake(Duration::from_micros(100));
+    assert!(world.window <= DATAGRAM * SLOW.1, "{}", world.window);
+}
+
+#[test]
+fn a_repair_of_the_handshake_tells_nothing_of_the_rate() {
+    let mut world = World::new();
+    let first = world.send(PacketSpace::Initial, 0);
+    world.now += milliseconds(300);
+    let again = world.send(PacketSpace::Initial, 1);
+    world.now += RTT;
+    world.ack(PacketSpace::Initial, &[first]);
+    world.now += Duration::from_micros(50);
+    world.ack(PacketSpace::Initial, &[again]);
+    assert_eq!(world.start.opening.showing(), Showing::Nothing);
+}
+
+#[test]
+fn trains_tell_the_rate_and_the_window_jumps_to_half_of_it() {
+    for rate in [10 * MBIT, 100 * MBIT] {
+        for lost in [&[][..], &[4, 9]] {
+            let mut world = World::new();
+            world.handshake(Duration::from_micros(100));
+            // So that the jump is not below the first flight.
+            world.window = DATAGRAM * 10;
+            world.train(16, rate, lost);
+            assert!(is_near(world.ceiling, rate), "{rate}, {lost:?}: {:?}", world.ceiling);
+            let half = Rate::from_bits_per_second(rate / 2).bytes_in(RTT);
+            let expected = half.max(DATAGRAM * 10);
+            let ratio = world.window.as_f64() / expected.as_f64();
+            assert!((0.9..=1.1).contains(&ratio), "{rate}, {lost:?}: {} of {expected}", world.window);
+        }
+    }
+}
+
+#[test]
+fn a_train_acknowledged_at_once_tells_nothing() {
+    let mut world = World::new();
+    world.handshake(Duration::from_micros(100));
+    let before = world.window;
+    let sent: Vec<_> = (0..32).map(|number| world.send(PacketSpace::Data, number)).collect();
+    world.now += RTT;
+    for pair in sent.chunks(2) {
+        world.ack(PacketSpace::Data, pair);
+    }
+    assert_eq!((world.window, world.ceiling), (before, None));
+}
+
+#[test]
+fn what_left_as_slowly_as_it_arrived_tells_nothing() {
+    let mut world = World::new();
+    world.handshake(Duration::from_micros(100));
+    let mut sent = Vec::new();
+    for number in 0..32 {
+        sent.push((world.now, world.send(PacketSpace::Data, number)));
+        world.now += Duration::from_micros(200);
+    }
+    for (at, packet) in sent {
+        world.now = at + RTT;
+        world.ack(PacketSpace::Data, &[packet]);
+    }
+    assert_eq!(world.ceiling, None);
+}
+
+#[test]
+fn a_train_told_faster_than_it_was_gains_six_first_flights_at_most() {
+    let mut world = World::new();
+    world.handshake(Duration::from_micros(100));
+    let flight = world.window;
+    let sent: Vec<_> = (0..64).map(|number| world.send(PacketSpace::Data, number)).collect();
+    world.now += RTT;
+    for pair in sent.chunks(2) {
+        world.now += Duration::from_nanos(1);
+        world.ack(PacketSpace::Data, pair);
+    }
+    assert!(world.window <= flight * 6, "{} of {flight}", world.window);
+    assert_eq!(world.ceiling, None, "what came faster than can be measured is no ceiling");
+}
+
+#[test]
+fn congestion_in_the_first_flight_ends_the_start() {
+    let mut world = World::new();
+    world.handshake(Duration::from_micros(100));
+    let first = world.send(PacketSpace::Data, 0);
+    let view = world.view();
+    world.start.on_congestion_experienced(&view);
+    let before = world.window;
+    world.train(16, 100 * MBIT, &[]);
+    assert_eq!((world.window, world.ceiling), (before, None));
+    let mut world = World::new();
+    world.handshake(Duration::from_micros(100));
+    world.send(PacketSpace::Data, 0);
+    let lost = crate::testing::loss(world.now, std::slice::from_ref(&first), steady_rtt(RTT));
+    let view = world.view();
+    world.start.on_loss(&lost, LossCause::Congestion, &view);
+    world.train(16, 100 * MBIT, &[]);
+    assert_eq!(world.ceiling, None);
+}
+
+#[test]
+fn a_short_answer_does_not_use_the_measurement_up() {
+    let mut world = World::new();
+    world.handshake(Duration::from_micros(100));
+    let sent: Vec<_> = (100..104).map(|number| world.send(PacketSpace::Data, number)).collect();
+    world.now += RTT;
+    world.ack(PacketSpace::Data, &sent);
+    let numbers: Vec<_> = (104..136).map(|number| world.send(PacketSpace::Data, number)).collect();
+    for (index, pair) in numbers.chunks(2).enumerate() {
+        world.now += if index == 0 { RTT } else { Duration::from_micros(192) };
+        world.ack(PacketSpace::Data, pair);
+    }
+    assert!(is_near(world.ceiling, 100 * MBIT), "{:?}", world.ceiling);
+}

@@ -43,14 +43,15 @@ impl Train {
     /// Another packet leaves; numbers between it and the last have never been sent.
     fn push(&mut self, sent: &SentSample) {
         let total = self.bytes.last().copied().unwrap_or_default();
-        let missing = usize::try_from(sent.number - self.first).unwrap_or(MOST_PACKETS).min(MOST_PACKETS);
+        let missing =
+            usize::try_from(sent.number.saturating_sub(self.first)).unwrap_or(MOST_PACKETS).min(MOST_PACKETS);
         self.bytes.resize(missing.max(self.bytes.len()), total);
         self.bytes.push(total + sent.bytes);
         self.ended = sent.now;
     }
 
     fn bytes_to(&self, number: u64) -> ByteCount {
-        let index = usize::try_from(number - self.first).unwrap_or(usize::MAX);
+        let index = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         self.bytes.get(index).copied().unwrap_or_default()
     }
 
