@@ -59,7 +59,7 @@ pub(crate) fn datagrams<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u6
 }
 
 /// A part of a whole: above 0, at most 1.
-pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn part<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     real_above_zero(deserializer, 1.0, true)
 }
 

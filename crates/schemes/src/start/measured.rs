@@ -7,7 +7,7 @@
 //! - Use when: paths are of every kind and nothing is known of them.
 //! - Breaks when: acknowledgements come in batches (no train is measured then, and the controller's own growth is what
 //!   remains), or a link's rate is another ten milliseconds later.
-//! - Shown by: the experiments `mo-cells` and `mo-slow`; `docs/mobile.md`.
+//! - Shown by: the experiments `mo-cells` and `mo-slow`; `docs/results/mobile.md`.
 
 mod opening;
 mod train;
@@ -63,7 +63,7 @@ pub struct Parameters {
     #[serde(deserialize_with = "value::datagrams")]
     pub most: u64,
     /// The part of the measured bandwidth-delay product that is jumped to, above 0, at most 1.
-    #[serde(deserialize_with = "value::share")]
+    #[serde(deserialize_with = "value::part")]
     pub share: f64,
     /// The jump is at most this many first flights, 1 to 1,000.
     #[serde(deserialize_with = "value::factor")]
