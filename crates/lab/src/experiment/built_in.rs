@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 54] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 57] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -49,8 +49,11 @@ pub(super) const EXPERIMENTS: [(&str, &str); 54] = [
     ("harm-crowd-groups", include_str!("../../../../experiments/harm-crowd-groups.toml")),
     ("harm-neighbours", include_str!("../../../../experiments/harm-neighbours.toml")),
     ("harm-slow-reader", include_str!("../../../../experiments/harm-slow-reader.toml")),
+    ("mo-cells", include_str!("../../../../experiments/mo-cells.toml")),
+    ("mo-first-flight", include_str!("../../../../experiments/mo-first-flight.toml")),
     ("mo-grid", include_str!("../../../../experiments/mo-grid.toml")),
     ("mo-grid-large", include_str!("../../../../experiments/mo-grid-large.toml")),
+    ("mo-pairs", include_str!("../../../../experiments/mo-pairs.toml")),
     ("mo-share", include_str!("../../../../experiments/mo-share.toml")),
     ("mo-slow", include_str!("../../../../experiments/mo-slow.toml")),
     ("harm-asymmetric", include_str!("../../../../experiments/harm-asymmetric.toml")),
@@ -59,7 +62,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 54] = [
 ];
 
 /// Name and text of each file of published figures.
-pub(super) const REFERENCES: [(&str, &str); 5] = [
+pub(super) const REFERENCES: [(&str, &str); 8] = [
     ("coordinated_group.csv", include_str!("../../../../reference/coordinated_group.csv")),
     ("fast_autotune.csv", include_str!("../../../../reference/fast_autotune.csv")),
     ("guaranteed_rate.csv", include_str!("../../../../reference/guaranteed_rate.csv")),

@@ -8,7 +8,7 @@
 //!   test and shadow are in `neighbour.rs`, the judgement of losses in `loss.rs` and `own_loss.rs`.
 //! - Use when: clients are on radio links, or nothing is known of their paths.
 //! - Breaks when: loss is beyond 10 % (then every loss counts), or several share a buffer of a few milliseconds.
-//! - Shown by: the experiments `mo-cells`, `mo-share` and `mo-slow`; `docs/results/mobile.md`.
+//! - Shown by: the experiments `mo-cells`, `mo-pairs` and `mo-first-flight`; `docs/results/mobile.md`.
 
 mod control;
 mod cycle;

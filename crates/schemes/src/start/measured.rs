@@ -7,7 +7,7 @@
 //! - Use when: paths are of every kind and nothing is known of them.
 //! - Breaks when: acknowledgements come in batches (no train is measured then, and the controller's own growth is what
 //!   remains), or a link's rate is another ten milliseconds later.
-//! - Shown by: the experiments `mo-cells` and `mo-slow`; `docs/results/mobile.md`.
+//! - Shown by: the experiments `mo-cells` and `mo-first-flight`; `docs/results/mobile.md`.
 
 mod opening;
 mod train;
