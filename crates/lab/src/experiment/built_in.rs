@@ -62,7 +62,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 57] = [
 ];
 
 /// Name and text of each file of published figures.
-pub(super) const REFERENCES: [(&str, &str); 8] = [
+pub(super) const REFERENCES: [(&str, &str); 5] = [
     ("coordinated_group.csv", include_str!("../../../../reference/coordinated_group.csv")),
     ("fast_autotune.csv", include_str!("../../../../reference/fast_autotune.csv")),
     ("guaranteed_rate.csv", include_str!("../../../../reference/guaranteed_rate.csv")),
