@@ -3,10 +3,14 @@
 
 use posthaste_policy::sample::AckRequest;
 use posthaste_units::Duration;
+use posthaste_wire::Frame;
 use posthaste_wire::frame::AckFrequency;
 
 use crate::error::{PeerError, TransportErrorCode};
+use crate::frame_owner::FrameOwner;
+use crate::frame_writer::FrameWriter;
 use crate::limits::LONGEST_ACK_DELAY;
+use crate::sent_frame::SentFrame;
 
 /// The least ack delay that a peer may ask for: a driver's timers are no finer.
 pub(crate) const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
@@ -21,6 +25,8 @@ pub(crate) struct AckRequests {
     /// The newest request and its sequence number.
     asked: Option<(u64, AckRequest)>,
     is_unsent: bool,
+    /// The peer's acks wait this long from now on, as nobody has been told yet.
+    agreed: Option<Duration>,
 }
 
 impl AckRequests {
@@ -68,7 +74,7 @@ impl AckRequests {
     }
 
     /// The frame to send, if one is due.
-    pub(crate) fn next_unsent(&self) -> Option<AckFrequency> {
+    fn next_unsent(&self) -> Option<AckFrequency> {
         let (sequence, request) = self.asked.filter(|_| self.is_unsent)?;
         Some(AckFrequency {
             sequence,
@@ -79,18 +85,51 @@ impl AckRequests {
     }
 
     /// The frame that [`Self::next_unsent`] gave has been sent.
-    pub(crate) fn on_sent(&mut self) {
+    fn on_sent(&mut self) {
         self.is_unsent = false;
     }
 
     /// A frame was lost: only the newest request is worth repeating.
-    pub(crate) fn on_lost(&mut self, sequence: u64) {
+    fn on_request_lost(&mut self, sequence: u64) {
         self.is_unsent |= self.asked.is_some_and(|(newest, _)| newest == sequence);
     }
 
     /// A frame has arrived: the peer's acks wait this long from now on, if no newer one is under way.
-    pub(crate) fn on_acked(&self, sequence: u64) -> Option<Duration> {
-        self.asked.filter(|(newest, _)| *newest == sequence).map(|(_, request)| request.max_ack_delay)
+    fn on_request_acked(&mut self, sequence: u64) {
+        let newest = self.asked.filter(|(newest, _)| *newest == sequence);
+        self.agreed = newest.map(|(_, request)| request.max_ack_delay).or(self.agreed);
+    }
+
+    /// The delay of the peer's acks, once, if it has got a request since the last call and no newer one is under way.
+    pub(crate) fn take_agreed(&mut self) -> Option<Duration> {
+        self.agreed.take()
+    }
+}
+
+impl FrameOwner for AckRequests {
+    fn has_unsent(&self) -> bool {
+        self.is_unsent && self.asked.is_some()
+    }
+
+    fn write(&mut self, writer: &mut FrameWriter<'_>) {
+        if let Some(request) = self.next_unsent() {
+            let record = SentFrame::AckFrequency(request.sequence);
+            if writer.push(&Frame::AckFrequency(request), Some(record)) {
+                self.on_sent();
+            }
+        }
+    }
+
+    fn on_acked(&mut self, frame: &SentFrame) -> bool {
+        let SentFrame::AckFrequency(sequence) = *frame else { return false };
+        self.on_request_acked(sequence);
+        true
+    }
+
+    fn on_lost(&mut self, frame: &SentFrame) -> bool {
+        let SentFrame::AckFrequency(sequence) = *frame else { return false };
+        self.on_request_lost(sequence);
+        true
     }
 }
 
@@ -130,13 +169,15 @@ mod tests {
         assert_eq!(requests.next_unsent().map(|frame| frame.sequence), Some(0));
         requests.on_sent();
         assert_eq!(requests.next_unsent(), None);
-        requests.on_lost(0);
+        requests.on_request_lost(0);
         assert!(requests.next_unsent().is_some());
         assert!(requests.ask(request(5)));
         requests.on_sent();
-        requests.on_lost(0);
+        requests.on_request_lost(0);
         assert_eq!(requests.next_unsent(), None, "an old request is not repeated");
-        assert_eq!(requests.on_acked(0), None);
-        assert_eq!(requests.on_acked(1), Some(Duration::from_millis(5)));
+        requests.on_request_acked(0);
+        assert_eq!(requests.take_agreed(), None);
+        requests.on_request_acked(1);
+        assert_eq!(requests.take_agreed(), Some(Duration::from_millis(5)));
     }
 }

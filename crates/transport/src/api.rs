@@ -101,7 +101,9 @@ impl Connection {
 
     /// Sends a PING with the next packet: the peer must acknowledge it.
     pub fn ping(&mut self) {
-        self.ping_is_due = self.lifecycle.is_open();
+        if self.lifecycle.is_open() {
+            self.eliciting.ping();
+        }
     }
 
     /// Begins a key update (RFC 9001 section 6.1).
@@ -159,6 +161,11 @@ impl Connection {
         self.side
     }
 
+    /// The QUIC version's number.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
     /// The peer's address.
     pub fn remote(&self) -> SocketAddr {
         self.path.remote
@@ -166,7 +173,7 @@ impl Connection {
 
     /// The ID that the client first sent to: the connection's name in logs and traces at both ends.
     pub fn original_destination(&self) -> ConnectionId {
-        self.original_destination
+        self.setup.original_destination
     }
 
     /// True until the handshake is complete.

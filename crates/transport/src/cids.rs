@@ -5,11 +5,14 @@ use std::collections::VecDeque;
 
 use posthaste_units::Time;
 use posthaste_wire::frame::NewConnectionId;
-use posthaste_wire::{ConnectionId, ResetToken};
+use posthaste_wire::{ConnectionId, Frame, ResetToken};
 
 use crate::error::{PeerError, TransportErrorCode};
+use crate::frame_owner::FrameOwner;
+use crate::frame_writer::FrameWriter;
 use crate::limits;
 use crate::rate_cap::RateCap;
+use crate::sent_frame::SentFrame;
 
 /// Length of the connection IDs that this end chooses, in bytes.
 // spec: rfc9000 10.3.2 id-length-known, 19.15 not-without-ids
@@ -133,7 +136,7 @@ impl LocalIds {
     }
 
     /// A `NEW_CONNECTION_ID` was acknowledged.
-    pub(crate) fn on_acked(&mut self, sequence: u64) {
+    fn on_id_acked(&mut self, sequence: u64) {
         self.is_replacing &= sequence < self.retire_prior_to;
     }
 
@@ -186,7 +189,7 @@ impl LocalIds {
     }
 
     /// The next `NEW_CONNECTION_ID` to send.
-    pub(crate) fn next_unsent(&self) -> Option<NewConnectionId> {
+    fn next_unsent(&self) -> Option<NewConnectionId> {
         let sequence = *self.unsent.first()?;
         let Named { issued, retire_prior_to } =
             *self.active.iter().find(|named| named.issued.sequence == sequence)?;
@@ -196,14 +199,14 @@ impl LocalIds {
     }
 
     /// The frame that [`Self::next_unsent`] gave has been sent.
-    pub(crate) fn on_sent(&mut self) {
+    fn on_sent(&mut self) {
         if !self.unsent.is_empty() {
             self.unsent.remove(0);
         }
     }
 
     /// A `NEW_CONNECTION_ID` was lost: it is sent again unless the ID has been retired since.
-    pub(crate) fn on_lost(&mut self, sequence: u64) {
+    fn on_id_lost(&mut self, sequence: u64) {
         let is_active = self.active.iter().any(|named| named.issued.sequence == sequence);
         if is_active && !self.unsent.contains(&sequence) {
             self.unsent.push(sequence);
@@ -426,27 +429,85 @@ impl RemoteIds {
     }
 
     /// The next `RETIRE_CONNECTION_ID` to send.
-    pub(crate) fn next_retirement(&self) -> Option<u64> {
+    fn next_retirement(&self) -> Option<u64> {
         self.unsent_retirements.first().copied()
     }
 
     /// The frame that [`Self::next_retirement`] gave has been sent.
-    pub(crate) fn on_retirement_sent(&mut self) {
+    fn on_retirement_sent(&mut self) {
         if !self.unsent_retirements.is_empty() {
             self.unsent_retirements.remove(0);
         }
     }
 
     /// A `RETIRE_CONNECTION_ID` was acknowledged.
-    pub(crate) fn on_retirement_acked(&mut self) {
+    fn on_retirement_acked(&mut self) {
         self.pending_retirements = self.pending_retirements.saturating_sub(1);
     }
 
     /// A `RETIRE_CONNECTION_ID` was lost.
-    pub(crate) fn on_retirement_lost(&mut self, sequence: u64) {
+    fn on_retirement_lost(&mut self, sequence: u64) {
         if !self.unsent_retirements.contains(&sequence) {
             self.unsent_retirements.push(sequence);
         }
+    }
+}
+
+impl FrameOwner for LocalIds {
+    fn has_unsent(&self) -> bool {
+        self.next_unsent().is_some()
+    }
+
+    fn write(&mut self, writer: &mut FrameWriter<'_>) {
+        while let Some(new) = self.next_unsent() {
+            let record = SentFrame::NewConnectionId(new.sequence);
+            if !writer.push(&Frame::NewConnectionId(new), Some(record)) {
+                break;
+            }
+            self.on_sent();
+        }
+    }
+
+    fn on_acked(&mut self, frame: &SentFrame) -> bool {
+        let SentFrame::NewConnectionId(sequence) = *frame else { return false };
+        self.on_id_acked(sequence);
+        true
+    }
+
+    fn on_lost(&mut self, frame: &SentFrame) -> bool {
+        let SentFrame::NewConnectionId(sequence) = *frame else { return false };
+        self.on_id_lost(sequence);
+        true
+    }
+}
+
+impl FrameOwner for RemoteIds {
+    fn has_unsent(&self) -> bool {
+        self.next_retirement().is_some()
+    }
+
+    fn write(&mut self, writer: &mut FrameWriter<'_>) {
+        while let Some(sequence) = self.next_retirement() {
+            let record = SentFrame::RetireConnectionId(sequence);
+            if !writer.push(&Frame::RetireConnectionId(sequence), Some(record)) {
+                break;
+            }
+            self.on_retirement_sent();
+        }
+    }
+
+    fn on_acked(&mut self, frame: &SentFrame) -> bool {
+        let is_own = matches!(frame, SentFrame::RetireConnectionId(_));
+        if is_own {
+            self.on_retirement_acked();
+        }
+        is_own
+    }
+
+    fn on_lost(&mut self, frame: &SentFrame) -> bool {
+        let SentFrame::RetireConnectionId(sequence) = *frame else { return false };
+        self.on_retirement_lost(sequence);
+        true
     }
 }
 

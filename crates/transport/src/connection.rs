@@ -3,7 +3,6 @@
 //! What comes in is in `receive.rs` and `dispatch.rs`, what goes out in `transmit.rs`; this file holds the
 //! parts together, and the user's verbs are in `api.rs`.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -15,26 +14,25 @@ use posthaste_wire::{ConnectionId, Side, TransportParameters};
 use crate::ack::ReceivedPackets;
 use crate::ack_frequency::AckRequests;
 use crate::arrivals::Arrivals;
-use crate::beginning::Beginning;
-use crate::cids::{LocalIds, RemoteIds, RouteChange};
+use crate::cids::{LocalIds, RemoteIds};
 use crate::config::TransportConfig;
 use crate::crypto::{CryptoSession, Keys, OneRttKeys};
-use crate::early::EarlyData;
+use crate::eliciting::Eliciting;
 use crate::error::{Fault, PeerError, TransportErrorCode};
-use crate::events::{CloseReason, Event};
+use crate::events::{CloseReason, Event, EventQueue};
 use crate::grease::FixedBit;
 use crate::grouping::Grouping;
 use crate::handshake::{Handshake, Progress};
+use crate::idle::IdleClock;
 use crate::lifecycle::Lifecycle;
-use crate::limits;
 use crate::new_tokens::NewTokens;
 use crate::path::mtu::Mtu;
 use crate::path::{Path, Roaming, fresh_control};
 use crate::path_history::PathLearning;
 use crate::qlog::Log;
-use crate::receive::KeptPacket;
 use crate::recovery::{AckOutcome, Expired, HandshakeView, Recovery};
 use crate::repair::Repairs;
+use crate::setup::HandshakeSetup;
 use crate::space::{PacketSpace, PerSpace};
 use crate::stats::Counters;
 use crate::streams::Streams;
@@ -44,7 +42,6 @@ use crate::timers::{Timer, Timers};
 const CLOSE_PROBE_TIMEOUTS: u64 = 3;
 
 /// A QUIC connection. It is owned by an [`Endpoint`](crate::Endpoint), which feeds it datagrams and time.
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each named where it is used")]
 pub struct Connection {
     pub(crate) side: Side,
     /// The QUIC version: the client's choice, for good.
@@ -60,27 +57,13 @@ pub struct Connection {
     pub(crate) roaming: Roaming,
     pub(crate) local_ids: LocalIds,
     pub(crate) remote_ids: RemoteIds,
-    /// True once the peer's handshake ID is known and may no longer change.
-    pub(crate) peer_id_is_fixed: bool,
-    /// What the client's first Initial was sent to.
-    pub(crate) original_destination: ConnectionId,
-    pub(crate) beginning: Beginning,
-    pub(crate) early: EarlyData,
+    pub(crate) setup: HandshakeSetup,
     /// On a server: the tokens for the client's next connections.
     pub(crate) new_tokens: NewTokens,
     /// On a server: what is known of the path, and who is told of it.
     pub(crate) learning: PathLearning,
-    /// On a client: the server is known to have validated our address.
-    pub(crate) peer_validated_address: bool,
     pub(crate) timers: Timers,
-    /// Probe packets owed.
-    pub(crate) probes: PerSpace<u8>,
-    pub(crate) ping_is_due: bool,
-    /// Packets without anything ack-eliciting sent in a row.
-    pub(crate) bare_acks: u32,
-    /// CRYPTO data has arrived that TLS has not been shown.
-    pub(crate) crypto_arrived: bool,
-    pub(crate) kept_packets: Vec<KeptPacket>,
+    pub(crate) eliciting: Eliciting,
     /// What recovery has found out and nobody has been told yet; kept for its memory.
     pub(crate) outcome: AckOutcome,
     pub(crate) counters: Counters,
@@ -91,22 +74,8 @@ pub struct Connection {
     pub(crate) repairs: Repairs,
     /// For what a peer must not foresee.
     pub(crate) rng: Rng,
-    /// Live connections with the peer's host, this one included.
-    pub(crate) neighbours: u32,
-    events: VecDeque<Event>,
-    /// True once [`Event::Closed`] has been handed out.
-    is_end_told: bool,
-    idle: IdleClock,
-}
-
-/// When the connection counts as idle (RFC 9000 section 10.1).
-#[derive(Debug, Default)]
-struct IdleClock {
-    /// The lesser of both ends' timeouts; zero for never.
-    timeout: Duration,
-    last_activity: Time,
-    /// True once an ack-eliciting packet was sent since the peer was last heard.
-    has_sent_since: bool,
+    events: EventQueue,
+    pub(crate) idle: IdleClock,
 }
 
 /// What a new connection is made of.
@@ -120,8 +89,7 @@ pub(crate) struct Birth {
     pub(crate) local_id: ConnectionId,
     /// What the peer is called at first.
     pub(crate) remote_id: ConnectionId,
-    pub(crate) original_destination: ConnectionId,
-    pub(crate) beginning: Beginning,
+    pub(crate) setup: HandshakeSetup,
     pub(crate) streams: Streams,
     /// The connection's own generator.
     pub(crate) rng: Rng,
@@ -141,7 +109,6 @@ impl Connection {
             PacketSpace::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
             _ => ReceivedPackets::immediate(),
         });
-        let idle = IdleClock { timeout: config.max_idle_timeout, last_activity: now, has_sent_since: false };
         let mut connection = Self {
             side,
             version,
@@ -151,23 +118,15 @@ impl Connection {
             arrivals: Arrivals::default(),
             recovery: Recovery::new(),
             streams: birth.streams,
-            path: Path::new(remote, control, mtu, birth.beginning.is_validated),
+            path: Path::new(remote, control, mtu, birth.setup.is_validated),
             roaming: Roaming::default(),
             local_ids: LocalIds::new(birth.local_id),
             remote_ids: RemoteIds::new(birth.remote_id),
-            peer_id_is_fixed: side == Side::Server,
-            original_destination: birth.original_destination,
-            beginning: birth.beginning,
-            early: EarlyData::None,
+            setup: birth.setup,
             new_tokens: NewTokens::default(),
             learning: PathLearning::default(),
-            peer_validated_address: side == Side::Server,
             timers: Timers::default(),
-            probes: PerSpace::default(),
-            ping_is_due: false,
-            bare_acks: 0,
-            crypto_arrived: false,
-            kept_packets: Vec::new(),
+            eliciting: Eliciting::new(side),
             outcome: AckOutcome::default(),
             counters: Counters::default(),
             log,
@@ -176,10 +135,8 @@ impl Connection {
             grouping: Grouping::new(birth.offers_group),
             repairs: Repairs::new(config.profile.repair()),
             rng,
-            neighbours: 1,
-            events: VecDeque::new(),
-            is_end_told: false,
-            idle,
+            events: EventQueue::default(),
+            idle: IdleClock::new(config.max_idle_timeout, now),
             config,
         };
         connection.recovery.plan_skip(&mut connection.rng);
@@ -235,11 +192,11 @@ impl Connection {
         }
         if self.side == Side::Client {
             // spec: rfc9000 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
-            if parameters.original_destination_connection_id != Some(self.original_destination) {
+            if parameters.original_destination_connection_id != Some(self.setup.original_destination) {
                 return Err(error("original_destination_connection_id does not match the first Initial's"));
             }
             // spec: rfc9000 7.3 retry-id-missing, 7.3 retry-id-uncalled-for
-            if parameters.retry_source_connection_id != self.beginning.retry_source {
+            if parameters.retry_source_connection_id != self.setup.retry_source {
                 return Err(error("retry_source_connection_id does not match the Retry's, or lack of one"));
             }
             if let Some(token) = parameters.stateless_reset_token {
@@ -254,11 +211,7 @@ impl Connection {
         self.ack_requests.set_peer_least_delay(parameters.min_ack_delay);
         self.on_group_size(parameters);
         self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
-        let peer_timeout = Duration::from_millis(parameters.max_idle_timeout);
-        if !peer_timeout.is_zero() {
-            let ours = self.idle.timeout;
-            self.idle.timeout = if ours.is_zero() { peer_timeout } else { ours.min(peer_timeout) };
-        }
+        self.idle.set_peer_timeout(Duration::from_millis(parameters.max_idle_timeout));
         let largest = usize::try_from(parameters.max_udp_payload_size).unwrap_or(usize::MAX);
         let before = self.path.max_datagram_size();
         self.path.mtu.limit(largest);
@@ -284,7 +237,7 @@ impl Connection {
     /// The handshake is confirmed: Handshake keys go (RFC 9001 section 4.9.2).
     pub(crate) fn on_confirmed(&mut self, now: Time) {
         // spec: rfc9001 4.9.2 handshake-keys-dropped
-        self.peer_validated_address = true;
+        self.setup.peer_validated_address = true;
         self.discard_space(now, PacketSpace::Initial);
         self.discard_space(now, PacketSpace::Handshake);
         self.emit(Event::Confirmed);
@@ -297,7 +250,7 @@ impl Connection {
             self.path.control.on_forgotten(now, forgotten);
             self.path.control.ecn.on_space_discarded(space);
             self.received[space] = ReceivedPackets::immediate();
-            self.probes[space] = 0;
+            self.eliciting.discard_space(space);
             self.log.keys_discarded(now, space, None);
         }
     }
@@ -308,7 +261,7 @@ impl Connection {
             is_client: self.side == Side::Client,
             has_handshake_keys: self.handshake.has_keys(PacketSpace::Handshake),
             is_confirmed: self.handshake.is_confirmed(),
-            peer_address_validated: self.peer_validated_address,
+            peer_address_validated: self.setup.peer_validated_address,
             amplification_blocked: self.path.is_amplification_blocked(),
         }
     }
@@ -316,20 +269,6 @@ impl Connection {
     /// The probe timeout of the 1-RTT space, without back-off (RFC 9002 section 6.2.1).
     pub(crate) fn probe_timeout(&self) -> Duration {
         self.recovery.pto_interval(&self.path.control.rtt)
-    }
-
-    /// An authentic packet has arrived: the connection is not idle.
-    pub(crate) fn on_peer_heard(&mut self, now: Time) {
-        self.idle.last_activity = now;
-        self.idle.has_sent_since = false;
-    }
-
-    /// An ack-eliciting packet leaves: the first since the peer was heard restarts the idle timer too.
-    pub(crate) fn on_ack_eliciting_sent(&mut self, now: Time) {
-        if !self.idle.has_sent_since {
-            self.idle.has_sent_since = true;
-            self.idle.last_activity = now;
-        }
     }
 
     /// Acts on the timers that have expired.
@@ -343,7 +282,7 @@ impl Connection {
                     self.log.closed(now, &CloseReason::IdleTimeout, None);
                     self.vanish(CloseReason::IdleTimeout);
                 }
-                Timer::KeepAlive => self.ping_is_due = true,
+                Timer::KeepAlive => self.eliciting.ping(),
                 Timer::Close => self.lifecycle = Lifecycle::Drained,
                 Timer::Path => self.on_path_timeout(now),
                 Timer::OldKeys => {
@@ -369,7 +308,7 @@ impl Connection {
                     self.path.control.on_probe_timeout(now, self.recovery.pto_count());
                 }
                 self.counters.probe_timeouts += 1;
-                self.probes[space] = packets;
+                self.eliciting.owe_probes(space, packets);
                 self.look_for_lost_server();
                 self.look_for_black_hole_in_silence(now);
                 // Probes carry what is outstanding rather than a bare PING (RFC 9002 section 6.2.4).
@@ -389,7 +328,7 @@ impl Connection {
                 continue;
             }
             if self.handshake.has_frames(space) || self.recovery.has_ack_eliciting_in_flight(space) {
-                self.probes[space] = self.probes[space].max(1);
+                self.eliciting.owe_probe(space);
                 self.recovery.frames_to_probe(space, &mut self.outcome);
             }
         }
@@ -407,21 +346,12 @@ impl Connection {
         let ack = acks.filter_map(|space| self.received[space].deadline()).min();
         // A server that may not send must not be woken for it; the client's next datagram will.
         self.timers.set(Timer::Ack, ack.filter(|at| *at > now));
-        let timeout = match self.idle.timeout {
-            // Who never finishes a handshake must not stay for ever, whatever holds later.
-            timeout if timeout.is_zero() && !self.handshake.is_complete() => limits::SILENT_HANDSHAKE,
-            timeout => timeout,
-        };
-        let idle = (!timeout.is_zero()).then(|| {
-            // spec: rfc9000 10.1 idle-three-probes
-            // RFC 9000 section 10.1: at least three probe timeouts.
-            self.idle.last_activity + timeout.max(self.probe_timeout() * CLOSE_PROBE_TIMEOUTS)
-        });
+        let idle = self.idle.deadline(self.is_handshaking(), self.probe_timeout());
         self.timers.set(Timer::Idle, idle);
         // While something unacknowledged is under way, probes do what the PING is for.
-        let is_quiet = !self.idle.has_sent_since && !self.ping_is_due;
+        let is_quiet = !self.idle.is_waiting() && !self.eliciting.is_ping_due();
         let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete() && is_quiet);
-        self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.last_activity + interval));
+        self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.keep_alive_at(interval)));
         self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(OneRttKeys::old_key_expires));
         self.timers.set(Timer::Path, self.path_deadline(now));
         self.trace_state(now);
@@ -467,7 +397,7 @@ impl Connection {
     fn linger(&mut self, now: Time, reason: CloseReason) {
         self.timers.clear();
         self.timers.set(Timer::Close, Some(now + self.probe_timeout() * CLOSE_PROBE_TIMEOUTS));
-        self.kept_packets = Vec::new();
+        self.setup.kept_packets = Vec::new();
         self.emit(Event::Closed(reason));
     }
 
@@ -479,36 +409,11 @@ impl Connection {
     }
 
     pub(crate) fn emit(&mut self, event: Event) {
-        self.events.push_back(event);
+        self.events.push(event);
     }
 
-    /// The next event: the connection's own before its streams', but for its end, which nothing follows.
+    /// The next event.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        if self.is_end_told {
-            return None;
-        }
-        if let Some(Event::Closed(_)) | None = self.events.front()
-            && let Some(event) = self.streams.poll_event()
-        {
-            return Some(Event::Stream(event));
-        }
-        let event = self.events.pop_front()?;
-        self.is_end_told = matches!(event, Event::Closed(_));
-        Some(event)
-    }
-
-    /// When [`Self::on_timeout`] wants to be called.
-    pub(crate) fn next_timeout(&self) -> Option<Time> {
-        self.timers.next()
-    }
-
-    /// True if the peer would take more names for this end.
-    pub(crate) fn wants_connection_id(&self) -> bool {
-        self.lifecycle.is_open() && self.handshake.is_complete() && self.local_ids.wants_more()
-    }
-
-    /// Names that the router must add or remove.
-    pub(crate) fn take_route_changes(&mut self) -> Vec<RouteChange> {
-        self.local_ids.take_changes()
+        self.events.next(|| self.streams.poll_event())
     }
 }

@@ -29,3 +29,10 @@ pub struct Transmit {
     /// Set if there are several datagrams: the size of each but the last, which may be shorter.
     pub segment_size: Option<usize>,
 }
+
+/// Where a datagram came from and how large it was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrived {
+    pub(crate) info: DatagramInfo,
+    pub(crate) len: usize,
+}

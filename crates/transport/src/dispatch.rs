@@ -29,10 +29,7 @@ impl Connection {
             Frame::Padding | Frame::Ping => {}
             Frame::PathResponse(data) => self.on_path_response(context.now, data),
             Frame::Ack(ack) => self.on_ack(context, &ack)?,
-            Frame::Crypto(crypto) => {
-                self.crypto_arrived = true;
-                self.handshake.on_crypto(context.space, crypto)?;
-            }
+            Frame::Crypto(crypto) => self.handshake.on_crypto(context.space, crypto)?,
             Frame::Stream(stream) => self.streams.on_stream(stream, &credit)?,
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset, &credit)?,
             Frame::StopSending(stop) => self.streams.on_stop_sending(&stop)?,
@@ -117,7 +114,7 @@ impl Connection {
         }
         if space == PacketSpace::Handshake {
             // The server acknowledged a Handshake packet, so it has validated our address (RFC 9002 A.8).
-            self.peer_validated_address = true;
+            self.setup.peer_validated_address = true;
         }
         self.settle_outcome(context.now);
         self.ask_for_acks();
@@ -158,6 +155,9 @@ impl Connection {
         for (space, frame) in &outcome.acked_frames {
             self.on_frame_acked(now, *space, frame);
         }
+        if let Some(delay) = self.ack_requests.take_agreed() {
+            self.recovery.set_peer_max_ack_delay(delay);
+        }
         for (space, frame) in &outcome.lost_frames {
             self.on_frame_lost(now, *space, frame);
         }
@@ -185,45 +185,39 @@ impl Connection {
         for space in [PacketSpace::Initial, PacketSpace::Handshake] {
             let is_waiting = self.handshake.has_keys(space) && self.handshake.has_frames(space);
             if is_waiting && !self.recovery.has_ack_eliciting_in_flight(space) {
-                self.probes[space] = self.probes[space].max(1);
+                self.eliciting.owe_probe(space);
             }
         }
     }
 
+    /// A frame has arrived. Those of all packet number spaces are dealt with here, the others by their owners.
     fn on_frame_acked(&mut self, now: Time, space: PacketSpace, frame: &SentFrame) {
         match frame {
-            SentFrame::Ack { largest } => self.received[space].on_ack_acked(*largest),
-            SentFrame::AckWindow { largest, .. } => {
+            SentFrame::Crypto { start, end } => {
+                return self.handshake.on_crypto_acked(space, *start, *end);
+            }
+            SentFrame::MtuProbe { path, size } => return self.on_mtu_probe_acked(now, *path, *size),
+            // The limits that came with an ACK_WINDOW are the streams'.
+            SentFrame::Ack { largest } | SentFrame::AckWindow { largest, .. } => {
                 self.received[space].on_ack_acked(*largest);
-                self.streams.on_acked(frame);
             }
-            SentFrame::Crypto { start, end } => self.handshake.on_crypto_acked(space, *start, *end),
-            SentFrame::RetireConnectionId(_) => self.remote_ids.on_retirement_acked(),
-            SentFrame::AckFrequency(sequence) => {
-                if let Some(delay) = self.ack_requests.on_acked(*sequence) {
-                    self.recovery.set_peer_max_ack_delay(delay);
-                }
-            }
-            SentFrame::NewToken(number) => self.new_tokens.on_acked(*number),
-            SentFrame::MtuProbe { path, size } => self.on_mtu_probe_acked(now, *path, *size),
-            SentFrame::NewConnectionId(sequence) => self.local_ids.on_acked(*sequence),
-            SentFrame::HandshakeDone | SentFrame::GroupToken => {}
-            stream_frame => self.streams.on_acked(stream_frame),
+            SentFrame::HandshakeDone => return,
+            _ => {}
         }
+        let is_owned = self.frame_owners().into_iter().rev().any(|owner| owner.on_acked(frame));
+        debug_assert!(is_owned || matches!(frame, SentFrame::Ack { .. }), "{frame:?} is nobody's");
     }
 
     fn on_frame_lost(&mut self, now: Time, space: PacketSpace, frame: &SentFrame) {
         match frame {
-            SentFrame::Ack { .. } => {}
-            SentFrame::MtuProbe { path, size } => self.on_mtu_probe_lost(now, *path, *size),
             SentFrame::Crypto { start, end } => self.handshake.on_crypto_lost(space, *start, *end),
-            SentFrame::RetireConnectionId(sequence) => self.remote_ids.on_retirement_lost(*sequence),
-            SentFrame::NewConnectionId(sequence) => self.local_ids.on_lost(*sequence),
             SentFrame::HandshakeDone => self.handshake.on_done_lost(),
-            SentFrame::NewToken(number) => self.new_tokens.on_lost(*number),
-            SentFrame::GroupToken => self.grouping.on_lost(),
-            SentFrame::AckFrequency(sequence) => self.ack_requests.on_lost(*sequence),
-            stream_frame => self.streams.on_lost(stream_frame),
+            SentFrame::MtuProbe { path, size } => self.on_mtu_probe_lost(now, *path, *size),
+            SentFrame::Ack { .. } => {}
+            frame => {
+                let is_owned = self.frame_owners().into_iter().rev().any(|owner| owner.on_lost(frame));
+                debug_assert!(is_owned, "{frame:?} is nobody's");
+            }
         }
     }
 

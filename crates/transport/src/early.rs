@@ -112,7 +112,9 @@ impl Connection {
     /// On a client: true while stream data that is written leaves before the handshake is complete. Whoever is on
     /// the path can make the server read such data again: send only what may be repeated (RFC 8446 section 8).
     pub fn may_send_early(&self) -> bool {
-        self.side == Side::Client && matches!(self.early, EarlyData::Offered(_)) && self.is_handshaking()
+        self.side == Side::Client
+            && matches!(self.setup.early, EarlyData::Offered(_))
+            && self.is_handshaking()
     }
 
     /// On a server: the client has sent early data, which are read. Until the handshake is complete
@@ -120,13 +122,13 @@ impl Connection {
     ///
     /// On a client whose handshake is complete: the server has read what was sent before.
     pub fn is_early_data_accepted(&self) -> bool {
-        self.early == EarlyData::Accepted
+        self.setup.early == EarlyData::Accepted
     }
 
     /// 0-RTT keys have come; on a client with the server's parameters of last time.
     pub(crate) fn on_early_keys(&mut self, remembered: Option<&TransportParameters>) {
         let Some(parameters) = remembered else {
-            self.early = EarlyData::Accepted;
+            self.setup.early = EarlyData::Accepted;
             self.emit(Event::EarlyDataAccepted);
             return;
         };
@@ -137,7 +139,7 @@ impl Connection {
         // spec: rfc9000 7.4.1 early-by-old-values, 7.4.1 early-not-by-new-values
         let remembered = Remembered::of(parameters);
         self.streams.set_peer_limits(&remembered.parameters());
-        self.early = EarlyData::Offered(Box::new(remembered));
+        self.setup.early = EarlyData::Offered(Box::new(remembered));
     }
 
     /// On a client: the server has told whether it has taken the early data, and what its parameters are this time.
@@ -147,18 +149,18 @@ impl Connection {
         is_accepted: bool,
         parameters: &TransportParameters,
     ) -> Result<(), PeerError> {
-        let EarlyData::Offered(remembered) = &self.early else { return Ok(()) };
+        let EarlyData::Offered(remembered) = &self.setup.early else { return Ok(()) };
         let remembered = **remembered;
         if is_accepted {
             if remembered.is_reduced_by(&Remembered::of(parameters)) {
                 let reason = "0-RTT data accepted, and limits reduced";
                 return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason));
             }
-            self.early = EarlyData::Accepted;
+            self.setup.early = EarlyData::Accepted;
             self.emit(Event::EarlyDataAccepted);
             return Ok(());
         }
-        self.early = EarlyData::Rejected;
+        self.setup.early = EarlyData::Rejected;
         // All of it goes again, in 1-RTT packets with higher numbers; that it was dropped says nothing of congestion.
         let forgotten = self.recovery.requeue_all(PacketSpace::Data, &mut self.outcome);
         self.path.control.on_forgotten(now, forgotten);

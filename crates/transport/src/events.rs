@@ -1,5 +1,6 @@
 //! What a connection tells its user, and why one ends.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use bytes::Bytes;
@@ -100,3 +101,32 @@ impl fmt::Display for CloseReason {
 }
 
 impl std::error::Error for CloseReason {}
+
+/// Events that nobody has asked for yet.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    events: VecDeque<Event>,
+    /// True once [`Event::Closed`] has been handed out.
+    is_end_told: bool,
+}
+
+impl EventQueue {
+    pub(crate) fn push(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// The next event: the connection's own before its streams', but for its end, which nothing follows.
+    pub(crate) fn next(&mut self, stream_event: impl FnOnce() -> Option<StreamEvent>) -> Option<Event> {
+        if self.is_end_told {
+            return None;
+        }
+        if let Some(Event::Closed(_)) | None = self.events.front()
+            && let Some(event) = stream_event()
+        {
+            return Some(Event::Stream(event));
+        }
+        let event = self.events.pop_front()?;
+        self.is_end_told = matches!(event, Event::Closed(_));
+        Some(event)
+    }
+}

@@ -58,6 +58,11 @@ impl<'a> FrameWriter<'a> {
         self.ack_eliciting
     }
 
+    /// The records of what has been written.
+    pub(crate) fn records(&self) -> &[SentFrame] {
+        &self.frames
+    }
+
     /// What was written: the records, whether the packet is ack-eliciting, and whether it counts as in flight.
     pub(crate) fn finish(self) -> (SentFrames, bool, bool) {
         (self.frames, self.ack_eliciting, self.in_flight)

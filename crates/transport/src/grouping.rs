@@ -1,12 +1,16 @@
 //! A connection's side of groups: `GROUP_TOKEN` frames and the parameter `group_size` (`docs/spec/groups.md`). What the
 //! members of a group have in common is the router's (`router/groups.rs`).
 
+use posthaste_policy::Group;
+use posthaste_policy::group::{Action, MemberEventKind, MemberId, MemberView};
+use posthaste_units::Time;
 use posthaste_wire::frame::group::TOKEN_LEN;
 use posthaste_wire::{Frame, Side, TransportParameters};
 
 use crate::connection::Connection;
 use crate::error::{LocalError, PeerError, TransportErrorCode};
 use crate::events::Event;
+use crate::frame_owner::FrameOwner;
 use crate::frame_writer::FrameWriter;
 use crate::sent_frame::SentFrame;
 
@@ -37,39 +41,80 @@ impl Grouping {
         Self { is_offered, ..Self::default() }
     }
 
-    /// True if the router has something to do.
-    pub(crate) fn has_request(&self) -> bool {
-        self.is_wanted || self.shown.is_some()
-    }
-
-    /// True, once, if the connection is to be put into a group of its own.
-    pub(crate) fn take_wanted(&mut self) -> bool {
-        std::mem::take(&mut self.is_wanted)
-    }
-
-    /// The token of the group that the connection asks to join.
-    pub(crate) fn take_shown(&mut self) -> Option<GroupToken> {
-        self.shown.take()
-    }
-
     /// Sends the token to the peer.
-    pub(crate) fn send(&mut self, token: GroupToken) {
+    fn send(&mut self, token: GroupToken) {
         self.outgoing = Some(token);
         self.unsent = Some(token);
     }
+}
 
-    pub(crate) fn has_unsent(&self) -> bool {
+impl FrameOwner for Grouping {
+    fn has_unsent(&self) -> bool {
         self.unsent.is_some()
     }
 
-    pub(crate) fn write(&mut self, writer: &mut FrameWriter<'_>) {
+    fn write(&mut self, writer: &mut FrameWriter<'_>) {
         let record = Some(SentFrame::GroupToken);
         self.unsent.take_if(|token| writer.push(&Frame::GroupToken(*token), record));
     }
 
-    /// The frame was lost: the newest token goes again.
-    pub(crate) fn on_lost(&mut self) {
-        self.unsent = self.outgoing;
+    fn on_acked(&mut self, frame: &SentFrame) -> bool {
+        matches!(frame, SentFrame::GroupToken)
+    }
+
+    /// The newest token goes again.
+    fn on_lost(&mut self, frame: &SentFrame) -> bool {
+        let is_own = matches!(frame, SentFrame::GroupToken);
+        if is_own {
+            self.unsent = self.outgoing;
+        }
+        is_own
+    }
+}
+
+/// What a connection asks of the router.
+pub(crate) struct GroupRequest {
+    /// It is to be put into a group of its own.
+    pub(crate) is_wanted: bool,
+    /// The token of the group that it asks to join.
+    pub(crate) shown: Option<GroupToken>,
+}
+
+/// A connection as the router sees it: as a member of a group.
+impl Connection {
+    /// What the connection asks for, once.
+    pub(crate) fn take_group_request(&mut self) -> GroupRequest {
+        let Grouping { is_wanted, shown, .. } = &mut self.grouping;
+        GroupRequest { is_wanted: std::mem::take(is_wanted), shown: shown.take() }
+    }
+
+    /// The policy of a group that the connection begins.
+    pub(crate) fn group_policy(&self) -> Option<Box<dyn Group>> {
+        self.config.profile.group()
+    }
+
+    /// Tells the peer the name of the group.
+    pub(crate) fn send_group_token(&mut self, token: GroupToken) {
+        self.grouping.send(token);
+    }
+
+    /// From now on what happens on the path is kept for the group's policy; `tells_acks` if it wants to know of each.
+    pub(crate) fn become_member(&mut self, now: Time, tells_acks: bool) {
+        self.path.control.join_group(now, tells_acks);
+    }
+
+    /// What the group is to hear next.
+    pub(crate) fn next_member_event(&mut self) -> Option<MemberEventKind> {
+        self.path.control.next_member_event()
+    }
+
+    pub(crate) fn member_view(&self, id: MemberId) -> MemberView {
+        self.path.control.member_view(id)
+    }
+
+    /// Carries out what the group's policy has ordered.
+    pub(crate) fn obey(&mut self, now: Time, action: &Action) {
+        self.path.control.obey(now, action);
     }
 }
 

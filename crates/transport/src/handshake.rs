@@ -29,6 +29,8 @@ const ALERT_NO_APPLICATION_PROTOCOL: u8 = 120;
 /// A handshake in progress or complete.
 #[expect(clippy::struct_excessive_bools, reason = "the handshake's milestones, each passed once")]
 pub(crate) struct Handshake {
+    /// CRYPTO data has arrived that TLS has not been shown.
+    has_news: bool,
     side: Side,
     /// Dropped by a server once the handshake is complete: it has nothing more to say.
     session: Option<Box<dyn CryptoSession>>,
@@ -93,6 +95,7 @@ impl Handshake {
     ) -> Self {
         Self {
             side,
+            has_news: false,
             session: Some(session),
             streams: PerSpace::from_fn(|_| CryptoStream::default()),
             initial: Some(Box::new(initial)),
@@ -225,6 +228,7 @@ impl Handshake {
     /// `CRYPTO_BUFFER_EXCEEDED` for data too far ahead, `PROTOCOL_VIOLATION` for new data at a level that TLS
     /// has left (RFC 9001 section 4.1.3), or TLS's own failure.
     pub(crate) fn on_crypto(&mut self, space: PacketSpace, frame: CryptoFrame) -> Result<(), Fault> {
+        self.has_news = true;
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let stream = &mut self.streams[space];
         // spec: rfc9000 7.5 dropped-crypto-acked
@@ -243,6 +247,11 @@ impl Handshake {
             return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason).into());
         }
         Ok(())
+    }
+
+    /// True, once, if CRYPTO data has arrived since the last call.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
     }
 
     /// Lets TLS read what has arrived and write what it wants to, step by step.

@@ -7,12 +7,13 @@ use std::fmt;
 use bytes::Bytes;
 use posthaste_wire::{Frame, Side};
 
-use crate::beginning::TokenKeeper;
 use crate::connection::Connection;
 use crate::error::{LocalError, PeerError, TransportErrorCode};
+use crate::frame_owner::FrameOwner;
 use crate::frame_writer::FrameWriter;
 use crate::limits;
 use crate::sent_frame::SentFrame;
+use crate::setup::TokenKeeper;
 
 /// Whom a token is for: it must be shown to no other server, nor in another version (RFC 9000 section 8.1.3, RFC
 /// 9369 section 5).
@@ -52,21 +53,23 @@ impl NewTokens {
     }
 
     /// The payload of the next token to be made.
-    pub(crate) fn take_wanted(&mut self) -> Option<Box<[u8]>> {
+    fn take_wanted(&mut self) -> Option<Box<[u8]>> {
         self.wanted.pop_front()
     }
 
     /// A token has been made: it is to be sent.
-    pub(crate) fn push(&mut self, token: Vec<u8>) {
+    fn push(&mut self, token: Vec<u8>) {
         self.unsent.push_back((self.next_number, token.into()));
         self.next_number += 1;
     }
+}
 
-    pub(crate) fn has_unsent(&self) -> bool {
+impl FrameOwner for NewTokens {
+    fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    pub(crate) fn write(&mut self, writer: &mut FrameWriter<'_>) {
+    fn write(&mut self, writer: &mut FrameWriter<'_>) {
         while let Some((number, token)) = self.unsent.pop_front() {
             if !writer.push(&Frame::NewToken(token.clone()), Some(SentFrame::NewToken(number))) {
                 self.unsent.push_front((number, token));
@@ -76,16 +79,20 @@ impl NewTokens {
         }
     }
 
-    pub(crate) fn on_acked(&mut self, number: u64) {
+    fn on_acked(&mut self, frame: &SentFrame) -> bool {
+        let SentFrame::NewToken(number) = *frame else { return false };
         self.in_flight.retain(|(known, _)| *known != number);
         self.unsent.retain(|(known, _)| *known != number);
+        true
     }
 
     /// Lost tokens go again (RFC 9000 section 13.3).
-    pub(crate) fn on_lost(&mut self, number: u64) {
+    fn on_lost(&mut self, frame: &SentFrame) -> bool {
+        let SentFrame::NewToken(number) = *frame else { return false };
         if let Some(index) = self.in_flight.iter().position(|(known, _)| *known == number) {
             self.unsent.push_back(self.in_flight.swap_remove(index));
         }
+        true
     }
 }
 
@@ -112,9 +119,19 @@ impl Connection {
         Ok(())
     }
 
+    /// The payload of the next token that the router is to make.
+    pub(crate) fn take_wanted_token(&mut self) -> Option<Box<[u8]>> {
+        self.new_tokens.take_wanted()
+    }
+
+    /// The router has made a token: it is sent to the client.
+    pub(crate) fn send_token(&mut self, token: Vec<u8>) {
+        self.new_tokens.push(token);
+    }
+
     /// On a server: what was given along with the token by which the client is known; `None` if it showed none.
     pub fn token_payload(&self) -> Option<&[u8]> {
-        self.beginning.payload.as_deref()
+        self.setup.payload.as_deref()
     }
 
     /// The server gives a token (section 19.7).
@@ -127,7 +144,7 @@ impl Connection {
             // spec: rfc9000 19.7 empty-token-closes
             return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, "an empty token"));
         }
-        if let Some(TokenKeeper { store, server_name }) = &self.beginning.keeper
+        if let Some(TokenKeeper { store, server_name }) = &self.setup.keeper
             && token.len() <= limits::NEW_TOKEN
         {
             let port = self.path.remote.port();

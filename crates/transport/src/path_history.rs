@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use posthaste_policy::history::{Average, Change, History, HistoryRules, PathRecord, RECORD_LEN};
 use posthaste_policy::sample::PathHistory;
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::Side;
 
 use crate::connection::Connection;
@@ -109,15 +109,15 @@ impl PathStore for MemoryStore {
 #[derive(Debug, Default)]
 pub(crate) struct PathLearning {
     /// Whose path it is; set once the connection has asked what is known of it.
-    pub(crate) client: Option<IpAddr>,
+    client: Option<IpAddr>,
     /// The connection uses what is known; nobody else may meanwhile.
-    pub(crate) is_user: bool,
+    is_user: bool,
     /// The router has been told that what was known is wrong.
-    pub(crate) is_failure_told: bool,
+    is_failure_told: bool,
     /// What had been delivered when the path was last sampled: the rest is too little to count as another transfer.
     sampled: Option<ByteCount>,
     /// What the client's token had to say.
-    pub(crate) from_token: Option<PathRecord>,
+    from_token: Option<PathRecord>,
     /// The window in the last token that was made, and when the next may be if the window stays about as it is.
     offered: Option<ByteCount>,
     next_round: u64,
@@ -133,6 +133,45 @@ impl Connection {
     pub(crate) fn is_ready_to_learn(&self) -> bool {
         let is_new = self.side == Side::Server && self.learning.client.is_none();
         is_new && (!self.is_handshaking() || self.is_early_data_accepted())
+    }
+
+    /// Whose path it is, once the connection has asked what is known of it.
+    pub(crate) fn learnt_client(&self) -> Option<IpAddr> {
+        self.learning.client
+    }
+
+    /// The connection has asked what is known of its path; its client's token had this to say.
+    pub(crate) fn begin_learning(&mut self, client: IpAddr, from_token: Option<PathRecord>) {
+        self.learning.client = Some(client);
+        self.learning.from_token = from_token;
+    }
+
+    /// Begins with what is known of the path; if `is_exclusive`, nobody else may use it meanwhile.
+    pub(crate) fn use_history(&mut self, now: Time, known: &PathHistory, is_exclusive: bool) {
+        self.path.control.recall(known, now);
+        self.learning.is_user = is_exclusive;
+    }
+
+    /// True if the connection uses what is known, and nobody else may.
+    pub(crate) fn uses_history(&self) -> bool {
+        self.learning.is_user
+    }
+
+    /// True, once, if what was known of the path has proved wrong.
+    pub(crate) fn take_start_failure(&mut self) -> bool {
+        let is_news = self.path.control.has_start_failed() && !self.learning.is_failure_told;
+        self.learning.is_failure_told |= is_news;
+        is_news
+    }
+
+    /// What another connection over the same path goes on from.
+    pub(crate) fn path_as_it_stands(&self) -> Option<PathHistory> {
+        self.path.control.remember()
+    }
+
+    /// When the handshake was complete.
+    pub(crate) fn connected_at(&self) -> Option<Time> {
+        self.counters.connected_at
     }
 
     /// What there is to remember of the path that has not been told yet: one sample a transfer.

@@ -12,12 +12,13 @@ use crate::ack::Arrival;
 use crate::cids::LOCAL_ID_LEN;
 use crate::connection::Connection;
 use crate::crypto::{Opened, remove_header_protection};
-use crate::datagram::DatagramInfo;
+use crate::datagram::{Arrived, DatagramInfo};
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::CloseReason;
 use crate::limits;
 use crate::qlog::Dropped;
+use crate::setup::KeptPacket;
 use crate::space::PacketSpace;
 
 /// What one packet tells the frames in it.
@@ -31,19 +32,6 @@ pub(crate) struct PacketContext {
     pub(crate) size: usize,
     /// The datagram that it came in.
     pub(crate) arrived: Arrived,
-}
-
-/// Where a datagram came from and how large it was.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrived {
-    pub(crate) info: DatagramInfo,
-    pub(crate) len: usize,
-}
-
-/// A packet that waits for its keys.
-pub(crate) struct KeptPacket {
-    packet: ProtectedPacket,
-    arrived: Arrived,
 }
 
 /// What became of a packet.
@@ -98,7 +86,7 @@ impl Connection {
             }
         }
         if is_authentic {
-            self.on_peer_heard(now);
+            self.idle.on_peer_heard(now);
             if self.side == Side::Client {
                 self.note_local_ip(now, info.local_ip);
             }
@@ -149,7 +137,7 @@ impl Connection {
         let source = packet.header.scid();
         // spec: rfc9000 7.2 renamed-server-dropped, 7.2 renamed-initial-dropped
         let is_renamed = source.is_some_and(|source| source != *self.remote_ids.current());
-        if self.peer_id_is_fixed && is_renamed {
+        if self.setup.peer_id_is_fixed && is_renamed {
             // RFC 9000 section 7.2: the peer's ID does not change in the handshake.
             return self.drop_packet(now, Some(packet_type), Dropped::Invalid);
         }
@@ -167,9 +155,9 @@ impl Connection {
             }
         };
         // spec: rfc9000 7.2 client-renames-once
-        if let (false, Some(source)) = (self.peer_id_is_fixed, source) {
+        if let (false, Some(source)) = (self.setup.peer_id_is_fixed, source) {
             self.remote_ids.set_handshake_id(source);
-            self.peer_id_is_fixed = true;
+            self.setup.peer_id_is_fixed = true;
         }
         let context = PacketContext { now, space, packet_type, destination, size, arrived };
         if let Err(fault) = self.on_opened(&context, opened) {
@@ -210,9 +198,9 @@ impl Connection {
             PacketType::ZeroRtt => self.handshake.awaits_early_keys(),
             _ => self.handshake.awaits_keys(space),
         };
-        if is_awaited && self.kept_packets.len() < limits::UNDECRYPTABLE_PACKETS {
+        if is_awaited && self.setup.kept_packets.len() < limits::UNDECRYPTABLE_PACKETS {
             self.log.packet_kept(now, packet_type, packet.bytes.len());
-            self.kept_packets.push(KeptPacket { packet, arrived });
+            self.setup.kept_packets.push(KeptPacket { packet, arrived });
             return Outcome::Dropped;
         }
         self.drop_packet(now, Some(packet_type), Dropped::NoKeys)
@@ -220,12 +208,12 @@ impl Connection {
 
     /// New keys have come: tries the packets that were kept. Those whose keys are still to come stay.
     pub(crate) fn open_kept_packets(&mut self, now: Time) {
-        for kept in std::mem::take(&mut self.kept_packets) {
+        for kept in std::mem::take(&mut self.setup.kept_packets) {
             if !self.lifecycle.is_open() {
                 return;
             }
             if matches!(self.on_packet(now, kept.arrived, kept.packet), Outcome::Authentic) {
-                self.on_peer_heard(now);
+                self.idle.on_peer_heard(now);
             }
         }
     }
@@ -338,8 +326,7 @@ impl Connection {
 
     /// What a packet's frames have set off together: the handshake's next steps.
     fn after_frames(&mut self, context: &PacketContext) -> Result<(), Fault> {
-        if self.crypto_arrived && self.lifecycle.is_open() {
-            self.crypto_arrived = false;
+        if self.lifecycle.is_open() && self.handshake.take_news() {
             self.advance_handshake(context.now)?;
         }
         Ok(())
@@ -352,7 +339,7 @@ impl Connection {
             return self.drop_packet(now, None, Dropped::Invalid);
         };
         // spec: rfc9000 6.2 attempt-abandoned, 6.2 late-negotiation-dropped, 6.2 own-version-in-list
-        let is_late = self.peer_id_is_fixed || self.beginning.retry_source.is_some();
+        let is_late = self.setup.peer_id_is_fixed || self.setup.retry_source.is_some();
         if self.side == Side::Server || is_late || versions.contains(&self.version) {
             return self.drop_packet(now, Some(PacketType::VersionNegotiation), Dropped::Invalid);
         }

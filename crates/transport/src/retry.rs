@@ -70,7 +70,7 @@ impl Connection {
         let token = packet.token();
         // Only the first answer counts, and only one Retry.
         // spec: rfc9000 17.2.5.2 one-retry, 17.2.5.2 late-retry-dropped
-        let is_late = self.peer_id_is_fixed || self.beginning.retry_source.is_some();
+        let is_late = self.setup.peer_id_is_fixed || self.setup.retry_source.is_some();
         let is_acceptable = matches!(
             packet.header,
             // spec: rfc9000 17.2.5.1 retry-same-id-dropped
@@ -79,16 +79,16 @@ impl Connection {
             && !is_late
             && token.len() <= limits::RETRY_TOKEN
             // spec: rfc9000 17.2.5.2 retry-tag-checked
-            && is_intact(self.version, &self.original_destination, &packet.bytes);
+            && is_intact(self.version, &self.setup.original_destination, &packet.bytes);
         let (true, Some(source), Some(suite)) =
-            (is_acceptable, packet.header.scid(), &self.beginning.initial_suite)
+            (is_acceptable, packet.header.scid(), &self.setup.initial_suite)
         else {
             return self.drop_packet(now, Some(PacketType::Retry), Dropped::Invalid);
         };
         self.handshake.replace_initial_keys(suite.derive(self.version, &source, self.side));
         // spec: rfc9000 8.1.3 retry-token-at-once, 8.1.3 retry-token-not-kept
-        self.beginning.token = Bytes::copy_from_slice(token);
-        self.beginning.retry_source = Some(source);
+        self.setup.token = Bytes::copy_from_slice(token);
+        self.setup.retry_source = Some(source);
         // spec: rfc9000 17.2.5.1 retry-id-used, 17.2.5.2 source-id-kept
         self.remote_ids.set_handshake_id(source);
         self.log.retry_received(now, packet.bytes.len());

@@ -20,7 +20,6 @@ use posthaste_wire::{ConnectionId, Side};
 use rustls_pki_types::ServerName;
 
 use crate::address_token::{Bearer, TokenSealer};
-use crate::beginning::{Beginning, TokenKeeper};
 use crate::cids::{LOCAL_ID_LEN, RouteChange};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::connection::{Birth, Connection};
@@ -33,6 +32,7 @@ use crate::limits;
 use crate::new_tokens::TokenOwner;
 use crate::parameters;
 use crate::receive_budget::Account;
+use crate::setup::{HandshakeSetup, TokenKeeper};
 use crate::slots::{ConnectionHandle, Slots};
 use crate::stateless::Stateless;
 use crate::stats::EndpointStats;
@@ -212,8 +212,7 @@ impl Endpoint {
             remote,
             local_id,
             remote_id,
-            original_destination: remote_id,
-            beginning: Beginning::of_client(remote_id, initial, token, keeper),
+            setup: HandshakeSetup::of_client(remote_id, initial, token, keeper),
             streams,
             rng: self.rng.fork(),
             offers_group: group_size.is_some(),
@@ -444,45 +443,39 @@ impl Endpoint {
     fn settle(&mut self, now: Time, index: u32) {
         self.learn(now, index);
         let Some(connection) = self.slots.get_mut(index) else { return };
-        let changes = connection.take_route_changes();
-        let is_drained = connection.lifecycle.is_drained();
-        let is_closed = connection.is_closed();
-        let deadline = connection.next_timeout();
-        let is_handshaking = connection.is_handshaking();
-        let wants_ids = !is_drained && connection.wants_connection_id();
-        let is_newly_valid = std::mem::take(&mut connection.roaming.is_newly_valid);
-        let has_moved = std::mem::take(&mut connection.roaming.has_moved);
-        if connection.remote_ids.take_renewal() || has_moved {
-            self.resets.list(index, connection.remote(), connection.remote_ids.reset_tokens());
+        let settled = connection.settle();
+        if let Some(tokens) = &settled.reset_tokens {
+            self.resets.list(index, connection.remote(), tokens.iter().copied());
         }
-        if has_moved {
+        if settled.has_moved {
             self.groups.on_moved(now, index, &mut self.slots);
         }
         self.count_neighbour(index);
-        for change in changes {
+        for change in settled.route_changes {
             match change {
                 RouteChange::Add(id) => self.routes.insert(id, index),
                 RouteChange::Remove(id) => self.routes.remove(&id),
             };
         }
-        if (is_drained || !is_handshaking) && self.slots.set_pending(index, false) == Some(true) {
+        let has_begun = settled.is_drained || !settled.is_handshaking;
+        if has_begun && self.slots.set_pending(index, false) == Some(true) {
             self.pending_handshakes -= 1;
             self.offer_tokens(index);
         }
-        if is_closed {
+        if settled.is_closed {
             self.groups.leave(now, index, &mut self.slots);
         }
-        if is_drained {
+        if settled.is_drained {
             self.forget(index);
             return;
         }
         self.coordinate(now, index);
-        if is_newly_valid {
+        if settled.is_newly_valid {
             // The tokens that it has are of no use where it is now.
             self.offer_tokens(index);
         }
-        self.set_timer(index, deadline);
-        if wants_ids {
+        self.set_timer(index, settled.deadline);
+        if settled.wants_ids {
             self.issue_ids(index);
         }
         self.make_tokens(now, index);
@@ -497,7 +490,7 @@ impl Endpoint {
             let id = self.fresh_id();
             let token = self.reset_key.token(&id);
             if let Some(connection) = self.slots.get_mut(index) {
-                connection.local_ids.issue(id, token);
+                connection.issue_connection_id(id, token);
             }
         }
         self.touch(index);
@@ -517,15 +510,15 @@ impl Endpoint {
     /// Makes the tokens that a connection wants for its client.
     fn make_tokens(&mut self, now: Time, index: u32) {
         while let Some(connection) = self.slots.get_mut(index)
-            && let Some(payload) = connection.new_tokens.take_wanted()
+            && let Some(payload) = connection.take_wanted_token()
         {
             let bearer = Bearer {
                 at: self.clock_offset + now.since(Time::ZERO),
                 remote: connection.remote(),
-                version: connection.version,
+                version: connection.version(),
             };
             if let Some(token) = self.tokens.for_next_time(&bearer, &payload, &mut self.rng) {
-                connection.new_tokens.push(token);
+                connection.send_token(token);
             }
             self.touch(index);
         }
@@ -550,7 +543,7 @@ impl Endpoint {
             self.last_events.push_back((handle, event));
         }
         self.last_events.push_back((handle, Event::Drained));
-        for id in connection.local_ids.all().chain([connection.beginning.initial_destination]) {
+        for id in connection.names() {
             if self.routes.get(&id) == Some(&index) {
                 self.routes.remove(&id);
             }

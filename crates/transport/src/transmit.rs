@@ -22,9 +22,6 @@ use crate::recovery::{Outgoing, Repeat};
 use crate::space::PacketSpace;
 use crate::timers::Timer;
 
-/// Packets of ACK alone in a row after which one may ask for an ACK.
-const BARE_ACKS_BEFORE_PING: u32 = 16;
-
 /// Ranges in an ACK frame from which on it is worth to have old ones forgotten.
 const RANGES_BEFORE_PING: usize = 8;
 
@@ -140,7 +137,7 @@ impl Connection {
         // spec: rfc9002 7 within-window, 7.5 probes-unblocked
         let is_whole = bytes >= self.path.max_datagram_size().into();
         // Probes are whole datagrams, whatever is left of the window.
-        if is_whole || (!bytes.is_zero() && self.probes[PacketSpace::Data] > 0) {
+        if is_whole || (!bytes.is_zero() && self.eliciting.owes_probe(PacketSpace::Data)) {
             return (Permit::Everything, None);
         }
         // The handshake's datagrams have sizes of their own.
@@ -154,29 +151,18 @@ impl Connection {
     }
 
     /// True if anything waits that window and pacer hold back.
-    fn has_controlled_frames(&self) -> bool {
+    fn has_controlled_frames(&mut self) -> bool {
         PacketSpace::ALL.into_iter().any(|space| self.handshake.can_send(space) && self.has_frames(space))
     }
 
-    pub(crate) fn has_frames(&self, space: PacketSpace) -> bool {
-        if self.handshake.has_frames(space) {
-            return true;
-        }
-        space == PacketSpace::Data
-            && (self.streams.has_control()
-                || self.streams.has_data()
-                || self.ping_is_due
-                || self.ack_requests.next_unsent().is_some()
-                || self.local_ids.next_unsent().is_some()
-                || self.new_tokens.has_unsent()
-                || self.grouping.has_unsent()
-                || self.remote_ids.next_retirement().is_some())
+    pub(crate) fn has_frames(&mut self, space: PacketSpace) -> bool {
+        self.handshake.has_frames(space) || (space == PacketSpace::Data && self.has_owned_frames())
     }
 
     /// True if a packet of the space should leave now.
-    fn wants_packet(&self, now: Time, space: PacketSpace, permit: Permit) -> bool {
+    fn wants_packet(&mut self, now: Time, space: PacketSpace, permit: Permit) -> bool {
         self.handshake.can_send(space)
-            && (self.probes[space] > 0
+            && (self.eliciting.owes_probe(space)
                 || self.received[space].deadline().is_some_and(|deadline| deadline <= now)
                 || (permit == Permit::Everything && self.has_frames(space)))
     }
@@ -209,9 +195,10 @@ impl Connection {
                 }
             }
         }
-        let Self { handshake, log, probes, .. } = self;
+        let Self { handshake, log, eliciting, .. } = self;
         let (_, packets) = datagram.finish(|packet, sealable| {
-            log.packet_sent(now, packet, &sealable, probes[packet.space] > 0 && packet.ack_eliciting);
+            let is_probe = eliciting.owes_probe(packet.space) && packet.ack_eliciting;
+            log.packet_sent(now, packet, &sealable, is_probe);
             seal_packet(handshake, packet, sealable)
         })?;
         for (packet, size) in packets {
@@ -250,7 +237,7 @@ impl Connection {
     /// A second probe says what the first has said rather than PING: whichever of them arrives leads on (RFC 9002
     /// section 6.2.4). A server that has had nothing but a PING of a client's cannot answer.
     fn fill_probe(&mut self, now: Time, space: PacketSpace) {
-        if self.probes[space] > 0 && self.handshake.has_keys(space) && !self.has_frames(space) {
+        if self.eliciting.owes_probe(space) && self.handshake.has_keys(space) && !self.has_frames(space) {
             self.recovery.frames_to_probe(space, &mut self.outcome);
             self.settle_outcome(now);
         }
@@ -281,7 +268,7 @@ impl Connection {
         let source = self.local_ids.handshake_id();
         // spec: rfc9000 8.1.2 retry-token-repeated, 8.1.3 kept-token-in-all, 17.2.2 server-token-empty
         let token =
-            if space == PacketSpace::Initial { self.beginning.token.clone() } else { bytes::Bytes::new() };
+            if space == PacketSpace::Initial { self.setup.token.clone() } else { bytes::Bytes::new() };
         let fixed_bit = space != PacketSpace::Data || self.fixed_bit.next(&mut self.rng);
         let fields = HeaderFields {
             version: self.version,
@@ -301,7 +288,7 @@ impl Connection {
 
     /// Writes all that the space has to say now.
     fn write_frames(&mut self, now: Time, space: PacketSpace, permit: Permit, writer: &mut FrameWriter<'_>) {
-        let is_probe = self.probes[space] > 0;
+        let is_probe = self.eliciting.owes_probe(space);
         // spec: rfc9000 13.2.6 acked-in-its-space, 13.2.6 data-acked-by-data-keys, 13.2.6 early-acked-by-data-keys
         // spec: rfc9000 17.2.3 data-acked-by-data
         if self.received[space].has_news() {
@@ -350,56 +337,27 @@ impl Connection {
     /// not be repeated for ever (RFC 9000 section 13.2.4). Only gaps make that worth while, and the packets
     /// between keep two ends from acknowledging each other's acks.
     fn should_elicit_ack(&self, space: PacketSpace) -> bool {
-        // spec: rfc9000 13.2.1 not-all-elicit
-        self.bare_acks >= BARE_ACKS_BEFORE_PING && self.received[space].range_count() >= RANGES_BEFORE_PING
+        self.eliciting.may_elicit() && self.received[space].range_count() >= RANGES_BEFORE_PING
     }
 
     fn write_data_frames(&mut self, writer: &mut FrameWriter<'_>) {
-        if self.ping_is_due {
-            // Whoever asks for a sign of life again and again keeps probe timeouts from expiring.
+        if self.eliciting.is_ping_due() {
+            // A peer that asks for a sign of life again and again keeps probe timeouts from expiring.
             self.local_ids.on_probe();
         }
-        while let Some(new) = self.local_ids.next_unsent() {
-            let record = crate::sent_frame::SentFrame::NewConnectionId(new.sequence);
-            if !writer.push(&Frame::NewConnectionId(new), Some(record)) {
-                break;
-            }
-            self.local_ids.on_sent();
-            // Alone it would only probe the path (RFC 9000 section 9.1): a server that has lost sight of a client that
-            // has moved would not follow.
-            self.ping_is_due |= self.side == Side::Client;
+        for owner in self.frame_owners() {
+            owner.write(writer);
         }
-        while let Some(sequence) = self.remote_ids.next_retirement() {
-            let record = crate::sent_frame::SentFrame::RetireConnectionId(sequence);
-            if !writer.push(&Frame::RetireConnectionId(sequence), Some(record)) {
-                break;
-            }
-            self.remote_ids.on_retirement_sent();
-        }
-        if let Some(request) = self.ack_requests.next_unsent() {
-            let record = crate::sent_frame::SentFrame::AckFrequency(request.sequence);
-            if writer.push(&Frame::AckFrequency(request), Some(record)) {
-                self.ack_requests.on_sent();
-            }
-        }
-        self.grouping.write(writer);
-        self.new_tokens.write(writer);
-        if self.ping_is_due {
-            self.ping_is_due = !writer.push(&Frame::Ping, None);
-        }
-        self.streams.write_control(writer);
-        self.streams.write_data(writer);
     }
 
     /// Books a packet that is about to leave.
     pub(crate) fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize, repeat: Repeat) {
         let OpenPacket { space, number, frames, ack_eliciting, in_flight, .. } = packet;
         self.counters.packets_sent += 1;
-        self.bare_acks = if ack_eliciting { 0 } else { self.bare_acks.saturating_add(1) };
+        self.eliciting.on_packet_sent(space, ack_eliciting);
         if ack_eliciting {
             self.counters.ack_eliciting_sent += 1;
-            self.probes[space] = self.probes[space].saturating_sub(1);
-            self.on_ack_eliciting_sent(now);
+            self.idle.on_ack_eliciting_sent(now);
         }
         let ecn_marked = self.path.control.ecn_codepoint().is_some();
         let outgoing = Outgoing {
@@ -428,8 +386,9 @@ impl Connection {
             if is_confirmed && keys.wants_update() {
                 keys.rotate();
             }
-            self.ping_is_due |=
-                keys.wants_acknowledgement() && !self.recovery.has_ack_eliciting_in_flight(space);
+            if keys.wants_acknowledgement() && !self.recovery.has_ack_eliciting_in_flight(space) {
+                self.eliciting.ping();
+            }
         }
     }
 

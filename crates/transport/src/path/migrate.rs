@@ -10,10 +10,11 @@ use super::{OtherPaths, Path};
 use crate::config::TransportConfig;
 use crate::connection::Connection;
 use crate::control::PathControl;
+use crate::datagram::Arrived;
 use crate::error::LocalError;
 use crate::limits;
 use crate::rate_cap::RateCap;
-use crate::receive::{Arrived, PacketContext};
+use crate::receive::PacketContext;
 
 /// Probe timeouts for which a path that is not in use is remembered after its peer was last heard on it.
 const LINGER_PROBE_TIMEOUTS: u64 = 3;
@@ -48,6 +49,8 @@ pub(crate) struct Roaming {
     /// On a client: when the server has surely retired the IDs of where the client was before.
     claims_end_at: Option<Time>,
     pub(super) responses: RateCap,
+    /// Live connections with the peer's host, this one included: further paths are told, too.
+    neighbours: u32,
 }
 
 impl Default for Roaming {
@@ -63,6 +66,7 @@ impl Default for Roaming {
             local_ip: None,
             claims_end_at: None,
             responses: RateCap::new(rate, rate),
+            neighbours: 1,
         }
     }
 }
@@ -128,14 +132,19 @@ impl Connection {
     /// The control state of a further path.
     fn fresh_control(&mut self, datagram_size: usize) -> PathControl {
         let mut control = fresh_control(&self.config, datagram_size, &mut self.rng);
-        control.on_connections(self.neighbours);
+        control.on_connections(self.roaming.neighbours);
         control
     }
 
     /// Told how many live connections there are with the peer's host.
     pub(crate) fn set_neighbours(&mut self, count: u32) {
-        self.neighbours = count;
+        self.roaming.neighbours = count;
         self.path.control.on_connections(count);
+    }
+
+    /// How many it was told of last.
+    pub(crate) fn neighbours(&self) -> u32 {
+        self.roaming.neighbours
     }
 
     fn new_path(&mut self, context: &PacketContext) -> Path {

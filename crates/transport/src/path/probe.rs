@@ -140,7 +140,7 @@ impl Connection {
     pub(crate) fn transmit_mtu_probe(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let validation = &self.path.validation;
         let is_settled = validation.is_valid() && !validation.is_running() && self.handshake.is_confirmed();
-        if !is_settled || self.probes[PacketSpace::Data] > 0 {
+        if !is_settled || self.eliciting.owes_probe(PacketSpace::Data) {
             return None;
         }
         let size = self.path.mtu.next_probe(now)?;

@@ -90,7 +90,7 @@ impl Log {
         let mut trace = Trace {
             writer: Writer::new(now, description(birth)),
             opener: Some(Arc::clone(opener)),
-            original_destination: birth.original_destination,
+            original_destination: birth.setup.original_destination,
             side: birth.side,
             seen: Seen::default(),
             peer_ack_delay_exponent: DEFAULT_ACK_DELAY_EXPONENT,
@@ -291,7 +291,7 @@ impl Trace {
         let limits = birth.streams.local_limits();
         let mut parameters = parameters::common(&birth.config, &limits, birth.local_id);
         if birth.side == Side::Server {
-            parameters.original_destination_connection_id = Some(birth.original_destination);
+            parameters.original_destination_connection_id = Some(birth.setup.original_destination);
         }
         self.parameters(now, &parameters, TransportInitiator::Local);
         let datagram_size = birth.config.max_datagram_size;
@@ -344,7 +344,7 @@ fn description(birth: &Birth) -> TraceSeq {
         description: None,
         common_fields: Some(CommonFields {
             tuple: None,
-            group_id: Some(birth.original_destination.to_string()),
+            group_id: Some(birth.setup.original_destination.to_string()),
             protocol_types: Some(vec!["QUIC".to_owned()]),
             reference_time: ReferenceTime::new_monotonic(None),
             time_format: Some(TimeFormat::RelativeToEpoch),

@@ -14,7 +14,6 @@ use posthaste_wire::{ConnectionId, Frame, Side};
 
 use super::{Endpoint, new_streams};
 use crate::address_token::{Bearer, Verdict};
-use crate::beginning::Beginning;
 use crate::cids::LOCAL_ID_LEN;
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::{Birth, Connection};
@@ -25,6 +24,7 @@ use crate::error::TransportErrorCode;
 use crate::events::Event;
 use crate::parameters::{self, ServerPart};
 use crate::receive_budget::Account;
+use crate::setup::HandshakeSetup;
 use crate::space::PacketSpace;
 use crate::streams::LocalLimits;
 use crate::{retry, sessions};
@@ -63,11 +63,13 @@ impl Endpoint {
             remote: info.remote,
             version: invariants.version,
         };
-        let beginning = match self.standing(&server, invariants, &bearer, &data) {
-            Standing::Unknown => (invariants.dcid, Beginning::of_server(invariants.dcid, false, None)),
-            Standing::Retried { original } => (original, Beginning::of_server(invariants.dcid, true, None)),
+        let setup = match self.standing(&server, invariants, &bearer, &data) {
+            Standing::Unknown => HandshakeSetup::of_server(invariants.dcid, invariants.dcid, false, None),
+            Standing::Retried { original } => {
+                HandshakeSetup::of_server(original, invariants.dcid, true, None)
+            }
             Standing::Known { payload } => {
-                (invariants.dcid, Beginning::of_server(invariants.dcid, true, Some(payload)))
+                HandshakeSetup::of_server(invariants.dcid, invariants.dcid, true, Some(payload))
             }
             Standing::Doubted => return self.send_retry(info, invariants, &bearer),
             Standing::Lying => {
@@ -77,16 +79,16 @@ impl Endpoint {
                 return;
             }
         };
-        let is_validated = beginning.1.is_validated;
+        let is_validated = setup.is_validated;
         let local_id = self.fresh_id();
         let Some(mut connection) =
-            self.begin_server(now, server, info, invariants, ((local_id, account), beginning), &data)
+            self.begin_server(now, server, info, invariants, ((local_id, account), setup), &data)
         else {
             self.stats.refused += 1;
             return;
         };
         connection.on_datagram(now, info, data);
-        if connection.counters.packets_received == 0 {
+        if !connection.has_heard_peer() {
             self.stats.refused += 1; // Nothing in it was authentic: no state for noise.
             return;
         }
@@ -115,12 +117,12 @@ impl Endpoint {
         server: ServerConfig,
         info: &DatagramInfo,
         invariants: &Invariants,
-        (names, beginning): ((ConnectionId, Account), (ConnectionId, Beginning)),
+        (names, setup): ((ConnectionId, Account), HandshakeSetup),
         data: &BytesMut,
     ) -> Option<Connection> {
         let config = server.clone();
         let made = catch_unwind(AssertUnwindSafe(|| {
-            Some(Connection::new(now, self.birth(server, info, invariants, names, beginning)?))
+            Some(Connection::new(now, self.birth(server, info, invariants, names, setup)?))
         }));
         match &made {
             Ok(Some(_)) => {}
@@ -164,8 +166,9 @@ impl Endpoint {
         info: &DatagramInfo,
         invariants: &Invariants,
         (local_id, account): (ConnectionId, Account),
-        (original_destination, beginning): (ConnectionId, Beginning),
+        setup: HandshakeSetup,
     ) -> Option<Birth> {
+        let original_destination = setup.original_destination;
         let is_retried = original_destination != invariants.dcid;
         let part = ServerPart {
             original_destination,
@@ -197,8 +200,7 @@ impl Endpoint {
             local_id,
             // spec: rfc9000 7.2 server-takes-first-id
             remote_id: invariants.scid,
-            original_destination,
-            beginning,
+            setup,
             streams,
             rng: self.rng.fork(),
             offers_group: group_size.is_some(),

@@ -11,7 +11,7 @@ use posthaste_policy::group::{MAX_MEMBERS, MemberEvent, MemberEventKind, MemberI
 use posthaste_units::{Rng, Time};
 
 use crate::connection::Connection;
-use crate::grouping::GroupToken;
+use crate::grouping::{GroupRequest, GroupToken};
 use crate::keyed_map::{KeyedMap, keyed_map};
 use crate::slots::Slots;
 
@@ -67,17 +67,14 @@ impl Groups {
     /// After the connection has acted: what it asks for is done, and its group hears what has happened to it.
     pub(super) fn coordinate(&mut self, now: Time, index: u32, slots: &mut Slots, rng: &mut Rng) {
         let Some(connection) = slots.get_mut(index) else { return };
-        if connection.grouping.has_request() {
-            let is_wanted = connection.grouping.take_wanted();
-            let shown = connection.grouping.take_shown();
-            if is_wanted {
-                self.found(now, index, slots, rng);
-            }
-            if let Some(token) = shown {
-                self.join(now, index, &token, slots);
-            }
+        let GroupRequest { is_wanted, shown } = connection.take_group_request();
+        if is_wanted {
+            self.found(now, index, slots, rng);
         }
-        let next_event = |slots: &mut Slots| slots.get_mut(index)?.path.control.next_member_event();
+        if let Some(token) = shown {
+            self.join(now, index, &token, slots);
+        }
+        let next_event = |slots: &mut Slots| slots.get_mut(index)?.next_member_event();
         while let Some(kind) = next_event(slots) {
             self.tell(now, index, kind, slots);
         }
@@ -86,10 +83,10 @@ impl Groups {
     /// The connection begins a group.
     fn found(&mut self, now: Time, index: u32, slots: &mut Slots, rng: &mut Rng) {
         let Some(connection) = slots.get_mut(index) else { return };
-        let Some(policy) = connection.config.profile.group() else { return };
+        let Some(policy) = connection.group_policy() else { return };
         let mut token = GroupToken::default();
         rng.fill(&mut token);
-        connection.grouping.send(token);
+        connection.send_group_token(token);
         let address = connection.remote().ip().to_canonical();
         self.by_token.insert(token, Members { policy, address, members: Vec::new(), next_id: 0 });
         self.enter(now, index, token, slots);
@@ -113,7 +110,7 @@ impl Groups {
     fn enter(&mut self, now: Time, index: u32, token: GroupToken, slots: &mut Slots) {
         let Some(connection) = slots.get_mut(index) else { return };
         let Some(group) = self.by_token.get_mut(&token) else { return };
-        connection.path.control.join_group(now, group.policy.is_told_of_acks());
+        connection.become_member(now, group.policy.is_told_of_acks());
         group.members.push((MemberId(group.next_id), index));
         group.next_id += 1;
         self.memberships.insert(index, token);
@@ -165,7 +162,7 @@ impl Groups {
         let Self { by_token, changed, orders, .. } = self;
         let Some(group) = by_token.get_mut(token) else { return };
         let view = |(id, index): &(MemberId, u32)| -> Option<MemberView> {
-            Some(slots.get(*index)?.path.control.member_view(*id))
+            Some(slots.get(*index)?.member_view(*id))
         };
         let views: Vec<MemberView> = group.members.iter().filter_map(view).collect();
         group.policy.on_event(&event, &views, orders);
@@ -173,7 +170,7 @@ impl Groups {
             let place = group.members.iter().find(|(id, _)| *id == order.member);
             let Some((_, index)) = place else { continue };
             if let Some(connection) = slots.get_mut(*index) {
-                connection.path.control.obey(event.now, &order.action);
+                connection.obey(event.now, &order.action);
                 changed.push(*index);
             }
         }

@@ -113,10 +113,9 @@ impl Endpoint {
         let Some(mut learning) = self.learning.take() else { return };
         let at = self.clock_offset + now.since(Time::ZERO);
         if let Some(connection) = self.slots.get_mut(index)
-            && let Some(client) = connection.learning.client
+            && let Some(client) = connection.learnt_client()
         {
-            if connection.path.control.has_start_failed() && !connection.learning.is_failure_told {
-                connection.learning.is_failure_told = true;
+            if connection.take_start_failure() {
                 learning.forget(at, client);
             }
             if connection.is_closed() {
@@ -140,11 +139,9 @@ impl Endpoint {
         let Some(connection) = self.slots.get_mut(index) else { return };
         let record = connection.token_payload().and_then(from_payload);
         let known = earlier.or_else(|| learning.known(at, client, record.as_ref()));
-        connection.learning.from_token = record;
-        connection.learning.client = Some(client);
+        connection.begin_learning(client, record);
         if let Some(known) = known {
-            connection.path.control.recall(&known, now);
-            connection.learning.is_user = learning.rules.is_exclusive;
+            connection.use_history(now, &known, learning.rules.is_exclusive);
             if learning.rules.is_exclusive {
                 learning.in_use.insert(client);
             }
@@ -163,8 +160,8 @@ impl Endpoint {
         let mut last = None;
         for index in learning.clients.get(&client)? {
             let Some(earlier) = self.slots.get_mut(*index) else { continue };
-            let begun = earlier.counters.connected_at;
-            if let Some(stands) = earlier.path.control.remember() {
+            let begun = earlier.connected_at();
+            if let Some(stands) = earlier.path_as_it_stands() {
                 let newest = last.as_ref().is_none_or(|(other, _)| begun >= *other);
                 if newest {
                     last = Some((begun, PathHistory { continues: true, ..stands }));
@@ -183,7 +180,7 @@ impl Endpoint {
             self.learning.as_ref().is_some_and(|learning| matches!(learning.memory, PathMemory::Tokens));
         // What was known of an address is void at another.
         let is_there = |connection: &&Connection| {
-            connection.learning.client.is_none_or(|client| client == connection.remote().ip().to_canonical())
+            connection.learnt_client().is_none_or(|client| client == connection.remote().ip().to_canonical())
         };
         let connection = self.slots.get(index).filter(|_| in_tokens).filter(is_there);
         let record = connection.and_then(Connection::token_payload).and_then(from_payload);
@@ -206,7 +203,7 @@ fn end_learning(
     if indices.is_empty() {
         learning.clients.remove(&client);
     }
-    if connection.learning.is_user {
+    if connection.uses_history() {
         learning.in_use.remove(&client);
     }
     if let Some(seen) = connection.take_path_sample() {

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use posthaste_units::Rng;
 
 use super::Endpoint;
+use crate::connection::Connection;
 use crate::keyed_map::{KeyedMap, keyed_map};
 use crate::slots::{ConnectionHandle, Slots};
 
@@ -59,16 +60,13 @@ impl Endpoint {
     /// to 64; 0 once it has been drained.
     pub fn live_connections(&self, handle: ConnectionHandle) -> u32 {
         let connection = self.slots.index(handle).and_then(|index| self.slots.get(index));
-        connection.map_or(0, |connection| connection.neighbours)
+        connection.map_or(0, Connection::neighbours)
     }
 
     /// Brings up to date where a connection counts, if anywhere, and tells those that share its peer's host.
     pub(super) fn count_neighbour(&mut self, index: u32) {
         let Some(connection) = self.slots.get(index) else { return };
-        let is_live = !connection.is_handshaking()
-            && !connection.is_closed()
-            && !connection.path.control.bytes_in_flight().is_zero();
-        let host = is_live.then(|| connection.remote().ip().to_canonical());
+        let host = connection.is_live().then(|| connection.remote().ip().to_canonical());
         let before = self.slots.set_counted_at(index, host);
         if before == host {
             return;

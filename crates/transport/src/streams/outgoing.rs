@@ -1,4 +1,4 @@
-//! Frames to the peer, and their fate.
+//! Frames to the peer, and what becomes of them.
 
 use posthaste_wire::frame::Frame;
 use posthaste_wire::{Direction, StreamId};
@@ -8,6 +8,7 @@ use super::map::Found;
 use super::recv::RecvHalf;
 use super::send::SendHalf;
 use super::stream::Stream;
+use crate::frame_owner::FrameOwner;
 use crate::frame_writer::FrameWriter;
 use crate::sent_frame::SentFrame;
 
@@ -105,8 +106,32 @@ impl Streams {
         self.note_blocked();
     }
 
-    /// A frame has arrived.
-    pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
+    fn update_send<T>(&mut self, id: StreamId, update: impl FnOnce(&mut SendHalf) -> T) -> Option<T> {
+        let Found::Live(Stream { send: Some(send), .. }) = self.map.find(id) else { return None };
+        let result = update(send);
+        self.refresh(id);
+        Some(result)
+    }
+
+    pub(super) fn update_recv(&mut self, id: StreamId, update: impl FnOnce(&mut RecvHalf)) {
+        if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(id) {
+            update(recv);
+            self.refresh(id);
+        }
+    }
+}
+
+impl FrameOwner for Streams {
+    fn has_unsent(&self) -> bool {
+        self.has_control() || self.has_data()
+    }
+
+    fn write(&mut self, writer: &mut FrameWriter<'_>) {
+        self.write_control(writer);
+        self.write_data(writer);
+    }
+
+    fn on_acked(&mut self, frame: &SentFrame) -> bool {
         match *frame {
             SentFrame::Stream { id, start, end, fin } => {
                 let freed = self.update_send(id, |send| send.acked(start, end, fin));
@@ -117,12 +142,13 @@ impl Streams {
             }
             SentFrame::AckWindow { edition, .. } => self.limits_arrived(edition),
             // Limits and requests need no more once they have arrived.
-            _ => {}
+            _ => return is_of_streams(frame),
         }
+        true
     }
 
-    /// A frame was lost: what it carried is sent again if that still matters (RFC 9000 section 13.3).
-    pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
+    /// What the frame carried is sent again if that still matters (RFC 9000 section 13.3).
+    fn on_lost(&mut self, frame: &SentFrame) -> bool {
         match *frame {
             SentFrame::Stream { id, start, end, fin } => {
                 self.update_send(id, |send| send.lost(start, end, fin));
@@ -140,31 +166,24 @@ impl Streams {
             SentFrame::DataBlocked => self.send_window.report_lost(),
             SentFrame::StreamsBlocked(direction) => self.local_mut(direction).window.report_lost(),
             SentFrame::AckWindow { edition, .. } => self.limits_lost(edition),
-            SentFrame::Ack { .. }
-            | SentFrame::Crypto { .. }
-            | SentFrame::NewConnectionId(_)
-            | SentFrame::RetireConnectionId(_)
-            | SentFrame::AckFrequency(_)
-            | SentFrame::NewToken(_)
-            | SentFrame::GroupToken
-            | SentFrame::MtuProbe { .. }
-            | SentFrame::HandshakeDone => {}
+            _ => return false,
         }
+        true
     }
+}
 
-    fn update_send<T>(&mut self, id: StreamId, update: impl FnOnce(&mut SendHalf) -> T) -> Option<T> {
-        let Found::Live(Stream { send: Some(send), .. }) = self.map.find(id) else { return None };
-        let result = update(send);
-        self.refresh(id);
-        Some(result)
-    }
-
-    pub(super) fn update_recv(&mut self, id: StreamId, update: impl FnOnce(&mut RecvHalf)) {
-        if let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(id) {
-            update(recv);
-            self.refresh(id);
-        }
-    }
+/// True for frames of limits and requests, whose loss alone the streams must know.
+fn is_of_streams(frame: &SentFrame) -> bool {
+    matches!(
+        frame,
+        SentFrame::StopSending(_)
+            | SentFrame::MaxData
+            | SentFrame::MaxStreamData(_)
+            | SentFrame::MaxStreams(_)
+            | SentFrame::DataBlocked
+            | SentFrame::StreamDataBlocked(_)
+            | SentFrame::StreamsBlocked(_)
+    )
 }
 
 /// Writes the control frames of one stream. False if one does not fit.

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{PeerError, TransportErrorCode};
+use crate::frame_owner::FrameOwner;
 use crate::frame_writer::FrameWriter;
 use crate::receive_budget::ReceiveBudget;
 use crate::sent_frame::{SentFrame, SentFrames};
@@ -114,7 +115,7 @@ fn transfer(from: &mut Streams, to: &mut Streams) -> usize {
         for frame in frames(&payload) {
             receive(to, frame).unwrap();
         }
-        records.iter().for_each(|record| from.on_acked(record));
+        records.iter().for_each(|record| assert!(from.on_acked(record)));
         packets += 1;
     }
     packets
@@ -405,7 +406,7 @@ fn after_a_reset_nothing_of_the_stream_is_sent_and_the_other_direction_goes_on()
         receive(&mut server, frame).unwrap();
     }
     client.reset(id, 5).unwrap();
-    sent.iter().for_each(|record| client.on_lost(record));
+    sent.iter().for_each(|record| assert!(client.on_lost(record)));
     let (payload, _) = packet(&mut client, 1200);
     let frames = frames(&payload);
     assert!(matches!(frames[..], [Frame::ResetStream(ResetStream { error_code: 5, .. })]), "{frames:?}");
@@ -431,7 +432,7 @@ fn no_stream_comes_twice_and_lower_counts_are_void() {
     assert_eq!(client.open(UNI), Err(LocalError::StreamLimit));
     client.reset(theirs(UNI, 0), 1).unwrap();
     let (_, sent) = packet(&mut client, 1200);
-    sent.iter().for_each(|record| client.on_acked(record));
+    sent.iter().for_each(|record| assert!(client.on_acked(record)));
     assert_eq!(client.open(UNI), Err(LocalError::StreamLimit), "a stream that is over counts, too");
 }
 
@@ -473,25 +474,25 @@ fn lost_resets_stops_and_stream_limits_are_sent_again_until_they_are_pointless()
     server.stop_sending(id, 5).unwrap();
     let stop = SentFrame::StopSending(id);
     assert_eq!(packet(&mut server, 1200).1.as_slice(), [stop]);
-    server.on_lost(&stop);
+    assert!(server.on_lost(&stop));
     let (payload, _) = packet(&mut server, 1200);
     assert_eq!(frames(&payload), [Frame::StopSending(StopSending { id, error_code: 5 })]);
     receive(&mut client, frames(&payload).remove(0)).unwrap();
     let reset = SentFrame::ResetStream(id);
     assert_eq!(packet(&mut client, 1200).1.as_slice(), [reset]);
-    client.on_lost(&reset);
+    assert!(client.on_lost(&reset));
     let (payload, _) = packet(&mut client, 1200);
     assert_eq!(frames(&payload), [Frame::ResetStream(ResetStream { id, error_code: 5, final_size: 10 })]);
     receive(&mut server, frames(&payload).remove(0)).unwrap();
-    client.on_acked(&reset);
+    assert!(client.on_acked(&reset));
     assert_eq!((client.open_streams(), server.open_streams()), (0, 0));
     let limit = SentFrame::MaxStreams(UNI);
     assert_eq!(packet(&mut server, 1200).1.as_slice(), [limit]);
-    server.on_lost(&stop);
-    server.on_lost(&limit);
+    assert!(server.on_lost(&stop));
+    assert!(server.on_lost(&limit));
     let (payload, _) = packet(&mut server, 1200);
     assert_eq!(frames(&payload), [Frame::MaxStreams { direction: UNI, maximum: 2 }]);
-    client.on_lost(&reset);
+    assert!(client.on_lost(&reset));
     assert!(!client.has_control() && !server.has_control());
 }
 
@@ -513,12 +514,12 @@ fn a_blocked_sender_says_so_once_and_again_if_that_is_lost() {
     assert!(!client.has_control() && !client.has_data());
     let stats = client.stats();
     assert_eq!((stats.sent.get(), stats.blocked_streams, stats.is_connection_blocked), (1500, 1, true));
-    client.on_lost(&SentFrame::DataBlocked);
-    client.on_lost(&SentFrame::StreamDataBlocked(ids[0]));
+    assert!(client.on_lost(&SentFrame::DataBlocked));
+    assert!(client.on_lost(&SentFrame::StreamDataBlocked(ids[0])));
     let again = packet(&mut client, 1200).1;
     assert_eq!(again.as_slice(), [SentFrame::DataBlocked, SentFrame::StreamDataBlocked(ids[0])]);
     client.on_max_data(10_000);
-    client.on_lost(&SentFrame::DataBlocked);
+    assert!(client.on_lost(&SentFrame::DataBlocked));
     assert!(client.has_data() && !client.has_control(), "the limit has moved: no report of the old one");
 }
 
@@ -531,7 +532,7 @@ fn a_lost_limit_is_announced_again_with_its_newest_value() {
     assert_eq!(read_all(&mut server, id).0.len(), 1000);
     let (lost, records) = packet(&mut server, 1200);
     assert_eq!(frames(&lost), [Frame::MaxData(2000), Frame::MaxStreamData { id, maximum: 2000 }]);
-    records.iter().for_each(|record| server.on_lost(record));
+    records.iter().for_each(|record| assert!(server.on_lost(record)));
     let (payload, _) = packet(&mut server, 1200);
     assert_eq!(frames(&payload), [Frame::MaxData(2000), Frame::MaxStreamData { id, maximum: 2000 }]);
 }
@@ -554,7 +555,7 @@ fn packets_are_filled_to_the_last_byte() {
         }
         // What is left over is too little for another frame worth its header.
         assert!(payload.len() + 45 > size, "{} of {size}", payload.len());
-        records.iter().for_each(|record| client.on_lost(record));
+        records.iter().for_each(|record| assert!(client.on_lost(record)));
     }
     transfer(&mut client, &mut server);
     assert_eq!(read_all(&mut server, id), (vec![1; 50_000], false));
@@ -737,7 +738,8 @@ impl End {
             let (records, has_arrived) = self.fates.swap_remove(rng.below(self.fates.len() as u64) as usize);
             let is_acked = has_arrived && !rng.chance(0.1);
             for record in &records {
-                if is_acked { self.streams.on_acked(record) } else { self.streams.on_lost(record) }
+                let streams = &mut self.streams;
+                assert!(if is_acked { streams.on_acked(record) } else { streams.on_lost(record) });
             }
             if has_arrived && !is_acked && rng.chance(0.8) {
                 self.spurious.push(records);
@@ -746,7 +748,7 @@ impl End {
         if rng.chance(0.3)
             && let Some(records) = self.spurious.pop()
         {
-            records.iter().for_each(|record| self.streams.on_acked(record));
+            records.iter().for_each(|record| assert!(self.streams.on_acked(record)));
         }
     }
 
