@@ -1,5 +1,7 @@
 //! A connection's handle.
 
+mod datagrams;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,6 +18,8 @@ use crate::error::ConnectionError;
 use crate::state::{Guard, Shared};
 use crate::stream::{RecvStream, SendStream};
 use crate::wait::wait;
+
+pub use datagrams::SendDatagramError;
 
 /// A QUIC connection.
 ///

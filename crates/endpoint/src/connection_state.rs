@@ -22,10 +22,14 @@ pub(crate) enum Wait {
     Closed,
     Open(Direction),
     Accept(Direction),
+    /// A message of the peer's.
+    Datagram,
+    /// Room for a message to the peer.
+    DatagramRoom,
 }
 
 impl Wait {
-    const COUNT: usize = 7;
+    const COUNT: usize = 9;
 
     const fn index(self) -> usize {
         match self {
@@ -34,6 +38,8 @@ impl Wait {
             Self::Open(direction) => 2 + direction.index(),
             Self::Accept(direction) => 4 + direction.index(),
             Self::Grouped => 6,
+            Self::Datagram => 7,
+            Self::DatagramRoom => 8,
         }
     }
 }
@@ -178,7 +184,8 @@ impl ConnectionState {
     }
 
     pub(crate) fn waiting(&mut self, wait: Wait) -> &mut WakerSet {
-        let [connected, closed, open_bi, open_uni, accept_bi, accept_uni, grouped] = &mut self.waiting;
+        let [connected, closed, open_bi, open_uni, accept_bi, accept_uni, grouped, datagram, room] =
+            &mut self.waiting;
         match wait.index() {
             0 => connected,
             1 => closed,
@@ -186,7 +193,9 @@ impl ConnectionState {
             3 => open_uni,
             4 => accept_bi,
             5 => accept_uni,
-            _ => grouped,
+            6 => grouped,
+            7 => datagram,
+            _ => room,
         }
     }
 

@@ -82,7 +82,7 @@ mod token_cache;
 mod wait;
 mod wakers;
 
-pub use connection::{Connection, EarlyData};
+pub use connection::{Connection, EarlyData, SendDatagramError};
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, ReadError, RebindError, WriteError};
 pub use history_store::{HistoryError, HistoryStore};
@@ -95,10 +95,10 @@ pub use token_cache::TokenCache;
 pub use posthaste_policy::{Profile, ProfileBuilder};
 pub use posthaste_schemes::{default_profile, named};
 pub use posthaste_transport::{
-    ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, Direction,
-    EndpointStats, GroupToken, LocalError, MemoryStore, PathMemory, PathStore, PeerError, Priority, QlogSink,
-    ReceiveBudget, RetryPolicy, Secret, ServerConfig, Side, StreamId, TokenOwner, TokenStore, TokenTimes,
-    Traffic, TransportConfig, TransportErrorCode, Version,
+    ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, DatagramOrder,
+    DatagramStats, Direction, EndpointStats, GroupToken, LocalError, MemoryStore, PathMemory, PathStore,
+    PeerError, Priority, QlogSink, ReceiveBudget, RetryPolicy, Secret, ServerConfig, Side, StreamId,
+    TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
 };
 
 /// Transport settings with the default profile.

@@ -288,11 +288,9 @@ impl State {
                 Event::EarlyDataRejected => self.on_early(now, handle, false, wakes),
                 Event::Connected => self.on_connected(now, handle, wakes),
                 Event::Confirmed => {}
-                Event::Grouped => {
-                    if let Some(tasks) = self.waiting(handle, Wait::Grouped) {
-                        tasks.take(wakes);
-                    }
-                }
+                Event::Grouped => self.wake(handle, Wait::Grouped, wakes),
+                Event::DatagramsReceived => self.wake(handle, Wait::Datagram, wakes),
+                Event::DatagramsUnblocked => self.wake(handle, Wait::DatagramRoom, wakes),
                 Event::Notice(notice) => {
                     tracing::warn!(?handle, policy = notice.policy, "{}", notice.text);
                 }
@@ -306,6 +304,12 @@ impl State {
             }
         }
         is_answer_due
+    }
+
+    fn wake(&mut self, handle: ConnectionHandle, wait: Wait, wakes: &mut Vec<Waker>) {
+        if let Some(tasks) = self.waiting(handle, wait) {
+            tasks.take(wakes);
+        }
     }
 
     fn on_connected(&mut self, now: Time, handle: ConnectionHandle, wakes: &mut Vec<Waker>) {

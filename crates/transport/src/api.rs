@@ -153,6 +153,7 @@ impl Connection {
             notices: counters.notices,
             moves: self.roaming.moves,
             streams: self.streams.stats(),
+            datagrams: self.datagrams.stats(),
         }
     }
 

@@ -35,6 +35,9 @@ pub struct TransportConfig {
     /// Takes `ACK_WINDOW` frames (docs/spec/ack-window.md), and sends them where the profile's credit policy says so and the
     /// peer takes them. Default true.
     pub ack_window: bool,
+    /// Largest DATAGRAM frame that the peer may send (RFC 9221), type and length included: 65,535 takes every one that
+    /// fits into a packet, 0 none. Default 0.
+    pub max_datagram_frame_size: u64,
     /// Bytes of stream data that a connection keeps until they are acknowledged. Default 16 MiB.
     pub send_buffer: ByteCount,
     /// Bytes of one stream that may wait unsent before writes block. Default 256 KiB.
@@ -86,6 +89,7 @@ impl TransportConfig {
             max_concurrent_uni_streams: 32,
             receive_budget: ReceiveBudget::default(),
             ack_window: true,
+            max_datagram_frame_size: 0,
             send_buffer: ByteCount::new(16 << 20),
             unsent_limit: ByteCount::new(256 << 10),
             initial_rtt: Duration::from_millis(333),

@@ -17,6 +17,7 @@ use crate::arrivals::Arrivals;
 use crate::cids::{LocalIds, RemoteIds};
 use crate::config::TransportConfig;
 use crate::crypto::{CryptoSession, Keys, OneRttKeys};
+use crate::datagrams::Datagrams;
 use crate::eliciting::Eliciting;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event, EventQueue};
@@ -53,6 +54,7 @@ pub struct Connection {
     pub(crate) arrivals: Arrivals,
     pub(crate) recovery: Recovery,
     pub(crate) streams: Streams,
+    pub(crate) datagrams: Datagrams,
     pub(crate) path: Path,
     pub(crate) roaming: Roaming,
     pub(crate) local_ids: LocalIds,
@@ -118,6 +120,7 @@ impl Connection {
             arrivals: Arrivals::default(),
             recovery: Recovery::new(),
             streams: birth.streams,
+            datagrams: Datagrams::new(config.max_datagram_frame_size),
             path: Path::new(remote, control, mtu, birth.setup.is_validated),
             roaming: Roaming::default(),
             local_ids: LocalIds::new(birth.local_id),
@@ -204,6 +207,7 @@ impl Connection {
             }
         }
         self.streams.set_peer_limits(parameters);
+        self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
         self.streams.set_ack_window(parameters.ack_window && self.config.ack_window);
         self.fixed_bit.set_free(parameters.grease_quic_bit && self.config.grease);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
@@ -414,6 +418,7 @@ impl Connection {
 
     /// The next event.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.events.next(|| self.streams.poll_event())
+        let Self { events, streams, datagrams, .. } = self;
+        events.next(|| streams.poll_event().map(Event::Stream).or_else(|| datagrams.poll_event()))
     }
 }

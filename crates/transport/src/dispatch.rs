@@ -31,6 +31,7 @@ impl Connection {
             Frame::Ack(ack) => self.on_ack(context, &ack)?,
             Frame::Crypto(crypto) => self.handshake.on_crypto(context.space, crypto)?,
             Frame::Stream(stream) => self.streams.on_stream(stream, &credit)?,
+            Frame::Datagram(message) => self.datagrams.on_frame(&message)?,
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset, &credit)?,
             Frame::StopSending(stop) => self.streams.on_stop_sending(&stop)?,
             Frame::MaxData(maximum) => self.streams.on_max_data(maximum),

@@ -27,6 +27,12 @@ pub enum Event {
     /// On a client: the server has put the connection into a group, or another one
     /// ([`Connection::group_token`](crate::Connection::group_token)).
     Grouped,
+    /// The peer has sent messages in DATAGRAM frames: read them until there are none
+    /// ([`Connection::receive_datagram`](crate::Connection::receive_datagram)).
+    DatagramsReceived,
+    /// There is room for a message again, after one was refused
+    /// ([`WhenFull::Refuse`](crate::WhenFull::Refuse)).
+    DatagramsUnblocked,
     /// Something about streams.
     Stream(StreamEvent),
     /// A policy has something to say to whoever runs this end, such as that a promise is not kept. Belongs in a log.
@@ -115,15 +121,15 @@ impl EventQueue {
         self.events.push_back(event);
     }
 
-    /// The next event: the connection's own before its streams', but for its end, which nothing follows.
-    pub(crate) fn next(&mut self, stream_event: impl FnOnce() -> Option<StreamEvent>) -> Option<Event> {
+    /// The next event: the connection's own before those of its data, but for its end, which nothing follows.
+    pub(crate) fn next(&mut self, data_event: impl FnOnce() -> Option<Event>) -> Option<Event> {
         if self.is_end_told {
             return None;
         }
         if let Some(Event::Closed(_)) | None = self.events.front()
-            && let Some(event) = stream_event()
+            && let Some(event) = data_event()
         {
-            return Some(Event::Stream(event));
+            return Some(event);
         }
         let event = self.events.pop_front()?;
         self.is_end_told = matches!(event, Event::Closed(_));

@@ -23,6 +23,7 @@ mod control;
 mod crypto;
 mod datagram;
 mod datagram_builder;
+mod datagrams;
 mod dispatch;
 mod early;
 mod ecn;
@@ -74,6 +75,7 @@ pub use config::{
 pub use connection::Connection;
 pub use crypto::{CryptoFailure, CryptoSession};
 pub use datagram::{DatagramInfo, Transmit};
+pub use datagrams::{DatagramOrder, DatagramStats, SendDatagramError, WhenFull};
 pub use ecn::EcnCodepoint;
 pub use error::{LocalError, PeerError, TransportErrorCode};
 pub use events::{CloseReason, Event};

@@ -111,6 +111,12 @@ pub(crate) const RETIRED_IDS_PER_SECOND: u32 = 16;
 /// Factor by which a server may send more than it received before the address is validated (RFC 9000 section 8.1).
 pub(crate) const AMPLIFICATION_FACTOR: u64 = 3;
 
+/// Messages of DATAGRAM frames that wait to be sent, and as many to be read; one more makes the oldest go.
+pub(crate) const QUEUED_DATAGRAMS: usize = 1024;
+
+/// And their bytes.
+pub(crate) const QUEUED_DATAGRAM_BYTES: usize = 1 << 20;
+
 /// Packets declared lost that one space remembers, to recognise a late acknowledgement.
 pub(crate) const LOST_PACKETS: usize = 1024;
 

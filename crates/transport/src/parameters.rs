@@ -85,6 +85,7 @@ pub(crate) fn common(
         max_ack_delay: config.profile.max_ack_delay().as_millis(),
         disable_active_migration: !config.active_migration,
         active_connection_id_limit: limits::PEER_CONNECTION_IDS,
+        max_datagram_frame_size: config.max_datagram_frame_size,
         initial_source_connection_id: Some(local_id),
         ..TransportParameters::default()
     }

@@ -49,6 +49,7 @@ pub(crate) fn scoped(
     tls: &Arc<rustls::ServerConfig>,
     version: u32,
     granted: &LocalLimits,
+    max_datagram_frame_size: u64,
 ) -> Arc<rustls::ServerConfig> {
     // spec: rfc9000 7.4.1 accepted-not-violated, 7.4.1 accepted-not-smaller, 7.4.1 unsupported-rejected
     let mut context = digest::Context::new(&digest::SHA256);
@@ -59,6 +60,8 @@ pub(crate) fn scoped(
         granted.max_streams_bidi,
         granted.max_streams_uni,
         limits::PEER_CONNECTION_IDS,
+        // spec: rfc9221 3 accepted-not-smaller
+        max_datagram_frame_size,
     ] {
         context.update(&limit.to_be_bytes());
     }

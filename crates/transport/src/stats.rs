@@ -4,6 +4,7 @@ use posthaste_policy::CongestionState;
 use posthaste_policy::sample::RttView;
 use posthaste_units::{ByteCount, Rate, Time};
 
+use crate::datagrams::DatagramStats;
 use crate::streams::StreamsStats;
 
 /// One connection's statistics. Counters start at zero with the connection.
@@ -55,6 +56,8 @@ pub struct ConnectionStats {
     pub notices: u64,
     /// The streams.
     pub streams: StreamsStats,
+    /// Messages of DATAGRAM frames.
+    pub datagrams: DatagramStats,
 }
 
 /// Datagrams and the bytes in them.

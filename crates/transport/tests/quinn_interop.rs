@@ -8,7 +8,9 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use posthaste_transport::{CloseReason, Direction, EcnCodepoint, Event, Side, StreamId};
+use posthaste_transport::{
+    CloseReason, Direction, EcnCodepoint, Event, Side, StreamId, TransportConfig, WhenFull,
+};
 use posthaste_units::{ByteCount, Duration};
 use quinn::{Mixed, Who};
 use quinn_proto::{ConnectionError, Dir, VarInt};
@@ -428,4 +430,43 @@ fn early_data_of_quinn_are_read_by_us() {
         // It has our token, so that even a server that asks for one does not cost it a round trip.
         assert_eq!(first_at.expect("it was read").since(begun), Duration::from_millis(10));
     }
+}
+
+#[test]
+fn datagrams_go_both_ways() {
+    let config = TransportConfig { max_datagram_frame_size: 65_535, ..support::defaults() };
+    for client in BOTH {
+        let mut mixed = Mixed::with_transport(9, client, config.clone());
+        mixed.establish();
+        let ours = mixed.ours().max_datagram_size().expect("quinn takes datagrams");
+        let theirs = mixed.theirs().datagrams().max_size().expect("we take datagrams");
+        for len in [0, 1, 100, 1_000] {
+            let up = Bytes::from(vec![3; len]);
+            mixed.ours().send_datagram(up.clone(), WhenFull::Refuse).expect("there is room");
+            mixed.theirs().datagrams().send(Bytes::from(vec![4; len]), false).expect("there is room");
+            let (mut at_theirs, mut at_ours) = (None, None);
+            mixed.run_until(|mixed| {
+                at_theirs = at_theirs.take().or_else(|| mixed.theirs().datagrams().recv());
+                at_ours = at_ours.take().or_else(|| mixed.ours().receive_datagram());
+                at_theirs.is_some() && at_ours.is_some()
+            });
+            assert_eq!((at_theirs, at_ours), (Some(up), Some(Bytes::from(vec![4; len]))));
+        }
+        assert!(ours > 1_150 && theirs > 1_150, "{ours} {theirs}");
+        let largest = Bytes::from(vec![5; ours]);
+        mixed.ours().send_datagram(largest.clone(), WhenFull::Refuse).expect("there is room");
+        let mut got = None;
+        mixed.run_until(|mixed| {
+            got = mixed.theirs().datagrams().recv();
+            got.is_some()
+        });
+        assert_eq!(got, Some(largest));
+    }
+}
+
+#[test]
+fn quinn_sends_no_datagrams_where_none_were_announced() {
+    let mut mixed = Mixed::with_transport(10, Who::Quinns, support::defaults());
+    mixed.establish();
+    assert_eq!(mixed.theirs().datagrams().max_size(), None, "we have announced none");
 }

@@ -27,6 +27,8 @@ mod id {
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
     /// Behind the last of those above, which a bit mask remembers.
     pub(super) const END: u64 = 0x12;
+    /// RFC 9221 section 3.
+    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     /// RFC 9287 section 3.
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     /// draft-ietf-quic-ack-frequency section 3.
@@ -98,6 +100,8 @@ pub struct TransportParameters {
     pub group_size: Option<u64>,
     /// The sender accepts `ACK_WINDOW` frames (docs/spec/ack-window.md).
     pub ack_window: bool,
+    /// Largest DATAGRAM frame that the sender takes, type and length included; 0 for none (RFC 9221 section 3).
+    pub max_datagram_frame_size: u64,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
     pub grease: Option<(u64, Vec<u8>)>,
 }
@@ -126,6 +130,7 @@ impl Default for TransportParameters {
             min_ack_delay: None,
             group_size: None,
             ack_window: false,
+            max_datagram_frame_size: 0,
             grease: None,
         }
     }
@@ -178,7 +183,7 @@ impl TransportParameters {
     }
 
     /// The parameters that are integers.
-    const fn integers(&self) -> [(u64, u64); 11] {
+    const fn integers(&self) -> [(u64, u64); 12] {
         [
             (id::MAX_IDLE_TIMEOUT, self.max_idle_timeout),
             (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
@@ -191,6 +196,7 @@ impl TransportParameters {
             (id::ACK_DELAY_EXPONENT, self.ack_delay_exponent),
             (id::MAX_ACK_DELAY, self.max_ack_delay),
             (id::ACTIVE_CONNECTION_ID_LIMIT, self.active_connection_id_limit),
+            (id::MAX_DATAGRAM_FRAME_SIZE, self.max_datagram_frame_size),
         ]
     }
 
@@ -250,6 +256,7 @@ impl TransportParameters {
         match identifier {
             id::MAX_IDLE_TIMEOUT => self.max_idle_timeout = value,
             id::MIN_ACK_DELAY => self.min_ack_delay = Some(value),
+            id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = value,
             id::GROUP_SIZE => self.group_size = Some(excluded(value == 0, "group_size of 0")?),
             id::MAX_UDP_PAYLOAD_SIZE => {
                 self.max_udp_payload_size =
@@ -348,8 +355,14 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
             return Err(Invalid("transport parameter that only a server may send"));
         }
         // spec: rfc9000 7.4.2 unknown-ignored
-        let is_extension =
-            matches!(identifier, id::GREASE_QUIC_BIT | id::MIN_ACK_DELAY | id::GROUP_SIZE | id::ACK_WINDOW);
+        let is_extension = matches!(
+            identifier,
+            id::GREASE_QUIC_BIT
+                | id::MIN_ACK_DELAY
+                | id::GROUP_SIZE
+                | id::ACK_WINDOW
+                | id::MAX_DATAGRAM_FRAME_SIZE
+        );
         if identifier < id::END || is_extension {
             parameters.set(identifier, value)?;
         }

@@ -17,7 +17,8 @@ use report::Report;
 use requirement::{List, Requirement};
 
 /// The lists, relative to the root.
-const LISTS: [&str; 3] = ["specs/rfc9000.toml", "specs/rfc9001.toml", "specs/rfc9002.toml"];
+const LISTS: [&str; 4] =
+    ["specs/rfc9000.toml", "specs/rfc9001.toml", "specs/rfc9002.toml", "specs/rfc9221.toml"];
 
 /// Folders whose Rust files are searched for citations, relative to the root.
 const SEARCHED: [&str; 2] = ["crates", "interop/peers"];

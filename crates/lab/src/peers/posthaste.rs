@@ -196,6 +196,8 @@ impl Posthaste {
             | Event::EarlyDataAccepted
             | Event::EarlyDataRejected
             | Event::Confirmed
+            | Event::DatagramsReceived
+            | Event::DatagramsUnblocked
             | Event::Notice(_)
             | Event::Drained
             | Event::Stream(StreamEvent::Stopped { .. } | StreamEvent::SendComplete(_)) => return,

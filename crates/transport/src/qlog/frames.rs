@@ -103,6 +103,7 @@ fn convert(frame: Frame, len: usize, ack_delay_exponent: u8) -> QuicFrame {
             QuicFrame::PathResponse { data: Some(HexSlice::new(&data).to_string()), raw }
         }
         Frame::Close(close) => convert_close(&close),
+        Frame::Datagram(message) => QuicFrame::Datagram { raw: data_len(message.len()) },
         Frame::HandshakeDone => QuicFrame::HandshakeDone { raw },
         // The event types know no frames of extensions.
         frame @ (Frame::AckFrequency(_) | Frame::ImmediateAck | Frame::GroupToken(_)) => {

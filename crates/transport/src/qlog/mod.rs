@@ -308,6 +308,7 @@ impl Trace {
 
     fn parameters(&mut self, now: Time, parameters: &TransportParameters, initiator: TransportInitiator) {
         let id = |id: Option<ConnectionId>| id.map(|id| id.to_string());
+        let datagrams = Some(parameters.max_datagram_frame_size).filter(|size| *size > 0);
         let event = ParametersSet {
             initiator: Some(initiator),
             original_destination_connection_id: id(parameters.original_destination_connection_id),
@@ -327,6 +328,7 @@ impl Trace {
             initial_max_stream_data_uni: Some(parameters.initial_max_stream_data_uni),
             initial_max_streams_bidi: Some(parameters.initial_max_streams_bidi),
             initial_max_streams_uni: Some(parameters.initial_max_streams_uni),
+            max_datagram_frame_size: datagrams,
             ..ParametersSet::default()
         };
         self.writer.event(now, EventData::QuicParametersSet(Box::new(event)));

@@ -152,7 +152,8 @@ impl Endpoint {
         {
             return Arc::clone(tls);
         }
-        let tls = sessions::scoped(&server.tls, version, granted);
+        let datagrams = server.transport.max_datagram_frame_size;
+        let tls = sessions::scoped(&server.tls, version, granted, datagrams);
         // A profile may grant ever other limits: only the latest of a version are kept.
         self.scoped_tls.retain(|(of, ..)| *of != version);
         self.scoped_tls.push((version, *granted, Arc::clone(&tls)));

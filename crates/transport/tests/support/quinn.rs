@@ -99,15 +99,27 @@ impl Mixed {
 
     /// The same with a server that asks every client without a token for a proof of its address.
     pub(crate) fn with_retry(seed: u64, client: Who, has_retry: bool) -> Self {
+        Self::configured(seed, client, has_retry, crate::support::defaults().into())
+    }
+
+    /// The same with these settings at our end.
+    pub(crate) fn with_transport(seed: u64, client: Who, ours: posthaste_transport::TransportConfig) -> Self {
+        Self::configured(seed, client, false, Arc::new(ours))
+    }
+
+    fn configured(
+        seed: u64,
+        client: Who,
+        has_retry: bool,
+        ours: Arc<posthaste_transport::TransportConfig>,
+    ) -> Self {
         let mut rng = Rng::from_test_seed(seed);
         let mut bytes = [0; 32];
         rng.fill(&mut bytes);
         let transport = Arc::new(TransportConfig::default());
         let retry = if has_retry { RetryPolicy::Always } else { RetryPolicy::default() };
-        let our_server = (client == Who::Quinns).then(|| ServerConfig {
-            retry,
-            ..ServerConfig::new(Arc::new(server_tls()), crate::support::defaults())
-        });
+        let our_server = (client == Who::Quinns)
+            .then(|| ServerConfig { retry, ..ServerConfig::new(Arc::new(server_tls()), Arc::clone(&ours)) });
         let quinn_server = (client == Who::Ours).then(|| {
             let crypto = QuicServerConfig::try_from(server_tls()).expect("TLS 1.3");
             let mut config = quinn_proto::ServerConfig::with_crypto(Arc::new(crypto));
@@ -121,8 +133,8 @@ impl Mixed {
             reason = "quinn-proto counts in Instants: only a base is needed"
         )]
         let base = Instant::now();
-        let our_client = ClientConfig::new(Arc::new(client_tls()), crate::support::defaults())
-            .with_tokens(Arc::new(Tokens::default()));
+        let our_client =
+            ClientConfig::new(Arc::new(client_tls()), ours).with_tokens(Arc::new(Tokens::default()));
         let crypto = QuicClientConfig::try_from(client_tls()).expect("TLS 1.3");
         let mut quinn_client = quinn_proto::ClientConfig::new(Arc::new(crypto));
         quinn_client.transport_config(transport);

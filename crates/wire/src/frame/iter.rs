@@ -27,6 +27,7 @@ enum Decoded {
     Crypto { offset: u64, length: usize },
     Stream(stream::StreamHead),
     NewToken { length: usize },
+    Datagram { length: usize },
     Close { error_code: u64, kind: close::CloseKind, length: usize },
 }
 
@@ -69,6 +70,7 @@ impl Iter {
                 fin: head.fin,
             }),
             Decoded::NewToken { length } => Frame::NewToken(self.cut(length)),
+            Decoded::Datagram { length } => Frame::Datagram(self.cut(length)),
             Decoded::Close { error_code, kind, length } => {
                 Frame::Close(CloseFrame { error_code, kind, reason: self.cut(length) })
             }
@@ -131,6 +133,11 @@ fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Faul
         crypto::TYPE => {
             let (offset, length) = crypto::decode(reader)?;
             return Ok(Decoded::Crypto { offset, length });
+        }
+        // spec: rfc9221 4 no-length-to-the-end
+        frame::TYPE_DATAGRAM => return Ok(Decoded::Datagram { length: reader.remaining() }),
+        frame::TYPE_DATAGRAM_WITH_LENGTH => {
+            return Ok(Decoded::Datagram { length: frame::data_length(reader)? });
         }
         path::TYPE_NEW_TOKEN => return Ok(Decoded::NewToken { length: path::decode_token_length(reader)? }),
         flow::TYPE_MAX_DATA..=FLOW_LAST => decode_flow(reader, frame_type)?,

@@ -34,6 +34,15 @@ pub const TYPE_PADDING: u64 = 0x00;
 pub const TYPE_PING: u64 = 0x01;
 /// Wire type of `HANDSHAKE_DONE`.
 pub const TYPE_HANDSHAKE_DONE: u64 = 0x1e;
+/// Wire type of DATAGRAM without a length (RFC 9221 section 4).
+pub const TYPE_DATAGRAM: u64 = 0x30;
+/// Wire type of DATAGRAM with a length.
+pub const TYPE_DATAGRAM_WITH_LENGTH: u64 = 0x31;
+
+/// Bytes of a DATAGRAM frame, written with its length, that carries this much.
+pub const fn datagram_len(data: usize) -> usize {
+    1 + varint::len(data as u64) + data
+}
 
 /// A decoded frame. Data is a slice of the decrypted packet, never a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,10 +115,12 @@ pub enum Frame {
     GroupToken([u8; group::TOKEN_LEN]),
     /// `ACK_WINDOW` (docs/spec/ack-window.md).
     AckWindow(AckWindowFrame),
+    /// DATAGRAM (RFC 9221 section 4): what it carries.
+    Datagram(Bytes),
 }
 
 impl Frame {
-    /// The type on the wire; for STREAM without its flag bits.
+    /// The type on the wire; for STREAM and DATAGRAM without its flag bits.
     pub const fn frame_type(&self) -> u64 {
         match self {
             Self::Padding => TYPE_PADDING,
@@ -139,6 +150,7 @@ impl Frame {
             Self::GroupToken(_) => group::TYPE,
             Self::AckWindow(frame) if frame.ack.ecn.is_some() => ack_window::TYPE_ECN,
             Self::AckWindow(_) => ack_window::TYPE,
+            Self::Datagram(_) => TYPE_DATAGRAM,
         }
     }
 
@@ -157,7 +169,7 @@ impl Frame {
         )
     }
 
-    /// Appends the frame: PADDING as a single byte, STREAM with its length written out.
+    /// Appends the frame: PADDING as a single byte, STREAM and DATAGRAM with their length written out.
     ///
     /// Integers above 2^62 - 1 are the caller's mistake: debug builds assert, others write 2^62 - 1.
     pub fn write(&self, buffer: &mut Vec<u8>) {
@@ -176,6 +188,12 @@ impl Frame {
                 return;
             }
             Self::AckWindow(frame) => return frame.write(buffer),
+            Self::Datagram(data) => {
+                varint::write(buffer, TYPE_DATAGRAM_WITH_LENGTH);
+                varint::write(buffer, data.len() as u64);
+                buffer.extend_from_slice(data);
+                return;
+            }
             _ => {}
         }
         // spec: rfc9000 12.4 shortest-type
@@ -206,6 +224,7 @@ impl Frame {
             Self::AckFrequency(request) => request.encoded_len(),
             Self::GroupToken(token) => varint::len(group::TYPE) + token.len(),
             Self::AckWindow(frame) => frame.encoded_len(),
+            Self::Datagram(data) => datagram_len(data.len()),
             Self::NewToken(token) => 1 + varint::len(token.len() as u64) + token.len(),
             Self::PathChallenge(data) | Self::PathResponse(data) => 1 + data.len(),
             _ => 1 + self.integers().into_iter().flatten().map(varint::len).sum::<usize>(),
@@ -254,6 +273,8 @@ pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
         | Frame::RetireConnectionId(_)
         | Frame::AckFrequency(_)
         | Frame::ImmediateAck
+        // spec: rfc9221 4 only-protected
+        | Frame::Datagram(_)
         | Frame::PathChallenge(_) => (false, true, true),
     };
     match packet {

@@ -124,7 +124,7 @@ fn duplicates_are_refused() {
 fn unknown_parameters_are_skipped() {
     // spec: rfc9000 7.4.2 unknown-ignored
     let mut bytes = Vec::new();
-    for identifier in 0x20..0x20 + 10 * MAX_UNKNOWN_REMEMBERED as u64 {
+    for identifier in 0x21..0x21 + 10 * MAX_UNKNOWN_REMEMBERED as u64 {
         bytes.extend(bytes_parameter(identifier, b"whatever"));
     }
     bytes.extend(integer_parameter(0x04, 7));
@@ -186,6 +186,8 @@ fn extensions_are_checked() {
     // Against the default of max_ack_delay.
     refused(&integer_parameter(0xff04_de1b, 25_001), Side::Client);
     assert_eq!(refused(&integer_parameter(0x2d5c_1a7a, 0), Side::Client), "group_size of 0");
+    let datagrams = TransportParameters::parse(&integer_parameter(0x20, 1200), Side::Client).unwrap();
+    assert_eq!(datagrams.max_datagram_frame_size, 1200);
     let twice = [bytes_parameter(0x2ab2, &[]), bytes_parameter(0x2ab2, &[])].concat();
     assert_eq!(refused(&twice, Side::Client), "duplicate transport parameter");
 }
@@ -205,7 +207,7 @@ fn id() -> impl Strategy<Value = Option<ConnectionId>> {
 }
 
 fn parameters() -> impl Strategy<Value = TransportParameters> {
-    let limits = [(); 5].map(|()| integer());
+    let limits = [(); 6].map(|()| integer());
     let streams = [0..=1_u64 << 60, 0..=1_u64 << 60];
     let acks = (0..=20_u64, 0..1_u64 << 14, any::<bool>());
     let rest = (1200..70_000_u64, 2..=varint::MAX, of(any::<[u8; 16]>()));
@@ -234,6 +236,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
         min_ack_delay: extensions.2.map(|permille| permille * acks.1),
         group_size: extensions.3,
         ack_window: extensions.4,
+        max_datagram_frame_size: limits[5],
         grease: None,
     })
 }
