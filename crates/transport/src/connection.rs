@@ -3,20 +3,20 @@
 //! What comes in is in `receive.rs` and `dispatch.rs`, what goes out in `transmit.rs`; this file holds the
 //! parts together, and the user's verbs are in `api.rs`.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
-use posthaste_wire::{ConnectionId, Side, TransportParameters};
+use posthaste_wire::{Side, TransportParameters};
 
 use crate::ack::ReceivedPackets;
 use crate::ack_frequency::AckRequests;
 use crate::arrivals::Arrivals;
+use crate::birth::Birth;
 use crate::cids::{LocalIds, RemoteIds};
 use crate::config::TransportConfig;
-use crate::crypto::{CryptoSession, Keys, OneRttKeys};
+use crate::crypto::OneRttKeys;
 use crate::datagrams::Datagrams;
 use crate::eliciting::Eliciting;
 use crate::error::{Fault, PeerError, TransportErrorCode};
@@ -78,25 +78,6 @@ pub struct Connection {
     pub(crate) rng: Rng,
     events: EventQueue,
     pub(crate) idle: IdleClock,
-}
-
-/// What a new connection is made of.
-pub(crate) struct Birth {
-    pub(crate) side: Side,
-    pub(crate) version: u32,
-    pub(crate) config: Arc<TransportConfig>,
-    pub(crate) session: Box<dyn CryptoSession>,
-    pub(crate) initial_keys: Keys,
-    pub(crate) remote: SocketAddr,
-    pub(crate) local_id: ConnectionId,
-    /// What the peer is called at first.
-    pub(crate) remote_id: ConnectionId,
-    pub(crate) setup: HandshakeSetup,
-    pub(crate) streams: Streams,
-    /// The connection's own generator.
-    pub(crate) rng: Rng,
-    /// `group_size` has been sent.
-    pub(crate) offers_group: bool,
 }
 
 impl Connection {

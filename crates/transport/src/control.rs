@@ -20,8 +20,8 @@ use crate::ecn::{EcnCodepoint, EcnValidation};
 use crate::membership::Membership;
 use crate::pacing::Pacer;
 use crate::recovery::rate_sample::{RateSampler, Stamp};
-use crate::recovery::rtt::RttEstimator;
-use crate::recovery::{AckOutcome, Acked, MeasuredPath};
+use crate::recovery::rtt::{MeasuredPath, RttEstimator};
+use crate::recovery::{AckOutcome, Acked};
 
 /// When the flight was last bounded, and by what.
 ///

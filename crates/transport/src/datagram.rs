@@ -2,7 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use posthaste_units::Time;
+use posthaste_wire::ConnectionId;
+use posthaste_wire::packet::PacketType;
+
 use crate::ecn::EcnCodepoint;
+use crate::space::PacketSpace;
 
 /// Where a received datagram came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,4 +40,17 @@ pub struct Transmit {
 pub(crate) struct Arrived {
     pub(crate) info: DatagramInfo,
     pub(crate) len: usize,
+}
+
+/// What one packet tells the frames in it.
+pub(crate) struct PacketContext {
+    pub(crate) now: Time,
+    pub(crate) space: PacketSpace,
+    pub(crate) packet_type: PacketType,
+    /// What the packet was sent to.
+    pub(crate) destination: ConnectionId,
+    /// The whole packet's length, for the trace.
+    pub(crate) size: usize,
+    /// The datagram that it came in.
+    pub(crate) arrived: Arrived,
 }

@@ -6,9 +6,9 @@ use posthaste_wire::frame::{AckFrame, AckWindowFrame, CloseFrame, CloseKind};
 use posthaste_wire::{Frame, Side};
 
 use crate::connection::Connection;
+use crate::datagram::PacketContext;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
-use crate::receive::PacketContext;
 use crate::sent_frame::SentFrame;
 use crate::space::PacketSpace;
 use crate::streams::CreditContext;

@@ -1,16 +1,15 @@
 //! What a server has learnt of its clients' paths: where it is kept between connections, and what one connection
 //! knows of it. The router asks and tells (`router/learning.rs`); what is made of it is the start policy's business.
 
+mod connection;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use posthaste_policy::history::{Average, Change, History, HistoryRules, PathRecord, RECORD_LEN};
+use posthaste_policy::history::{Change, History, HistoryRules, PathRecord, RECORD_LEN};
 use posthaste_policy::sample::PathHistory;
-use posthaste_units::{ByteCount, Duration, Time};
-use posthaste_wire::Side;
-
-use crate::connection::Connection;
+use posthaste_units::{ByteCount, Duration};
 
 /// The first byte of a token's payload that holds a path's record.
 const PAYLOAD_KIND: u8 = 1;
@@ -125,96 +124,6 @@ pub(crate) struct PathLearning {
     next_look: u64,
     /// How many were made of this connection.
     tokens: u32,
-}
-
-impl Connection {
-    /// True once the connection is one that data may be sent on, so that what is known of its path is of use: early
-    /// data have been accepted, or the handshake is complete.
-    pub(crate) fn is_ready_to_learn(&self) -> bool {
-        let is_new = self.side == Side::Server && self.learning.client.is_none();
-        is_new && (!self.is_handshaking() || self.is_early_data_accepted())
-    }
-
-    /// Whose path it is, once the connection has asked what is known of it.
-    pub(crate) fn learnt_client(&self) -> Option<IpAddr> {
-        self.learning.client
-    }
-
-    /// The connection has asked what is known of its path; its client's token had this to say.
-    pub(crate) fn begin_learning(&mut self, client: IpAddr, from_token: Option<PathRecord>) {
-        self.learning.client = Some(client);
-        self.learning.from_token = from_token;
-    }
-
-    /// Begins with what is known of the path; if `is_exclusive`, nobody else may use it meanwhile.
-    pub(crate) fn use_history(&mut self, now: Time, known: &PathHistory, is_exclusive: bool) {
-        self.path.control.recall(known, now);
-        self.learning.is_user = is_exclusive;
-    }
-
-    /// True if the connection uses what is known, and nobody else may.
-    pub(crate) fn uses_history(&self) -> bool {
-        self.learning.is_user
-    }
-
-    /// True, once, if what was known of the path has proved wrong.
-    pub(crate) fn take_start_failure(&mut self) -> bool {
-        let is_news = self.path.control.has_start_failed() && !self.learning.is_failure_told;
-        self.learning.is_failure_told |= is_news;
-        is_news
-    }
-
-    /// What another connection over the same path goes on from.
-    pub(crate) fn path_as_it_stands(&self) -> Option<PathHistory> {
-        self.path.control.remember()
-    }
-
-    /// When the handshake was complete.
-    pub(crate) fn connected_at(&self) -> Option<Time> {
-        self.counters.connected_at
-    }
-
-    /// What there is to remember of the path that has not been told yet: one sample a transfer.
-    pub(crate) fn take_path_sample(&mut self) -> Option<PathHistory> {
-        let control = &self.path.control;
-        let delivered = control.delivered();
-        let least = ByteCount::from(self.path.max_datagram_size()) * 10;
-        if self.learning.sampled.is_some_and(|sampled| delivered < sampled + least) {
-            return None;
-        }
-        let sample = control.remember()?;
-        self.learning.sampled = Some(delivered);
-        Some(sample)
-    }
-
-    /// What the next token has to say of the path, if it is time for one: the path has changed much since the last.
-    pub(crate) fn next_token_record(&mut self, average: Average, at: Duration) -> Option<PathRecord> {
-        let control = &self.path.control;
-        let round = control.rounds();
-        if round < self.learning.next_look || self.is_handshaking() || control.has_start_failed() {
-            return None;
-        }
-        self.learning.next_look = round + 1;
-        let sample = control.remember()?;
-        if let Some(offered) = self.learning.offered {
-            let step = sample.window.get().abs_diff(offered.get());
-            let is_due = round >= self.learning.next_round && step * SIGNIFICANT_CHANGE > offered.get();
-            if !is_due && sample.window < offered * AT_ONCE {
-                return None;
-            }
-        }
-        self.learning.offered = Some(sample.window);
-        self.learning.tokens += 1;
-        let doublings = self.learning.tokens.saturating_sub(FREQUENT_TOKENS).min(32);
-        self.learning.next_round = round + (LEAST_ROUNDS << doublings);
-        // One sample a transfer: each token of a connection has it instead of the one before.
-        Some(PathRecord::after(self.learning.from_token.as_ref(), average, at, &sample))
-    }
-
-    /// On a server: what was known of the path when the connection began, if anything.
-    pub fn recalled_path(&self) -> Option<PathHistory> {
-        self.path.control.recalled()
-    }
 }
 
 /// A path's record as the payload of a token.

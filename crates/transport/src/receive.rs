@@ -6,13 +6,13 @@ use posthaste_units::Time;
 use posthaste_wire::frame;
 use posthaste_wire::packet::header::{KEY_PHASE, LONG_RESERVED, SHORT_RESERVED};
 use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number};
-use posthaste_wire::{ConnectionId, Frame, Side};
+use posthaste_wire::{Frame, Side};
 
 use crate::ack::Arrival;
 use crate::cids::LOCAL_ID_LEN;
 use crate::connection::Connection;
 use crate::crypto::{Opened, remove_header_protection};
-use crate::datagram::{Arrived, DatagramInfo};
+use crate::datagram::{Arrived, DatagramInfo, PacketContext};
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::CloseReason;
@@ -20,19 +20,6 @@ use crate::limits;
 use crate::qlog::Dropped;
 use crate::setup::KeptPacket;
 use crate::space::PacketSpace;
-
-/// What one packet tells the frames in it.
-pub(crate) struct PacketContext {
-    pub(crate) now: Time,
-    pub(crate) space: PacketSpace,
-    pub(crate) packet_type: PacketType,
-    /// What the packet was sent to.
-    pub(crate) destination: ConnectionId,
-    /// The whole packet's length, for the trace.
-    pub(crate) size: usize,
-    /// The datagram that it came in.
-    pub(crate) arrived: Arrived,
-}
 
 /// What became of a packet.
 pub(crate) enum Outcome {

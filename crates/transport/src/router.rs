@@ -20,9 +20,10 @@ use posthaste_wire::{ConnectionId, Side};
 use rustls_pki_types::ServerName;
 
 use crate::address_token::{Bearer, TokenSealer};
+use crate::birth::Birth;
 use crate::cids::{LOCAL_ID_LEN, RouteChange};
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
-use crate::connection::{Birth, Connection};
+use crate::connection::Connection;
 use crate::crypto::{InitialKeys, client_session};
 use crate::datagram::{DatagramInfo, Transmit};
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;

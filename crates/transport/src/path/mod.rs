@@ -7,6 +7,7 @@
 mod migrate;
 pub(crate) mod mtu;
 mod probe;
+mod roaming;
 mod validate;
 
 use std::collections::VecDeque;
@@ -19,9 +20,9 @@ use crate::control::PathControl;
 use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
 use crate::limits;
 
-pub use migrate::Move;
-pub(crate) use migrate::{Roaming, fresh_control};
 use mtu::Mtu;
+pub use roaming::Move;
+pub(crate) use roaming::{Roaming, fresh_control};
 use validate::Validation;
 
 /// One path of a connection.

@@ -6,6 +6,7 @@
 //! caller passes in: equal runs leave equal traces.
 
 mod frames;
+mod seen;
 mod state;
 mod writer;
 
@@ -28,20 +29,20 @@ use qlog::events::quic::{
 use qlog::events::{ApplicationError, ConnectionClosedEventError, EventData, RawInfo, TupleEndpointInfo};
 use qlog::{CommonFields, ReferenceTime, TimeFormat, TraceSeq, VantagePoint, VantagePointType};
 
+use crate::birth::Birth;
 use crate::config::{ACK_DELAY_EXPONENT, QlogSink};
-use crate::connection::Birth;
 use crate::crypto::TAG_LEN;
+use crate::datagram::PacketContext;
 use crate::datagram_builder::{OpenPacket, Sealable};
 use crate::error::TransportErrorCode;
 use crate::events::CloseReason;
 use crate::parameters;
-use crate::receive::PacketContext;
 use crate::recovery::rtt::GRANULARITY;
 use crate::recovery::{AckOutcome, DEFAULT_ACK_DELAY_EXPONENT, Expired, LossReason};
 use crate::space::PacketSpace;
 
 use frames::{frames, text, transport_error};
-use state::Seen;
+use seen::Seen;
 use writer::Writer;
 
 /// The name that the schema has for the event; the qlog crate has that of an older version.

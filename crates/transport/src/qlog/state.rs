@@ -1,7 +1,6 @@
 //! What a connection's state looks like to its trace: it is compared with what was seen last, and the difference
 //! is written. So no part of the connection has to report its changes, and nothing is written twice.
 
-use posthaste_policy::Phase;
 use posthaste_units::{Duration, Time};
 use posthaste_wire::StreamId;
 use qlog::events::EventData;
@@ -15,31 +14,6 @@ use super::{Log, Trace, endpoint_info, key_types};
 use crate::connection::Connection;
 use crate::ecn::EcnState;
 use crate::space::PacketSpace;
-
-/// Everything that is compared. `None`: not known yet.
-#[derive(Default)]
-pub(super) struct Seen {
-    min_rtt: Option<Duration>,
-    smoothed_rtt: Option<Duration>,
-    latest_rtt: Option<Duration>,
-    rtt_variance: Option<Duration>,
-    pto_count: Option<u16>,
-    congestion_window: Option<u64>,
-    bytes_in_flight: Option<u64>,
-    slow_start_threshold: Option<u64>,
-    /// In bits per second.
-    pacing_rate: Option<u64>,
-    phase: Option<Phase>,
-    ecn: Option<EcnState>,
-    max_datagram_size: Option<u32>,
-    /// The number of the path in use.
-    path: Option<u32>,
-    migration: Option<MigrationState>,
-    has_keys: [bool; 3],
-    key_phase: u64,
-    is_blocked: bool,
-    has_protocol: bool,
-}
 
 impl Connection {
     /// Writes what has changed since the last time. To be called once whatever has happened at `now` is done.

@@ -24,7 +24,7 @@ use crate::space::{PacketSpace, PerSpace};
 use loss::{LossRun, LostPackets, Thresholds};
 pub(crate) use outcome::{AckOutcome, Acked, LossReason};
 use rate_sample::Stamp;
-use rtt::RttEstimator;
+use rtt::MeasuredPath;
 use sent::{SentPacket, SentPackets};
 
 /// The peer's `max_ack_delay` unless it says otherwise (RFC 9000 section 18.2).
@@ -183,14 +183,6 @@ impl Space {
         }
         Ok(())
     }
-}
-
-/// The path that a connection uses, as far as an ACK frame bears on recovery: which it is, and how long it takes.
-#[derive(Debug)]
-pub(crate) struct MeasuredPath<'a> {
-    /// Packets of other paths bear on nothing.
-    pub(crate) id: u32,
-    pub(crate) rtt: &'a mut RttEstimator,
 }
 
 /// What one ACK frame newly acknowledges of one space's packets.

@@ -100,6 +100,14 @@ impl RttEstimator {
     }
 }
 
+/// The path that a connection uses, as far as an ACK frame bears on recovery: which it is, and how long it takes.
+#[derive(Debug)]
+pub(crate) struct MeasuredPath<'a> {
+    /// Packets of other paths bear on nothing.
+    pub(crate) id: u32,
+    pub(crate) rtt: &'a mut RttEstimator,
+}
+
 #[cfg(test)]
 #[path = "rtt_tests.rs"]
 mod tests;

@@ -14,9 +14,10 @@ use posthaste_wire::{ConnectionId, Frame, Side};
 
 use super::{Endpoint, new_streams};
 use crate::address_token::{Bearer, Verdict};
+use crate::birth::Birth;
 use crate::cids::LOCAL_ID_LEN;
 use crate::config::{RetryPolicy, ServerConfig};
-use crate::connection::{Birth, Connection};
+use crate::connection::Connection;
 use crate::crypto::{InitialKeys, open, remove_header_protection, seal, server_session};
 use crate::datagram::DatagramInfo;
 use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
