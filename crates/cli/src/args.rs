@@ -220,8 +220,12 @@ pub(crate) struct Serve {
     pub(crate) cipher: Option<Cipher>,
 
     /// Limit on received data that is not yet read, over all clients; also allows one connection per 32 KiB
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = receive_budget)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory_budget)]
     pub(crate) receive_budget: ByteCount,
+
+    /// Limit on sent data that is not yet acknowledged, over all clients, in addition to 64 KiB per connection
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory_budget)]
+    pub(crate) send_budget: ByteCount,
 
     /// Write a qlog trace of each connection to this directory
     #[arg(long, value_name = "DIR")]
@@ -432,7 +436,7 @@ fn object_size(text: &str) -> Result<ByteCount, String> {
 }
 
 /// Parses a size from a mebibyte to a tebibyte.
-fn receive_budget(text: &str) -> Result<ByteCount, String> {
+fn memory_budget(text: &str) -> Result<ByteCount, String> {
     let size: ByteCount = text.parse().map_err(|error: ParseQuantityError| error.to_string())?;
     if (1 << 20..=1 << 40).contains(&size.get()) {
         Ok(size)

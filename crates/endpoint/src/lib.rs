@@ -97,8 +97,8 @@ pub use posthaste_schemes::{default_profile, named};
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, DatagramOrder,
     DatagramStats, Direction, EndpointStats, GroupToken, LocalError, MemoryStore, PathMemory, PathStore,
-    PeerError, Priority, QlogSink, ReceiveBudget, RetryPolicy, Secret, ServerConfig, Side, StreamId,
-    TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
+    PeerError, Priority, QlogSink, ReceiveBudget, RetryPolicy, Secret, SendBudget, ServerConfig, Side,
+    StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
 };
 
 /// Transport settings with the default profile.

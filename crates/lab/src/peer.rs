@@ -136,6 +136,12 @@ pub struct Counters {
     pub congestion_events: Option<u64>,
     /// Nanoseconds during which flow control alone kept data back.
     pub blocked_nanos: Option<u64>,
+    /// The same from four round trips after the first stream data on.
+    #[serde(default)]
+    pub late_blocked_nanos: Option<u64>,
+    /// Nanoseconds from there to the end.
+    #[serde(default)]
+    pub late_nanos: Option<u64>,
     /// Packets sent when slow start first ended; none if it has not.
     pub slow_start_packets: Option<u64>,
     /// Bytes of the congestion window then.
@@ -159,6 +165,8 @@ impl Counters {
             probe_timeouts: sum(self.probe_timeouts, other.probe_timeouts),
             congestion_events: sum(self.congestion_events, other.congestion_events),
             blocked_nanos: sum(self.blocked_nanos, other.blocked_nanos),
+            late_blocked_nanos: sum(self.late_blocked_nanos, other.late_blocked_nanos),
+            late_nanos: sum(self.late_nanos, other.late_nanos),
             slow_start_packets: sum(self.slow_start_packets, other.slow_start_packets),
             slow_start_window: sum(self.slow_start_window, other.slow_start_window),
             granted_bytes: sum(self.granted_bytes, other.granted_bytes),

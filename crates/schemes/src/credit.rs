@@ -1,6 +1,7 @@
 //! Policies of the seam `credit`: how much a receiver lets its peer send.
 
 pub mod autotune;
+pub mod demand;
 pub mod fast;
 pub mod fixed;
 pub mod improved;

@@ -25,6 +25,7 @@ pub const ENTRIES: &[Entry] = &[
     credit::fixed::ENTRY,
     credit::improved::ENTRY,
     credit::autotune::ENTRY,
+    credit::demand::ENTRY,
     credit::fast::ENTRY,
     credit::on_ack::ENTRY,
     ack::standard::ENTRY,

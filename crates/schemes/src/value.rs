@@ -83,6 +83,11 @@ pub(crate) fn step_datagrams<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     within(u64::deserialize(deserializer)?, &(0..=1000))
 }
 
+/// Round trips of demand in a receive window: with less than two, a sender in its startup waits for credit.
+pub(crate) fn room<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(u64::deserialize(deserializer)?, &(2..=16))
+}
+
 /// Bytes that the window updates in one packet may take: the least has room for the longest of each kind.
 pub(crate) fn update_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     within(u64::deserialize(deserializer)?, &(26..=1000)).map(Some)

@@ -43,6 +43,7 @@ impl Connection {
     /// [`WriteError::Stopped`] if the peer wants no more; [`WriteError::Local`] for misuse.
     pub fn write(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         self.check_open()?;
+        self.streams.set_congestion_window(self.path.control.window());
         self.streams.write(id, data)
     }
 

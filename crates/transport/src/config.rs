@@ -13,6 +13,7 @@ use crate::address_token::TokenTimes;
 use crate::new_tokens::TokenStore;
 use crate::path_history::PathMemory;
 use crate::receive_budget::ReceiveBudget;
+use crate::send_budget::SendBudget;
 
 /// Settings of a connection's transport, shared by all connections made from one configuration.
 #[derive(Clone)]
@@ -38,7 +39,11 @@ pub struct TransportConfig {
     /// Largest DATAGRAM frame that the peer may send (RFC 9221), type and length included: 65,535 takes every one that
     /// fits into a packet, 0 none. Default 0.
     pub max_datagram_frame_size: u64,
-    /// Bytes of stream data that a connection keeps until they are acknowledged. Default 16 MiB.
+    /// What all connections together keep of stream data until it is acknowledged, beside 64 KiB for each: of one budget
+    /// are all connections whose configurations share it. Default 1 GiB, for this configuration alone.
+    pub send_budget: SendBudget,
+    /// Bytes of stream data that a connection may keep until they are acknowledged while its congestion window is small;
+    /// later four windows. Either as far as the budget has it. Default 16 MiB.
     pub send_buffer: ByteCount,
     /// Bytes of one stream that may wait unsent before writes block. Default 256 KiB.
     pub unsent_limit: ByteCount,
@@ -90,6 +95,7 @@ impl TransportConfig {
             receive_budget: ReceiveBudget::default(),
             ack_window: true,
             max_datagram_frame_size: 0,
+            send_budget: SendBudget::default(),
             send_buffer: ByteCount::new(16 << 20),
             unsent_limit: ByteCount::new(256 << 10),
             initial_rtt: Duration::from_millis(333),

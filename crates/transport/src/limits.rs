@@ -51,6 +51,13 @@ pub(crate) const REASSEMBLY_SLACK: u64 = 256 * 1024;
 /// Bytes of the receive budget that are set aside for each connection, so that none is left without.
 pub(crate) const LEAST_GRANT: u64 = 16 * 1024;
 
+/// Bytes of stream data that each connection may keep until they are acknowledged, whatever the send budget has left.
+pub(crate) const LEAST_KEPT: u64 = 64 * 1024;
+
+/// TLS configurations that a server keeps, one for each version and set of limits that its connections grant: sessions
+/// are bound to both.
+pub(crate) const SCOPED_TLS: usize = 8;
+
 /// Streams whose limits one `ACK_WINDOW` frame of ours repeats.
 pub(crate) const ACK_WINDOW_STREAMS: usize = 8;
 

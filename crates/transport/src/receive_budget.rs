@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use posthaste_units::ByteCount;
 
 use crate::limits::LEAST_GRANT;
+use crate::shared_memory::{Pool, Share, take};
 
 /// A new connection may take this part of what nobody has taken: peers that have not shown anything yet must not take
 /// it all, however many they are.
@@ -28,10 +29,9 @@ pub struct ReceiveBudget(Arc<Ledger>);
 struct Ledger {
     /// Connections for which a part can be set aside.
     places: u64,
-    /// Bytes that are shared.
-    shared: u64,
     places_taken: AtomicU64,
-    shared_taken: AtomicU64,
+    /// Bytes that are shared.
+    shared: Arc<Pool>,
 }
 
 impl ReceiveBudget {
@@ -46,27 +46,27 @@ impl ReceiveBudget {
         let places = bytes / 2 / LEAST_GRANT;
         Self(Arc::new(Ledger {
             places,
-            shared: bytes - places * LEAST_GRANT,
             places_taken: AtomicU64::new(0),
-            shared_taken: AtomicU64::new(0),
+            shared: Arc::new(Pool::new(bytes - places * LEAST_GRANT)),
         }))
     }
 
     /// How many bytes it is.
     pub fn capacity(&self) -> ByteCount {
-        ByteCount::new(self.0.places * LEAST_GRANT + self.0.shared)
+        ByteCount::new(self.0.places * LEAST_GRANT + self.0.shared.capacity())
     }
 
     /// How many of them are set aside or taken: never more than [`Self::capacity`].
     pub fn taken(&self) -> ByteCount {
         let places = self.0.places_taken.load(Ordering::Relaxed);
-        ByteCount::new(places * LEAST_GRANT + self.0.shared_taken.load(Ordering::Relaxed))
+        ByteCount::new(places * LEAST_GRANT + self.0.shared.taken())
     }
 
     /// An account for one more connection; `None` if there is no place left.
     pub(crate) fn open(&self) -> Option<Account> {
-        let Ledger { places, places_taken, .. } = &*self.0;
-        take(places_taken, 1, *places).then(|| Account { ledger: Arc::clone(&self.0), extra: 0 })
+        let Ledger { places, places_taken, shared } = &*self.0;
+        take(places_taken, 1, *places)
+            .then(|| Account { ledger: Arc::clone(&self.0), extra: Share::of(shared) })
     }
 }
 
@@ -76,60 +76,37 @@ impl Default for ReceiveBudget {
     }
 }
 
-/// Adds `amount` if the sum stays within `bound`. True if it was added.
-fn take(taken: &AtomicU64, amount: u64, bound: u64) -> bool {
-    let add = |now: u64| now.checked_add(amount).filter(|sum| *sum <= bound);
-    taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
-}
-
 /// What one connection holds of the budget; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Account {
     ledger: Arc<Ledger>,
     /// What it has taken of the shared part.
-    extra: u64,
+    extra: Share,
 }
 
 impl Account {
-    fn free(&self) -> u64 {
-        self.ledger.shared.saturating_sub(self.ledger.shared_taken.load(Ordering::Relaxed))
-    }
-
-    /// How much may be granted in the transport parameters.
+    /// How much may be granted in the transport parameters. Of the shared part it is a power of two or nothing, so that
+    /// servers near the end of their budget grant one of a few limits, to which their sessions are bound.
     pub(crate) fn opening_allowance(&self) -> u64 {
-        LEAST_GRANT + self.free() / OPENING_SHARE
+        let part = self.extra.free() / OPENING_SHARE;
+        LEAST_GRANT + if part < LEAST_GRANT { 0 } else { 1 << part.ilog2() }
     }
 
     /// How much may be granted and unread now: of the shared part as much as is left over then.
     pub(crate) fn allowance(&self) -> u64 {
-        LEAST_GRANT + self.extra.max(self.free().saturating_add(self.extra) / 2)
+        LEAST_GRANT + self.extra.allowance()
     }
 
     /// Makes the account hold `bytes`, or as many as there are. Returns how many it holds.
     pub(crate) fn hold(&mut self, bytes: u64) -> u64 {
         let wanted = bytes.saturating_sub(LEAST_GRANT);
-        if wanted <= self.extra {
-            self.ledger.shared_taken.fetch_sub(self.extra - wanted, Ordering::Relaxed);
-            self.extra = wanted;
-            return bytes;
-        }
-        // Another thread may have been faster.
-        while wanted > self.extra {
-            let more = (wanted - self.extra).min(self.free());
-            if more == 0 {
-                break;
-            }
-            if take(&self.ledger.shared_taken, more, self.ledger.shared) {
-                self.extra += more;
-            }
-        }
-        LEAST_GRANT + self.extra
+        let extra = self.extra.hold(wanted);
+        if extra == wanted { bytes } else { LEAST_GRANT + extra }
     }
 }
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.ledger.shared_taken.fetch_sub(self.extra, Ordering::Relaxed);
         self.ledger.places_taken.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -175,9 +152,28 @@ mod tests {
                 account.hold(account.allowance());
             }
         }
-        let extras: Vec<u64> = accounts.iter().map(|account| account.extra).collect();
+        let extras: Vec<u64> = accounts.iter().map(|account| account.allowance() - LEAST_GRANT).collect();
         let even = MIB / 21;
         assert!(extras.iter().all(|extra| extra.abs_diff(even) < even / 10), "{extras:?}, even {even}");
+    }
+
+    #[test]
+    fn whatever_is_left_the_limits_that_are_granted_first_are_a_few() {
+        let budget = budget(1024 * MIB);
+        let mut limits = std::collections::BTreeSet::new();
+        let mut accounts = Vec::new();
+        for _ in 0..2000 {
+            let mut account = budget.open().unwrap();
+            let opening = account.opening_allowance();
+            let (part, extra) = (account.extra.free() / OPENING_SHARE, opening - LEAST_GRANT);
+            assert!(extra == 0 && part < LEAST_GRANT || extra.is_power_of_two() && extra > part / 2);
+            limits.insert(opening);
+            account.hold(opening.min(2 * MIB));
+            accounts.push(account);
+        }
+        // Those above 2 MiB are the same for a profile that asks for no more: eight in all.
+        let small = limits.iter().filter(|limit| **limit < 2 * MIB).count();
+        assert_eq!(small, 8, "{limits:?}");
     }
 
     #[test]

@@ -577,6 +577,7 @@ fn new_streams(side: Side, config: &Arc<TransportConfig>, account: Account) -> S
         side,
         max_streams_bidi: config.max_concurrent_bidi_streams,
         max_streams_uni: config.max_concurrent_uni_streams,
+        send_share: config.send_budget.open(),
         send_buffer: config.send_buffer,
         unsent_limit: config.unsent_limit,
         connection_credit: profile.connection_credit(),

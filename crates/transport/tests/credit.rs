@@ -23,6 +23,13 @@ fn on_ack(kib: u64, is_combined: bool) -> TransportConfig {
     with(posthaste_schemes::from_toml("on-ack", &text).expect("a valid profile"))
 }
 
+/// A profile whose windows follow what is taken, from `initial` KiB to `maximum`.
+fn demand(initial: u64, maximum: u64) -> Profile {
+    let window = format!("initial = \"{initial} KiB\"\nmaximum = \"{maximum} KiB\"\n");
+    let text = format!("[credit.stream.demand]\n{window}[credit.connection.demand]\n{window}");
+    posthaste_schemes::from_toml("demand", &text).expect("a valid profile")
+}
+
 fn with(profile: Profile) -> TransportConfig {
     TransportConfig { profile, ..crate::support::defaults() }
 }
@@ -240,11 +247,11 @@ fn a_peer_that_does_not_offer_it_gets_no_ack_window() {
 #[test]
 fn twenty_connections_share_a_small_budget_and_none_of_them_stalls() {
     let budget = ReceiveBudget::new(ByteCount::new(1 << 20));
-    for name in ["fast-autotune", "fast-autotune-paper", "cubic", "modquic-cubic"] {
-        let transport = TransportConfig {
-            receive_budget: budget.clone(),
-            ..with(posthaste_schemes::named(name).expect("built in"))
-        };
+    let named = ["fast-autotune", "fast-autotune-paper", "cubic", "modquic-cubic"];
+    let named = named.map(|name| posthaste_schemes::named(name).expect("built in"));
+    for profile in named.into_iter().chain([demand(64, 4096)]) {
+        let name = profile.name().to_owned();
+        let transport = TransportConfig { receive_budget: budget.clone(), ..with(profile) };
         let mut pair = Pair::new(3, crate::support::defaults(), transport);
         let config = tls::client_config(1);
         let clients: Vec<ConnectionHandle> = (0..20).map(|_| pair.connect_with(&config)).collect();
@@ -282,6 +289,20 @@ fn twenty_connections_share_a_small_budget_and_none_of_them_stalls() {
         assert_eq!(unfinished, 0, "{name}");
         drop(pair);
         assert_eq!(budget.taken(), ByteCount::ZERO, "{name}: all is given back");
+    }
+}
+
+#[test]
+fn windows_that_follow_what_is_taken_stay_within_their_bound_behind_holes_and_slow_readers() {
+    for (loss, pause) in [(0.0, 0), (0.1, 0), (0.3, 0), (0.1, 20)] {
+        let mut pair = Pair::new(1, crate::support::defaults(), with(demand(16, 128)));
+        (pair.up.loss, pair.down.loss) = (loss, loss / 4.0);
+        let (client, server) = pair.establish();
+        upload(&mut pair, (client, server), &[200_000, 1, 90_000], Duration::from_millis(pause), 5000);
+        let granted = stats(&mut pair, server, false).streams.granted;
+        assert!(granted <= ByteCount::new(128 << 10), "{loss}: {granted:?}");
+        let received = stats(&mut pair, server, false).streams.received;
+        assert_eq!(received, ByteCount::new(290_001));
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use posthaste_endpoint::{
-    Endpoint, ReceiveBudget, RetryPolicy, ServerConfig, SessionStore, TransportConfig, tls,
+    Endpoint, ReceiveBudget, RetryPolicy, SendBudget, ServerConfig, SessionStore, TransportConfig, tls,
 };
 use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
 use serde::Serialize;
@@ -28,6 +28,7 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     profile::warn(&profile);
     let mut transport = TransportConfig {
         receive_budget: ReceiveBudget::new(args.receive_budget),
+        send_budget: SendBudget::new(args.send_budget),
         ..profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?
     };
     profile::limit_keys(&mut transport, args.key_limit);

@@ -23,7 +23,8 @@ const COPY: usize = 32 * 1024;
 /// Sends on a stream.
 ///
 /// [`write_bytes`](Self::write_bytes) hands data through without a copy. Writes wait while too much is unsent
-/// (`TransportConfig::unsent_limit`) or unacknowledged (`TransportConfig::send_buffer`).
+/// (`TransportConfig::unsent_limit`) or unacknowledged (`TransportConfig::send_buffer`,
+/// `TransportConfig::send_budget`).
 ///
 /// Dropped without [`finish`](Self::finish) or [`reset`](Self::reset), the stream is finished, as a TCP stream is:
 /// data that was written arrives, also where generic code (`tokio::io::copy`) drops its writer. Only if the drop is

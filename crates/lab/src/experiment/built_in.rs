@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 57] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 58] = [
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../../../experiments/hs-calibrated.toml")),
@@ -59,6 +59,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 57] = [
     ("harm-asymmetric", include_str!("../../../../experiments/harm-asymmetric.toml")),
     ("mo-tail", include_str!("../../../../experiments/mo-tail.toml")),
     ("mo-tail-share", include_str!("../../../../experiments/mo-tail-share.toml")),
+    ("mo-receive", include_str!("../../../../experiments/mo-receive.toml")),
 ];
 
 /// Name and text of each file of published figures.

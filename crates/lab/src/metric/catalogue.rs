@@ -178,6 +178,13 @@ pub const CATALOGUE: &[Metric] = &[
         read::blocked,
         "Time during which flow control alone kept the server's data back.",
     ),
+    metric(
+        ("blocked-late", "blocked, late"),
+        Share,
+        Lower,
+        read::blocked_late,
+        "Share of the time, from four round trips after the server's first stream data on, during which flow control alone kept its data back.",
+    ),
     metric(("acks-sent", "acks"), Count, Lower, read::acks_sent, "ACK frames that the client sent."),
     metric(
         ("pure-acks", "pure acks"),

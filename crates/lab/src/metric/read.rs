@@ -158,6 +158,18 @@ pub(super) fn blocked(context: &Context<'_>) -> Reading {
     first(context, |flow| told(flow.down.blocked_seconds))
 }
 
+pub(super) fn blocked_late(context: &Context<'_>) -> Reading {
+    first(context, |flow| {
+        let Counters { late_blocked_nanos, late_nanos, .. } = flow.down.counters;
+        match late_blocked_nanos.zip(late_nanos) {
+            // A flow that is over by then has waited for nothing.
+            Some((_, 0)) => told(Some(0.0)),
+            Some((blocked, late)) => share(blocked as f64, late as f64),
+            None => Unknown,
+        }
+    })
+}
+
 pub(super) fn granted(context: &Context<'_>) -> Reading {
     up_counter(context, |counters| counters.granted_bytes)
 }

@@ -349,6 +349,8 @@ fn counters_of(endpoint: &Endpoint, leg: &Leg, now: Time) -> Counters {
         probe_timeouts: Some(stats.probe_timeouts),
         congestion_events: Some(leg.watch.reductions),
         blocked_nanos: Some(leg.watch.blocked_until(now).as_nanos()),
+        late_blocked_nanos: Some(leg.watch.late_blocked_until(now).as_nanos()),
+        late_nanos: Some(leg.watch.late_since.map_or(0, |since| now.since(since).as_nanos())),
         slow_start_packets: leg.watch.slow_start_end.map(|(packets, _)| packets),
         slow_start_window: leg.watch.slow_start_end.map(|(_, window)| window.get()),
         granted_bytes: None,
@@ -373,7 +375,13 @@ struct Watch {
     slow_start_end: Option<(u64, ByteCount)>,
     blocked_since: Option<Time>,
     blocked: Duration,
+    /// From when on the start is over, and how long it had been blocked by then.
+    late_since: Option<Time>,
+    late_blocked: Duration,
 }
+
+/// Round trips after the first stream data in which a connection may be looking for its window.
+const EARLY_ROUND_TRIPS: u64 = 4;
 
 impl Watch {
     fn look(&mut self, now: Time, stats: &ConnectionStats) {
@@ -384,12 +392,22 @@ impl Watch {
             self.slow_start_end = Some((stats.packets_sent, window.max(self.window)));
         }
         self.looked = now;
+        self.late_blocked = self.late_blocked_until(now);
         self.blocked = self.blocked_until(now);
+        if self.late_since.is_none() && stats.rtt.is_measured && !stats.streams.sent.is_zero() {
+            self.late_since = Some(now + stats.rtt.min * EARLY_ROUND_TRIPS);
+        }
         self.blocked_since = is_blocked(stats).then_some(now);
     }
 
     /// Time blocked, an interval that is still open included.
     fn blocked_until(&self, now: Time) -> Duration {
         self.blocked + self.blocked_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Of that, what lies behind the start.
+    fn late_blocked_until(&self, now: Time) -> Duration {
+        let late = self.blocked_since.zip(self.late_since).map(|(since, late)| now.since(since.max(late)));
+        self.late_blocked + late.unwrap_or(Duration::ZERO)
     }
 }

@@ -14,10 +14,16 @@
 //! packet rate moves with the window by itself: one window leaves in each round trip while credit is what bounds it.
 //! (The paper's derivation by birth and death grows the window while arrivals outrun departures, that is while a queue
 //! builds: we follow Algorithm 2.)
+//!
+//! The safe form differs in two points, both for windows that are large and yet less than the path holds. It renews a
+//! 64th of the window at a time and a datagram at the least: a sender that waits for credit sends what it gets at once,
+//! and cuts a packet to pieces for each bit. And a peer that says it is blocked while its reader is not behind doubles
+//! the window, once a round trip: steps of datagrams, which end where one is less than 1 % of the rate, would find a
+//! large BDP after minutes or never.
 
 use posthaste_policy::sample::{CreditMoment, WindowView};
 use posthaste_policy::{AckRide, Constant, Credit, CreditFactory, Description, PolicyText};
-use posthaste_units::{ByteCount, Rate};
+use posthaste_units::{ByteCount, Duration, Rate, Time};
 use serde::Deserialize;
 
 use super::{Variant, ahead, half, replenish};
@@ -40,6 +46,11 @@ const EQUAL: u64 = 100;
 /// Rounds with gaps, in a row, that stop growth.
 const REPEATED: u32 = 2;
 
+/// The safe form renews this part of the window at a time, and a datagram at the least.
+const LEAST_PART: u64 = 64;
+/// A reader is behind once a part of this size of the window lies unread.
+const BEHIND: u64 = 4;
+
 /// Parameters of [`OnAck`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,8 +67,9 @@ pub struct Parameters {
     /// Whether a peer that knows them gets ACK frames that carry the window. Default true.
     #[serde(default = "yes")]
     pub combined: bool,
-    /// Safe, the default: an ack renews the window once a datagram of it has been read, so that a sender which waits for
-    /// credit need not cut its packets to pieces. Paper: each ack, whatever has been read.
+    /// Safe, the default: an ack renews the window once a 64th of it has been read, and a datagram at the least, so that
+    /// a sender which waits for credit need not cut its packets to pieces; and a blocked peer doubles it. Paper: each
+    /// ack, whatever has been read.
     #[serde(default)]
     pub variant: Variant,
     /// Bytes that the updates in one ack may take, 26 to 1000; as many as fit unless given.
@@ -84,7 +96,20 @@ impl Parameters {
             Constant::new("equal", format!("rates within 1/{EQUAL}")),
             Constant::new("no growth", format!("after losses in {REPEATED} rounds in a row")),
             Constant::new("combined", self.combined),
-            Constant::new("least", if self.variant == Variant::Safe { "a datagram" } else { "a byte" }),
+            match self.variant {
+                Variant::Safe => {
+                    Constant::new("least", format!("1/{LEAST_PART} of the window, and a datagram"))
+                }
+                Variant::Paper => Constant::new("least", "a byte"),
+            },
+            Constant::new(
+                "blocked peer",
+                if self.variant == Variant::Safe {
+                    "doubles it once a round trip"
+                } else {
+                    "changes nothing"
+                },
+            ),
             Constant::new("field", self.field.map_or("no bound".to_owned(), |bytes| format!("{bytes} B"))),
         ]
     }
@@ -111,16 +136,30 @@ pub struct OnAck {
     window: ByteCount,
     /// The round last looked at, and its rate.
     last: Option<(u64, Rate)>,
+    /// When a blocked peer last made the window larger.
+    doubled: Option<Time>,
 }
 
 impl OnAck {
     /// The policy with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, window: parameters.initial, last: None }
+        Self { parameters, window: parameters.initial, last: None, doubled: None }
     }
 
     fn is_safe(&self) -> bool {
         self.parameters.variant == Variant::Safe
+    }
+
+    /// A peer that is blocked by the window, and not by its reader, needs a larger one. Each ack has renewed its limit
+    /// since it said so, so what is left of the newest one tells nothing.
+    fn double(&mut self, view: &WindowView) {
+        let is_read = view.readable < self.window / BEHIND;
+        let rtt = view.rtt.unwrap_or(Duration::MAX);
+        let is_new = self.doubled.is_none_or(|doubled| view.now.since(doubled) >= rtt);
+        if is_read && is_new {
+            self.window = (self.window * 2).min(self.parameters.maximum);
+            self.doubled = Some(view.now);
+        }
     }
 
     /// Algorithm 2, once a round.
@@ -152,13 +191,17 @@ impl Credit for OnAck {
 
     fn grant(&mut self, moment: CreditMoment, view: &WindowView) -> Option<ByteCount> {
         self.follow_the_rate(view);
+        if moment == CreditMoment::Blocked && self.is_safe() {
+            self.double(view);
+        }
         // What is read while an ack is due travels with that. But the last ack may have left before the reader came,
         // and then nothing else would ever tell a blocked peer.
         if moment == CreditMoment::Consumed && (view.is_ack_due || ahead(view) >= half(view, self.window)) {
             return None;
         }
         let advance = replenish(view, self.window)?;
-        let is_silly = advance < view.max_datagram_size && ahead(view) >= half(view, self.window);
+        let least = view.max_datagram_size.max(self.window / LEAST_PART);
+        let is_silly = advance < least && ahead(view) >= half(view, self.window);
         let is_held_back = is_silly && moment == CreditMoment::AckLeaving && self.is_safe();
         (!is_held_back).then_some(advance)
     }

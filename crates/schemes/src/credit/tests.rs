@@ -4,6 +4,7 @@ use posthaste_units::{Duration, Time};
 use proptest::prelude::*;
 
 use super::autotune::Autotune;
+use super::demand::Demand;
 use super::fast::Fast;
 use super::fixed::Fixed;
 use super::improved::{self, Improved};
@@ -11,6 +12,7 @@ use super::on_ack::OnAck;
 use super::*;
 use crate::testing::milliseconds;
 
+mod demand_tests;
 mod fast_tests;
 mod on_ack_tests;
 
@@ -180,13 +182,16 @@ proptest! {
         events in prop::collection::vec((0_u64..3, 0_u64..2_000_000, 0_u64..100_000, any::<Option<u64>>()), 1..200),
     ) {
         let top = initial * factor;
-        let policies: [(Box<dyn Credit>, u64); 6] = [
+        let room = 4;
+        let (least, most) = (ByteCount::new(initial), ByteCount::new(top));
+        let policies: [(Box<dyn Credit>, u64); 7] = [
             (Box::new(Fixed::new(fixed::Parameters { window: ByteCount::new(initial) })), initial),
             (Box::new(improved(initial)), initial),
             (Box::new(autotune(initial, top)), top),
             (Box::new(fast(initial, top, Variant::Paper)), top),
             (Box::new(fast(initial, top, Variant::Safe)), top),
             (Box::new(on_ack(initial, top, factor)), top),
+            (Box::new(Demand::new(demand::Parameters { initial: least, maximum: most, room })), top),
         ];
         for (mut policy, greatest) in policies {
             let (mut now, mut consumed) = (0, start);

@@ -94,7 +94,7 @@ impl PathControl {
     }
 
     /// The window that holds: the group's, if it has taken the controller's place.
-    pub(super) fn window(&self) -> ByteCount {
+    pub(crate) fn window(&self) -> ByteCount {
         self.led().map_or_else(|| self.congestion.window(), |lead| lead.window)
     }
 

@@ -23,6 +23,7 @@ use crate::datagram::DatagramInfo;
 use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
 use crate::error::TransportErrorCode;
 use crate::events::Event;
+use crate::limits::SCOPED_TLS;
 use crate::parameters::{self, ServerPart};
 use crate::receive_budget::Account;
 use crate::setup::HandshakeSetup;
@@ -155,8 +156,10 @@ impl Endpoint {
         }
         let datagrams = server.transport.max_datagram_frame_size;
         let tls = sessions::scoped(&server.tls, version, granted, datagrams);
-        // A profile may grant ever other limits: only the latest of a version are kept.
-        self.scoped_tls.retain(|(of, ..)| *of != version);
+        // A profile may grant ever other limits: only the latest are kept.
+        if self.scoped_tls.len() >= SCOPED_TLS {
+            self.scoped_tls.remove(0);
+        }
         self.scoped_tls.push((version, *granted, Arc::clone(&tls)));
         tls
     }

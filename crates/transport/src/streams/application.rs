@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_policy::sample::CreditMoment;
+use posthaste_units::ByteCount;
 use posthaste_wire::{Direction, StreamId, varint};
 
 use super::map::Found;
@@ -73,22 +74,29 @@ impl Streams {
         }
     }
 
+    /// The congestion window, by which it goes how much is kept for all streams.
+    pub(crate) fn set_congestion_window(&mut self, window: ByteCount) {
+        self.send_memory.set_window(window);
+    }
+
     /// Takes data from the front of `data`, as much as there is room for, without copying large pieces. If that
     /// is nothing, a `Writable` event follows.
     pub(crate) fn write(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let (unsent_limit, room) = (self.unsent_limit, self.send_buffer.saturating_sub(self.buffered));
+        let unsent_limit = self.unsent_limit;
         let send = self.writable_half(id)?;
         if data.is_empty() {
             return Ok(0);
         }
         // The last bound is that of offsets (RFC 9000 section 4.5), which no real stream reaches.
-        let room = room.min(unsent_limit.saturating_sub(send.unsent())).min(varint::MAX - send.written());
-        let count = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        let own = unsent_limit.saturating_sub(send.unsent()).min(varint::MAX - send.written());
+        let urgency = send.priority.urgency;
+        let room = self.send_memory.room(urgency).min(own).min(data.len() as u64);
+        let count = self.send_memory.keep(room) as usize;
+        let send = self.writable_half(id)?;
         if count == 0 {
             send.is_writer_waiting = true;
         } else {
             send.push(data.split_to(count));
-            self.buffered += count as u64;
         }
         self.refresh(id);
         self.note_blocked();
@@ -180,6 +188,13 @@ impl Streams {
     /// Changes a stream's place in the order of sending.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
         self.send_half(id)?.priority = priority;
+        if let Found::Live(stream) = self.map.find(id)
+            && let Some((urgency, number)) = &mut stream.waits_for_memory
+        {
+            self.memory_waiters.remove(&(*urgency, *number, id));
+            *urgency = priority.urgency;
+            self.memory_waiters.insert((*urgency, *number, id));
+        }
         self.refresh(id);
         Ok(())
     }

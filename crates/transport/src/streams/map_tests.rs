@@ -7,7 +7,7 @@ fn stream() -> Stream {
         is_control_queued: false,
         is_counted_blocked: false,
         counted_ending: super::super::send::Ending::default(),
-        is_waiting_for_buffer: false,
+        waits_for_memory: None,
     }
 }
 

@@ -14,6 +14,7 @@ mod riding;
 mod schedule;
 mod send;
 mod send_buffer;
+mod send_memory;
 mod stream;
 mod tail;
 
@@ -28,12 +29,14 @@ use self::map::{Found, StreamMap};
 use self::riding::Riding;
 use self::schedule::Schedule;
 use self::send::{Ending, SendHalf};
+use self::send_memory::SendMemory;
 use self::stream::{Maker, PeerLimits};
 use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
 
 use crate::limits::MAX_CONCURRENT_STREAMS;
 use crate::receive_budget::Account;
+use crate::send_budget::SendShare;
 
 pub(crate) use self::assembler::Assembler;
 pub use self::recv::Read;
@@ -55,7 +58,10 @@ pub(crate) struct StreamsConfig {
     pub(crate) max_streams_bidi: u64,
     /// Unidirectional streams that the peer may have open at once, at most [`MAX_CONCURRENT_STREAMS`].
     pub(crate) max_streams_uni: u64,
-    /// Bytes kept for the whole connection until they are acknowledged; at least [`MIN_BUFFER`].
+    /// What the connection has of the send budget.
+    pub(crate) send_share: SendShare,
+    /// Bytes kept for the whole connection until they are acknowledged, while the congestion window is small; at least
+    /// [`MIN_BUFFER`].
     pub(crate) send_buffer: ByteCount,
     /// Bytes of one stream that may wait unsent before writes block; at least [`MIN_BUFFER`].
     pub(crate) unsent_limit: ByteCount,
@@ -220,12 +226,12 @@ pub(crate) struct Streams {
     /// Streams that have received data since the last ACK left.
     received_since_ack: Vec<StreamId>,
     riding: Riding,
-    /// Bytes held for all streams until they are acknowledged.
-    buffered: u64,
-    send_buffer: u64,
+    /// What is kept for all streams until it is acknowledged.
+    send_memory: SendMemory,
     unsent_limit: u64,
-    /// Streams that wait for room in the send buffer, in the order in which they found it full.
-    buffer_waiters: VecDeque<StreamId>,
+    /// Streams that wait for room in that, by their urgency and then in the order in which they found none.
+    memory_waiters: BTreeSet<(u8, u64, StreamId)>,
+    next_waiter: u64,
     blocked_count: usize,
     tail: tail::Tail,
     /// For the trace: streams that have become blocked (true) or are no longer, if anybody watches.
@@ -263,10 +269,10 @@ impl Streams {
             is_limits_known: false,
             received_since_ack: Vec::new(),
             riding,
-            buffered: 0,
-            send_buffer: config.send_buffer.get().max(MIN_BUFFER),
+            send_memory: SendMemory::new(config.send_share, config.send_buffer),
             unsent_limit: config.unsent_limit.get().max(MIN_BUFFER),
-            buffer_waiters: VecDeque::new(),
+            memory_waiters: BTreeSet::new(),
+            next_waiter: 0,
             blocked_count: 0,
             tail: tail::Tail::default(),
             blocked_changes: None,
@@ -356,7 +362,7 @@ impl Streams {
             sent: ByteCount::new(self.sent),
             resent: ByteCount::new(self.resent),
             received: ByteCount::new(self.receive_window.received()),
-            buffered: ByteCount::new(self.buffered),
+            buffered: ByteCount::new(self.send_memory.kept()),
             credit: ByteCount::new(self.send_window.available()),
             granted: ByteCount::new(
                 self.receive_window.advertised().saturating_sub(self.receive_window.consumed()),
@@ -375,7 +381,7 @@ impl Streams {
     /// True if everything written has been acknowledged and nothing is to be sent.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.buffered == 0 && self.schedule.next(true).is_none() && !self.has_control()
+        self.send_memory.kept() == 0 && self.schedule.next(true).is_none() && !self.has_control()
     }
 
     fn local_mut(&mut self, direction: Direction) -> &mut LocalStreams {
@@ -439,12 +445,14 @@ impl Streams {
                 send.window.mark_blocked();
             }
             if send.is_writer_waiting && !send.is_ended() && send.unsent() <= self.unsent_limit / 2 {
-                // An eighth of the buffer must be free, or each ack would wake every waiting writer.
-                if self.buffered <= self.send_buffer - self.send_buffer / 8 {
+                let urgency = send.priority.urgency;
+                if self.send_memory.is_open(urgency) {
                     send.is_writer_waiting = false;
                     self.events.push_back(StreamEvent::Writable(id));
-                } else if !std::mem::replace(&mut stream.is_waiting_for_buffer, true) {
-                    self.buffer_waiters.push_back(id);
+                } else if stream.waits_for_memory.is_none() {
+                    stream.waits_for_memory = Some((urgency, self.next_waiter));
+                    self.memory_waiters.insert((urgency, self.next_waiter, id));
+                    self.next_waiter += 1;
                 }
             }
             // spec: rfc9000 3.3 terminal-state-is-silent
@@ -493,16 +501,20 @@ impl Streams {
         }
     }
 
-    /// Bytes need no longer be held: writers that found the buffer full are woken once enough of it is free.
+    /// Bytes need no longer be kept: writers that found no room are woken once there is enough, the most urgent first.
     fn release(&mut self, bytes: u64) {
-        self.buffered = self.buffered.saturating_sub(bytes);
-        if bytes == 0 || self.buffered > self.send_buffer - self.send_buffer / 8 {
+        if bytes == 0 {
             return;
         }
-        for _ in 0..self.buffer_waiters.len() {
-            let Some(id) = self.buffer_waiters.pop_front() else { return };
+        self.send_memory.release(bytes);
+        while let Some((urgency, _, id)) = self.memory_waiters.first().copied() {
+            // Who is less urgent has less room.
+            if !self.send_memory.is_open(urgency) {
+                return;
+            }
+            self.memory_waiters.pop_first();
             if let Found::Live(stream) = self.map.find(id) {
-                stream.is_waiting_for_buffer = false;
+                stream.waits_for_memory = None;
                 self.refresh(id);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use posthaste_wire::StreamId;
 
 /// Urgencies, 0 (most urgent) to 7.
-const URGENCIES: u8 = 8;
+pub(super) const URGENCIES: u8 = 8;
 
 /// Lanes of one urgency: two classes, each with streams in order and streams in turn.
 const LANES: usize = 4;

@@ -20,8 +20,8 @@ pub(super) struct Stream {
     pub(super) is_counted_blocked: bool,
     /// How the stream is counted in the connection's tail.
     pub(super) counted_ending: Ending,
-    /// True while the stream waits for room in the connection's send buffer.
-    pub(super) is_waiting_for_buffer: bool,
+    /// While the stream waits for room in what the connection keeps: its urgency and its number there.
+    pub(super) waits_for_memory: Option<(u8, u64)>,
 }
 
 impl Stream {
@@ -100,7 +100,7 @@ impl Maker {
             is_control_queued: false,
             is_counted_blocked: false,
             counted_ending: Ending::default(),
-            is_waiting_for_buffer: false,
+            waits_for_memory: None,
         }
     }
 }

@@ -13,7 +13,10 @@ use crate::error::{PeerError, TransportErrorCode};
 use crate::frame_owner::FrameOwner;
 use crate::frame_writer::FrameWriter;
 use crate::receive_budget::ReceiveBudget;
+use crate::send_budget::SendBudget;
 use crate::sent_frame::{SentFrame, SentFrames};
+
+mod urgency;
 
 const BIDI: Direction = Direction::Bidirectional;
 const UNI: Direction = Direction::Unidirectional;
@@ -33,6 +36,7 @@ fn streams(side: Side, stream: u64, connection: u64, count: u64) -> Streams {
         side,
         max_streams_bidi: count,
         max_streams_uni: count,
+        send_share: SendBudget::default().open(),
         send_buffer: ByteCount::new(1 << 20),
         unsent_limit: ByteCount::new(64 << 10),
         stream_credit: Box::new(move || credit(stream)),
@@ -658,7 +662,7 @@ fn many_short_streams_cycle_through_a_small_limit() {
             assert_eq!(streams.open_streams(), 1);
             assert!(streams.map.table(Side::Client, BIDI).footprint() <= 64 + 6 * 17);
             assert!(streams.received_since_ack.len() <= 64 && streams.control.is_empty());
-            assert!(streams.buffer_waiters.is_empty() && streams.events.is_empty());
+            assert!(streams.memory_waiters.is_empty() && streams.events.is_empty());
         }
     }
 }

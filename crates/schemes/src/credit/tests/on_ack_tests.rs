@@ -52,6 +52,44 @@ fn the_safe_form_renews_a_datagram_at_a_time() {
     assert_eq!(ask(KIB + 1), Some(ByteCount::new(KIB + 1)));
 }
 
+#[test]
+fn the_safe_form_renews_a_64th_of_a_large_window_at_a_time() {
+    let window = ByteCount::new(1024 * KIB);
+    let parameters = on_ack::Parameters { initial: window, maximum: window, ..policy_parameters() };
+    for (variant, least) in [(Variant::Safe, 16 * KIB), (Variant::Paper, 1)] {
+        let mut policy = OnAck::new(on_ack::Parameters { variant, ..parameters });
+        let mut ask = |moment, consumed| {
+            policy.grant(moment, &view(0, 1024 * KIB, consumed, Some(100))).map(ByteCount::get)
+        };
+        assert_eq!(ask(CreditMoment::AckLeaving, least - 1), None);
+        assert_eq!(ask(CreditMoment::AckLeaving, least), Some(least));
+        assert_eq!(ask(CreditMoment::AckLeaving, 600 * KIB), Some(600 * KIB));
+    }
+}
+
+#[test]
+fn a_peer_that_is_blocked_doubles_the_safe_window_once_a_round_trip() {
+    for (variant, windows) in [(Variant::Safe, [64, 128, 128, 256, 256]), (Variant::Paper, [64; 5])] {
+        let maximum = ByteCount::new(256 * KIB);
+        let mut policy = OnAck::new(on_ack::Parameters { maximum, variant, ..policy_parameters() });
+        let mut ask = |now, received: u64, readable: u64| {
+            let mut view = view(now, 64 * KIB, 0, Some(100));
+            (view.received, view.readable) = (ByteCount::new(received * KIB), ByteCount::new(readable * KIB));
+            policy.grant(CreditMoment::Blocked, &view);
+            policy.window().get() / KIB
+        };
+        let seen = [
+            // A reader that is behind is no reason.
+            ask(0, 64, 64),
+            ask(0, 64, 0),
+            ask(99, 64, 0),
+            ask(100, 64, 0),
+            ask(300, 64, 0),
+        ];
+        assert_eq!(seen, windows, "{variant:?}");
+    }
+}
+
 fn policy_parameters() -> on_ack::Parameters {
     let window = ByteCount::new(64 * KIB);
     let variant = Variant::Safe;

@@ -1,0 +1,86 @@
+//! How much a connection keeps until it is acknowledged: as much as its congestion window needs, within the budget of
+//! all, and more for urgent streams than for others.
+
+use posthaste_units::ByteCount;
+
+use super::MIN_BUFFER;
+use super::schedule::URGENCIES;
+use crate::send_budget::SendShare;
+
+/// Congestion windows that are kept: everything from the first byte on that is not acknowledged. A packet that is lost
+/// twice holds two round trips of what follows it, and the search for its loss one more.
+const WINDOWS: u64 = 4;
+
+/// Parts of the bound for ordinary streams by which it differs from one urgency to the next: so much each urgency finds
+/// free, whatever less urgent streams have left behind.
+const PARTS: u64 = 16;
+
+/// The urgency of streams that nobody has said anything about.
+const ORDINARY: u64 = 3;
+
+/// What of a bound must be free before writers are woken: one part of so many, or each ack would wake them all.
+const WAKE_PART: u64 = 8;
+
+/// The bytes kept for all streams of a connection.
+#[derive(Debug)]
+pub(super) struct SendMemory {
+    share: SendShare,
+    kept: u64,
+    /// What may be kept however small the congestion window is, if the budget has it.
+    least: u64,
+    window: u64,
+}
+
+impl SendMemory {
+    pub(super) fn new(share: SendShare, least: ByteCount) -> Self {
+        Self { share, kept: 0, least: least.get().max(MIN_BUFFER), window: 0 }
+    }
+
+    /// Bytes kept.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// The congestion window is so large now.
+    pub(super) fn set_window(&mut self, window: ByteCount) {
+        self.window = window.get();
+    }
+
+    /// How much may be kept before streams of this urgency must wait.
+    fn bound(&self, urgency: u8) -> u64 {
+        let wanted = self.window.saturating_mul(WINDOWS).max(self.least);
+        // The most urgent may go beyond, and yet stay within the allowance.
+        let allowed = self.share.allowance() / (PARTS + ORDINARY) * PARTS;
+        let urgency = u64::from(urgency.min(URGENCIES - 1));
+        (wanted.min(allowed) / PARTS * (PARTS + ORDINARY - urgency)).max(MIN_BUFFER)
+    }
+
+    /// How much a stream of this urgency may leave now.
+    pub(super) fn room(&self, urgency: u8) -> u64 {
+        self.bound(urgency).saturating_sub(self.kept)
+    }
+
+    /// True if enough is free to wake a writer.
+    pub(super) fn is_open(&self, urgency: u8) -> bool {
+        let bound = self.bound(urgency);
+        self.kept <= bound - bound / WAKE_PART
+    }
+
+    /// Keeps `bytes` more, which the caller has found room for, or as many as the budget still has. Returns how many.
+    pub(super) fn keep(&mut self, bytes: u64) -> u64 {
+        let covered = self.share.hold(self.kept.saturating_add(bytes));
+        let kept = bytes.min(covered.saturating_sub(self.kept));
+        self.kept += kept;
+        kept
+    }
+
+    /// `bytes` need no longer be kept.
+    pub(super) fn release(&mut self, bytes: u64) {
+        self.kept = self.kept.saturating_sub(bytes);
+        self.share.hold(self.kept);
+    }
+}
+
+#[cfg(test)]
+#[path = "send_memory_tests.rs"]
+mod tests;
