@@ -39,7 +39,7 @@ pub struct TransportConfig {
     /// Largest DATAGRAM frame that the peer may send (RFC 9221), type and length included: 65,535 takes every one that
     /// fits into a packet, 0 none. Default 0.
     pub max_datagram_frame_size: u64,
-    /// What all connections together keep of stream data until it is acknowledged, beside 64 KiB for each: of one budget
+    /// What all connections together keep of stream data until it is acknowledged, and 64 KiB for each more: of one budget
     /// are all connections whose configurations share it. Default 1 GiB, for this configuration alone.
     pub send_budget: SendBudget,
     /// Bytes of stream data that a connection may keep until they are acknowledged while its congestion window is small;

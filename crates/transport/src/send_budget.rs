@@ -23,7 +23,7 @@ impl SendBudget {
     /// The budget of a configuration that says nothing: 1 GiB.
     pub const DEFAULT: ByteCount = ByteCount::new(1 << 30);
 
-    /// A budget of so many bytes, beside the 64 KiB that each connection may always keep.
+    /// A budget of so many bytes; 64 KiB each connection may always keep in addition.
     pub fn new(bytes: ByteCount) -> Self {
         Self(Arc::new(Pool::new(bytes.get())))
     }

@@ -53,7 +53,7 @@ impl Share {
         self.pool.free()
     }
 
-    /// How much it may hold now: as much as it leaves over, so that whoever comes later finds something.
+    /// How much it may hold now: as much as it leaves over, so that later ones find something.
     pub(crate) fn allowance(&self) -> u64 {
         self.held.max(self.free().saturating_add(self.held) / 2)
     }
