@@ -113,14 +113,14 @@ impl Body {
     }
 }
 
+/// What polling a body for its next frame answers.
+pub(super) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         match &mut self.0 {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(bytes) => {
@@ -194,10 +194,7 @@ where
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let frame = self.0.as_mut().poll_frame(cx);
         frame.map(|frame| frame.map(|frame| frame.map_err(|error| BodyError::of_source(error.into()))))
     }

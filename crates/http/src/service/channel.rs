@@ -8,6 +8,7 @@ use http::HeaderMap;
 use http_body::Frame;
 use tokio::sync::mpsc;
 
+use super::body::PolledFrame;
 use super::error::{BodyError, BoxError};
 
 /// Frames that wait in a channel between the task that feeds a body and the one that reads it.
@@ -92,10 +93,7 @@ impl http_body::Body for ChannelBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let Some(items) = &mut self.items else { return Poll::Ready(None) };
         let end = match ready!(items.poll_recv(cx)) {
             Some(Item::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
