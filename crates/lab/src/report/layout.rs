@@ -2,7 +2,7 @@
 //! combination of the other axes' values is a group of its own.
 
 use crate::experiment_result::{CellResult, ExperimentResult};
-use crate::metric::{self, Column, Sample};
+use crate::metric::{self, Column, Sample, Scale};
 use crate::peers::Stack;
 use crate::result::Outcome;
 use crate::statistics::{self, Paired};
@@ -97,6 +97,19 @@ impl<'a> Layout<'a> {
             return None;
         }
         statistics::compare_paired(&self.sample(cell).values, &self.sample(base).values)
+    }
+
+    /// For each group, a scale with the digits that it needs; the unit is the same for all groups.
+    pub(crate) fn scales(&self, column: Column) -> Vec<Scale> {
+        let greatest = |cells: &mut dyn Iterator<Item = &CellResult>| {
+            let values = cells.filter_map(|cell| column.value(self.experiment, cell));
+            values.filter(|value| value.is_finite()).map(f64::abs).fold(0.0, f64::max)
+        };
+        let overall = column.unit().scale(greatest(&mut self.experiment.cells.iter()));
+        let groups = self.groups.iter();
+        groups
+            .map(|group| overall.fitted(greatest(&mut group.members.iter().map(|member| member.cell))))
+            .collect()
     }
 
     /// The name of a series, with a mark if runs of it do not repeat.

@@ -111,21 +111,8 @@ fn columns(layout: &Layout<'_>) -> Vec<TableColumn> {
     columns
 }
 
-/// A scale with the digits that a group needs, its unit chosen for all groups.
-fn scales(layout: &Layout<'_>, column: Column) -> Vec<Scale> {
-    let greatest = |cells: &mut dyn Iterator<Item = &CellResult>| {
-        let values = cells.filter_map(|cell| column.value(layout.experiment, cell));
-        values.filter(|value| value.is_finite()).map(f64::abs).fold(0.0, f64::max)
-    };
-    let overall = column.unit().scale(greatest(&mut layout.experiment.cells.iter()));
-    let groups = layout.groups.iter();
-    groups
-        .map(|group| overall.fitted(greatest(&mut group.members.iter().map(|member| member.cell))))
-        .collect()
-}
-
 fn headline_columns(layout: &Layout<'_>) -> Vec<TableColumn> {
-    let scales = scales(layout, layout.headline);
+    let scales = layout.scales(layout.headline);
     let summaries = |text: &dyn Fn(&crate::statistics::Summary, Scale) -> String| -> Vec<Vec<String>> {
         let with_scales = layout.groups.iter().zip(&scales);
         let texts = with_scales.map(|(group, scale)| {
@@ -179,7 +166,7 @@ fn to_limit_column(layout: &Layout<'_>) -> TableColumn {
 }
 
 fn further_column(layout: &Layout<'_>, column: Column) -> TableColumn {
-    let scales = scales(layout, column);
+    let scales = layout.scales(column);
     let with_scales = layout.groups.iter().zip(&scales);
     let cells = with_scales.map(|(group, scale)| {
         let values = group.members.iter().map(|member| column.value(layout.experiment, member.cell));

@@ -20,7 +20,7 @@ pub(super) fn swatch(look: Look, series: usize) -> String {
 
 /// The table of all cells: the headline metric from every side.
 pub(super) fn cells(layout: &Layout<'_>, looks: &[Look]) -> String {
-    let scales = column_scales(layout, layout.headline);
+    let scales = layout.scales(layout.headline);
     let width = 7 + usize::from(layout.has_limits()) + usize::from(layout.baseline.is_some());
     let mut out = String::from("<div class=\"scroll\"><table>\n");
     head(&mut out, layout, &scales);
@@ -41,8 +41,7 @@ pub(super) fn further(layout: &Layout<'_>, looks: &[Look]) -> String {
     if layout.further.is_empty() {
         return String::new();
     }
-    let scales: Vec<Vec<Scale>> =
-        layout.further.iter().map(|column| column_scales(layout, *column)).collect();
+    let scales: Vec<Vec<Scale>> = layout.further.iter().map(|column| layout.scales(*column)).collect();
     let mut out = String::from(
         "<details><summary>Further metrics<span>medians, unless said, with their 95&#8239;% confidence intervals</span></summary>\n\
             <div class=\"scroll second\"><table>\n<thead><tr><th></th>",
@@ -117,18 +116,6 @@ fn head(out: &mut String, layout: &Layout<'_>, scales: &[Scale]) {
         let _ = write!(out, "<th>run by run<br>\u{d7} {} [95&#8239;% CI]</th>", escape(baseline));
     }
     out.push_str("</tr></thead>\n");
-}
-
-fn column_scales(layout: &Layout<'_>, column: Column) -> Vec<Scale> {
-    let greatest = |cells: &mut dyn Iterator<Item = &crate::experiment_result::CellResult>| {
-        let values = cells.filter_map(|cell| column.value(layout.experiment, cell));
-        values.filter(|value| value.is_finite()).map(f64::abs).fold(0.0, f64::max)
-    };
-    let overall = column.unit().scale(greatest(&mut layout.experiment.cells.iter()));
-    let groups = layout.groups.iter();
-    groups
-        .map(|group| overall.fitted(greatest(&mut group.members.iter().map(|member| member.cell))))
-        .collect()
 }
 
 /// The best median of a group, to be set in bold.
