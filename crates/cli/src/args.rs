@@ -150,7 +150,7 @@ pub(crate) struct Race {
 }
 
 /// Profiles of a race without `--profiles`.
-const DEFAULT_RACERS: [&str; 4] = ["bbr", "cubic", "standard", "tcp:cubic"];
+const DEFAULT_RACERS: [&str; 5] = ["mobile", "cubic", "standard", "tcp:cubic", "tcp:bbr"];
 
 /// Paths of a race without `--path`: a recorded LTE link, and a path with random loss.
 const DEFAULT_PATHS: [&str; 2] = ["lte-trace", "average"];

@@ -98,6 +98,8 @@ fn a_long_transfer_fills_a_recorded_link() {
         let mut path = path(20, None, 0.0);
         path.rate = Some(posthaste_path::Trace::parse(trace).expect("a trace").into());
         path.queue = QueueSize::Bytes(ByteCount::new(50_000));
+        // The change of rate is to come while the object is under way.
+        path.trace_start = posthaste_path::TraceStart::At(Duration::ZERO);
         let spec = spec(path, "cubic", 8_000_000, Duration::from_secs(100));
         let completion = done(&spec, 1).flows[0].completion.expect("it finishes");
         let bound = limit(&spec).expect("a bulk flow has a limit").seconds;

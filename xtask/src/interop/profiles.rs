@@ -50,7 +50,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool> {
     let mut outcomes = Vec::new();
     for (index, profile) in profiles.iter().enumerate() {
         let ours = Side::Posthaste { program: program.clone(), profile: Some(profile.clone()) };
-        let cells = if arguments.quick { in_turn(index, &rows, &cases) } else { all(&rows, &cases) };
+        let cells =
+            if arguments.quick { in_turn(index, profiles.len(), &rows, &cases) } else { all(&rows, &cases) };
         for (peer, role, case) in cells {
             let outcome = run_cell(&bench, &ours, peer, role, case);
             say(&outcome);
@@ -73,8 +74,14 @@ fn all<'a>(rows: &[(&'static Peer, Role)], cases: &'a [&'static Case]) -> Vec<Ce
     rows.iter().flat_map(|&(peer, role)| cases.iter().map(move |case| (peer, role, case))).collect()
 }
 
-/// For the profile at `index`: a cell of each role, the next one for the next profile, of those that can be.
-fn in_turn<'a>(index: usize, rows: &[(&'static Peer, Role)], cases: &'a [&'static Case]) -> Vec<Cell<'a>> {
+/// For the profile at `index` of `count`: at least one cell of each role, the next one for the next profile, so that all
+/// profiles together have every cell that can be.
+fn in_turn<'a>(
+    index: usize,
+    count: usize,
+    rows: &[(&'static Peer, Role)],
+    cases: &'a [&'static Case],
+) -> Vec<Cell<'a>> {
     let mut chosen = Vec::new();
     for role in [Role::Client, Role::Server] {
         let peers = || rows.iter().filter(|(_, other)| *other == role).map(|(peer, _)| *peer);
@@ -83,7 +90,8 @@ fn in_turn<'a>(index: usize, rows: &[(&'static Peer, Role)], cases: &'a [&'stati
             .flat_map(|case| peers().map(move |peer| (peer, role, case)))
             .filter(|(peer, role, case)| support::missing(peer.name, *role, case).is_none())
             .collect();
-        chosen.extend(cells.get(index % cells.len().max(1)).copied());
+        let first = index % cells.len().max(1);
+        chosen.extend(cells.iter().skip(first).step_by(count.max(1)).copied());
     }
     chosen
 }

@@ -16,10 +16,12 @@ fn quick_rows() -> Vec<(&'static Peer, Role)> {
 fn in_turn_each_profile_meets_a_client_and_a_server_and_all_cells_have_their_turn() {
     let (rows, cases) = (quick_rows(), cases());
     let mut met = BTreeSet::new();
-    for index in 0..posthaste_schemes::names().len() {
-        let cells = in_turn(index, &rows, &cases);
-        let roles: Vec<Role> = cells.iter().map(|(_, role, _)| *role).collect();
-        assert_eq!(roles, [Role::Client, Role::Server]);
+    let count = posthaste_schemes::names().len();
+    for index in 0..count {
+        let cells = in_turn(index, count, &rows, &cases);
+        for role in [Role::Client, Role::Server] {
+            assert!(cells.iter().any(|cell| cell.1 == role), "profile {index}");
+        }
         for (peer, role, case) in cells {
             assert!(support::missing(peer.name, role, case).is_none(), "{} {}", peer.name, case.name);
             met.insert((peer.name, label(role), case.name));
@@ -36,7 +38,7 @@ fn in_turn_each_profile_meets_a_client_and_a_server_and_all_cells_have_their_tur
 fn a_role_without_third_parties_is_left_out() {
     let cases = cases();
     let chromium = [(peers::find("chromium").unwrap(), Role::Client)];
-    let cells = in_turn(3, &chromium, &cases);
+    let cells = in_turn(3, 16, &chromium, &cases);
     assert_eq!(cells.len(), 1);
 }
 
