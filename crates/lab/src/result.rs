@@ -1,5 +1,6 @@
 //! What one run has shown: plain numbers, the same for every stack, nothing of wall-clock time.
 
+use posthaste_path::PathStats;
 use serde::{Deserialize, Serialize};
 
 use crate::peer::Counters;
@@ -143,6 +144,22 @@ pub struct LinkResult {
     pub marked: u64,
     /// Most bytes that waited in its queue.
     pub peak_queue_bytes: u64,
+}
+
+impl LinkResult {
+    /// What the counts of a path's direction amount to.
+    pub fn of(name: String, stats: &PathStats) -> Self {
+        Self {
+            name,
+            offered: stats.offered,
+            delivered: stats.delivered,
+            delivered_bytes: stats.delivered_bytes,
+            lost: stats.lost,
+            dropped: stats.overflowed + stats.managed,
+            marked: stats.marked,
+            peak_queue_bytes: stats.peak_queue_bytes.get(),
+        }
+    }
 }
 
 /// Gauges over time: column by column, all of the length of `times`.

@@ -235,15 +235,5 @@ fn direction(senders: &[usize], world: &World) -> DirectionResult {
 }
 
 fn link_result(link: &crate::world::Link) -> LinkResult {
-    let stats = link.path.stats();
-    LinkResult {
-        name: link.name.clone(),
-        offered: stats.offered,
-        delivered: stats.delivered,
-        delivered_bytes: stats.delivered_bytes,
-        lost: stats.lost,
-        dropped: stats.overflowed + stats.managed,
-        marked: stats.marked,
-        peak_queue_bytes: stats.peak_queue_bytes.get(),
-    }
+    LinkResult::of(link.name.clone(), &link.path.stats())
 }

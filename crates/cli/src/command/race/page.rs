@@ -129,7 +129,10 @@ fn run_result(plan: &Plan, racer: &Racer, run: &Run) -> RunResult {
         trace_hash: String::new(),
         packets: run.relay.down.offered + run.relay.up.offered,
         flows: vec![flow],
-        links: vec![link("down", &run.relay.down), link("up", &run.relay.up)],
+        links: vec![
+            LinkResult::of("down".to_owned(), &run.relay.down),
+            LinkResult::of("up".to_owned(), &run.relay.up),
+        ],
         series: None,
     }
 }
@@ -142,18 +145,5 @@ fn direction(stats: &PathStats) -> DirectionResult {
         packets_lost: stats.lost + stats.overflowed + stats.managed,
         bytes_received: stats.delivered_bytes,
         ..DirectionResult::default()
-    }
-}
-
-fn link(name: &str, stats: &PathStats) -> LinkResult {
-    LinkResult {
-        name: name.to_owned(),
-        offered: stats.offered,
-        delivered: stats.delivered,
-        delivered_bytes: stats.delivered_bytes,
-        lost: stats.lost,
-        dropped: stats.overflowed + stats.managed,
-        marked: stats.marked,
-        peak_queue_bytes: stats.peak_queue_bytes.get(),
     }
 }
