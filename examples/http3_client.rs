@@ -74,7 +74,7 @@ async fn answer(request: posthaste_http::Request) -> posthaste_http::Response {
     let mut body = request.into_body();
     loop {
         match body.chunk().await {
-            Ok(Some(chunk)) => lines += chunk.iter().filter(|byte| **byte == b'\n').count(),
+            Ok(Some(chunk)) => lines += chunk.split(|byte| *byte == b'\n').count() - 1,
             Ok(None) => return text(StatusCode::OK, &format!("{lines} lines")),
             // What came is not the whole.
             Err(error) => return text(StatusCode::BAD_REQUEST, &error.to_string()),
