@@ -18,14 +18,14 @@ const CHUNK: usize = 64 * 1024;
 #[tokio::main]
 async fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let source = match std::env::args_os().nth(1).map(PathBuf::from).filter(|path| path.is_file()) {
-        Some(file) => file,
-        None => {
-            let made = folder.path().join("source");
-            let content: Vec<u8> = (0..10_000_000_u32).map(|index| (index >> 9) as u8).collect();
-            std::fs::write(&made, content)?;
-            made
-        }
+    let given = std::env::args_os().nth(1).map(PathBuf::from).filter(|path| path.is_file());
+    let source = if let Some(file) = given {
+        file
+    } else {
+        let made = folder.path().join("source");
+        let content: Vec<u8> = (0..10_000_000_u32).map(|index| (index >> 9) as u8).collect();
+        std::fs::write(&made, content)?;
+        made
     };
     let copy = folder.path().join("copy");
 
