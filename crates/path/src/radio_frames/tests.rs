@@ -25,7 +25,7 @@ fn a_failed_block_comes_again_and_what_is_behind_it_waits() {
         // Blocks 40 ms apart do not wait for each other.
         let end = micros(40_000 * block + 1000);
         let at = framer.hand_on(end);
-        assert!(at >= before && at.since(end).as_nanos() % 8_000_000 == 0);
+        assert!(at >= before && at.since(end).as_nanos().is_multiple_of(8_000_000));
         late += u64::from(at > end);
         before = at;
     }
