@@ -33,7 +33,7 @@ pub trait Congestion: Debug + Send {
     /// start and the silence policy are told.
     fn on_loss(&mut self, loss: &LossSample<'_>) -> LossCause;
 
-    /// Told instead of [`Self::on_loss`] of packets that were lost, but not to congestion ([`Silence::excuses`]): for
+    /// Told instead of [`Self::on_loss`] of packets that were lost, but not to congestion ([`Silence::excuses`](crate::Silence::excuses)): for
     /// controllers that keep accounts of their own. Neither window nor rate may fall.
     fn on_excused_loss(&mut self, _loss: &LossSample<'_>) {}
 

@@ -46,7 +46,7 @@ pub enum SendDatagramError {
     /// The peer takes no DATAGRAM frames, or its transport parameters are not known yet.
     #[error("the peer takes no datagrams, or the handshake is not complete")]
     Unsupported,
-    /// It does not fit: [`Connection::max_datagram_size`] says what does.
+    /// It does not fit: [`Connection::max_datagram_size`](crate::Connection::max_datagram_size) says what does.
     #[error("a datagram may have {max} bytes at most")]
     TooLarge {
         /// The most bytes that fit now.

@@ -33,7 +33,7 @@ impl Connection {
     }
 
     /// The next message of the peer's. At most 1,024 messages and 1 MiB wait; more make the oldest go, as
-    /// [`DatagramStats::dropped_unread`] counts.
+    /// [`DatagramStats::dropped_unread`](crate::DatagramStats::dropped_unread) counts.
     pub fn receive_datagram(&mut self) -> Option<Bytes> {
         self.datagrams.received.pop()
     }
