@@ -64,7 +64,7 @@ fn wrong_use_is_exit_code_2_and_says_what_is_right() {
         (&["race", "--profiles", "mquic-cubic@64"], "`mquic-cubic`"),
         (&["serve", ".", "--receive-budget", "1kB"], "must be from 1MiB to 1TiB"),
         (&["serve", ".", "--receive-budget", "much"], "--receive-budget"),
-        (&["serve", ".", "--send-budget", "2TiB"], "must be from 1MiB to 1TiB"),
+        (&["serve", ".", "--send-budget", "2048GiB"], "must be from 1MiB to 1TiB"),
         (&["get"], "URL"),
         (&["get", "example.com"], "https://"),
         (&["get", "http://example.com/"], "https://"),

@@ -423,13 +423,24 @@ async fn what_a_response_says_of_its_length_is_what_comes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_whose_source_fails_is_no_whole_request() {
-    let (service, mut told) = reader();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let (begin, mut begun) = mpsc::unbounded_channel();
+    let service = service_fn(move |request: Request| {
+        let (tell, begin) = (tell.clone(), begin.clone());
+        async move {
+            begin.send(()).unwrap();
+            tell.send(request.into_body().collect(1 << 20).await.map(|whole| whole.len())).unwrap();
+            status(StatusCode::OK)
+        }
+    });
     let server = Server::start(service, |_| {});
     let (feed, asked) = Body::channel();
     let client = Client::new(ClientOptions::new(server.client_config()));
     let sending = client.send(request(&server, Method::PUT, asked));
     let feeding = async {
         feed.send("half").await.unwrap();
+        // A request that is reset before its head has left would reach no service.
+        timeout(PATIENCE, begun.recv()).await.expect("it hangs").unwrap();
         feed.fail("the disk is gone").await.unwrap();
     };
     let (result, ()) = tokio::join!(sending, feeding);

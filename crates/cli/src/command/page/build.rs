@@ -91,7 +91,7 @@ impl Builds {
             .collect();
         (!kinds.is_empty()).then(|| {
             format!(
-                "warning: of the {} runs that {} has and that count here, {}; to begin anew, remove it or name another file with --journal",
+                "warning: of the {} runs that {} has and that count here, {}; to start over, remove it or name another file with --journal",
                 kept.len(),
                 journal.display(),
                 kinds.join(", ")

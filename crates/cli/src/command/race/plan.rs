@@ -160,7 +160,9 @@ impl Plan {
 
     /// What all of it will take, roughly.
     pub(super) fn estimate(&self) -> Duration {
-        let runs = (self.racers.len() as u64 * self.runs).div_ceil(self.parallel as u64);
+        // Models take no time worth counting.
+        let racers = self.racers.iter().filter(|racer| !racer.is_model()).count();
+        let runs = (racers as u64 * self.runs).div_ceil(self.parallel as u64);
         self.expected.mul_f64(runs as f64)
     }
 
