@@ -138,12 +138,20 @@ pub struct OnAck {
     last: Option<(u64, Rate)>,
     /// When a blocked peer last made the window larger.
     doubled: Option<Time>,
+    /// What had been received then.
+    received_then: ByteCount,
 }
 
 impl OnAck {
     /// The policy with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, window: parameters.initial, last: None, doubled: None }
+        Self {
+            parameters,
+            window: parameters.initial,
+            last: None,
+            doubled: None,
+            received_then: ByteCount::ZERO,
+        }
     }
 
     fn is_safe(&self) -> bool {
@@ -156,8 +164,11 @@ impl OnAck {
         let is_read = view.readable < self.window / BEHIND;
         let rtt = view.rtt.unwrap_or(Duration::MAX);
         let is_new = self.doubled.is_none_or(|doubled| view.now.since(doubled) >= rtt);
-        if is_read && is_new {
+        // What a peer says of itself moves nothing: it has to have used the window.
+        let used = ByteCount::new(view.received.get().saturating_sub(self.received_then.get()));
+        if is_read && is_new && used >= self.window / 2 {
             self.window = (self.window * 2).min(self.parameters.maximum);
+            self.received_then = view.received;
             self.doubled = Some(view.now);
         }
     }
