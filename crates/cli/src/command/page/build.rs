@@ -214,7 +214,7 @@ mod tests {
             "1 from a server whose profile or command is another now",
             "1 of another build of posthaste",
             "1 of a build that was not noted",
-            "to begin anew",
+            "to start over",
         ] {
             assert!(warning.contains(expected), "{expected}: {warning}");
         }
