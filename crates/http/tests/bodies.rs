@@ -424,11 +424,11 @@ async fn what_a_response_says_of_its_length_is_what_comes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_whose_source_fails_is_no_whole_request() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let (begin, mut begun) = mpsc::unbounded_channel();
+    let (sender, mut begun) = mpsc::unbounded_channel();
     let service = service_fn(move |request: Request| {
-        let (tell, begin) = (tell.clone(), begin.clone());
+        let (tell, sender) = (tell.clone(), sender.clone());
         async move {
-            begin.send(()).unwrap();
+            sender.send(()).unwrap();
             tell.send(request.into_body().collect(1 << 20).await.map(|whole| whole.len())).unwrap();
             status(StatusCode::OK)
         }
