@@ -9,11 +9,12 @@ use posthaste_units::{ByteCount, Duration};
 use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, Side};
 
-use crate::address_token::TokenTimes;
-use crate::new_tokens::TokenStore;
-use crate::path_history::PathMemory;
-use crate::receive_budget::ReceiveBudget;
-use crate::send_budget::SendBudget;
+use crate::crypto::KeyLimits;
+use crate::flow::receive_budget::ReceiveBudget;
+use crate::flow::send_budget::SendBudget;
+use crate::path::history::PathMemory;
+use crate::tokens::address::TokenTimes;
+use crate::tokens::new_token::TokenStore;
 
 /// Settings of a connection's transport, shared by all connections made from one configuration.
 #[derive(Clone)]
@@ -65,22 +66,6 @@ pub struct TransportConfig {
     pub key_limits: KeyLimits,
     /// Where qlog traces go; `None` writes none.
     pub qlog: Option<Arc<dyn QlogSink>>,
-}
-
-/// How much the 1-RTT keys may be used for (RFC 9001 section 6.6). The cipher's own limits hold beside these; the
-/// defaults leave it at them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyLimits {
-    /// Packets sealed with one key; keys are updated at half of it.
-    pub sealed: u64,
-    /// Packets received that cannot be opened, over all keys; then the connection ends with `AEAD_LIMIT_REACHED`.
-    pub forged: u64,
-}
-
-impl Default for KeyLimits {
-    fn default() -> Self {
-        Self { sealed: u64::MAX, forged: u64::MAX }
-    }
 }
 
 impl TransportConfig {

@@ -1,7 +1,32 @@
 //! One connection: a thin conductor over the parts that own its state.
 //!
-//! What comes in is in `receive.rs` and `dispatch.rs`, what goes out in `transmit.rs`; this file holds the
-//! parts together, and the user's verbs are in `api.rs`.
+//! In `connection/`, `receive.rs` and `dispatch.rs` handle what comes in, `transmit.rs` what goes out, `api.rs` has the
+//! methods for users, and the rest connects one part each. No other room but `router` knows this one.
+
+mod api;
+mod datagrams;
+mod dispatch;
+mod early_data;
+mod eliciting;
+mod group;
+mod idle;
+pub(crate) mod ids;
+mod lifecycle;
+mod migration;
+mod owners;
+mod path_history;
+mod path_probing;
+mod receive;
+mod repair;
+mod retry;
+mod roaming;
+mod settle;
+mod timers;
+mod tokens;
+mod trace;
+mod transmit;
+
+pub use roaming::Move;
 
 use std::sync::Arc;
 
@@ -10,34 +35,37 @@ use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{Side, TransportParameters};
 
-use crate::ack::ReceivedPackets;
-use crate::ack_frequency::AckRequests;
-use crate::arrivals::Arrivals;
-use crate::birth::Birth;
-use crate::cids::{LocalIds, RemoteIds};
+use crate::acks::arrivals::Arrivals;
+use crate::acks::frequency::AckRequests;
+use crate::acks::received::ReceivedPackets;
 use crate::config::TransportConfig;
+use crate::control::outcome::AckOutcome;
 use crate::crypto::OneRttKeys;
 use crate::datagrams::Datagrams;
-use crate::eliciting::Eliciting;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event, EventQueue};
-use crate::grease::FixedBit;
-use crate::grouping::Grouping;
+use crate::group::Grouping;
+use crate::handshake::birth::Birth;
+use crate::handshake::setup::HandshakeSetup;
 use crate::handshake::{Handshake, Progress};
-use crate::idle::IdleClock;
-use crate::lifecycle::Lifecycle;
-use crate::new_tokens::NewTokens;
+use crate::packet::fixed_bit::FixedBit;
+use crate::packet::space::{PacketSpace, PerSpace};
+use crate::path::Path;
+use crate::path::history::PathLearning;
 use crate::path::mtu::Mtu;
-use crate::path::{Path, Roaming, fresh_control};
-use crate::path_history::PathLearning;
 use crate::qlog::Log;
-use crate::recovery::{AckOutcome, Expired, HandshakeView, Recovery};
-use crate::repair::Repairs;
-use crate::setup::HandshakeSetup;
-use crate::space::{PacketSpace, PerSpace};
+use crate::recovery::{Expired, HandshakeView, Recovery};
 use crate::stats::Counters;
 use crate::streams::Streams;
-use crate::timers::{Timer, Timers};
+use crate::tokens::new_token::NewTokens;
+
+use eliciting::Eliciting;
+use idle::IdleClock;
+use ids::{LocalIds, RemoteIds};
+use lifecycle::Lifecycle;
+use repair::Repairs;
+use roaming::{Roaming, fresh_control};
+use timers::{Timer, Timers};
 
 /// Probe timeouts for which a closed connection lingers (RFC 9000 section 10.2).
 const CLOSE_PROBE_TIMEOUTS: u64 = 3;

@@ -1,7 +1,12 @@
 //! Everything of one path that bears on how fast: the policies, the RTT estimate, the pacer, the delivery-rate
 //! sampler, ECN validation and the bytes in flight.
 
+pub(crate) mod budget;
 mod group;
+pub(crate) mod outcome;
+mod pacing;
+pub(crate) mod rate_sample;
+pub(crate) mod rtt;
 
 use std::fmt;
 
@@ -15,13 +20,14 @@ use posthaste_policy::{
 };
 use posthaste_units::{ByteCount, Duration, Time};
 
-use crate::budget::{self, Budget, Limit};
-use crate::ecn::{EcnCodepoint, EcnValidation};
-use crate::membership::Membership;
-use crate::pacing::Pacer;
-use crate::recovery::rate_sample::{RateSampler, Stamp};
-use crate::recovery::rtt::{MeasuredPath, RttEstimator};
-use crate::recovery::{AckOutcome, Acked};
+use crate::group::membership::Membership;
+use crate::packet::ecn::{EcnCodepoint, EcnValidation};
+
+use budget::{Budget, Limit};
+use outcome::{AckOutcome, Acked};
+use pacing::Pacer;
+use rate_sample::{RateSampler, Stamp};
+use rtt::{MeasuredPath, RttEstimator};
 
 /// When the flight was last bounded, and by what.
 ///
@@ -571,5 +577,4 @@ impl fmt::Debug for PathControl {
 }
 
 #[cfg(test)]
-#[path = "control_tests.rs"]
 mod tests;

@@ -2,8 +2,6 @@
 //!
 //! Both queues are bounded: what does not fit makes the oldest message go, which is counted.
 
-mod api;
-
 use std::collections::VecDeque;
 
 use bytes::Bytes;
@@ -12,14 +10,14 @@ use posthaste_wire::frame::datagram_len;
 
 use crate::error::{PeerError, TransportErrorCode};
 use crate::events::Event;
-use crate::frame_owner::FrameOwner;
-use crate::frame_writer::FrameWriter;
 use crate::limits;
-use crate::sent_frame::SentFrame;
+use crate::packet::frame_owner::FrameOwner;
+use crate::packet::frame_writer::FrameWriter;
+use crate::packet::sent_frame::SentFrame;
 
 /// Bytes of a 1-RTT packet around its frames, but for the peer's connection ID: the first byte, the longest packet
 /// number and the AEAD's tag.
-const PACKET_OVERHEAD: usize = 1 + 4 + 16;
+pub(crate) const PACKET_OVERHEAD: usize = 1 + 4 + 16;
 
 /// What happens to a message for which there is no room in the queue of unsent ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +73,7 @@ pub struct DatagramStats {
 
 /// Messages in the order in which they came, within bounds.
 #[derive(Debug, Default)]
-struct Queue {
+pub(crate) struct Queue {
     messages: VecDeque<Bytes>,
     bytes: usize,
 }
@@ -85,7 +83,7 @@ impl Queue {
         self.messages.len() < limits::QUEUED_DATAGRAMS && self.bytes + len <= limits::QUEUED_DATAGRAM_BYTES
     }
 
-    fn pop(&mut self) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let message = self.messages.pop_front()?;
         self.bytes -= message.len();
         Some(message)
@@ -110,9 +108,9 @@ pub(crate) struct Datagrams {
     local_limit: u64,
     /// Largest frame that the peer takes; 0 for none.
     peer_limit: u64,
-    order: DatagramOrder,
+    pub(crate) order: DatagramOrder,
     unsent: Queue,
-    received: Queue,
+    pub(crate) received: Queue,
     stats: DatagramStats,
     /// A message was refused for want of room, and nobody has been told of room since.
     is_waited_for: bool,
@@ -142,7 +140,7 @@ impl Datagrams {
     }
 
     /// The most bytes of a message that fit into `room` bytes of frames and into what the peer takes.
-    fn largest(&self, room: usize) -> Option<usize> {
+    pub(crate) fn largest(&self, room: usize) -> Option<usize> {
         // spec: rfc9221 3 not-before-parameter, 3 within-parameter
         let frame = room.min(usize::try_from(self.peer_limit).unwrap_or(usize::MAX));
         frame.checked_sub(datagram_len(frame) - frame)
@@ -169,7 +167,7 @@ impl Datagrams {
     }
 
     /// Takes a message that is not longer than `largest`.
-    fn send(&mut self, message: Bytes, when_full: WhenFull) -> Result<(), SendDatagramError> {
+    pub(crate) fn send(&mut self, message: Bytes, when_full: WhenFull) -> Result<(), SendDatagramError> {
         if when_full == WhenFull::Refuse && !self.unsent.has_room(message.len()) {
             self.is_waited_for = true;
             return Err(SendDatagramError::Full);
@@ -179,7 +177,7 @@ impl Datagrams {
     }
 
     /// Drops what waits at the front and has become too long, so that it does not keep the others from leaving.
-    fn drop_longer_than(&mut self, largest: usize) {
+    pub(crate) fn drop_longer_than(&mut self, largest: usize) {
         while self.unsent.messages.front().is_some_and(|message| message.len() > largest) {
             self.unsent.pop();
             self.stats.dropped_unsent += 1;

@@ -5,8 +5,6 @@ use std::fmt;
 
 use posthaste_wire::{DecodeError, StreamId};
 
-use crate::crypto::CryptoFailure;
-
 /// A transport error code (RFC 9000 section 20.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransportErrorCode(pub u64);
@@ -144,6 +142,16 @@ pub enum LocalError {
     /// The peer has not given a connection ID that was never used yet.
     #[error("the peer has given no spare connection ID")]
     NoConnectionId,
+}
+
+/// The handshake failed at this end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("TLS alert {alert}: {reason}")]
+pub struct CryptoFailure {
+    /// The TLS alert that the peer is sent.
+    pub alert: u8,
+    /// What was wrong, for people.
+    pub reason: String,
 }
 
 /// What ends a connection from this end's side: the peer's breach, or a failed TLS handshake.

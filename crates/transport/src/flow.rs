@@ -3,13 +3,17 @@
 //! Streams and the connection use the same two types; for the connection "received" and "used" are sums over
 //! its streams.
 
+pub(crate) mod receive_budget;
+pub(crate) mod send_budget;
+mod shared_memory;
+
 use posthaste_policy::Credit;
 use posthaste_policy::sample::{ArrivalView, CreditMoment, WindowView};
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::ack_window;
 use posthaste_wire::varint;
 
-use crate::receive_budget::Account;
+use receive_budget::Account;
 
 /// What a credit policy is told beside the window itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,5 +286,4 @@ impl SendWindow {
 }
 
 #[cfg(test)]
-#[path = "flow_tests.rs"]
 mod tests;

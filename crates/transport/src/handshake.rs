@@ -1,21 +1,28 @@
 //! The handshake: TLS bytes in CRYPTO frames, the keys of each level, and how far it has come
 //! (RFC 9001 section 4).
 
+pub(crate) mod birth;
+pub(crate) mod early;
+pub(crate) mod parameters;
+pub(crate) mod sessions;
+pub(crate) mod setup;
+
 use bytes::Bytes;
 use posthaste_wire::frame::{self, CryptoFrame};
 use posthaste_wire::{Side, TransportParameters};
 use rustls::quic::{KeyChange, Keys};
 use rustls_pki_types::CertificateDer;
 
-use crate::config::KeyLimits;
+use crate::crypto::KeyLimits;
 use crate::crypto::{CryptoSession, OneRttKeys};
-use crate::early::EarlyKeys;
 use crate::error::{Fault, PeerError, TransportErrorCode};
-use crate::frame_writer::FrameWriter;
 use crate::limits;
-use crate::sent_frame::SentFrame;
-use crate::space::{PacketSpace, PerSpace};
+use crate::packet::frame_writer::FrameWriter;
+use crate::packet::sent_frame::SentFrame;
+use crate::packet::space::{PacketSpace, PerSpace};
 use crate::streams::{Assembler, SendBuffer};
+
+use early::EarlyKeys;
 
 /// TLS's `unexpected_message`: what a server is sent after its handshake.
 const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
@@ -278,7 +285,7 @@ impl Handshake {
         let Some(data) = self.streams[space].received.read(usize::MAX) else { return Ok(false) };
         let Some(session) = &mut self.session else {
             let reason = "a client sends nothing in CRYPTO frames after the handshake".to_owned();
-            return Err(Fault::Tls(crate::crypto::CryptoFailure { alert: ALERT_UNEXPECTED_MESSAGE, reason }));
+            return Err(Fault::Tls(crate::error::CryptoFailure { alert: ALERT_UNEXPECTED_MESSAGE, reason }));
         };
         session.read_handshake(&data)?;
         Ok(true)
@@ -381,7 +388,7 @@ impl Handshake {
         // spec: rfc9001 8.1 alpn-used, 8.1 alpn-missing-closes, 8.1 client-alpn-error, rfc9000 7 protocol-agreed
         if session.application_protocol().is_none() {
             let reason = "no application protocol was agreed on (ALPN)".to_owned();
-            return Err(Fault::Tls(crate::crypto::CryptoFailure {
+            return Err(Fault::Tls(crate::error::CryptoFailure {
                 alert: ALERT_NO_APPLICATION_PROTOCOL,
                 reason,
             }));
@@ -390,7 +397,7 @@ impl Handshake {
             // spec: rfc9001 8.2 parameters-missing-closes
             // rustls has refused such a handshake before.
             let reason = "the peer sent no transport parameters".to_owned();
-            return Err(Fault::Tls(crate::crypto::CryptoFailure { alert: ALERT_MISSING_EXTENSION, reason }));
+            return Err(Fault::Tls(crate::error::CryptoFailure { alert: ALERT_MISSING_EXTENSION, reason }));
         }
         self.leave(PacketSpace::Handshake)?;
         self.is_complete = true;

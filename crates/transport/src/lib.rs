@@ -10,91 +10,48 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
-mod ack;
-mod ack_frequency;
-mod address_token;
-mod api;
-mod arrivals;
-mod birth;
-mod budget;
-mod cids;
+mod acks;
 mod config;
 mod connection;
 mod control;
 mod crypto;
-mod datagram;
-mod datagram_builder;
 mod datagrams;
-mod dispatch;
-mod early;
-mod ecn;
-mod eliciting;
 mod error;
 mod events;
 mod flow;
-mod frame_owner;
-mod frame_writer;
-mod grease;
-mod grouping;
+mod group;
 mod handshake;
-mod idle;
-mod keyed_map;
-mod lifecycle;
 mod limits;
-mod membership;
-mod new_tokens;
-mod owners;
-mod pacing;
-mod parameters;
+mod packet;
 mod path;
-mod path_history;
 mod qlog;
-mod rate_cap;
-mod receive;
-mod receive_budget;
 mod recovery;
-mod repair;
-mod retry;
 mod router;
-mod send_budget;
-mod sent_frame;
-mod sessions;
-mod settle;
-mod setup;
-mod shared_memory;
-mod slots;
-mod space;
-mod stateless;
 mod stats;
 mod streams;
-mod timers;
-mod token;
-mod token_guard;
-mod transmit;
+mod tokens;
 
-pub use address_token::TokenTimes;
-pub use config::{
-    ClientConfig, KeyLimits, QlogSink, RetryPolicy, Secret, ServerConfig, TransportConfig, Version,
-};
+pub use config::{ClientConfig, QlogSink, RetryPolicy, Secret, ServerConfig, TransportConfig, Version};
 pub use connection::Connection;
-pub use crypto::{CryptoFailure, CryptoSession};
-pub use datagram::{DatagramInfo, Transmit};
+pub use connection::Move;
+pub use crypto::{CryptoSession, KeyLimits};
 pub use datagrams::{DatagramOrder, DatagramStats, SendDatagramError, WhenFull};
-pub use ecn::EcnCodepoint;
-pub use error::{LocalError, PeerError, TransportErrorCode};
+pub use error::{CryptoFailure, LocalError, PeerError, TransportErrorCode};
 pub use events::{CloseReason, Event};
-pub use grouping::GroupToken;
-pub use new_tokens::{TokenOwner, TokenStore};
-pub use path::Move;
-pub use path_history::{MemoryStore, PathMemory, PathStore};
+pub use flow::receive_budget::ReceiveBudget;
+pub use flow::send_budget::SendBudget;
+pub use group::GroupToken;
+pub use packet::datagram::{DatagramInfo, Transmit};
+pub use packet::ecn::EcnCodepoint;
+pub use path::history::{MemoryStore, PathMemory, PathStore};
 pub use posthaste_policy::Notice;
 pub use posthaste_wire::{ConnectionId, Direction, Side, StreamId};
-pub use receive_budget::ReceiveBudget;
+pub use router::slots::ConnectionHandle;
 pub use router::{ConnectError, Endpoint};
-pub use send_budget::SendBudget;
-pub use slots::ConnectionHandle;
 pub use stats::{ConnectionStats, EndpointStats, Traffic};
 pub use streams::{Priority, Read, ReadError, StreamEvent, StreamsStats, WriteError};
+pub use tokens::address::TokenTimes;
+pub use tokens::new_token::{TokenOwner, TokenStore};
 
 /// The examples of the package's README are tests, too.
 #[cfg(doctest)]

@@ -1,5 +1,7 @@
 //! Every bound on what a peer can make this end store or do, in one place.
 
+pub(crate) mod rate_cap;
+
 use posthaste_units::Duration;
 
 /// Bytes of CRYPTO data buffered at one level, ahead of what TLS has read (RFC 9000 section 7.5 asks for 4096).

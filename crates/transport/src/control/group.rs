@@ -6,7 +6,7 @@ use posthaste_policy::{CongestionState, FlowShare, Lead, Pacing};
 use posthaste_units::{ByteCount, Time};
 
 use super::PathControl;
-use crate::membership::Membership;
+use crate::group::membership::Membership;
 
 impl PathControl {
     /// From now on what happens here is kept for a group policy, too; `tells_acks` if it wants to know of each.

@@ -3,8 +3,8 @@
 use posthaste_units::Time;
 use rustls::quic::{HeaderProtectionKey, KeyChange, PacketKey, PacketKeySet, Secrets};
 
+use super::KeyLimits;
 use super::{SealError, seal};
-use crate::config::KeyLimits;
 use crate::error::{PeerError, TransportErrorCode};
 
 /// The keys of the 1-RTT space through all their phases.

@@ -11,7 +11,8 @@ use rustls::quic::{
 use rustls::{CipherSuite, HandshakeKind, SupportedCipherSuite};
 use rustls_pki_types::{CertificateDer, ServerName};
 
-use super::{CryptoFailure, CryptoSession};
+use super::CryptoSession;
+use crate::error::CryptoFailure;
 
 /// TLS's `internal_error`, for failures that rustls names no alert for.
 const ALERT_INTERNAL_ERROR: u8 = 80;

@@ -5,7 +5,7 @@
 
 use posthaste_units::{Duration, Time};
 
-use crate::datagram_builder::MIN_INITIAL_DATAGRAM;
+use crate::packet::builder::MIN_INITIAL_DATAGRAM;
 
 /// Where a search begins: `BASE_PLPMTU` of RFC 8899 section 5.1.2 less some common tunnels. It fits an IPv6 path of
 /// 1,300 bytes.
@@ -215,5 +215,4 @@ impl Mtu {
 }
 
 #[cfg(test)]
-#[path = "mtu_tests.rs"]
 mod tests;

@@ -201,5 +201,4 @@ pub(super) fn transport_error(code: TransportErrorCode) -> TransportError {
 }
 
 #[cfg(test)]
-#[path = "frames_tests.rs"]
 mod tests;

@@ -23,7 +23,7 @@ const TITLE: &str = "posthaste";
 
 /// Writes whole records only, so that what the sink has is a valid trace at any moment. The first failure ends the
 /// trace and is logged; nobody else notices.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     /// `None` until somebody wants the trace.
     sink: Option<Box<dyn Write + Send + Sync>>,
     /// Where the times of records count from.
@@ -38,7 +38,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// A trace that begins with the description of itself. Until it has a sink it is kept in memory.
-    pub(super) fn new(start: Time, trace: TraceSeq) -> Self {
+    pub(crate) fn new(start: Time, trace: TraceSeq) -> Self {
         let mut writer = Self {
             sink: None,
             start,
@@ -59,31 +59,31 @@ impl Writer {
     }
 
     /// Sets where the trace goes; nowhere if there is no sink.
-    pub(super) fn set_sink(&mut self, sink: Option<Box<dyn Write + Send + Sync>>) {
+    pub(crate) fn set_sink(&mut self, sink: Option<Box<dyn Write + Send + Sync>>) {
         self.is_over = sink.is_none();
         self.sink = sink;
     }
 
     /// True once nothing is written any more.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
     /// Writes an event.
-    pub(super) fn event(&mut self, now: Time, data: EventData) {
+    pub(crate) fn event(&mut self, now: Time, data: EventData) {
         let event = Event::with_time(self.milliseconds(now), data);
         self.record(now, |block| serde_json::to_writer(block, &event));
     }
 
     /// Writes an event whose name the qlog crate does not know.
-    pub(super) fn named_event(&mut self, now: Time, name: &str, data: serde_json::Value) {
+    pub(crate) fn named_event(&mut self, now: Time, name: &str, data: serde_json::Value) {
         let time = self.milliseconds(now);
         let event = JsonEvent { time, importance: EventImportance::Base, name: name.to_owned(), data };
         self.record(now, |block| serde_json::to_writer(block, &event));
     }
 
     /// Hands everything to the sink.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let Some(sink) = self.sink.as_mut().filter(|_| !self.is_over) else { return };
         let result = sink.write_all(&self.block).and_then(|()| sink.flush());
         self.block.clear();

@@ -6,13 +6,13 @@ use std::ops::RangeInclusive;
 
 use posthaste_units::{ByteCount, Duration, Time};
 
-use super::outcome::{AckOutcome, LatePackets, LossReason, LostPacket};
-use super::rtt::{GRANULARITY, RttEstimator};
 use super::sent::{Front, SentPacket};
 use super::{Recovery, Space};
+use crate::control::outcome::{AckOutcome, LatePackets, LossReason, LostPacket};
+use crate::control::rtt::{GRANULARITY, RttEstimator};
 use crate::limits::LOST_PACKETS;
-use crate::sent_frame::SentFrames;
-use crate::space::PacketSpace;
+use crate::packet::sent_frame::SentFrames;
+use crate::packet::space::PacketSpace;
 
 /// `kPacketThreshold` (section 6.1.1): less is not recommended.
 const PACKET_THRESHOLD: u64 = 3;
@@ -278,5 +278,4 @@ impl Space {
 }
 
 #[cfg(test)]
-#[path = "loss_tests.rs"]
 mod tests;

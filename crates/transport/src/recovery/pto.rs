@@ -3,10 +3,11 @@
 
 use posthaste_units::{Duration, Time};
 
-use super::rtt::{GRANULARITY, RttEstimator};
-use super::{AckOutcome, Expired, HandshakeView, Recovery};
+use super::{Expired, HandshakeView, Recovery};
 use crate::control::PathControl;
-use crate::space::PacketSpace;
+use crate::control::outcome::AckOutcome;
+use crate::control::rtt::{GRANULARITY, RttEstimator};
+use crate::packet::space::PacketSpace;
 
 /// Packets that a probe timeout sends: two, so that one may be lost (section 6.2.4).
 const PROBE_PACKETS: u8 = 2;
@@ -122,5 +123,4 @@ struct Probe {
 }
 
 #[cfg(test)]
-#[path = "pto_tests.rs"]
 mod tests;

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use posthaste_units::ByteCount;
 
 use super::Repeat;
-use super::rate_sample::Stamp;
-use crate::sent_frame::{SentFrame, SentFrames};
+use crate::control::rate_sample::Stamp;
+use crate::packet::sent_frame::{SentFrame, SentFrames};
 
 /// An in-flight packet.
 #[derive(Debug)]
@@ -177,5 +177,4 @@ impl SentPackets {
 }
 
 #[cfg(test)]
-#[path = "sent_tests.rs"]
 mod tests;

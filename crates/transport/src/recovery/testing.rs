@@ -12,12 +12,12 @@ use posthaste_policy::{
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::{AckFrame, EcnCounts};
 
-use super::outcome::LostPacket;
-use super::{AckOutcome, Expired, HandshakeView, Outgoing, Recovery, Repeat};
+use super::{Expired, HandshakeView, Outgoing, Recovery, Repeat};
 use crate::control::PathControl;
+use crate::control::outcome::{AckOutcome, LostPacket};
 use crate::error::PeerError;
-use crate::sent_frame::{SentFrame, SentFrames};
-use crate::space::PacketSpace;
+use crate::packet::sent_frame::{SentFrame, SentFrames};
+use crate::packet::space::PacketSpace;
 
 pub(crate) const MAX_DATAGRAM: ByteCount = ByteCount::new(1200);
 

@@ -13,23 +13,24 @@ use posthaste_wire::varint::Reader;
 use posthaste_wire::{ConnectionId, Frame, Side};
 
 use super::{Endpoint, new_streams};
-use crate::address_token::{Bearer, Verdict};
-use crate::birth::Birth;
-use crate::cids::LOCAL_ID_LEN;
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::Connection;
+use crate::connection::ids::LOCAL_ID_LEN;
 use crate::crypto::{InitialKeys, open, remove_header_protection, seal, server_session};
-use crate::datagram::DatagramInfo;
-use crate::datagram_builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
 use crate::error::TransportErrorCode;
 use crate::events::Event;
+use crate::flow::receive_budget::Account;
+use crate::handshake::birth::Birth;
+use crate::handshake::parameters::{self, ServerPart};
+use crate::handshake::sessions;
+use crate::handshake::setup::HandshakeSetup;
 use crate::limits::SCOPED_TLS;
-use crate::parameters::{self, ServerPart};
-use crate::receive_budget::Account;
-use crate::setup::HandshakeSetup;
-use crate::space::PacketSpace;
+use crate::packet::builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
+use crate::packet::datagram::DatagramInfo;
+use crate::packet::retry;
+use crate::packet::space::PacketSpace;
 use crate::streams::LocalLimits;
-use crate::{retry, sessions};
+use crate::tokens::address::{Bearer, Verdict};
 
 /// What the client's token, or lack of one, leads to.
 enum Standing {

@@ -11,8 +11,8 @@ use bytes::BytesMut;
 use posthaste_units::Time;
 use posthaste_wire::ConnectionId;
 
-use crate::datagram::DatagramInfo;
 use crate::limits;
+use crate::packet::datagram::DatagramInfo;
 
 /// Datagrams for one connection that has not begun.
 struct Waiting {

@@ -11,9 +11,9 @@ use posthaste_policy::group::{MAX_MEMBERS, MemberEvent, MemberEventKind, MemberI
 use posthaste_units::{Rng, Time};
 
 use crate::connection::Connection;
-use crate::grouping::{GroupRequest, GroupToken};
-use crate::keyed_map::{KeyedMap, keyed_map};
-use crate::slots::Slots;
+use crate::group::{GroupRequest, GroupToken};
+use crate::router::keyed_map::{KeyedMap, keyed_map};
+use crate::router::slots::Slots;
 
 /// All groups of an endpoint.
 pub(super) struct Groups {

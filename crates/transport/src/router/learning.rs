@@ -11,7 +11,7 @@ use super::Endpoint;
 use crate::config::ServerConfig;
 use crate::connection::Connection;
 use crate::limits;
-use crate::path_history::{PathMemory, from_payload, to_payload};
+use crate::path::history::{PathMemory, from_payload, to_payload};
 
 /// What a server's endpoint needs to learn; none where the profile's start makes nothing of it, or nothing is kept.
 #[derive(Debug)]

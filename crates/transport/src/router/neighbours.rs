@@ -10,8 +10,8 @@ use posthaste_units::Rng;
 
 use super::Endpoint;
 use crate::connection::Connection;
-use crate::keyed_map::{KeyedMap, keyed_map};
-use crate::slots::{ConnectionHandle, Slots};
+use crate::router::keyed_map::{KeyedMap, keyed_map};
+use crate::router::slots::{ConnectionHandle, Slots};
 
 /// Beyond so many connections a further one makes no difference to any policy, and nobody else is told of it: behind a
 /// large NAT each change would otherwise be told to thousands.

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use posthaste_units::Rng;
 use posthaste_wire::ResetToken;
 
-use crate::keyed_map::{KeyedHash, KeyedMap};
+use crate::router::keyed_map::{KeyedHash, KeyedMap};
 
 /// The tokens of all connections. What a peer can fill is bounded by the connections and by how many of its IDs each
 /// of them keeps.

@@ -321,5 +321,4 @@ fn ones_below(count: usize) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "assembler_tests.rs"]
 mod tests;

@@ -184,5 +184,4 @@ impl StreamMap {
 }
 
 #[cfg(test)]
-#[path = "map_tests.rs"]
 mod tests;

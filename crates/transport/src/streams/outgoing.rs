@@ -8,9 +8,9 @@ use super::map::Found;
 use super::recv::RecvHalf;
 use super::send::SendHalf;
 use super::stream::Stream;
-use crate::frame_owner::FrameOwner;
-use crate::frame_writer::FrameWriter;
-use crate::sent_frame::SentFrame;
+use crate::packet::frame_owner::FrameOwner;
+use crate::packet::frame_writer::FrameWriter;
+use crate::packet::sent_frame::SentFrame;
 
 const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
 

@@ -8,8 +8,8 @@ use posthaste_wire::frame::{Frame, StopSending};
 use super::assembler::Assembler;
 use crate::error::{PeerError, TransportErrorCode};
 use crate::flow::{CreditContext, ReceiveWindow, Surroundings};
-use crate::frame_writer::FrameWriter;
-use crate::sent_frame::SentFrame;
+use crate::packet::frame_writer::FrameWriter;
+use crate::packet::sent_frame::SentFrame;
 
 /// What the application finds when it reads a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]

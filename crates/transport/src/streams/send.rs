@@ -7,8 +7,8 @@ use posthaste_wire::{StreamId, varint};
 use super::schedule::{Class, Place, Priority};
 use super::send_buffer::SendBuffer;
 use crate::flow::SendWindow;
-use crate::frame_writer::FrameWriter;
-use crate::sent_frame::SentFrame;
+use crate::packet::frame_writer::FrameWriter;
+use crate::packet::sent_frame::SentFrame;
 
 /// Data are not cut to fill a rest of a packet that is smaller than this.
 const MIN_FRAGMENT: u64 = 32;

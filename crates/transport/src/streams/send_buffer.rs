@@ -192,5 +192,4 @@ fn append(buffer: &mut Vec<u8>, offset: u64, data: &[u8], position: &mut u64, en
 }
 
 #[cfg(test)]
-#[path = "send_buffer_tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@ use posthaste_units::ByteCount;
 
 use super::MIN_BUFFER;
 use super::schedule::URGENCIES;
-use crate::send_budget::SendShare;
+use crate::flow::send_budget::SendShare;
 
 /// Congestion windows that are kept: everything from the first byte on that is not acknowledged. A packet that is lost
 /// twice holds two round trips of what follows it, and the search for its loss one more.
@@ -82,5 +82,4 @@ impl SendMemory {
 }
 
 #[cfg(test)]
-#[path = "send_memory_tests.rs"]
 mod tests;

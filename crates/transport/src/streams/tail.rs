@@ -4,7 +4,7 @@ use super::Streams;
 use super::map::Found;
 use super::send::Ending;
 use super::stream::Stream;
-use crate::sent_frame::SentFrame;
+use crate::packet::sent_frame::SentFrame;
 
 /// Streams by how far their ends are.
 #[derive(Debug, Default)]

@@ -10,11 +10,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{PeerError, TransportErrorCode};
-use crate::frame_owner::FrameOwner;
-use crate::frame_writer::FrameWriter;
-use crate::receive_budget::ReceiveBudget;
-use crate::send_budget::SendBudget;
-use crate::sent_frame::{SentFrame, SentFrames};
+use crate::flow::receive_budget::ReceiveBudget;
+use crate::flow::send_budget::SendBudget;
+use crate::packet::frame_owner::FrameOwner;
+use crate::packet::frame_writer::FrameWriter;
+use crate::packet::sent_frame::{SentFrame, SentFrames};
 
 mod urgency;
 

@@ -1,0 +1,92 @@
+//! The transport parameters that this end sends (RFC 9000 section 18.2).
+
+use posthaste_units::Rng;
+use posthaste_wire::packet::version;
+use posthaste_wire::{ConnectionId, ResetToken, TransportParameters, VersionInformation};
+
+use crate::acks::frequency::MIN_ACK_DELAY;
+use crate::config::{ACK_DELAY_EXPONENT, TransportConfig};
+use crate::limits;
+use crate::streams::LocalLimits;
+
+/// Reserved parameter identifiers are 31 x N + 27 (section 18.1); N is drawn below this bound.
+const GREASE_RANGE: u64 = 1 << 40;
+
+/// What a server adds to the parameters that both ends send.
+pub(crate) struct ServerPart {
+    /// What the client's first Initial was sent to.
+    pub(crate) original_destination: ConnectionId,
+    /// What the Retry named the server, if there was one.
+    pub(crate) retry_source: Option<ConnectionId>,
+    /// The reset token of the handshake's ID.
+    pub(crate) reset_token: ResetToken,
+}
+
+/// Encodes the parameters of a connection whose handshake ID is `local_id`.
+pub(crate) fn encode(
+    config: &TransportConfig,
+    limits_granted: &LocalLimits,
+    local_id: ConnectionId,
+    version: u32,
+    server: Option<&ServerPart>,
+    group_size: Option<u64>,
+    rng: &mut Rng,
+) -> Vec<u8> {
+    let grease = config.grease.then(|| {
+        let mut value = [0; 8];
+        rng.fill(&mut value);
+        (31 * rng.below(GREASE_RANGE) + 27, value.to_vec())
+    });
+    let parameters = TransportParameters {
+        original_destination_connection_id: server.map(|server| server.original_destination),
+        retry_source_connection_id: server.and_then(|server| server.retry_source),
+        // spec: rfc9000 18.2 token-from-server-only, 18.2 client-sends-its-own
+        stateless_reset_token: server.map(|server| server.reset_token),
+        version_information: Some(version_information(version, server.is_some())),
+        grease_quic_bit: config.grease,
+        min_ack_delay: min_ack_delay(config),
+        group_size,
+        ack_window: config.ack_window,
+        grease,
+        ..common(config, limits_granted, local_id)
+    };
+    let mut encoded = Vec::new();
+    parameters.write(&mut encoded);
+    encoded
+}
+
+/// What this end says of versions (RFC 9368 section 3). A client lists the one that it has chosen alone: it asks for
+/// no compatible negotiation to another.
+fn version_information(chosen: u32, is_server: bool) -> VersionInformation {
+    let available = if is_server { version::SUPPORTED.to_vec() } else { vec![chosen] };
+    VersionInformation { chosen, available }
+}
+
+/// The least delay that the peer may ask for, in microseconds; none where the profile never delays acks.
+fn min_ack_delay(config: &TransportConfig) -> Option<u64> {
+    (config.profile.max_ack_delay() >= MIN_ACK_DELAY).then_some(MIN_ACK_DELAY.as_micros())
+}
+
+/// What both ends send.
+pub(crate) fn common(
+    config: &TransportConfig,
+    limits_granted: &LocalLimits,
+    local_id: ConnectionId,
+) -> TransportParameters {
+    TransportParameters {
+        max_idle_timeout: config.max_idle_timeout.as_millis(),
+        initial_max_data: limits_granted.max_data,
+        initial_max_stream_data_bidi_local: limits_granted.max_stream_data,
+        initial_max_stream_data_bidi_remote: limits_granted.max_stream_data,
+        initial_max_stream_data_uni: limits_granted.max_stream_data,
+        initial_max_streams_bidi: limits_granted.max_streams_bidi,
+        initial_max_streams_uni: limits_granted.max_streams_uni,
+        ack_delay_exponent: u64::from(ACK_DELAY_EXPONENT),
+        max_ack_delay: config.profile.max_ack_delay().as_millis(),
+        disable_active_migration: !config.active_migration,
+        active_connection_id_limit: limits::PEER_CONNECTION_IDS,
+        max_datagram_frame_size: config.max_datagram_frame_size,
+        initial_source_connection_id: Some(local_id),
+        ..TransportParameters::default()
+    }
+}
