@@ -32,7 +32,7 @@ Examples:
   posthaste profiles                       list the profiles and what each is for
   posthaste lab run smoke                  measure stacks over emulated paths in virtual time
   posthaste emulate --path lte -- bash     open a shell behind an emulated path
-  posthaste page --path lte                load web pages in Chromium over an emulated path
+  posthaste page --path lte                load web pages in a browser over an emulated path
 
 Environment:
   RUST_LOG       log filter for stderr, for example RUST_LOG=posthaste_transport=debug

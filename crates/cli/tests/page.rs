@@ -80,6 +80,32 @@ fn a_page_comes_whole_by_http3_cold_and_warm_and_the_journal_keeps_it() {
     assert_eq!(left_in(folder.path()), ["journal", "path.toml", "report.html"]);
 }
 
+#[test]
+fn firefox_loads_the_page_by_http3_and_comes_back_over_new_connections() {
+    let has_firefox =
+        ["firefox", "firefox-esr"].iter().any(|name| Command::new(name).arg("--version").output().is_ok());
+    let Some(folder) = ground().filter(|_| has_firefox) else {
+        eprintln!("SKIPPED, nothing was tested: Firefox {has_firefox}");
+        return;
+    };
+    let arguments = ["--browser", "firefox", "--json", "--no-html"];
+    let (code, stdout, stderr) = run(&mut page(folder.path(), "1", &arguments));
+    let report: Value = serde_json::from_slice(&stdout).unwrap_or_else(|_| panic!("{code}: {stderr}"));
+    let record = &report["runs"][0];
+    assert_eq!(record["failure"], Value::Null, "{record}");
+    assert!(record["browser"].as_str().unwrap().starts_with("Firefox/"), "{record}");
+    let visits = record["visits"].as_array().unwrap();
+    assert_eq!(visits.len(), 2);
+    for visit in visits {
+        let objects = visit["objects"].as_array().unwrap();
+        assert_eq!(objects.len(), 100);
+        assert!(objects.iter().all(|object| object["protocol"] == "h3" && object["status"] == 200));
+        assert_eq!(objects[0]["is_reused"], false, "a visit over new connections");
+        assert!(visit["load"].as_f64().unwrap() > 0.06, "{}", visit["load"]);
+    }
+    assert_eq!(left_in(folder.path()), ["path.toml"]);
+}
+
 fn left_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::seconds;
 use crate::command::page::Protocol;
 
-/// Measure page loads in Chromium over an emulated path.
+/// Measure page loads in Chromium or Firefox over an emulated path.
 ///
 /// Without a URL it builds a test page. Each run starts a server, an emulated path in its own network namespaces, and
-/// Chromium behind it. Each run is a cold visit (new browser profile) and a warm visit (new connections that may resume
+/// a browser behind it. Each run is a cold visit (new browser profile) and a warm visit (new connections that may resume
 /// sessions, with an empty cache). In each round all servers get a path with the same seed, in rotating order.
 ///
 /// The protocol of every response is checked; a response over another protocol fails the run. A run in which the
@@ -20,6 +20,7 @@ Examples:
   posthaste page                                       standard and cubic, page gr-page, path average
   posthaste page --page news --path bad,lte-trace --runs 20
   posthaste page --profiles all-server                 every profile that works without client support
+  posthaste page --browser firefox --runs 3            the same in Firefox
   posthaste page --rivals rivals.toml                  compare with other servers, started as the file says
   posthaste page https://localhost:4433/ --spki HASH   your own server on this machine, on 0.0.0.0 (root)
   posthaste page https://example.org/ --path none --protocols h3,h2     over the real network
@@ -32,7 +33,7 @@ ports $POSTHASTE_PORTS of all addresses, with $POSTHASTE_CERT and $POSTHASTE_KEY
 With --journal each run is saved to a file when it ends, and the same command continues from there. Saved runs from
 another build of posthaste, or with a changed path or profile, are used with a warning.
 Load is the end of the load event, FCP and LCP the first and largest contentful paint, all from the start of navigation.
-Needs Linux, Chromium, and for a path the same as `posthaste emulate`. Ctrl-C ends it and shows the results so far.
+Needs Linux, a browser, and for a path the same as `posthaste emulate`. Ctrl-C ends it and shows the results so far.
 Exit code: 0 if every run loaded the page, 1 if some did not, 2 for a usage error, 130 after Ctrl-C.")]
 pub(crate) struct Page {
     /// Pages of running servers, instead of the built-in pages
@@ -51,7 +52,7 @@ pub(crate) struct Page {
 
     /// Profiles of `posthaste serve`: names from `posthaste profiles` (`quicming@min_rate=1mbit` for one with a
     /// guaranteed rate), or TOML files. `all-server` means every profile that works without client support, since
-    /// Chromium has none
+    /// browsers have none
     #[arg(
         long,
         value_name = "NAME,...",
@@ -95,7 +96,7 @@ pub(crate) struct Page {
     #[arg(long)]
     pub(crate) cold_only: bool,
 
-    /// Browser: the name or file of a Chromium program
+    /// Browser: `chromium`, `firefox`, or the file of such a program
     #[arg(long, value_name = "NAME|FILE", default_value = "chromium")]
     pub(crate) browser: String,
 

@@ -198,7 +198,8 @@ fn path(args: &Page, name: &str) -> Result<PathPlan, Failure> {
 fn no_browser(name: &str) -> Failure {
     Failure::runtime(format!("the browser `{name}` is not installed")).hint(
         "install Chromium (Debian: apt-get install chromium; Ubuntu's is a snap, which cannot see the files of a run in /tmp: \
-         install google-chrome there), or name a program with --browser FILE",
+         install google-chrome there) or Firefox (--browser firefox; Debian: apt-get install firefox-esr), or name a program \
+         with --browser FILE",
     )
 }
 

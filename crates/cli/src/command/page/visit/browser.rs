@@ -1,87 +1,87 @@
-//! How the browser is found and started.
+//! Which browsers there are, how one is found, and what each can do.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Order;
-use crate::command::page::protocol::Protocol;
+use super::chromium::Chromium;
+use super::firefox::Firefox;
+use crate::command::page::record::Visit;
 
 /// Names that Chromium has.
-const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+const CHROMIUM_NAMES: [&str; 5] =
+    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 
-/// A program with its arguments.
-#[derive(Debug)]
-pub(super) struct Launch {
-    pub(super) program: PathBuf,
-    pub(super) arguments: Vec<String>,
-    pub(super) folder: PathBuf,
+/// Names that Firefox has.
+const FIREFOX_NAMES: [&str; 2] = ["firefox", "firefox-esr"];
+
+/// What a browser may take for anything but the network.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Quiet for so long after the load event, a page is complete: scripts may still ask for more.
+pub(super) const QUIET: Duration = Duration::from_millis(500);
+
+/// A page that makes the browser start what it starts at the first page.
+pub(super) const WARM_UP: &str = "data:text/html,<p>ready<script>performance.now()</script>";
+
+/// Figures that the page itself knows, a promise; the greatest paint so far is told to observers only.
+pub(super) const FIGURES: &str = "new Promise(resolve=>{let largest=null;\
+    try{new PerformanceObserver(list=>{for(const e of list.getEntries())largest=e.startTime})\
+    .observe({type:'largest-contentful-paint',buffered:true})}catch{}\
+    setTimeout(()=>{const n=performance.getEntriesByType('navigation')[0]??{};\
+    const first=performance.getEntriesByName('first-contentful-paint')[0];\
+    resolve({load:n.loadEventEnd,ready:n.domContentLoadedEventEnd,response:n.responseStart,\
+    first:first?first.startTime:null,largest})},100)})";
+
+/// A browser that loads pages one after the other. Errors are for people.
+pub(super) trait Browser {
+    /// Name and version.
+    fn product(&mut self) -> Result<String, String>;
+    /// Starts what it starts at its first page.
+    fn warm_up(&mut self) -> Result<(), String>;
+    /// Loads the page in a new tab.
+    fn visit(&mut self, order: &Order) -> Result<Visit, String>;
+    /// Closes all connections and drops all files. What TLS and QUIC keep for the next connection stays.
+    fn forget_all_but_sessions(&mut self) -> Result<(), String>;
+    /// Ends it as a user would.
+    fn close(self: Box<Self>);
 }
 
-/// What makes it a browser that does nothing but what it is asked to. Without its sandbox, as a new network namespace
-/// is one already and root cannot have it; it loads nothing but the pages that are compared.
-const ALWAYS: [&str; 17] = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--disable-background-networking",
-    "--disable-background-timer-throttling",
-    "--disable-renderer-backgrounding",
-    "--disable-breakpad",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-domain-reliability",
-    "--disable-extensions",
-    "--disable-sync",
-    "--mute-audio",
-    "--window-size=1366,768",
-    "--remote-debugging-pipe",
-];
-
-impl Launch {
-    pub(super) fn new(order: &Order, far: Option<&str>) -> Result<Self, String> {
-        let mut arguments: Vec<String> = ALWAYS.iter().map(|&argument| argument.to_owned()).collect();
-        arguments.push(format!("--user-data-dir={}", order.folder.join("profile").display()));
-        match (&order.far_host, far) {
-            (Some(host), Some(far)) => {
-                arguments.push(format!("--host-resolver-rules=MAP {host} {far}, MAP * ~NOTFOUND"));
-            }
-            (Some(_), None) => return Err("there is no path: POSTHASTE_FAR is not set".to_owned()),
-            (None, _) => {}
-        }
-        match order.protocol {
-            Protocol::H3 => {
-                let host = host_of(&order.url)?;
-                let origins: Vec<String> = order.ports.iter().map(|port| format!("{host}:{port}")).collect();
-                arguments.push(format!("--origin-to-force-quic-on={}", origins.join(",")));
-            }
-            Protocol::H2 => arguments.push("--disable-quic".to_owned()),
-            Protocol::H1 => arguments.extend(["--disable-quic", "--disable-http2"].map(str::to_owned)),
-        }
-        if !order.spki.is_empty() {
-            // `--ignore-certificate-errors` does not reach QUIC.
-            arguments.push(format!("--ignore-certificate-errors-spki-list={}", order.spki.join(",")));
-        }
-        if let Some(net_log) = &order.net_log {
-            arguments.push(format!("--log-net-log={}", net_log.display()));
-        }
-        arguments.push("about:blank".to_owned());
-        Ok(Self { program: order.browser.clone(), arguments, folder: order.folder.clone() })
+/// Starts the browser that `order` names, whose pages come from `far`.
+pub(super) fn start(order: &Order, far: Option<&str>) -> Result<Box<dyn Browser>, String> {
+    let far = match (&order.far_host, far) {
+        (Some(_), None) => return Err("there is no path: POSTHASTE_FAR is not set".to_owned()),
+        (Some(host), Some(far)) => Some((host.as_str(), far)),
+        (None, _) => None,
+    };
+    if is_firefox(&order.browser) {
+        Ok(Box::new(Firefox::start(order, far)?))
+    } else {
+        Ok(Box::new(Chromium::start(order, far)?))
     }
 }
 
-fn host_of(url: &str) -> Result<String, String> {
+/// True if a program of this name is Firefox.
+fn is_firefox(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name.to_string_lossy().starts_with(FIREFOX_NAMES[0]))
+}
+
+/// The host that a URL names.
+pub(super) fn host_of(url: &str) -> Result<String, String> {
     let uri: http::Uri = url.parse().map_err(|error| format!("{url}: {error}"))?;
     uri.host().map(str::to_owned).ok_or_else(|| format!("{url} has no host"))
 }
 
-/// The browser of this name or place. `chromium` stands for all its names.
+/// The browser of this name or place. `chromium` and `firefox` stand for all their names.
 pub(in crate::command::page) fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let names: &[&str] = if name == NAMES[0] { &NAMES } else { &[name] };
+    let families: [&[&str]; 2] = [&CHROMIUM_NAMES, &FIREFOX_NAMES];
+    let family = families.into_iter().find(|family| family.first() == Some(&name));
+    let own = [name];
+    let names = family.unwrap_or(&own);
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     names.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| is_program(file)))
 }
@@ -101,6 +101,18 @@ pub(in crate::command::page) fn is_snap(program: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn firefox_is_known_by_its_name() {
+        for (program, expected) in [
+            ("/usr/bin/firefox-esr", true),
+            ("/opt/firefox/firefox", true),
+            ("firefox-nightly", true),
+            ("/opt/firefox/chromium", false),
+        ] {
+            assert_eq!(is_firefox(Path::new(program)), expected, "{program}");
+        }
+    }
 
     #[test]
     fn a_snap_is_known_by_where_its_link_leads() {

@@ -3,27 +3,20 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
 use nix::sys::stat::Mode;
-use nix::unistd::{Pid, mkfifo};
+use nix::unistd::mkfifo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::browser::Launch;
+use super::launch::Launch;
+use super::process::Process;
 
 /// How often it is looked whether the browser still lives.
 const TICK: Duration = Duration::from_millis(100);
-
-/// What a browser gets to end by itself.
-const GRACE: Duration = Duration::from_secs(3);
-
-/// Bytes of the browser's last words that are shown.
-const LAST_WORDS: usize = 600;
 
 /// Something that has happened in the browser.
 #[derive(Debug)]
@@ -50,8 +43,7 @@ struct Message {
 
 /// A browser that listens; dropped, it ends.
 pub(super) struct DevTools {
-    browser: Child,
-    errors: std::path::PathBuf,
+    browser: Process,
     commands: File,
     messages: Receiver<Message>,
     events: VecDeque<Event>,
@@ -73,19 +65,15 @@ impl DevTools {
         };
         let (commands_path, commands) = pipe("commands")?;
         let (messages_path, messages) = pipe("messages")?;
-        let errors = launch.folder.join("browser.log");
-        let log = File::create(&errors).map_err(|error| failed(&error))?;
         let mut command = Command::new("sh");
         // The browser takes its commands from descriptor 3, and answers on 4.
         command.args(["-c", "exec 3<\"$1\" 4>\"$2\"; shift 2; exec \"$@\"", "sh"]);
         command.args([&commands_path, &messages_path]).arg(&launch.program).args(&launch.arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
-        let browser = command.spawn().map_err(|error| failed(&error))?;
+        let browser = Process::start(command, &launch.folder)?;
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || read(messages, &sender));
         Ok(Self {
             browser,
-            errors,
             commands,
             messages: receiver,
             events: VecDeque::new(),
@@ -161,11 +149,7 @@ impl DevTools {
                     return Ok(true);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err("the browser's pipe broke".to_owned()),
-                Err(RecvTimeoutError::Timeout) if left > TICK => {
-                    if let Ok(Some(status)) = self.browser.try_wait() {
-                        return Err(format!("the browser has ended ({status}){}", self.last_words()));
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) if left > TICK => self.browser.check()?,
                 Err(RecvTimeoutError::Timeout) => return Ok(false),
             }
         }
@@ -183,31 +167,11 @@ impl DevTools {
         }
     }
 
-    /// What the browser said last.
-    fn last_words(&self) -> String {
-        let text = std::fs::read_to_string(&self.errors).unwrap_or_default();
-        let start = text.len().saturating_sub(LAST_WORDS);
-        let tail =
-            text.char_indices().find(|(index, _)| *index >= start).map_or("", |(index, _)| &text[index..]);
-        if tail.trim().is_empty() { String::new() } else { format!(": {}", tail.trim()) }
-    }
-
     /// Ends the browser as a user would.
     pub(super) fn close(mut self) {
         if self.send(None, "Browser.close", &json!({})).is_ok() {
-            let deadline = Instant::now() + GRACE;
-            while Instant::now() < deadline && matches!(self.browser.try_wait(), Ok(None)) {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            self.browser.wait_for_the_end();
         }
-    }
-}
-
-impl Drop for DevTools {
-    fn drop(&mut self) {
-        // Its whole group; an error says that nobody is left.
-        let _ = killpg(Pid::from_raw(self.browser.id().cast_signed()), Signal::SIGKILL);
-        let _ = self.browser.wait();
     }
 }
 
