@@ -8,6 +8,7 @@ mod firefox;
 mod launch;
 mod listening;
 mod process;
+mod remote;
 mod waterfall;
 
 use std::path::PathBuf;

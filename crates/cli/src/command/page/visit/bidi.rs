@@ -1,6 +1,5 @@
 //! `WebDriver BiDi`: commands, answers and events as JSON over a `WebSocket` on loopback.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -8,6 +7,8 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
+
+use super::remote::{Inbox, Remote};
 
 /// How long one read waits, so that the caller can look whether the browser still lives.
 const TICK: Duration = Duration::from_millis(100);
@@ -35,8 +36,7 @@ struct Received {
 /// A connection to a browser.
 pub(super) struct Bidi {
     socket: WebSocket<TcpStream>,
-    events: VecDeque<Event>,
-    answers: BTreeMap<u64, Result<Value, String>>,
+    inbox: Inbox<Event>,
     last: u64,
 }
 
@@ -48,10 +48,10 @@ impl Bidi {
         let url = format!("ws://{address}/session");
         let (socket, _) = tungstenite::client(url, stream).map_err(|error| failed(&error))?;
         socket.get_ref().set_read_timeout(Some(TICK)).map_err(|error| failed(&error))?;
-        Ok(Self { socket, events: VecDeque::new(), answers: BTreeMap::new(), last: 0 })
+        Ok(Self { socket, inbox: Inbox::default(), last: 0 })
     }
 
-    /// Sends a command; the number is for [`Self::answer`].
+    /// Sends a command; the number is for [`Remote::answer`].
     pub(super) fn send(&mut self, method: &str, parameters: &Value) -> Result<u64, String> {
         self.last += 1;
         let text = json!({ "id": self.last, "method": method, "params": parameters }).to_string();
@@ -68,35 +68,32 @@ impl Bidi {
         patience: Duration,
     ) -> Result<Value, String> {
         let number = self.send(method, parameters)?;
-        let deadline = Instant::now() + patience;
-        loop {
-            if let Some(answer) = self.answer(number)? {
-                return Ok(answer);
-            }
-            if !self.receive(deadline)? {
-                return Err(format!("the browser has not answered {method}"));
-            }
+        self.await_answer(number, method, patience)
+    }
+
+    fn sort(&mut self, received: Received) {
+        if let Some(id) = received.id {
+            let answer = match received.error {
+                Some(error) => {
+                    let why = received.message.unwrap_or_default();
+                    Err(format!("the browser refuses a command: {error}: {why}"))
+                }
+                None => Ok(received.result),
+            };
+            self.inbox.put_answer(id, answer);
+        } else if let Some(method) = received.method {
+            self.inbox.put_event(Event { method, parameters: received.params });
         }
     }
+}
 
-    /// The answer to a command, if it is there.
-    pub(super) fn answer(&mut self, number: u64) -> Result<Option<Value>, String> {
-        self.answers.remove(&number).transpose()
+impl Remote for Bidi {
+    type Event = Event;
+
+    fn inbox(&mut self) -> &mut Inbox<Event> {
+        &mut self.inbox
     }
 
-    /// The next event; `None` if there is none until `deadline`.
-    pub(super) fn event(&mut self, deadline: Instant) -> Result<Option<Event>, String> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Ok(Some(event));
-            }
-            if !self.receive(deadline)? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Takes one message; false if none comes until `deadline`.
     fn receive(&mut self, deadline: Instant) -> Result<bool, String> {
         loop {
             match self.socket.read() {
@@ -115,21 +112,6 @@ impl Bidi {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-        }
-    }
-
-    fn sort(&mut self, received: Received) {
-        if let Some(id) = received.id {
-            let answer = match received.error {
-                Some(error) => {
-                    let why = received.message.unwrap_or_default();
-                    Err(format!("the browser refuses a command: {error}: {why}"))
-                }
-                None => Ok(received.result),
-            };
-            self.answers.insert(id, answer);
-        } else if let Some(method) = received.method {
-            self.events.push_back(Event { method, parameters: received.params });
         }
     }
 }

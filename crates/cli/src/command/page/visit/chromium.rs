@@ -8,6 +8,7 @@ use super::Order;
 use super::browser::{Browser, FIGURES, PATIENCE, QUIET, WARM_UP};
 use super::devtools::DevTools;
 use super::launch::Launch;
+use super::remote::Remote;
 use super::waterfall::Waterfall;
 use crate::command::page::record::Visit;
 

@@ -1,6 +1,5 @@
 //! The `DevTools` protocol over a pair of named pipes: no port, and so no namespace, and nothing to be installed.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::launch::Launch;
 use super::process::Process;
+use super::remote::{Inbox, Remote};
 
 /// How often it is looked whether the browser still lives.
 const TICK: Duration = Duration::from_millis(100);
@@ -46,8 +46,7 @@ pub(super) struct DevTools {
     browser: Process,
     commands: File,
     messages: Receiver<Message>,
-    events: VecDeque<Event>,
-    answers: BTreeMap<u64, Result<Value, String>>,
+    inbox: Inbox<Event>,
     last: u64,
 }
 
@@ -72,17 +71,10 @@ impl DevTools {
         let browser = Process::start(command, &launch.folder)?;
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || read(messages, &sender));
-        Ok(Self {
-            browser,
-            commands,
-            messages: receiver,
-            events: VecDeque::new(),
-            answers: BTreeMap::new(),
-            last: 0,
-        })
+        Ok(Self { browser, commands, messages: receiver, inbox: Inbox::default(), last: 0 })
     }
 
-    /// Sends a command; the number is for [`Self::answer`].
+    /// Sends a command; the number is for [`Remote::answer`].
     pub(super) fn send(
         &mut self,
         session: Option<&str>,
@@ -111,35 +103,36 @@ impl DevTools {
         patience: Duration,
     ) -> Result<Value, String> {
         let number = self.send(session, method, parameters)?;
-        let deadline = Instant::now() + patience;
-        loop {
-            if let Some(answer) = self.answer(number)? {
-                return Ok(answer);
-            }
-            if !self.receive(deadline)? {
-                return Err(format!("the browser has not answered {method}"));
-            }
+        self.await_answer(number, method, patience)
+    }
+
+    fn sort(&mut self, message: Message) {
+        if let Some(id) = message.id {
+            let answer = match message.error {
+                Some(error) => Err(format!("the browser refuses a command: {error}")),
+                None => Ok(message.result),
+            };
+            self.inbox.put_answer(id, answer);
+        } else if let Some(method) = message.method {
+            self.inbox.put_event(Event { session: message.session_id, method, parameters: message.params });
         }
     }
 
-    /// The answer to a command, if it is there.
-    pub(super) fn answer(&mut self, number: u64) -> Result<Option<Value>, String> {
-        self.answers.remove(&number).transpose()
-    }
-
-    /// The next event; `None` if there is none until `deadline`.
-    pub(super) fn event(&mut self, deadline: Instant) -> Result<Option<Event>, String> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Ok(Some(event));
-            }
-            if !self.receive(deadline)? {
-                return Ok(None);
-            }
+    /// Ends the browser as a user would.
+    pub(super) fn close(mut self) {
+        if self.send(None, "Browser.close", &json!({})).is_ok() {
+            self.browser.wait_for_the_end();
         }
     }
+}
 
-    /// Takes one message; false if none comes until `deadline`.
+impl Remote for DevTools {
+    type Event = Event;
+
+    fn inbox(&mut self) -> &mut Inbox<Event> {
+        &mut self.inbox
+    }
+
     fn receive(&mut self, deadline: Instant) -> Result<bool, String> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -152,25 +145,6 @@ impl DevTools {
                 Err(RecvTimeoutError::Timeout) if left > TICK => self.browser.check()?,
                 Err(RecvTimeoutError::Timeout) => return Ok(false),
             }
-        }
-    }
-
-    fn sort(&mut self, message: Message) {
-        if let Some(id) = message.id {
-            let answer = match message.error {
-                Some(error) => Err(format!("the browser refuses a command: {error}")),
-                None => Ok(message.result),
-            };
-            self.answers.insert(id, answer);
-        } else if let Some(method) = message.method {
-            self.events.push_back(Event { session: message.session_id, method, parameters: message.params });
-        }
-    }
-
-    /// Ends the browser as a user would.
-    pub(super) fn close(mut self) {
-        if self.send(None, "Browser.close", &json!({})).is_ok() {
-            self.browser.wait_for_the_end();
         }
     }
 }

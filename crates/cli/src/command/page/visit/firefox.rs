@@ -12,6 +12,7 @@ use super::Order;
 use super::bidi::Bidi;
 use super::browser::{Browser, FIGURES, PATIENCE, QUIET, WARM_UP, host_of};
 use super::process::Process;
+use super::remote::Remote;
 use super::waterfall::Waterfall;
 use crate::command::page::protocol::Protocol;
 use crate::command::page::record::Visit;
