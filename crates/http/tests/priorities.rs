@@ -137,11 +137,11 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     let (tell, buffered) = unbounded_channel();
     let server = Server::start(handler(tell), |_| {});
     let trace = Trace::default();
-    let fixed = include_str!("../../../experiments/profiles/cubic-fixed.toml");
-    let window = format!("{} KiB", WINDOW / 1024);
-    let narrow = fixed.replace("1536 KiB", &window).replace("1 MiB", &window);
+    let window = WINDOW / 1024;
+    let narrow =
+        format!("cubic-fixed@credit.stream.window={window}KiB,credit.connection.window={window}KiB");
     let transport = TransportConfig {
-        profile: posthaste_schemes::from_toml("narrow", &narrow).unwrap(),
+        profile: posthaste_schemes::named(&narrow).unwrap(),
         qlog: Some(Arc::new(trace.clone())),
         ..posthaste_endpoint::default_transport()
     };

@@ -1,5 +1,5 @@
 //! The profiles that come with Posthaste: those that somebody might deploy, whose texts are the files in `profiles/`, and
-//! forms for comparison (as published, baselines), whose texts are the files in `experiments/profiles/`.
+//! forms for comparison (as published, baselines), whose texts are the files in `profiles/comparison/`.
 
 /// The default profile.
 pub(crate) const DEFAULT: &str = "cubic";
@@ -9,48 +9,48 @@ type Texts = &'static [(&'static str, &'static str)];
 
 /// The built-in profiles, the default first.
 const BUILT_IN: Texts = &[
-    (DEFAULT, include_str!("../../../profiles/cubic.toml")),
-    ("bbr", include_str!("../../../profiles/bbr.toml")),
-    ("cubic-2flows", include_str!("../../../profiles/cubic-2flows.toml")),
-    ("cubic-few-acks", include_str!("../../../profiles/cubic-few-acks.toml")),
-    ("cubic-freeze", include_str!("../../../profiles/cubic-freeze.toml")),
-    ("cubic-iw32", include_str!("../../../profiles/cubic-iw32.toml")),
-    ("fast-autotune", include_str!("../../../profiles/fast-autotune.toml")),
-    ("history", include_str!("../../../profiles/history.toml")),
-    ("mobile", include_str!("../../../profiles/mobile.toml")),
-    ("modquic-bbr", include_str!("../../../profiles/modquic-bbr.toml")),
-    ("modquic-cubic", include_str!("../../../profiles/modquic-cubic.toml")),
-    ("mquic-bbr", include_str!("../../../profiles/mquic-bbr.toml")),
-    ("mquic-cubic", include_str!("../../../profiles/mquic-cubic.toml")),
-    ("mquic-newreno", include_str!("../../../profiles/mquic-newreno.toml")),
-    ("quicming", include_str!("../../../profiles/quicming.toml")),
-    ("standard", include_str!("../../../profiles/standard.toml")),
+    (DEFAULT, include_str!("../profiles/cubic.toml")),
+    ("bbr", include_str!("../profiles/bbr.toml")),
+    ("cubic-2flows", include_str!("../profiles/cubic-2flows.toml")),
+    ("cubic-few-acks", include_str!("../profiles/cubic-few-acks.toml")),
+    ("cubic-freeze", include_str!("../profiles/cubic-freeze.toml")),
+    ("cubic-iw32", include_str!("../profiles/cubic-iw32.toml")),
+    ("fast-autotune", include_str!("../profiles/fast-autotune.toml")),
+    ("history", include_str!("../profiles/history.toml")),
+    ("mobile", include_str!("../profiles/mobile.toml")),
+    ("modquic-bbr", include_str!("../profiles/modquic-bbr.toml")),
+    ("modquic-cubic", include_str!("../profiles/modquic-cubic.toml")),
+    ("mquic-bbr", include_str!("../profiles/mquic-bbr.toml")),
+    ("mquic-cubic", include_str!("../profiles/mquic-cubic.toml")),
+    ("mquic-newreno", include_str!("../profiles/mquic-newreno.toml")),
+    ("quicming", include_str!("../profiles/quicming.toml")),
+    ("standard", include_str!("../profiles/standard.toml")),
 ];
 
 /// Forms for comparison.
 const COMPARISONS: Texts = &[
-    ("bbr-draft", include_str!("../../../experiments/profiles/bbr-draft.toml")),
-    ("bbr1", include_str!("../../../experiments/profiles/bbr1.toml")),
-    ("cubic-at-once", include_str!("../../../experiments/profiles/cubic-at-once.toml")),
-    ("cubic-classic", include_str!("../../../experiments/profiles/cubic-classic.toml")),
-    ("cubic-fixed", include_str!("../../../experiments/profiles/cubic-fixed.toml")),
-    ("cubic-freeze-paper", include_str!("../../../experiments/profiles/cubic-freeze-paper.toml")),
-    ("cubic-hybrid", include_str!("../../../experiments/profiles/cubic-hybrid.toml")),
-    ("fast-autotune-paper", include_str!("../../../experiments/profiles/fast-autotune-paper.toml")),
-    ("history-paper", include_str!("../../../experiments/profiles/history-paper.toml")),
-    ("modquic-bbr-paper", include_str!("../../../experiments/profiles/modquic-bbr-paper.toml")),
-    ("modquic-cubic-paper", include_str!("../../../experiments/profiles/modquic-cubic-paper.toml")),
-    ("mquic-bbr-paper", include_str!("../../../experiments/profiles/mquic-bbr-paper.toml")),
-    ("mquic-bbr-plain", include_str!("../../../experiments/profiles/mquic-bbr-plain.toml")),
-    ("mquic-cubic-paper", include_str!("../../../experiments/profiles/mquic-cubic-paper.toml")),
-    ("mquic-cubic-plain", include_str!("../../../experiments/profiles/mquic-cubic-plain.toml")),
-    ("mquic-cubic-windows", include_str!("../../../experiments/profiles/mquic-cubic-windows.toml")),
-    ("mquic-newreno-paper", include_str!("../../../experiments/profiles/mquic-newreno-paper.toml")),
-    ("mquic-newreno-plain", include_str!("../../../experiments/profiles/mquic-newreno-plain.toml")),
-    ("mquic-newreno-windows", include_str!("../../../experiments/profiles/mquic-newreno-windows.toml")),
-    ("quicming-paper", include_str!("../../../experiments/profiles/quicming-paper.toml")),
-    ("static", include_str!("../../../experiments/profiles/static.toml")),
-    ("static-improved", include_str!("../../../experiments/profiles/static-improved.toml")),
+    ("bbr-draft", include_str!("../profiles/comparison/bbr-draft.toml")),
+    ("bbr1", include_str!("../profiles/comparison/bbr1.toml")),
+    ("cubic-at-once", include_str!("../profiles/comparison/cubic-at-once.toml")),
+    ("cubic-classic", include_str!("../profiles/comparison/cubic-classic.toml")),
+    ("cubic-fixed", include_str!("../profiles/comparison/cubic-fixed.toml")),
+    ("cubic-freeze-paper", include_str!("../profiles/comparison/cubic-freeze-paper.toml")),
+    ("cubic-hybrid", include_str!("../profiles/comparison/cubic-hybrid.toml")),
+    ("fast-autotune-paper", include_str!("../profiles/comparison/fast-autotune-paper.toml")),
+    ("history-paper", include_str!("../profiles/comparison/history-paper.toml")),
+    ("modquic-bbr-paper", include_str!("../profiles/comparison/modquic-bbr-paper.toml")),
+    ("modquic-cubic-paper", include_str!("../profiles/comparison/modquic-cubic-paper.toml")),
+    ("mquic-bbr-paper", include_str!("../profiles/comparison/mquic-bbr-paper.toml")),
+    ("mquic-bbr-plain", include_str!("../profiles/comparison/mquic-bbr-plain.toml")),
+    ("mquic-cubic-paper", include_str!("../profiles/comparison/mquic-cubic-paper.toml")),
+    ("mquic-cubic-plain", include_str!("../profiles/comparison/mquic-cubic-plain.toml")),
+    ("mquic-cubic-windows", include_str!("../profiles/comparison/mquic-cubic-windows.toml")),
+    ("mquic-newreno-paper", include_str!("../profiles/comparison/mquic-newreno-paper.toml")),
+    ("mquic-newreno-plain", include_str!("../profiles/comparison/mquic-newreno-plain.toml")),
+    ("mquic-newreno-windows", include_str!("../profiles/comparison/mquic-newreno-windows.toml")),
+    ("quicming-paper", include_str!("../profiles/comparison/quicming-paper.toml")),
+    ("static", include_str!("../profiles/comparison/static.toml")),
+    ("static-improved", include_str!("../profiles/comparison/static-improved.toml")),
 ];
 
 /// The names of `texts`, in the same order.

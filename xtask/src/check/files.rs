@@ -13,7 +13,12 @@ pub(super) fn with_extensions(folder: &Path, extensions: &[&str]) -> Result<Vec<
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
+            let entry = entry?;
+            // What it leads to is found where it is.
+            if entry.file_type()?.is_symlink() {
+                continue;
+            }
+            let path = entry.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() && !SKIPPED.contains(&name.as_str()) {

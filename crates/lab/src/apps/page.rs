@@ -37,8 +37,8 @@ pub use load::PageLoad;
 
 /// The pages that come with Posthaste.
 const BUILT_IN: [(&str, &str); 2] = [
-    ("gr-page", include_str!("../../../../pages/gr-page.toml")),
-    ("news", include_str!("../../../../pages/news.toml")),
+    ("gr-page", include_str!("../../pages/gr-page.toml")),
+    ("news", include_str!("../../pages/news.toml")),
 ];
 
 /// Most objects of a page.
