@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use posthaste_endpoint::{
-    ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig, default_transport, named, tls,
+    ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig, default_transport, named, rustls, tls,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -31,10 +31,8 @@ async fn main() -> Result<()> {
     });
 
     // A client with another congestion control, which keeps its connection alive while it is idle.
-    let transport = TransportConfig {
-        keep_alive: Some(Duration::from_secs(10).into()),
-        ..TransportConfig::new(named("bbr")?)
-    };
+    let transport =
+        TransportConfig { keep_alive: Some(Duration::from_secs(10)), ..TransportConfig::new(named("bbr")?) };
     let tls = tls::client_config_with_roots(roots, &[PROTOCOL])?;
     let config = ClientConfig::new(tls, transport);
     let client = Endpoint::client("127.0.0.1:0".parse()?)?;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
+use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, bytes, default_transport, rustls, tls};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 

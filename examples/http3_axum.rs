@@ -9,8 +9,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Path};
 use axum::routing::{get, post};
-use http::StatusCode;
-use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
+use posthaste_http::endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, rustls, tls};
+use posthaste_http::http::{self, StatusCode};
 use posthaste_http::{ALPN, Client, ClientOptions, Peer, StaticFiles, serve};
 use tokio::sync::oneshot;
 

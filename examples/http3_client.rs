@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use http::{Method, Request, StatusCode};
-use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
+use posthaste_http::endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, rustls, tls};
+use posthaste_http::http::{Method, Request, StatusCode};
 use posthaste_http::{ALPN, Body, Client, ClientOptions, serve, service_fn, text};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -33,8 +33,12 @@ func main() {
 		err = client(os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "server":
 		err = server(os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "datagram-client":
+		err = datagramClient(os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "datagram-server":
+		err = datagramServer(os.Args[2:])
 	default:
-		err = errors.New("usage: peer-quic-go client|server OPTIONS")
+		err = errors.New("usage: peer-quic-go client|server|datagram-client|datagram-server OPTIONS")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -11,6 +11,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, ProtocolNegotiated, StreamReset
 from aioquic.quic.packet import QuicProtocolVersion
 
+import aioquic_datagrams
 import contract
 
 # Bytes of a body after which a client updates its keys, if it is to.
@@ -196,9 +197,13 @@ async def run_server(args):
 
 
 def main():
-    args = contract.parse(__doc__, serves=True)
+    args = contract.parse(__doc__, serves=True, datagrams=True)
     if args.mode == "server":
         asyncio.run(run_server(args))
+    elif args.mode == "datagram-server":
+        asyncio.run(aioquic_datagrams.run_server(args))
+    elif args.mode == "datagram-client":
+        asyncio.run(aioquic_datagrams.run_client(args))
     else:
         contract.finish(asyncio.run(run_client(args)))
 

@@ -7,8 +7,8 @@ import pathlib
 import sys
 
 
-def parse(description, serves=False, browser=False):
-    """The arguments of `client`, and of `server` where the peer has one."""
+def parse(description, serves=False, browser=False, datagrams=False):
+    """The arguments of `client`, and of `server` and of the echo of datagrams where the peer has them."""
     parser = argparse.ArgumentParser(description=description)
     modes = parser.add_subparsers(dest="mode", required=True)
     client = modes.add_parser("client", help="fetch every URL over one HTTP/3 connection")
@@ -31,6 +31,15 @@ def parse(description, serves=False, browser=False):
         server.add_argument("--root", type=pathlib.Path, required=True, help="directory to serve")
         server.add_argument("--retry", action="store_true", help="send a Retry to every new client")
         server.add_argument("--update-keys", action="store_true", help="update the keys in the midst of a body")
+    if datagrams:
+        client = modes.add_parser("datagram-client", help="send messages, and wait until all have come back")
+        client.add_argument("--connect", required=True, help="ADDRESS:PORT")
+        client.add_argument("--ca", required=True, help="trusted root, PEM")
+        client.add_argument("--messages", type=int, required=True, help="messages to send")
+        server = modes.add_parser("datagram-server", help="send back every message")
+        server.add_argument("--listen", required=True, help="ADDRESS:PORT, port 0 takes a free one")
+        server.add_argument("--cert", required=True, help="certificate chain, PEM")
+        server.add_argument("--key", required=True, help="private key, PEM")
     return parser.parse_args()
 
 

@@ -1,7 +1,10 @@
-//! What CI refuses: formatting, lints, documentation, long files, duplicated code, wording.
+//! What CI refuses: formatting, lints, documentation, a public API that has changed unseen, long files, duplicated code,
+//! wording.
 
+pub(crate) mod api;
 mod duplicates;
 mod files;
+pub(crate) mod packages;
 mod prose;
 mod sizes;
 
@@ -33,7 +36,8 @@ pub(crate) fn check(arguments: &Arguments) -> Result<bool> {
     }
     let lints = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     run(cargo().arg("clippy").args(lints))?;
-    docs()
+    packages::minimal()?;
+    Ok(docs()? && api::compare()?)
 }
 
 /// Documentation, refusing broken links.

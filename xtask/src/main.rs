@@ -41,12 +41,16 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check formatting, lints, documentation, file sizes, duplicates and wording
+    /// Check formatting, lints, documentation, the public API, file sizes, duplicates and wording
     Check(check::Arguments),
     /// Report which MUSTs of the RFCs code and tests cite
     Compliance(compliance::Arguments),
     /// Build the documentation, refusing broken links
     Docs,
+    /// Compare the public API of the libraries with docs/api
+    Api(check::api::Arguments),
+    /// Pack the libraries, and compile them from their packages
+    Packages,
     /// Run third-party HTTP/3 clients and servers against Posthaste
     Interop(interop::Arguments),
     /// Run h3spec, which breaks the protocol, against the server
@@ -92,6 +96,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::check(&arguments),
         Command::Compliance(arguments) => compliance::run(&arguments),
         Command::Docs => check::docs(),
+        Command::Api(arguments) => check::api::run(&arguments),
+        Command::Packages => check::packages::run(),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::H3spec(arguments) => h3spec::run(&arguments),
         Command::Adverse(arguments) => adverse::run(&arguments),

@@ -29,8 +29,8 @@ pub(crate) fn unix_time() -> std::time::Duration {
 }
 
 /// The time since the Unix epoch at [`Time::ZERO`].
-pub(crate) fn offset() -> Duration {
-    Duration::from(unix_time()).saturating_sub(now().since(Time::ZERO))
+pub(crate) fn offset() -> std::time::Duration {
+    unix_time().saturating_sub(now().since(Time::ZERO).into())
 }
 
 /// No timer is set further ahead, so that a deadline "never" cannot overflow the platform's clock.

@@ -33,7 +33,7 @@ pub use datagrams::SendDatagramError;
 /// send.write_all(b"question").await?;
 /// send.finish();
 /// let answer = recv.read_to_end(1 << 20).await?;
-/// println!("{} bytes after {:?}", answer.len(), connection.stats().rtt);
+/// println!("{} bytes after {:?}", answer.len(), connection.rtt());
 /// connection.close(0, b"done");
 /// # Ok(())
 /// # }
@@ -290,6 +290,11 @@ impl Connection {
     #[expect(clippy::missing_panics_doc, reason = "a handle keeps the statistics of its connection alive")]
     pub fn stats(&self) -> ConnectionStats {
         self.0.shared.lock().stats(self.0.handle).expect("a connection with a handle is known")
+    }
+
+    /// The smoothed round-trip time (RFC 9002 section 5.3); before the first sample, the one that is assumed.
+    pub fn rtt(&self) -> std::time::Duration {
+        self.stats().rtt.smoothed.into()
     }
 
     /// The peer's address.

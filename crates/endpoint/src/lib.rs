@@ -1,15 +1,16 @@
 //! Posthaste's transport on tokio and UDP sockets.
 //!
 //! An [`Endpoint`] is a socket with a task that drives it. It makes [`Connection`]s, and at a server accepts them;
-//! a connection has streams, each a [`SendStream`], a [`RecvStream`] or both. How fast they go is decided by the
-//! policies of the configuration's profile ([`TransportConfig::profile`]), not here: one that is [`named`], or one that
-//! a program builds of its own policies ([`Profile::builder`]).
+//! a connection has streams, each a [`SendStream`], a [`RecvStream`] or both, and messages that may be lost
+//! ([`Connection::send_datagram`], if the peer's [`TransportConfig::max_datagram_frame_size`] permits them). How fast they go is decided by the
+//! policies of the configuration's profile ([`TransportConfig::profile`]), not here: one that is `named`, or one that
+//! a program builds of its own policies ([`Profile::builder`], [`Profile::to_builder`]).
 //!
 //! # Example
 //! A server that echoes one stream, and its client, in one process:
 //! ```
 //! use std::sync::Arc;
-//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
+//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, rustls, tls};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
@@ -48,6 +49,11 @@
 //! # }
 //! ```
 //!
+//! # Features
+//! Both are on by default; without them the crate compiles without `serde_json` and `toml`.
+//! - `qlog`: traces of connections, as files with `QlogDirectory`.
+//! - `profiles-toml`: profiles by name (`named`) and from TOML text.
+//!
 //! # Ends
 //! A connection ends when one end closes it ([`Connection::close`], or by dropping its last handle), when nothing
 //! was heard for the idle timeout, or when something goes wrong; [`Connection::closed`] tells which. After that,
@@ -69,6 +75,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod history_store;
+#[cfg(feature = "qlog")]
 mod qlog_files;
 mod receive_buffers;
 mod roaming;
@@ -86,20 +93,39 @@ pub use connection::{Connection, EarlyData, SendDatagramError};
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, ReadError, RebindError, WriteError};
 pub use history_store::{HistoryError, HistoryStore};
+#[cfg(feature = "qlog")]
 pub use qlog_files::QlogDirectory;
 pub use sessions::SessionStore;
 pub use socket::SocketStats;
 pub use stream::{RecvStream, SendStream};
 pub use token_cache::TokenCache;
 
-pub use posthaste_policy::{Profile, ProfileBuilder};
-pub use posthaste_schemes::{default_profile, named};
+/// The buffers of streams and messages.
+pub use bytes::{self, Bytes};
+/// The traits of policies and what they are told, for programs that bring their own.
+pub use posthaste_policy as policy;
+pub use posthaste_policy::sample::RttView;
+pub use posthaste_policy::{CongestionState, Profile, ProfileBuilder};
+/// The policies that come with Posthaste, and profiles made of them.
+pub use posthaste_schemes as schemes;
+pub use posthaste_schemes::default_profile;
+#[cfg(feature = "profiles-toml")]
+pub use posthaste_schemes::{ProfileError, named};
+#[cfg(feature = "qlog")]
+pub use posthaste_transport::QlogSink;
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, DatagramOrder,
-    DatagramStats, Direction, EndpointStats, GroupToken, LocalError, MemoryStore, PathMemory, PathStore,
-    PeerError, Priority, QlogSink, ReceiveBudget, RetryPolicy, Secret, SendBudget, ServerConfig, Side,
-    StreamId, TokenOwner, TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
+    DatagramStats, Direction, EndpointStats, GroupToken, KeyLimits, LocalError, MemoryStore, PathMemory,
+    PathStore, PeerError, Priority, ReceiveBudget, RetryPolicy, Secret, SendBudget,
+    SendDatagramError as DatagramRefusal, ServerConfig, Side, StreamId, StreamsStats, TokenOwner, TokenStore,
+    TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
 };
+/// Integer time, byte counts and rates, in which policies and statistics speak. Their times convert from and into those of
+/// std, which settings have.
+pub use posthaste_units as units;
+pub use posthaste_units::{ByteCount, Rate};
+/// The TLS library whose configurations [`tls`] makes.
+pub use rustls;
 
 /// Transport settings with the default profile.
 pub fn default_transport() -> TransportConfig {
@@ -107,6 +133,6 @@ pub fn default_transport() -> TransportConfig {
 }
 
 /// The examples of the package's README are tests, too.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "profiles-toml"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -12,7 +12,7 @@ use posthaste_endpoint::{
 
 fn idle_after(millis: u64) -> TransportConfig {
     TransportConfig {
-        max_idle_timeout: posthaste_units::Duration::from_millis(millis),
+        max_idle_timeout: Duration::from_millis(millis),
         ..posthaste_endpoint::default_transport()
     }
 }

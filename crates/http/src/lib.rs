@@ -10,7 +10,7 @@
 //! # Example
 //! A server of a directory, and a client that fetches a file of it:
 //! ```
-//! use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, tls};
+//! use posthaste_http::endpoint::{ClientConfig, Endpoint, ServerConfig, default_transport, rustls, tls};
 //! use posthaste_http::{ALPN, Client, ClientOptions, StaticFiles, serve};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -74,6 +74,11 @@ pub use service::{
 };
 pub use static_files::StaticFiles;
 pub use uri::{Origin, UriError, parse as parse_url};
+
+/// The types of requests and responses.
+pub use ::http;
+/// The QUIC endpoint below, with everything that its configuration needs.
+pub use posthaste_endpoint as endpoint;
 
 /// The examples of the package's README are tests, too.
 #[cfg(doctest)]

@@ -138,8 +138,7 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     let server = Server::start(handler(tell), |_| {});
     let trace = Trace::default();
     let window = WINDOW / 1024;
-    let narrow =
-        format!("cubic-fixed@credit.stream.window={window}KiB,credit.connection.window={window}KiB");
+    let narrow = format!("cubic-fixed@credit.stream.window={window}KiB,credit.connection.window={window}KiB");
     let transport = TransportConfig {
         profile: posthaste_schemes::named(&narrow).unwrap(),
         qlog: Some(Arc::new(trace.clone())),

@@ -7,8 +7,8 @@ use posthaste_policy::{
     RepairFactory, Seam, SilenceFactory, SlowStartFactory, StartFactory,
 };
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
+
+use crate::values::{Error, Values, parse};
 
 /// A property of a policy that policies of other seams may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Entry {
 }
 
 /// Reads a policy's table of parameters.
-pub(crate) type Read = fn(Spanned<DeValue<'_>>) -> Result<Chosen, Error>;
+pub(crate) type Read = fn(Values<'_>) -> Result<Chosen, Error>;
 
 /// A policy with the parameters that a profile gives it.
 pub(crate) struct Chosen {
@@ -163,19 +163,15 @@ impl Entry {
     }
 
     /// Its constants and the MUSTs that it breaks, where nothing is set; `None` if something must be.
+    #[cfg(feature = "profiles-toml")]
     pub fn defaults(&self) -> Option<Description> {
-        let empty = Spanned::new(0..0, DeValue::Table(DeTable::new()));
+        let empty = toml::Spanned::new(0..0, toml::de::DeValue::Table(toml::de::DeTable::new()));
         self.read(empty).ok().map(|chosen| chosen.description)
     }
 
-    pub(crate) fn read(&self, value: Spanned<DeValue<'_>>) -> Result<Chosen, Error> {
+    pub(crate) fn read(&self, value: Values<'_>) -> Result<Chosen, Error> {
         (self.read)(value)
     }
-}
-
-/// Reads parameters.
-pub(crate) fn parse<P: DeserializeOwned>(value: Spanned<DeValue<'_>>) -> Result<P, Error> {
-    P::deserialize(ValueDeserializer::from(value))
 }
 
 /// The names of a struct's fields, as its deserializer asks for them.

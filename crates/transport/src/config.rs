@@ -1,12 +1,15 @@
 //! What an endpoint and its connections are built with.
 
 use std::fmt;
+#[cfg(feature = "qlog")]
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use posthaste_policy::Profile;
-use posthaste_units::{ByteCount, Duration};
+use posthaste_units::ByteCount;
 use posthaste_wire::packet::version;
+#[cfg(feature = "qlog")]
 use posthaste_wire::{ConnectionId, Side};
 
 use crate::crypto::KeyLimits;
@@ -64,7 +67,8 @@ pub struct TransportConfig {
     pub grease: bool,
     /// How much a key may be used for, if less than its cipher permits.
     pub key_limits: KeyLimits,
-    /// Where qlog traces go; `None` writes none.
+    /// Where qlog traces go; `None` writes none. Part of the feature `qlog`.
+    #[cfg(feature = "qlog")]
     pub qlog: Option<Arc<dyn QlogSink>>,
 }
 
@@ -89,6 +93,7 @@ impl TransportConfig {
             active_migration: true,
             grease: true,
             key_limits: KeyLimits::default(),
+            #[cfg(feature = "qlog")]
             qlog: None,
         }
     }
@@ -101,6 +106,7 @@ impl fmt::Debug for TransportConfig {
 }
 
 /// Opens a qlog trace for each connection.
+#[cfg(feature = "qlog")]
 pub trait QlogSink: Send + Sync {
     /// Where the trace of the connection with this original destination ID goes, or `None` for no trace.
     /// A sink that cannot open its file logs that and returns `None`: tracing never disturbs a connection.

@@ -148,7 +148,7 @@ impl Connection {
             repairs: Repairs::new(config.profile.repair()),
             rng,
             events: EventQueue::default(),
-            idle: IdleClock::new(config.max_idle_timeout, now),
+            idle: IdleClock::new(config.max_idle_timeout.into(), now),
             config,
         };
         connection.recovery.plan_skip(&mut connection.rng);
@@ -364,7 +364,8 @@ impl Connection {
         // While something unacknowledged is under way, probes do what the PING is for.
         let is_quiet = !self.idle.is_waiting() && !self.eliciting.is_ping_due();
         let keep_alive = self.config.keep_alive.filter(|_| self.handshake.is_complete() && is_quiet);
-        self.timers.set(Timer::KeepAlive, keep_alive.map(|interval| self.idle.keep_alive_at(interval)));
+        let ping = keep_alive.map(|interval| self.idle.keep_alive_at(interval.into()));
+        self.timers.set(Timer::KeepAlive, ping);
         self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(OneRttKeys::old_key_expires));
         self.timers.set(Timer::Path, self.path_deadline(now));
         self.trace_state(now);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_policy::Notice;
-use posthaste_units::Time;
+use posthaste_units::{Duration, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::packet::{PacketType, version};
 use posthaste_wire::{ConnectionId, Side, TransportParameters};
@@ -299,7 +299,7 @@ impl Trace {
         let window = birth.config.profile.start().initial_window(datagram_size.into());
         let event = RecoveryParametersSet {
             timer_granularity: Some(GRANULARITY.as_millis() as u16),
-            initial_rtt: Some(birth.config.initial_rtt.as_millis_f64() as f32),
+            initial_rtt: Some(Duration::from(birth.config.initial_rtt).as_millis_f64() as f32),
             max_datagram_size: Some(u32::try_from(datagram_size).unwrap_or(u32::MAX)),
             initial_congestion_window: Some(window.get()),
             ..RecoveryParametersSet::default()

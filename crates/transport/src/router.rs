@@ -121,7 +121,7 @@ impl Endpoint {
             secret = kept.0;
         }
         let times = server.as_ref().map_or_else(Default::default, |server| server.token_times);
-        let clock_offset = server.as_ref().map_or(Duration::ZERO, |server| server.clock_offset);
+        let clock_offset = server.as_ref().map_or(Duration::ZERO, |server| server.clock_offset.into());
         let learning = Learning::new(server.as_ref());
         Self {
             is_accepting: server.is_some(),

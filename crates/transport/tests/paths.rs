@@ -42,7 +42,7 @@ impl Download {
 
     fn with_server(len: u64, server: TransportConfig) -> Self {
         let mut pair = Pair::new(7, crate::support::defaults(), server);
-        let keep_alive = Some(Duration::from_secs(1));
+        let keep_alive = Some(std::time::Duration::from_secs(1));
         let transport = TransportConfig { keep_alive, ..crate::support::defaults() };
         let client = pair.connect_with(&tls::client_config(1).with_transport(Arc::new(transport)));
         pair.run_until(|pair| pair.server.accepted.len() == 1);

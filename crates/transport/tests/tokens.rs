@@ -220,7 +220,7 @@ fn a_token_outlives_the_server_that_gave_it_if_the_secret_does() {
     visit(&mut second, &client(&tokens));
     assert_eq!(second.server.endpoint.stats().retries_sent, 0);
     let mut stranger = ServerConfig { secret: Some(Secret([10; 32])), ..server(RetryPolicy::Always) };
-    stranger.clock_offset = Duration::from_secs(1_800_000_000);
+    stranger.clock_offset = std::time::Duration::from_secs(1_800_000_000);
     let mut third = Pair::with_server(3, stranger);
     assert_eq!(
         visit(&mut third, &client(&tokens)),

@@ -148,7 +148,8 @@ fn a_close_reaches_the_peer_with_its_code_and_reason() {
 
 #[test]
 fn a_silent_peer_ends_the_connection_at_the_idle_timeout() {
-    let config = TransportConfig { max_idle_timeout: Duration::from_secs(5), ..crate::support::defaults() };
+    let config =
+        TransportConfig { max_idle_timeout: Duration::from_secs(5).into(), ..crate::support::defaults() };
     let mut pair = Pair::new(1, crate::support::defaults(), config);
     let (client, _) = pair.establish();
     let at = pair.now;
@@ -159,11 +160,11 @@ fn a_silent_peer_ends_the_connection_at_the_idle_timeout() {
 
 #[test]
 fn keep_alive_outlives_the_idle_timeout() {
-    let idle = Duration::from_secs(5);
+    let idle = std::time::Duration::from_secs(5);
     let server = TransportConfig { max_idle_timeout: idle, ..crate::support::defaults() };
     let mut pair = Pair::new(1, crate::support::defaults(), server);
     let keep_alive =
-        TransportConfig { keep_alive: Some(Duration::from_secs(2)), ..crate::support::defaults() };
+        TransportConfig { keep_alive: Some(std::time::Duration::from_secs(2)), ..crate::support::defaults() };
     let client = pair.connect_with(&tls::client_config(1).with_transport(keep_alive.into()));
     pair.run_for(Duration::from_secs(60));
     assert!(!pair.client.connection(client).is_closed());

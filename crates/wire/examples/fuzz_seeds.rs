@@ -108,6 +108,7 @@ fn control_frames() -> Vec<(&'static str, Frame)> {
         ("path_challenge", Frame::PathChallenge([1; 8])),
         ("path_response", Frame::PathResponse([2; 8])),
         ("handshake_done", Frame::HandshakeDone),
+        ("datagram", Frame::Datagram(Bytes::from_static(b"hello"))),
     ]
 }
 

@@ -26,6 +26,10 @@ pub enum Mode {
     BulkClient(BulkClientArgs),
     /// Hold idle raw QUIC connections until stdin ends
     IdleClient(IdleClientArgs),
+    /// Send back every DATAGRAM frame's message
+    DatagramServer(DatagramServerArgs),
+    /// Send messages in DATAGRAM frames, and wait until all have come back
+    DatagramClient(DatagramClientArgs),
 }
 
 /// Of `client`.
@@ -139,6 +143,51 @@ pub struct IdleClientArgs {
     /// Connections to hold
     #[arg(long)]
     pub connections: usize,
+}
+
+/// Of `datagram-server`.
+#[derive(Debug, Args)]
+pub struct DatagramServerArgs {
+    /// UDP address; port 0 takes a free one
+    #[arg(long)]
+    pub listen: SocketAddr,
+    /// Certificate chain, PEM
+    #[arg(long)]
+    pub cert: PathBuf,
+    /// Private key, PEM
+    #[arg(long)]
+    pub key: PathBuf,
+    /// Traces and profile of Posthaste
+    #[command(flatten)]
+    pub ours: Ours,
+}
+
+/// Of `datagram-client`.
+#[derive(Debug, Args)]
+pub struct DatagramClientArgs {
+    /// The server's UDP address
+    #[arg(long)]
+    pub connect: SocketAddr,
+    /// Trusted root, PEM
+    #[arg(long)]
+    pub ca: PathBuf,
+    /// Messages to send
+    #[arg(long)]
+    pub messages: u64,
+    /// Traces and profile of Posthaste
+    #[command(flatten)]
+    pub ours: Ours,
+}
+
+/// What only Posthaste is told, where it takes part as a peer.
+#[derive(Debug, Args)]
+pub struct Ours {
+    /// Write qlog traces to this directory
+    #[arg(long)]
+    pub qlog: Option<PathBuf>,
+    /// The profile's name
+    #[arg(long)]
+    pub profile: Option<String>,
 }
 
 /// One fetched URL, printed as a line of JSON.

@@ -5,4 +5,5 @@
 
 pub mod bulk;
 pub mod contract;
+pub mod datagrams;
 pub mod tls;

@@ -78,6 +78,8 @@ pub(crate) enum Proof {
     ChaCha20,
     /// The client went to another socket under a connection ID of its own, and the transfer with it.
     Migration,
+    /// Messages came back, and our trace has the frames.
+    Datagrams,
 }
 
 impl Proof {
@@ -119,7 +121,7 @@ const WATCH: Plan = Plan {
 };
 
 /// All of them.
-pub(crate) const CASES: [Case; 23] = [
+pub(crate) const CASES: [Case; 24] = [
     Case { name: "handshake", about: "one file of 1 kB", timeout: Duration::from_secs(20), ..PLAIN },
     Case { name: "transfer", about: "one file of 10 MB", files: TEN_MEGABYTES, ..PLAIN },
     Case {
@@ -293,6 +295,13 @@ pub(crate) const CASES: [Case; 23] = [
         tap: Some(WATCH),
         qlog: true,
         proof: Proof::Migration,
+        ..PLAIN
+    },
+    Case {
+        name: "datagrams",
+        about: "210 messages in DATAGRAM frames, sent back by the server",
+        timeout: Duration::from_secs(30),
+        proof: Proof::Datagrams,
         ..PLAIN
     },
 ];

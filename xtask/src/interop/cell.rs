@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use posthaste_emulator::{RelayConfig, UdpRelay};
 use posthaste_path::PathConfig;
 
-use super::case::Case;
+use super::case::{Case, Proof};
 use super::content::Content;
+use super::datagrams;
 use super::proof::{self, Evidence};
 use super::side::Side;
 use super::tap::{Plan, Tap};
@@ -44,7 +45,11 @@ impl Bench {
         }
         let output = logs.join("fetched");
         std::fs::create_dir_all(&output)?;
-        let detail = self.run_in(&logs, &output, client, server, case)?;
+        let detail = if case.proof == Proof::Datagrams {
+            datagrams::run(&self.identity, &logs, client, server, case)?
+        } else {
+            self.run_in(&logs, &output, client, server, case)?
+        };
         std::fs::remove_dir_all(&logs)?;
         Ok(detail)
     }

@@ -3,6 +3,7 @@
 pub(crate) mod case;
 pub(crate) mod cell;
 mod content;
+mod datagrams;
 mod deck;
 mod hello;
 mod moves;
@@ -24,7 +25,7 @@ use crate::Result;
 use crate::identity::Identity;
 use crate::peers::{self, PEERS, Peer};
 use crate::workspace::{build_posthaste, root, target};
-use case::{CASES, Case};
+use case::{CASES, Case, Proof};
 use content::Content;
 use side::Side;
 
@@ -140,6 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     if !arguments.no_build {
         eprintln!("building the peers");
         peers::build(peers.iter().copied().chain(against))?;
+        build_ours(&cases)?;
     }
     let ours = match against {
         Some(peer) => Side::Peer(peer),
@@ -164,6 +166,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         std::fs::write(path, section::kept(&page, &section::read(path)?))?;
     }
     Ok(outcomes.iter().all(|outcome| outcome.verdict != Verdict::Failed))
+}
+
+/// Our side of the case that is not HTTP/3.
+fn build_ours(cases: &[&Case]) -> Result<()> {
+    if cases.iter().any(|case| case.proof == Proof::Datagrams) { peers::build_rust() } else { Ok(()) }
 }
 
 /// The release binary, built unless it is to be used as it is.

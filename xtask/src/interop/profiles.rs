@@ -9,8 +9,8 @@ use posthaste_schemes::selection::expand;
 use super::case::Case;
 use super::side::Side;
 use super::{
-    Arguments, Outcome, Role, Verdict, bench, chosen_cases, chosen_peers, label, our_program, rows, run_cell,
-    say, section, support, table,
+    Arguments, Outcome, Role, Verdict, bench, build_ours, chosen_cases, chosen_peers, label, our_program,
+    rows, run_cell, say, section, support, table,
 };
 use crate::Result;
 use crate::peers::{self, Peer};
@@ -43,6 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool> {
     if !arguments.no_build {
         eprintln!("building the peers");
         peers::build(peers.iter().copied())?;
+        build_ours(&cases)?;
     }
     let program = our_program(arguments)?;
     let folder = tempfile::tempdir()?;

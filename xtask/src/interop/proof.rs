@@ -66,6 +66,8 @@ pub(crate) fn check(proof: Proof, evidence: &Evidence<'_>) -> Result<String> {
         Proof::Version2 => version_2(tap(evidence)?),
         Proof::ChaCha20 => chacha20(tap(evidence)?),
         Proof::Migration => migration(evidence),
+        // `datagrams.rs` has proved it: there were no files.
+        Proof::Datagrams => Ok(String::new()),
     }
 }
 
@@ -130,7 +132,7 @@ fn is_answered(traces: &str) -> bool {
 }
 
 /// One line with all of that.
-fn has(traces: &str, texts: &[&str]) -> bool {
+pub(super) fn has(traces: &str, texts: &[&str]) -> bool {
     traces.lines().any(|line| texts.iter().all(|text| line.contains(text)))
 }
 
@@ -270,7 +272,7 @@ fn trace_with(evidence: &Evidence<'_>, text: &str, what: &str) -> Result<String>
 }
 
 /// All traces of our side.
-fn traces(folder: &Path) -> Result<String> {
+pub(super) fn traces(folder: &Path) -> Result<String> {
     let mut all = String::new();
     for file in std::fs::read_dir(folder)? {
         all.push_str(&String::from_utf8_lossy(&std::fs::read(file?.path())?));

@@ -22,6 +22,11 @@ pub(crate) fn missing(peer: &str, role: Role, case: &Case) -> Option<&'static st
             "curl" => Some("libcurl begins with version 1 always"),
             _ => None,
         },
+        (Proof::Datagrams, _) => match peer {
+            "chromium" => Some("browsers send them only in WebTransport, which our server does not speak"),
+            "curl" => Some("libcurl has no call for them"),
+            _ => None,
+        },
         (Proof::Migration, _) => match (peer, role) {
             ("curl", _) => Some("libcurl has one socket for a connection, and no call to replace it"),
             ("quiche", Role::Server) => Some(FORGETS_OLD_PATHS),

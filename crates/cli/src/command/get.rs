@@ -31,7 +31,7 @@ use progress::Progress;
 use report::Transfer;
 
 /// Silence after which the server is asked whether it is still there.
-const KEEP_ALIVE: posthaste_units::Duration = posthaste_units::Duration::from_secs(5);
+const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(5);
 
 pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let uris =

@@ -36,10 +36,8 @@ pub use error::PageError;
 pub use load::PageLoad;
 
 /// The pages that come with Posthaste.
-const BUILT_IN: [(&str, &str); 2] = [
-    ("gr-page", include_str!("../../pages/gr-page.toml")),
-    ("news", include_str!("../../pages/news.toml")),
-];
+const BUILT_IN: [(&str, &str); 2] =
+    [("gr-page", include_str!("../../pages/gr-page.toml")), ("news", include_str!("../../pages/news.toml"))];
 
 /// Most objects of a page.
 const MAX_OBJECTS: usize = 10_000;

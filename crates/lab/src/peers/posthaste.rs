@@ -92,7 +92,7 @@ pub(super) fn server(
 
 fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
     Arc::new(TransportConfig {
-        max_idle_timeout: settings.idle_timeout,
+        max_idle_timeout: settings.idle_timeout.into(),
         max_concurrent_bidi_streams: MAX_STREAMS,
         // One size from the first datagram to the last, as for the other stacks.
         max_datagram_size: usize::from(settings.max_datagram_size),

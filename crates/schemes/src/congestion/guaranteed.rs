@@ -28,12 +28,11 @@ use posthaste_policy::{
 };
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 use serde::Deserialize;
-use toml::Spanned;
-use toml::de::{DeValue, Error};
 
 use super::Shrinking;
 use super::cubic::{self, Cubic, CubicIncrease};
-use crate::entry::{self, Chosen, Install};
+use crate::entry::{Chosen, Install};
+use crate::values::{Error, Values, parse};
 use crate::{Entry, Property, Required, Variant, value};
 use promise::Promise;
 
@@ -56,8 +55,8 @@ pub const ENTRY: Entry = Entry::new::<Parameters>(&[Seam::Congestion], TEXT, rea
     }]);
 
 /// Reads the parameters; without a rate there is nothing to build.
-fn read(value: Spanned<DeValue<'_>>) -> Result<Chosen, Error> {
-    let parameters: Parameters = entry::parse(value)?;
+fn read(value: Values<'_>) -> Result<Chosen, Error> {
+    let parameters: Parameters = parse(value)?;
     let install = parameters
         .promised()
         .map(|promised| -> Install { Box::new(move |builder, _| builder.congestion(promised)) });

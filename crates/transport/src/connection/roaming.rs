@@ -69,5 +69,5 @@ pub(crate) fn fresh_control(config: &TransportConfig, datagram_size: usize, rng:
         initial_window: start.initial_window(size),
         seed: rng.next_u64(),
     });
-    PathControl::new(start, congestion, profile.silence(), config.initial_rtt, size)
+    PathControl::new(start, congestion, profile.silence(), config.initial_rtt.into(), size)
 }

@@ -1,6 +1,6 @@
 //! The transport parameters that this end sends (RFC 9000 section 18.2).
 
-use posthaste_units::Rng;
+use posthaste_units::{Duration, Rng};
 use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, ResetToken, TransportParameters, VersionInformation};
 
@@ -74,7 +74,7 @@ pub(crate) fn common(
     local_id: ConnectionId,
 ) -> TransportParameters {
     TransportParameters {
-        max_idle_timeout: config.max_idle_timeout.as_millis(),
+        max_idle_timeout: Duration::from(config.max_idle_timeout).as_millis(),
         initial_max_data: limits_granted.max_data,
         initial_max_stream_data_bidi_local: limits_granted.max_stream_data,
         initial_max_stream_data_bidi_remote: limits_granted.max_stream_data,

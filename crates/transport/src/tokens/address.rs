@@ -29,20 +29,17 @@ pub(crate) type TokenId = [u8; NONCE_LEN];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenTimes {
     /// Lifetime of a Retry's token: the time in which the client must answer. Default 15 s.
-    pub retry: Duration,
+    pub retry: std::time::Duration,
     /// Lifetime of a `NEW_TOKEN`, at most [`Self::key_rotation`]. Default 24 h.
-    pub new_token: Duration,
+    pub new_token: std::time::Duration,
     /// Interval at which the key that seals changes; the key before still opens. Default 24 h, at least 1 minute.
-    pub key_rotation: Duration,
+    pub key_rotation: std::time::Duration,
 }
 
 impl Default for TokenTimes {
     fn default() -> Self {
-        Self {
-            retry: Duration::from_secs(15),
-            new_token: Duration::from_secs(24 * 3600),
-            key_rotation: Duration::from_secs(24 * 3600),
-        }
+        let day = std::time::Duration::from_secs(24 * 3600);
+        Self { retry: std::time::Duration::from_secs(15), new_token: day, key_rotation: day }
     }
 }
 
@@ -84,19 +81,25 @@ pub(crate) enum Verdict {
 /// current one seals, and it and the one before open.
 pub(crate) struct TokenSealer {
     secret: hmac::Key,
-    times: TokenTimes,
+    retry: Duration,
+    new_token: Duration,
+    key_rotation: Duration,
 }
 
 impl TokenSealer {
     pub(crate) fn new(secret: &[u8; 32], times: TokenTimes) -> Self {
-        let key_rotation = times.key_rotation.max(Duration::from_secs(60));
-        let times = TokenTimes { key_rotation, ..times };
-        Self { secret: hmac::Key::new(hmac::HMAC_SHA256, secret), times }
+        let key_rotation = Duration::from(times.key_rotation).max(Duration::from_secs(60));
+        Self {
+            secret: hmac::Key::new(hmac::HMAC_SHA256, secret),
+            retry: times.retry.into(),
+            new_token: Duration::from(times.new_token).min(key_rotation),
+            key_rotation,
+        }
     }
 
     /// The number of the rotation interval.
     fn interval(&self, at: Duration) -> u64 {
-        at.as_nanos() / self.times.key_rotation.as_nanos().max(1)
+        at.as_nanos() / self.key_rotation.as_nanos().max(1)
     }
 
     fn key(&self, interval: u64) -> Option<LessSafeKey> {
@@ -115,7 +118,7 @@ impl TokenSealer {
         source: &ConnectionId,
         rng: &mut Rng,
     ) -> Option<Vec<u8>> {
-        let mut plain = common(bearer, bearer.remote.port(), self.times.retry);
+        let mut plain = common(bearer, bearer.remote.port(), self.retry);
         for id in [original, source] {
             plain.push(id.len() as u8);
             plain.extend_from_slice(id.as_slice());
@@ -125,9 +128,8 @@ impl TokenSealer {
 
     /// A token for the client's next connection, with a payload of at most 64 bytes (more is left out).
     pub(crate) fn for_next_time(&self, bearer: &Bearer, payload: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
-        let lifetime = self.times.new_token.min(self.times.key_rotation);
         // spec: rfc9000 8.1.4 token-names-address
-        let mut plain = common(bearer, 0, lifetime);
+        let mut plain = common(bearer, 0, self.new_token);
         plain.extend_from_slice(payload.get(..limits::TOKEN_PAYLOAD).unwrap_or(payload));
         self.seal(0, bearer.at, plain, rng)
     }

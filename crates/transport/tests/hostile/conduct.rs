@@ -384,7 +384,8 @@ fn loss_makes_the_sender_slower() {
 #[test]
 fn the_idle_timeout_is_three_probe_timeouts_at_least() {
     // spec: rfc9000 10.1 idle-three-probes
-    let config = TransportConfig { max_idle_timeout: Duration::from_millis(5), ..crate::support::defaults() };
+    let config =
+        TransportConfig { max_idle_timeout: Duration::from_millis(5).into(), ..crate::support::defaults() };
     let mut arena = Arena::server_for(config);
     arena.is_listening = false;
     // The path's probe timeout is that of a round trip of no time: the peer's ack delay of 25 ms and a little.

@@ -44,6 +44,18 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             [&[0][..], &record(kind::ODD, &[0, 1, 1]), &time(100), &record(kind::ODD, &[0, 2, 1])].concat(),
         ),
         (
+            "datagrams",
+            [
+                &[4][..],
+                &record(kind::SHORT, &frames(&[Frame::Datagram(vec![7; 500].into()), Frame::Ping])),
+                &application(&[5, 13]),
+                &exchange,
+                &record(kind::SHORT, &frames(&[Frame::Datagram(vec![7; 999].into())])),
+                &record(kind::SHORT, &frames(&[Frame::Datagram(vec![7; 1_000].into())])),
+            ]
+            .concat(),
+        ),
+        (
             "application",
             [&[1][..], &application(&[0, 7, 1, 5, 4]), &exchange, &time(50), &exchange, &application(&[2])]
                 .concat(),

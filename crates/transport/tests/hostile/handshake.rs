@@ -467,7 +467,8 @@ fn a_client_gives_up_on_a_silent_server() {
 
 #[test]
 fn keep_alive_towards_a_peer_that_fell_silent_lets_time_pass() {
-    let config = TransportConfig { keep_alive: Some(Duration::from_secs(2)), ..crate::support::defaults() };
+    let config =
+        TransportConfig { keep_alive: Some(Duration::from_secs(2).into()), ..crate::support::defaults() };
     let mut arena = Arena::server_for(config);
     arena.is_listening = false;
     arena.run_for(Duration::from_secs(200));
@@ -476,7 +477,7 @@ fn keep_alive_towards_a_peer_that_fell_silent_lets_time_pass() {
 
 #[test]
 fn without_idle_timeouts_a_handshake_that_falls_silent_ends_all_the_same() {
-    let transport = TransportConfig { max_idle_timeout: Duration::ZERO, ..crate::support::defaults() };
+    let transport = TransportConfig { max_idle_timeout: Duration::ZERO.into(), ..crate::support::defaults() };
     let config = tls::server_config(1).with_transport(transport.clone().into());
     let mut arena = Arena::server_with(config, changed(|parameters| parameters.max_idle_timeout = 0));
     arena.is_listening = false;

@@ -3,7 +3,7 @@
 //! The first byte chooses the end under test and how far its handshake has come. Then follow records of one byte for
 //! the kind, two for a length and that many bytes.
 
-use posthaste_transport::{Connection, Direction, Read, StreamId};
+use posthaste_transport::{Connection, Direction, Read, StreamId, TransportConfig, WhenFull};
 use posthaste_units::{Duration, Time};
 use posthaste_wire::packet::PacketType;
 
@@ -48,7 +48,7 @@ pub fn record(kind: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn arena(choice: u8) -> Arena {
-    match choice % 4 {
+    match choice % 5 {
         0 => Arena::server(),
         1 => Arena::client(),
         2 => {
@@ -59,6 +59,10 @@ fn arena(choice: u8) -> Arena {
             arena.drain();
             arena
         }
+        4 => Arena::server_for(TransportConfig {
+            max_datagram_frame_size: 1_000,
+            ..crate::support::defaults()
+        }),
         _ => {
             let mut arena = Arena::client_with(proper());
             arena.drain();
@@ -124,8 +128,9 @@ fn take(arena: &mut Arena, kind: u8, len: usize, bytes: &[u8]) {
     }
 }
 
-/// Reads everything; each byte then does something with a stream. Errors are the application's own fault.
+/// Reads everything; each byte then does something with a stream, or sends a message. Errors are the application's own fault.
 fn application(now: Time, connection: &mut Connection, bytes: &[u8]) {
+    while connection.receive_datagram().is_some() {}
     let mut ids = Vec::new();
     for direction in [Direction::Bidirectional, Direction::Unidirectional] {
         while let Some(id) = connection.accept(direction) {
@@ -151,7 +156,10 @@ fn application(now: Time, connection: &mut Connection, bytes: &[u8]) {
             4 => {
                 let _ = connection.update_keys();
             }
-            5 => connection.ping(),
+            5 => {
+                connection.ping();
+                let _ = connection.send_datagram(vec![*byte; 300].into(), WhenFull::DropOldest);
+            }
             6 => while let Ok(Read::Data(_)) = connection.read(now, id, 1000) {},
             _ => {
                 let _ = connection.write(id, &mut vec![*byte; 100_000].into());

@@ -108,6 +108,7 @@ pub fn generous(local_id: ConnectionId) -> TransportParameters {
         initial_max_streams_bidi: 1000,
         initial_max_streams_uni: 1000,
         active_connection_id_limit: 8,
+        max_datagram_frame_size: 65_535,
         initial_source_connection_id: Some(local_id),
         ..TransportParameters::default()
     }

@@ -1,4 +1,5 @@
-//! Posthaste itself, for the benches. (In the interop matrix it is the `posthaste` command.)
+//! Posthaste itself, for the benches, and for the case `datagrams` of the interop matrix. (In its other cases it is the
+//! `posthaste` command.)
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -6,11 +7,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clap::Parser as _;
-use posthaste_endpoint::{ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
+use posthaste_endpoint::{
+    ClientConfig, Connection, Endpoint, QlogDirectory, ServerConfig, TransportConfig, default_profile, named,
+};
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
-    BulkClientArgs, BulkServerArgs, IdleClientArgs, Mode, Result, print_ready,
+    BulkClientArgs, BulkServerArgs, DatagramClientArgs, DatagramServerArgs, IdleClientArgs, Mode, Ours,
+    Result, print_ready,
 };
+use posthaste_interop_peers::datagrams::{self, Exchange};
 use posthaste_interop_peers::tls;
 
 /// The windows of [`bulk::WINDOW`], everything else as the default profile has it.
@@ -30,6 +35,8 @@ async fn main() -> Result<()> {
         Mode::BulkServer(args) => tokio::spawn(bulk_server(args)).await?,
         Mode::BulkClient(args) => tokio::spawn(bulk_client(args)).await?,
         Mode::IdleClient(args) => idle_client(args).await,
+        Mode::DatagramServer(args) => datagram_server(args).await,
+        Mode::DatagramClient(args) => datagram_client(args).await,
         Mode::Client(_) | Mode::Server(_) => Err("use `posthaste get` and `posthaste serve`".into()),
     }
 }
@@ -38,7 +45,7 @@ fn transport() -> Result<Arc<TransportConfig>> {
     Ok(Arc::new(TransportConfig {
         max_datagram_size: usize::from(bulk::UDP_PAYLOAD),
         mtu_discovery: false,
-        max_idle_timeout: bulk::IDLE_TIMEOUT.into(),
+        max_idle_timeout: bulk::IDLE_TIMEOUT,
         ..TransportConfig::new(posthaste_schemes::from_toml("bench", PROFILE)?)
     }))
 }
@@ -108,4 +115,42 @@ async fn idle_client(args: IdleClientArgs) -> Result<()> {
     bulk::until_stdin_ends().await;
     let lost = connections.iter().filter(|connection| connection.close_reason().is_some()).count();
     if lost == 0 { Ok(()) } else { Err(format!("{lost} connections were lost meanwhile").into()) }
+}
+
+fn datagram_transport(ours: Ours) -> Result<TransportConfig> {
+    let profile = ours.profile.map_or_else(|| Ok(default_profile()), |name| named(&name))?;
+    let qlog = ours.qlog.map(|folder| Arc::new(QlogDirectory::new(folder)) as _);
+    let max_datagram_frame_size = datagrams::MAX_FRAME.into();
+    Ok(TransportConfig { max_datagram_frame_size, qlog, ..TransportConfig::new(profile) })
+}
+
+async fn datagram_server(args: DatagramServerArgs) -> Result<()> {
+    let tls = tls::server(&args.cert, &args.key, datagrams::ALPN)?;
+    let config = ServerConfig::new(tls.into(), datagram_transport(args.ours)?);
+    let endpoint = Endpoint::server(args.listen, config)?;
+    print_ready(endpoint.local_addr()?)?;
+    while let Some(connection) = endpoint.accept().await {
+        while let Ok(message) = connection.receive_datagram().await {
+            connection.send_datagram_wait(message).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn datagram_client(args: DatagramClientArgs) -> Result<()> {
+    let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into())?;
+    let tls = tls::client(&args.ca, datagrams::ALPN)?;
+    let config = ClientConfig::new(tls.into(), datagram_transport(args.ours)?);
+    let connection = connect(&endpoint, &config, args.connect).await?;
+    let mut exchange = Exchange::new(args.messages);
+    while !exchange.is_over() {
+        while let Some(message) = exchange.next_message() {
+            connection.send_datagram_wait(message.into()).await?;
+        }
+        exchange.on_echo(&connection.receive_datagram().await?)?;
+    }
+    exchange.report()?;
+    connection.close(0, b"");
+    endpoint.wait_idle().await;
+    Ok(())
 }

@@ -9,9 +9,10 @@ use clap::Parser as _;
 use futures::StreamExt as _;
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
-    Again, BulkClientArgs, BulkServerArgs, ClientArgs, Fetched, IdleClientArgs, Mode, Result, ServerArgs,
-    Target, any_towards, print_ready, read_served,
+    Again, BulkClientArgs, BulkServerArgs, ClientArgs, DatagramClientArgs, DatagramServerArgs, Fetched,
+    IdleClientArgs, Mode, Result, ServerArgs, Target, any_towards, print_ready, read_served,
 };
+use posthaste_interop_peers::datagrams::{self, Exchange};
 use posthaste_interop_peers::tls;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 
@@ -25,6 +26,8 @@ async fn main() -> Result<()> {
         Mode::BulkServer(args) => tokio::spawn(bulk_server(args)).await?,
         Mode::BulkClient(args) => tokio::spawn(bulk_client(args)).await?,
         Mode::IdleClient(args) => idle_client(args).await,
+        Mode::DatagramServer(args) => datagram_server(args).await,
+        Mode::DatagramClient(args) => datagram_client(args).await,
     }
 }
 
@@ -251,4 +254,37 @@ async fn idle_client(args: IdleClientArgs) -> Result<()> {
     bulk::until_stdin_ends().await;
     let lost = connections.iter().filter(|connection| connection.close_reason().is_some()).count();
     if lost == 0 { Ok(()) } else { Err(format!("{lost} connections were lost meanwhile").into()) }
+}
+
+async fn datagram_server(args: DatagramServerArgs) -> Result<()> {
+    let tls = tls::server(&args.cert, &args.key, datagrams::ALPN)?;
+    let endpoint = server_endpoint(args.listen, tls, quinn::TransportConfig::default())?;
+    print_ready(endpoint.local_addr()?)?;
+    while let Some(incoming) = endpoint.accept().await {
+        let connection = incoming.await?;
+        tokio::spawn(async move {
+            while let Ok(message) = connection.read_datagram().await {
+                connection.send_datagram(message)?;
+            }
+            Ok::<(), quinn::SendDatagramError>(())
+        });
+    }
+    Ok(())
+}
+
+async fn datagram_client(args: DatagramClientArgs) -> Result<()> {
+    let tls = tls::client(&args.ca, datagrams::ALPN)?;
+    let endpoint = client_endpoint(args.connect, tls, quinn::TransportConfig::default())?;
+    let connection = endpoint.connect(args.connect, "localhost")?.await?;
+    let mut exchange = Exchange::new(args.messages);
+    while !exchange.is_over() {
+        while let Some(message) = exchange.next_message() {
+            connection.send_datagram(message.into())?;
+        }
+        exchange.on_echo(&connection.read_datagram().await?)?;
+    }
+    exchange.report()?;
+    connection.close(0u32.into(), b"");
+    endpoint.wait_idle().await;
+    Ok(())
 }

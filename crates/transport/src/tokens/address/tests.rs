@@ -72,8 +72,8 @@ fn a_new_token_is_good_from_any_port_for_its_lifetime_and_carries_its_payload() 
 #[test]
 fn the_key_changes_and_the_one_before_still_opens() {
     let times = TokenTimes {
-        key_rotation: Duration::from_secs(3600),
-        new_token: Duration::from_secs(100 * 3600),
+        key_rotation: std::time::Duration::from_secs(3600),
+        new_token: std::time::Duration::from_secs(100 * 3600),
         ..TokenTimes::default()
     };
     let sealer = TokenSealer::new(&[7; 32], times);

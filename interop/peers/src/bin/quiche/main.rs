@@ -1,6 +1,7 @@
 //! quiche (`BoringSSL`), with its own HTTP/3 layer; the datagrams go through quinn-udp for GSO and GRO.
 
 mod bulk;
+mod datagrams;
 mod driver;
 mod http3;
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use clap::Parser as _;
 use posthaste_interop_peers::bulk::{ALPN, UDP_PAYLOAD, WINDOW};
 use posthaste_interop_peers::contract::{Again, ClientArgs, Mode, Result, Target, print_ready};
+use posthaste_interop_peers::datagrams::{ALPN as DATAGRAM_ALPN, QUEUE};
 
 use driver::Driver;
 use http3::Session;
@@ -37,6 +39,20 @@ async fn main() -> Result<()> {
         Mode::BulkClient(args) => {
             let mut driver = Driver::bind(loopback_of(args.connect), client_config(&args.ca, &[ALPN])?)?;
             driver.connect("localhost", args.connect, None, bulk::Client::new(args.bytes))?;
+            driver.run(None).await
+        }
+        Mode::DatagramServer(args) => {
+            let mut config = server_config(&args.cert, &args.key, &[DATAGRAM_ALPN])?;
+            config.enable_dgram(true, QUEUE, QUEUE);
+            let driver = Driver::bind(args.listen, config)?;
+            print_ready(driver.local_addr())?;
+            driver.run(Some(Box::new(datagrams::Server::default))).await
+        }
+        Mode::DatagramClient(args) => {
+            let mut config = client_config(&args.ca, &[DATAGRAM_ALPN])?;
+            config.enable_dgram(true, QUEUE, QUEUE);
+            let mut driver = Driver::bind(loopback_of(args.connect), config)?;
+            driver.connect("localhost", args.connect, None, datagrams::Client::new(args.messages))?;
             driver.run(None).await
         }
         Mode::IdleClient(_) => Err("quiche: no idle-client; use that of quinn".into()),
