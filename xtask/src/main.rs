@@ -49,7 +49,7 @@ enum Command {
     Docs,
     /// Compare the public API of the libraries with docs/api
     Api(check::api::Arguments),
-    /// Pack the libraries, and compile them from their packages
+    /// Publish the libraries in a dry run, and compile them from their packages
     Packages,
     /// Run third-party HTTP/3 clients and servers against Posthaste
     Interop(interop::Arguments),

@@ -13,6 +13,8 @@ use posthaste_endpoint::{
 
 /// Messages that wait to be read, at most (`QUEUED_DATAGRAMS` of the transport).
 const QUEUE: u64 = 1024;
+/// Messages of a sender that does not wait: far more than leave in the time in which they are made.
+const COUNT: u64 = 100_000;
 
 fn transport() -> TransportConfig {
     TransportConfig { max_datagram_frame_size: 65_535, ..default_transport() }
@@ -128,7 +130,6 @@ async fn a_sender_that_does_not_wait_loses_the_oldest() {
             }
             newest
         });
-        const COUNT: u64 = 100_000;
         for index in 0..COUNT {
             client.send_datagram(message(index, 1_000)).unwrap();
         }

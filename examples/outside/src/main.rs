@@ -8,7 +8,7 @@ mod steady;
 use std::time::Instant;
 
 use posthaste_endpoint::{
-    ClientConfig, Endpoint, Profile, ServerConfig, TransportConfig, default_profile, tls,
+    ClientConfig, Endpoint, Profile, ServerConfig, TransportConfig, default_profile, rustls, tls,
 };
 use posthaste_lab::peers::Stack;
 use posthaste_lab::run::run;

@@ -3,11 +3,11 @@
 //! It aims at a queue of a quarter of the least RTT: below, the window doubles each round trip until the aim is reached
 //! for the first time, later it grows by an eighth; above, it shrinks in proportion. A loss takes an eighth.
 
-use posthaste_policy::sample::{AckSample, LossSample, RttView};
-use posthaste_policy::{
+use posthaste_endpoint::policy::sample::{AckSample, LossSample, RttView};
+use posthaste_endpoint::policy::{
     Adjustment, Congestion, CongestionState, LossCause, Pacing, PathLimits, Phase, SlowStart,
 };
-use posthaste_units::{ByteCount, Rate, Time};
+use posthaste_endpoint::units::{ByteCount, Rate, Time};
 
 /// The queue that is aimed at, as a part of the least RTT.
 const AIM: f64 = 0.25;

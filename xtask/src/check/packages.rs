@@ -1,5 +1,5 @@
-//! `cargo xtask packages`: what would be published is complete. Each library is packed, unpacked outside its folder, and
-//! compiled from what the package holds.
+//! `cargo xtask packages`: what would be published is complete. `cargo publish --dry-run` accepts all libraries; their
+//! packages are unpacked outside their folders, and compiled from what the packages hold.
 
 use std::process::Command;
 
@@ -9,11 +9,13 @@ use crate::workspace::{cargo, root, run as run_command, target};
 /// Packs, unpacks and compiles all libraries.
 pub(crate) fn run() -> Result<bool> {
     let libraries = libraries()?;
-    let mut pack = cargo();
-    // What is committed or not makes no difference to what a package holds.
-    pack.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
-    pack.args(libraries.iter().flat_map(|library| ["--package", library]));
-    run_command(&mut pack)?;
+    for command in [&["publish", "--dry-run"][..], &["package"]] {
+        let mut pack = cargo();
+        // What is committed or not makes no difference to what a package holds.
+        pack.args(command).args(["--quiet", "--no-verify", "--allow-dirty"]);
+        pack.args(libraries.iter().flat_map(|library| ["--package", library]));
+        run_command(&mut pack)?;
+    }
     let folder = target().join("package/unpacked");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
