@@ -23,6 +23,7 @@ mod roaming;
 mod settle;
 mod timers;
 mod tokens;
+#[cfg(feature = "qlog")]
 mod trace;
 mod transmit;
 
