@@ -148,8 +148,8 @@ async fn a_sender_that_does_not_wait_loses_the_oldest() {
 async fn traces_show_messages() {
     bounded(async {
         let folder = tempfile::tempdir().unwrap();
-        let traces = posthaste_endpoint::QlogDirectory::new(folder.path());
-        let traced = TransportConfig { qlog: Some(std::sync::Arc::new(traces)), ..transport() };
+        let sink = posthaste_endpoint::QlogDirectory::new(folder.path());
+        let traced = TransportConfig { qlog: Some(std::sync::Arc::new(sink)), ..transport() };
         let pair = Pair::with(transport(), traced);
         let (client, server) = pair.connect().await;
         client.send_datagram(Bytes::from_static(b"seen")).unwrap();
