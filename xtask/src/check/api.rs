@@ -49,7 +49,7 @@ pub(super) fn compare() -> Result<bool> {
         let file = root().join("docs/api").join(format!("{library}.txt"));
         let before = std::fs::read_to_string(&file).unwrap_or_default();
         let (head, before) = before.split_once('\n').unwrap_or_default();
-        written_by = head.trim_start_matches(WRITTEN_BY).to_owned();
+        head.trim_start_matches(WRITTEN_BY).clone_into(&mut written_by);
         let lines = changes(before, &of(library)?);
         changed.extend(lines.into_iter().map(|line| format!("posthaste-{library} {line}")));
     }
@@ -113,15 +113,23 @@ fn of(library: &str) -> Result<String> {
 fn pages(folder: &Path) -> Result<BTreeSet<String>> {
     let all = folder.join("all.html");
     let html = std::fs::read_to_string(&all).map_err(|error| format!("{}: {error}", all.display()))?;
+    Ok(linked(&html))
+}
+
+/// The pages that a list of all items leads to.
+fn linked(html: &str) -> BTreeSet<String> {
     let mut pages: BTreeSet<String> = ["index.html".to_owned()].into();
     for link in html.split("<li><a href=\"").skip(1) {
-        let Some((page, _)) = link.split_once('"') else { continue };
+        // The list begins with links to its own sections.
+        let Some((page, _)) = link.split_once('"').filter(|(page, _)| !page.starts_with('#')) else {
+            continue;
+        };
         pages.insert(page.to_owned());
         for (end, _) in page.match_indices('/') {
             pages.insert(format!("{}/index.html", &page[..end]));
         }
     }
-    Ok(pages)
+    pages
 }
 
 /// What a page declares: the item itself, re-exports, inherent members, and traits that it implements by itself.
@@ -159,7 +167,12 @@ fn between(html: &str, begin: &str, end: &str) -> Vec<String> {
     let mut rest = html;
     while let Some((_, behind)) = rest.split_once(begin) {
         let Some((inside, behind)) = behind.split_once(end) else { break };
-        found.push(plain(inside));
+        // Titles of what a page folds are no part of the item.
+        let unfolded: String = inside
+            .split("<summary")
+            .map(|part| part.split_once("</summary>").map_or(part, |(_, rest)| rest))
+            .collect();
+        found.push(plain(&unfolded));
         rest = behind;
     }
     found
@@ -201,6 +214,13 @@ mod tests {
         let expected =
             ["pub struct A<T> {", "    pub b: B,", "}", "pub fn c(&self) -> u8", "impl Clone for A"];
         assert_eq!(lines(PAGE), expected);
+    }
+
+    #[test]
+    fn pages_are_those_of_items_and_their_modules() {
+        let html = "<li><a href=\"#structs\">Structs</a></li><li><a href=\"a/b/struct.C.html\">C</a></li>";
+        let pages: Vec<String> = linked(html).into_iter().collect();
+        assert_eq!(pages, ["a/b/index.html", "a/b/struct.C.html", "a/index.html", "index.html"]);
     }
 
     #[test]
