@@ -18,8 +18,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use args::{Args, Command};
 use exit::Failure;
@@ -78,12 +80,14 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))
 }
 
-/// Logs go to stderr; `RUST_LOG` chooses which.
+/// Logs go to stderr; `RUST_LOG` chooses which, by module and level. There are no spans, so the filter needs no regular
+/// expressions, which take long to compile.
 fn trace() {
-    let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).from_env_lossy();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let wanted = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let filter = wanted.and_then(|text| text.parse::<Targets>().ok());
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let stderr = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal());
+    tracing_subscriber::registry().with(stderr.with_filter(filter)).init();
 }

@@ -72,7 +72,7 @@ fn two_of_them_share() {
     assert!(one.min(other) / one.max(other) > 0.6, "{one} {other}");
 }
 
-/// The kernel's medians over the same paths, Linux 6.18, from `cargo xtask emulator-truth` (docs/results/emulator.md): path,
+/// The kernel's medians over the same paths, Linux 6.18, from `cargo campaigns emulator-truth` (docs/results/emulator.md): path,
 /// object, seconds, seeds.
 const KERNEL: [(&str, &str, f64, u64); 8] = [
     (r#"rate = "10mbit", rtt = "20ms""#, "2MB", 1.7311, 3),

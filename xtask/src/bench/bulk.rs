@@ -8,9 +8,10 @@ use clap::Args;
 use posthaste_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
-use super::{chosen, median, ready_address};
+use super::{chosen, ready_address};
 use crate::Result;
 use crate::identity::Identity;
+use crate::median;
 use crate::peers;
 use crate::process::{Running, children_cpu};
 

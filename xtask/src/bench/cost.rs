@@ -6,8 +6,8 @@ use std::process::Command;
 use clap::Args;
 use serde::Serialize;
 
-use super::median;
 use crate::Result;
+use crate::median;
 use crate::workspace::{cargo, run as run_command, target};
 
 /// Kinds of junk.

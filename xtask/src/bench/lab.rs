@@ -6,8 +6,8 @@ use std::process::Command;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::median;
 use crate::Result;
+use crate::median;
 use crate::process::children_cpu;
 use crate::workspace::{cargo, run as run_command, target};
 

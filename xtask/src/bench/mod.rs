@@ -54,26 +54,3 @@ fn chosen(names: &[String]) -> Result<Vec<&str>> {
 fn ready_address(line: &str) -> Option<String> {
     line.strip_prefix("READY ").map(str::to_owned)
 }
-
-/// The middle value, or the mean of the two middle ones; zero of none.
-pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.into_iter().collect();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        count => f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::median;
-
-    #[test]
-    #[expect(clippy::float_cmp, reason = "the inputs are exact")]
-    fn medians_of_odd_and_even_counts() {
-        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median([]), 0.0);
-    }
-}

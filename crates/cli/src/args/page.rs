@@ -28,7 +28,7 @@ Examples:
 A file of rivals has one [[rival]] per server: name, protocol (h3, h2, h1) and command. For each run a shell runs the
 command at the far end of the path, in an empty namespace. The command must serve the directory $POSTHASTE_SITE on the
 ports $POSTHASTE_PORTS of all addresses, with $POSTHASTE_CERT and $POSTHASTE_KEY. It may write to $POSTHASTE_SCRATCH.
-`cargo xtask page-rivals` writes such a file with nginx, quiche and quic-go.
+`cargo campaigns page-rivals` writes such a file with nginx, quiche and quic-go.
 
 With --journal each run is saved to a file when it ends, and the same command continues from there. Saved runs from
 another build of posthaste, or with a changed path or profile, are used with a warning.

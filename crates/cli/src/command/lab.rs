@@ -47,7 +47,7 @@ struct Listed {
     title: String,
     question: String,
     source: String,
-    axes: Vec<posthaste_lab::experiment_result::Axis>,
+    axes: Vec<posthaste_report::experiment_result::Axis>,
     metrics: Vec<String>,
     cells: usize,
     seeds: u64,

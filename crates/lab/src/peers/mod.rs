@@ -4,11 +4,12 @@ mod noq;
 pub mod posthaste;
 mod quinn;
 mod rival;
-pub mod tcp;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub use posthaste_lab_peer::peer::Pair;
+pub use posthaste_lab_tcp::{HttpVersion, TcpController};
 use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_policy::history::HistoryRules;
@@ -16,7 +17,6 @@ use posthaste_schemes::{ProfileError, comparison_names, names};
 use posthaste_transport::PathMemory;
 use posthaste_units::{ByteCount, Duration, Rng};
 
-use crate::peer::Peer;
 use crate::tls;
 
 /// A stack and its controller, by the name that experiments use.
@@ -88,26 +88,6 @@ pub enum RivalController {
     Cubic,
     /// The stack's BBR: version 1 in quinn-proto, 3 in noq-proto.
     Bbr,
-}
-
-/// The TCP model's congestion controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TcpController {
-    /// New Reno (RFC 5681, RFC 6582) with SACK.
-    NewReno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// BBR version 1, as in Linux.
-    Bbr,
-}
-
-/// How exchanges map to TCP connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpVersion {
-    /// Six connections a host, one exchange at a time on each.
-    Http11,
-    /// One connection a host, exchanges interleaved in 16 KiB frames.
-    Http2,
 }
 
 /// No stack has the name.
@@ -296,14 +276,6 @@ impl Default for Settings {
     }
 }
 
-/// The two ends of one connection.
-pub struct Pair {
-    /// Begins the handshake.
-    pub client: Box<dyn Peer>,
-    /// Answers it.
-    pub server: Box<dyn Peer>,
-}
-
 impl Stack {
     /// Our transport with a profile, which may be built in code, and so many connections of a client to a server, 1 to
     /// [`MAX_MEMBERS`].
@@ -326,7 +298,10 @@ impl Stack {
                 client: quinn::client(*rival, settings, rng),
                 server: quinn::server(*rival, settings, rng),
             },
-            Self::Tcp(controller, version) => tcp::pair(*controller, *version, settings, rng),
+            Self::Tcp(controller, version) => {
+                let Settings { max_datagram_size, connection_window, .. } = *settings;
+                posthaste_lab_tcp::pair(*controller, *version, max_datagram_size, connection_window, rng)
+            }
         }
     }
 

@@ -66,6 +66,7 @@ mod file;
 mod interval;
 mod judge;
 mod measure;
+pub mod report;
 mod resolve;
 #[cfg(test)]
 mod tests;

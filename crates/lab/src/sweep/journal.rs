@@ -6,13 +6,12 @@
 //! good as none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use aws_lc_rs::digest::{Context, SHA256};
+use posthaste_campaign::identity::Identity;
 use posthaste_units::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -31,56 +30,12 @@ const EXTENSION: &str = "jsonl";
 /// What a line begins with, up to its key.
 const PREFIX: &[u8] = b"{\"key\":\"";
 
-/// What tells one build of the program from another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramDigest([u8; 32]);
-
-impl ProgramDigest {
-    /// The digest of the running program.
-    ///
-    /// # Errors
-    /// If its file cannot be found or read.
-    pub fn of_this() -> io::Result<Self> {
-        let mut file = File::open(std::env::current_exe()?)?;
-        let mut context = Context::new(&SHA256);
-        let mut block = vec![0; 1 << 20];
-        loop {
-            let length = file.read(&mut block)?;
-            if length == 0 {
-                break;
-            }
-            context.update(&block[..length]);
-        }
-        Ok(Self::from_context(context))
-    }
-
-    fn from_context(context: Context) -> Self {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(context.finish().as_ref());
-        Self(bytes)
-    }
-
-    /// Its first digits, twelve in hexadecimal: for a file's name, or beside a result.
-    pub fn short(&self) -> String {
-        hexadecimal(&self.0[..6])
-    }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// What a program and a run's description come to, for [`Key::new`]. The description's `Debug` text has everything that a run follows from, with
 /// what names stood for: a path's trace, a profile's constants.
-pub(super) fn digest_of(program: Option<&ProgramDigest>, spec: &RunSpec) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    context.update(program.map_or(&[][..], |program| &program.0));
-    context.update(format!("{:?}", RunSpec { series: None, ..spec.clone() }).as_bytes());
-    ProgramDigest::from_context(context).0
+pub(super) fn digest_of(program: Option<&Identity>, spec: &RunSpec) -> [u8; 32] {
+    let program = program.map_or(&[][..], |program| program.bytes());
+    let spec = format!("{:?}", RunSpec { series: None, ..spec.clone() });
+    *Identity::of_parts([program, spec.as_bytes()]).bytes()
 }
 
 /// All that a result follows from.
@@ -89,11 +44,9 @@ pub(super) struct Key(String);
 
 impl Key {
     pub(super) fn new(digest: &[u8; 32], seed: u64, series: Option<Duration>) -> Self {
-        let mut context = Context::new(&SHA256);
-        context.update(digest);
-        context.update(&seed.to_be_bytes());
-        context.update(&series.map_or(u64::MAX, Duration::as_nanos).to_be_bytes());
-        Self(hexadecimal(&context.finish().as_ref()[..16]))
+        let series = series.map_or(u64::MAX, Duration::as_nanos);
+        let parts = [&digest[..], &seed.to_be_bytes(), &series.to_be_bytes()];
+        Self(Identity::of_parts(parts).hexadecimal(16))
     }
 }
 
@@ -113,7 +66,7 @@ struct OwnedLine {
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    program: ProgramDigest,
+    program: Identity,
     file: File,
     bytes: u64,
     results: BTreeMap<Key, RunResult>,
@@ -124,7 +77,7 @@ impl Journal {
     ///
     /// # Errors
     /// If it cannot be made or read.
-    pub fn open(folder: &Path, experiment: &str, program: &ProgramDigest, fresh: bool) -> io::Result<Self> {
+    pub fn open(folder: &Path, experiment: &str, program: &Identity, fresh: bool) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join(format!("{}-{}.{EXTENSION}", plain(experiment), program.short()));
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
@@ -151,7 +104,7 @@ impl Journal {
         &self.path
     }
 
-    pub(super) fn program(&self) -> &ProgramDigest {
+    pub(super) fn program(&self) -> &Identity {
         &self.program
     }
 

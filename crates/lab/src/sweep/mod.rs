@@ -19,7 +19,7 @@ use posthaste_transport::QlogSink;
 use posthaste_units::Duration;
 
 use journal::Key;
-pub use journal::{Journal, ProgramDigest, prune};
+pub use journal::{Journal, prune};
 use worker::{Item, Runner};
 
 use crate::experiment::{Cell, Experiment, MAX_SEEDS};

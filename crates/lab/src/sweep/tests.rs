@@ -70,7 +70,7 @@ fn teller(spec: &RunSpec, seed: u64, _: Option<Arc<dyn QlogSink>>) -> Result<Run
 }
 
 fn journal(folder: &tempfile::TempDir) -> Journal {
-    let program = ProgramDigest::of_this().unwrap();
+    let program = posthaste_campaign::identity::Identity::of_this_program().unwrap();
     Journal::open(folder.path(), "test", &program, false).unwrap()
 }
 

@@ -13,9 +13,9 @@ use posthaste_lab::apps::{
 };
 use posthaste_lab::packet::{Body, Packet};
 use posthaste_lab::peer::{Counters, Peer, PeerEvent, Read, StreamKey};
-use posthaste_lab::peers::tcp::Segment;
 use posthaste_lab::peers::{Settings, Stack};
 use posthaste_lab::world::{End, World};
+use posthaste_lab_peer::segment::Segment;
 use posthaste_path::{Bottleneck, PathConfig, Reordering};
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use posthaste_lab::sweep::{Journal, ProgramDigest, prune};
+use posthaste_campaign::identity::Identity;
+use posthaste_lab::sweep::{Journal, prune};
 
 use crate::identity::default_state_directory;
 use crate::printer;
@@ -10,7 +11,7 @@ use crate::printer;
 /// The journals' folder, and this build of the program.
 pub(super) struct Journals {
     folder: PathBuf,
-    program: ProgramDigest,
+    program: Identity,
     is_fresh: bool,
 }
 
@@ -21,7 +22,7 @@ impl Journals {
             printer::note("results are not kept: there is no home directory");
             return None;
         };
-        match ProgramDigest::of_this() {
+        match Identity::of_this_program() {
             Ok(program) => Some(Self { folder: state.join("lab"), program, is_fresh }),
             Err(error) => {
                 printer::note(format_args!("results are not kept: this program cannot be read: {error}"));

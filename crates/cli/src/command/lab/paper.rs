@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use posthaste_lab::report::reproduction::{Made, json, markdown, page, table};
 use posthaste_lab::reproduction::Reproduction;
+use posthaste_lab::reproduction::report::{Made, json, markdown, page, table};
 
 use super::journal::Journals;
 use super::sweep::{Outputs, Plan, Swept, carry_out, exit_code, tell_endings};

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use posthaste_lab::experiment::{Cell, CellFilter, Experiment};
-use posthaste_lab::experiment_result::ExperimentResult;
-use posthaste_lab::report;
-use posthaste_lab::result::Outcome;
 use posthaste_lab::sweep::{self, Ending, Options, Progress, Report};
+use posthaste_report as report;
+use posthaste_report::experiment_result::ExperimentResult;
+use posthaste_report::result::Outcome;
 
 use super::journal::Journals;
 use super::progress::Display;

@@ -4,17 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use aws_lc_rs::digest::{SHA256, digest};
-use posthaste_lab::sweep::ProgramDigest;
+use posthaste_campaign::identity::Identity;
 
 use super::plan::PathPlan;
 use super::record::{Build, Key, Record};
 use super::target::{Contestant, Origin};
 use crate::exit::Failure;
 use crate::profile;
-
-/// Bytes of a digest that are kept.
-const BYTES: usize = 6;
 
 /// Digests of what runs are made with now.
 #[derive(Debug, Default)]
@@ -28,7 +24,7 @@ pub(super) struct Builds {
 impl Builds {
     /// Reads this program and the files of profiles.
     pub(super) fn of(paths: &[PathPlan], contestants: &[Contestant]) -> Result<Self, Failure> {
-        let program = ProgramDigest::of_this()
+        let program = Identity::of_this_program()
             .map_err(|error| Failure::runtime(format!("cannot read this program: {error}")))?;
         let server = |contestant: &Contestant| {
             let text = match &contestant.origin {
@@ -156,12 +152,7 @@ fn changed(
 
 /// Enough of a digest to tell texts apart, in hexadecimal.
 fn of_text(text: &str) -> String {
-    let digest = digest(&SHA256, text.as_bytes());
-    digest.as_ref().iter().take(BYTES).fold(String::new(), |mut text, byte| {
-        // Writing to a text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Identity::of_text(text).short()
 }
 
 #[cfg(test)]

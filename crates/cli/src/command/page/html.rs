@@ -6,7 +6,7 @@ mod waterfall;
 
 use std::fmt::Write as _;
 
-use posthaste_lab::report::html::{escape, frame};
+use posthaste_report::html::{escape, frame};
 
 use super::build;
 use super::plan::{PagePlan, Plan};

@@ -3,10 +3,11 @@
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
+use posthaste_campaign::journal::Journal;
 use posthaste_emulator::is_permitted;
 use tokio::task::JoinSet;
 
-use super::journal::Journal;
+use super::journal;
 use super::plan::{Plan, is_started_here};
 use super::record::Record;
 use super::run::{self, Running};
@@ -25,7 +26,7 @@ pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
     let page = (!args.no_html).then(create).transpose().map_err(|error| {
         Failure::usage(error).hint("choose another file with --html FILE, or use --no-html")
     })?;
-    let (journal, kept) = Journal::open(args.journal.as_deref())?;
+    let (journal, kept) = journal::open(args.journal.as_deref())?;
     let kept: Vec<Record> = kept.into_iter().filter(|record| plan.includes(record)).collect();
     check_paths(&plan)?;
     let warning = args.journal.as_deref().and_then(|journal| plan.builds.warning(&kept, journal));
@@ -109,7 +110,7 @@ fn announce(plan: &Plan, kept: &[Record]) {
 
 async fn load_all(
     plan: &Arc<Plan>,
-    mut journal: Journal,
+    mut journal: Journal<Record>,
     kept: Vec<Record>,
     interrupts: &mut Interrupts,
 ) -> Result<Tally, Failure> {
@@ -140,7 +141,7 @@ async fn load_all(
                     done += 1;
                     let record = tally.add(record);
                     printer::note(format_args!("{done}/{total} {}", table::line(record)));
-                    journal.add(record)?;
+                    journal.add(record).map_err(Failure::runtime)?;
                 }
             }
             () = interrupts.next(), if !tally.was_interrupted => {

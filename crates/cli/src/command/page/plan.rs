@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use posthaste_campaign::order;
 use posthaste_lab::apps::Page as Description;
 use tempfile::TempDir;
 
@@ -123,8 +124,7 @@ impl Plan {
         for round in 1..=self.runs {
             for page in 0..self.pages.len() {
                 for path in 0..self.paths.len() {
-                    let count = self.contestants.len();
-                    let turned = (0..count).map(|index| (index + round as usize - 1) % count);
+                    let turned = order::of_round(self.contestants.len(), round);
                     items.extend(turned.map(|contestant| Item { page, path, contestant, round }));
                 }
             }
@@ -143,7 +143,7 @@ impl Plan {
 
     /// The seed of a round's paths.
     pub(super) fn seed_of(&self, round: u64) -> u64 {
-        self.seed.wrapping_add(round).wrapping_sub(1)
+        order::seed_of(self.seed, round)
     }
 
     /// True if the record is one of this plan.

@@ -1,6 +1,6 @@
 //! Figures of many runs.
 
-use posthaste_lab::statistics::{self, Paired, Summary};
+use posthaste_report::statistics::{self, Paired, Summary};
 
 use super::plan::Plan;
 use super::record::{Record, Temperature, Visit};

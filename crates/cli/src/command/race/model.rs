@@ -2,9 +2,9 @@
 
 use posthaste_emulator::{LatenessHistogram, RelayStats};
 use posthaste_lab::peers::Stack;
-use posthaste_lab::result::{FlowResult, LinkResult, Outcome, RunResult};
 use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
 use posthaste_path::{PathSpec, PathStats, TraceStart};
+use posthaste_report::result::{FlowResult, LinkResult, Outcome, RunResult};
 
 use super::arena::{Run, Times};
 use super::plan::{Plan, Start};

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use posthaste_lab::experiment_result::{Axis, CellResult, ExperimentResult};
-use posthaste_lab::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult};
 use posthaste_path::PathStats;
+use posthaste_report::experiment_result::{Axis, CellResult, ExperimentResult};
+use posthaste_report::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult};
 
 use super::arena::Run;
 use super::plan::{Plan, Racer};
@@ -43,7 +43,7 @@ impl Page {
     /// Writes the page of these races.
     pub(super) fn write(self, races: &[(Arc<Plan>, Tally)]) -> Result<(), Failure> {
         let results: Vec<ExperimentResult> = races.iter().map(|(plan, tally)| result(plan, tally)).collect();
-        let page = posthaste_lab::report::html::page(&results);
+        let page = posthaste_report::html::page(&results);
         self.file.write(page.as_bytes()).map_err(Failure::runtime)
     }
 }

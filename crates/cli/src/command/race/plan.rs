@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_campaign::order;
 use posthaste_endpoint::TransportConfig;
-use posthaste_lab::experiment_result::Limit;
 use posthaste_lab::limit::cold_fetch;
 use posthaste_lab::peers::Stack;
 use posthaste_path::PathSpec;
+use posthaste_report::experiment_result::Limit;
 use posthaste_schemes::selection;
 use posthaste_units::ByteCount;
 
@@ -152,9 +153,8 @@ impl Plan {
     pub(super) fn order(&self) -> impl Iterator<Item = Start> + use<> {
         let (count, runs, first_seed) = (self.racers.len(), self.runs, self.seed);
         (1..=runs).flat_map(move |round| {
-            let first = ((round - 1) % count as u64) as usize;
-            let seed = first_seed.wrapping_add(round - 1);
-            (0..count).map(move |place| Start { racer: (first + place) % count, round, seed })
+            let seed = order::seed_of(first_seed, round);
+            order::of_round(count, round).map(move |racer| Start { racer, round, seed })
         })
     }
 

@@ -2,7 +2,7 @@
 //! or a percentile look better.
 
 use posthaste_emulator::{Lateness, LatenessHistogram};
-use posthaste_lab::statistics::{self, quantile};
+use posthaste_report::statistics::{self, quantile};
 use posthaste_units::Rng;
 
 use super::arena::Run;

@@ -2,8 +2,8 @@ use super::*;
 use crate::experiment::Experiment;
 use crate::result::Outcome;
 
-fn program(byte: u8) -> ProgramDigest {
-    ProgramDigest([byte; 32])
+fn program(byte: u8) -> Identity {
+    Identity::of_parts([&[byte][..]])
 }
 
 fn open(folder: &Path) -> Journal {

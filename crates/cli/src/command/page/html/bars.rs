@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use posthaste_lab::report::html::escape;
-use posthaste_lab::statistics::Summary;
+use posthaste_report::html::escape;
+use posthaste_report::statistics::Summary;
 
 use super::look;
 use crate::command::page::plan::{PagePlan, PathPlan, Plan};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use posthaste_lab::report::html::escape;
+use posthaste_report::html::escape;
 
 use super::{METRICS, temperatures};
 use crate::command::page::plan::{PagePlan, PathPlan, Plan};

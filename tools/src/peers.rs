@@ -1,0 +1,165 @@
+//! The third parties: what they can play, how they are built and started.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::Result;
+use crate::workspace::{cargo, root, run};
+
+/// How a peer is built and started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Toolchain {
+    /// A binary of `interop/peers`.
+    Rust,
+    /// The binary of `interop/go`.
+    Go,
+    /// A script of `interop/python`.
+    Python,
+}
+
+/// A third party.
+#[derive(Debug)]
+pub struct Peer {
+    /// Its name on the command line and in tables.
+    pub name: &'static str,
+    /// It can fetch.
+    pub client: bool,
+    /// It can serve.
+    pub server: bool,
+    toolchain: Toolchain,
+}
+
+/// All of them; a new one is its file and a line here.
+pub const PEERS: [Peer; 6] = [
+    Peer { name: "aioquic", client: true, server: true, toolchain: Toolchain::Python },
+    Peer { name: "chromium", client: true, server: false, toolchain: Toolchain::Python },
+    Peer { name: "curl", client: true, server: false, toolchain: Toolchain::Python },
+    Peer { name: "quic-go", client: true, server: true, toolchain: Toolchain::Go },
+    Peer { name: "quiche", client: true, server: true, toolchain: Toolchain::Rust },
+    Peer { name: "quinn", client: true, server: true, toolchain: Toolchain::Rust },
+];
+
+/// The peer called `name`.
+///
+/// # Errors
+/// If there is none; the message has the names.
+pub fn find(name: &str) -> Result<&'static Peer> {
+    PEERS.iter().find(|peer| peer.name == name).ok_or_else(|| {
+        let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+        format!("no peer {name:?}; there are {}", names.join(", ")).into()
+    })
+}
+
+impl Peer {
+    /// Its command without arguments.
+    pub fn command(&self) -> Command {
+        match self.toolchain {
+            Toolchain::Rust => Command::new(rust_binary(self.name)),
+            Toolchain::Go => Command::new(go_binary()),
+            Toolchain::Python => {
+                let mut command = Command::new(python());
+                command.arg(interop().join("python").join(format!("{}_peer.py", self.name)));
+                command
+            }
+        }
+    }
+}
+
+/// The binary of a peer in Rust.
+pub fn rust_binary(name: &str) -> PathBuf {
+    rust_target().join("release").join(format!("peer-{name}"))
+}
+
+/// Builds what `peers` need and nothing else.
+///
+/// # Errors
+/// Something does not build.
+pub fn build<'a>(peers: impl IntoIterator<Item = &'a Peer>) -> Result<()> {
+    let mut toolchains: Vec<Toolchain> = peers.into_iter().map(|peer| peer.toolchain).collect();
+    toolchains.sort_unstable();
+    toolchains.dedup();
+    for toolchain in toolchains {
+        match toolchain {
+            Toolchain::Rust => build_rust()?,
+            Toolchain::Go => build_go()?,
+            Toolchain::Python => install_python()?,
+        }
+    }
+    Ok(())
+}
+
+/// Builds all peers in Rust (minutes the first time: `BoringSSL`).
+///
+/// # Errors
+/// Something does not build.
+pub fn build_rust() -> Result<()> {
+    install_python()?;
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(rust_target());
+    command.arg("--manifest-path").arg(interop().join("Cargo.toml"));
+    if std::env::var_os("LIBCLANG_PATH").is_none() {
+        // quiche's bindgen wants libclang.so, which the wheel brings, and the C compiler's own headers.
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let include = Command::new(compiler).arg("-print-file-name=include").output()?;
+        let include = String::from_utf8(include.stdout)?;
+        command.env("LIBCLANG_PATH", libclang()?);
+        command.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{}", include.trim()));
+    }
+    run(&mut command)
+}
+
+fn build_go() -> Result<()> {
+    let mut command = Command::new("go");
+    command
+        .current_dir(interop().join("go"))
+        .args(["build", "-mod=readonly", "-o"])
+        .arg(go_binary())
+        .arg(".");
+    run(&mut command)
+}
+
+/// Makes the virtual environment, unless it has the pinned packages already.
+fn install_python() -> Result<()> {
+    let environment = interop().join(".venv");
+    let wanted = interop().join("python/requirements.txt");
+    let installed = environment.join("installed-requirements.txt");
+    if std::fs::read(&installed)
+        .is_ok_and(|installed| std::fs::read(&wanted).is_ok_and(|wanted| wanted == installed))
+    {
+        return Ok(());
+    }
+    run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    let mut install = Command::new(python());
+    install.args(["-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--requirement"]).arg(&wanted);
+    run(&mut install)?;
+    std::fs::copy(&wanted, &installed)?;
+    Ok(())
+}
+
+fn interop() -> PathBuf {
+    root().join("interop")
+}
+
+/// Not inside the root workspace's target folder: the two must not wait for each other's lock.
+fn rust_target() -> PathBuf {
+    std::env::var_os("INTEROP_TARGET_DIR").map_or_else(|| interop().join("target"), Into::into)
+}
+
+fn go_binary() -> PathBuf {
+    interop().join("bin/peer-quic-go")
+}
+
+fn python() -> PathBuf {
+    interop().join(".venv/bin/python")
+}
+
+/// Where the `libclang` wheel has its library.
+fn libclang() -> Result<PathBuf> {
+    for version in std::fs::read_dir(interop().join(".venv/lib"))? {
+        let native = version?.path().join("site-packages/clang/native");
+        if native.is_dir() {
+            return Ok(native);
+        }
+    }
+    Err("the libclang wheel is missing from interop/.venv: remove that folder and try again".into())
+}
