@@ -45,6 +45,10 @@ fn libraries() -> Result<Vec<String>> {
         let folder = entry?.path();
         if folder.join("src/lib.rs").is_file() {
             let manifest: toml::Table = std::fs::read_to_string(folder.join("Cargo.toml"))?.parse()?;
+            // Those that say so are not published.
+            if manifest["package"].get("publish").and_then(toml::Value::as_bool) == Some(false) {
+                continue;
+            }
             let name = manifest["package"]["name"].as_str().ok_or("a package has a name")?;
             names.push(name.to_owned());
         }
