@@ -1,8 +1,8 @@
 //! Congestion control `mobile`: a model of the path that is found fast, keeps no queue of its own, and tells the path's
 //! losses from those it causes.
 //!
-//! - Claims: the rate of the path whatever it loses at random, a queue of a quarter of the round trip at most, and a fair
-//!   share beside flows that fill the queue.
+//! - Claims: the rate of the path whatever it loses at random, a queue of a quarter of the round trip at most, and beside
+//!   flows that fill the queue no more than a CUBIC would take.
 //! - Source: ours, of the shape of draft-ietf-ccwg-bbr-06: a rate model, probes upwards, drains, a bound on what is in
 //!   flight. Startup is Rapid Start's (draft-kazuho-ccwg-rapid-start-02) below what a start policy has measured. Drain
 //!   test and shadow are in `neighbour.rs`, the judgement of losses in `loss.rs` and `own_loss.rs`.
@@ -113,8 +113,6 @@ enum State {
     Up,
     /// Keeping little in flight for a round, so that the least RTT can be seen.
     Rest,
-    /// Beside a flow that fills the queue.
-    Compete,
 }
 
 impl State {
@@ -125,7 +123,6 @@ impl State {
             Self::Hold => Phase::Named("hold"),
             Self::Up => Phase::Named("up"),
             Self::Rest => Phase::Named("rest"),
-            Self::Compete => Phase::Named("compete"),
         }
     }
 }
@@ -148,6 +145,8 @@ pub struct Mobile {
     window_use: WindowUse,
     /// Most bytes in flight.
     window: f64,
+    /// Bytes in flight before the last ack.
+    in_flight: f64,
 }
 
 impl Mobile {
@@ -168,6 +167,7 @@ impl Mobile {
             recovery: Recovery::default(),
             window_use: WindowUse::default(),
             window: 0.0,
+            in_flight: 0.0,
         };
         controller.own.begin_fast(Time::ZERO);
         controller.set_window(limits.initial_window.as_f64());
@@ -192,6 +192,7 @@ impl Mobile {
         self.cycle.rounds += 1;
         self.path.end_round();
         if self.has_rate_fallen() {
+            self.cycle.rate_before = self.path.bandwidth();
             self.path.fall_back();
             self.cycle.was_free = false;
             self.start_ease(sample.now);
@@ -206,7 +207,6 @@ impl Mobile {
             State::Hold => self.step_hold(sample),
             State::Up => self.step_up(sample),
             State::Rest => self.step_rest(sample),
-            State::Compete => self.step_compete(sample),
         }
     }
 }
@@ -225,6 +225,7 @@ impl Congestion for Mobile {
         if self.recovery.is_active() && !self.recovery.covers(sample.sent_at) {
             self.recovery.end();
         }
+        self.in_flight = sample.prior_in_flight;
         self.rounds.update(&sample);
         self.reach.note_ack(ack);
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
@@ -241,7 +242,7 @@ impl Congestion for Mobile {
         self.update_losses(&sample);
         self.step(&sample);
         self.losses.advance(&sample);
-        self.neighbour.on_ack(ack, self.state == State::Compete);
+        self.neighbour.on_ack(ack);
         self.grow_window(&sample);
     }
 
@@ -277,7 +278,10 @@ impl Congestion for Mobile {
             self.set_window(window.as_f64());
         }
         match adjustment.slow_start_threshold {
-            Some(ByteCount::MAX) => self.restart_reach(),
+            Some(ByteCount::MAX) => {
+                self.neighbour = Neighbour::default();
+                self.restart_reach();
+            }
             Some(threshold) => {
                 self.losses.bound = threshold.as_f64().max(self.minimum_pipe());
                 if self.state == State::Reach && self.window >= threshold.as_f64() {

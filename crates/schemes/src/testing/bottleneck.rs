@@ -59,6 +59,10 @@ pub(crate) struct Bottleneck {
     pub(crate) idle: bool,
     /// Packets that leave are marked on their way from here on.
     pub(crate) marks: bool,
+    /// What another sender keeps in flight over the same link, in datagrams.
+    pub(crate) others: usize,
+    /// When its acks arrive.
+    others_acks: VecDeque<Time>,
     rng: Rng,
     outstanding: VecDeque<Sent>,
     /// Acks on their way: when they arrive, and for which packet.
@@ -85,6 +89,8 @@ impl Bottleneck {
             now,
             idle: false,
             marks: false,
+            others: 0,
+            others_acks: VecDeque::new(),
             rng: Rng::from_test_seed(7),
             outstanding: VecDeque::new(),
             acks: VecDeque::new(),
@@ -127,13 +133,20 @@ impl Bottleneck {
             // With everything lost, nothing but a timer helps.
             let stuck = self.acks.is_empty() && !self.outstanding.is_empty();
             let timer_at = stuck.then(|| self.now + Duration::from_millis(500)).filter(|_| send_at.is_none());
-            let Some(at) = [send_at, ack_at, timer_at].into_iter().flatten().min().filter(|at| *at <= end)
-            else {
+            let others_at = if self.others_acks.len() < self.others {
+                Some(self.now)
+            } else {
+                self.others_acks.front().copied()
+            };
+            let events = [send_at, ack_at, timer_at, others_at];
+            let Some(at) = events.into_iter().flatten().min().filter(|at| *at <= end) else {
                 self.now = end;
                 return;
             };
             self.now = at;
-            if ack_at == Some(at) {
+            if others_at == Some(at) {
+                self.step_others();
+            } else if ack_at == Some(at) {
                 self.acknowledge(controller);
             } else if send_at == Some(at) {
                 self.send(controller);
@@ -142,6 +155,21 @@ impl Bottleneck {
                 self.detect_lost(controller, next + PACKET_THRESHOLD);
             }
             watch(self, controller);
+        }
+    }
+
+    /// The other sender sends, or hears of a packet: what the queue has no room for it tries again a round trip later.
+    fn step_others(&mut self) {
+        if self.others_acks.len() >= self.others {
+            self.others_acks.pop_front();
+        }
+        if self.others_acks.len() < self.others {
+            let is_dropped = self.queue() + DATAGRAM > self.link.buffer;
+            let left_at = self.link_free_at.max(self.now);
+            if !is_dropped {
+                self.link_free_at = left_at + self.link.rate.time_for(DATAGRAM);
+            }
+            self.others_acks.push_back(self.link_free_at.max(self.now) + self.link.rtt);
         }
     }
 

@@ -10,10 +10,10 @@ use crate::congestion::model::Sample;
 
 /// The pacing gain while the queue is emptied.
 const EASE_GAIN: f64 = 0.75;
+/// The same beside others, who would take what is given up (`ProbeBW_DOWN` of the BBR draft).
+const BESIDE_EASE_GAIN: f64 = 0.9;
 /// The pacing gain while a queue stands that is not meant to.
 const QUEUE_GAIN: f64 = 0.98;
-/// The pacing gain of a window that follows the shadow, as of every window that losses cut.
-const COMPETE_GAIN: f64 = 1.25;
 /// What of the rate is paced at: clocks and batches overshoot.
 const MARGIN: f64 = 0.99;
 /// The part of the bound that is left to others while holding.
@@ -31,7 +31,9 @@ pub(super) fn constants() -> [Constant; 2] {
     [
         Constant::new(
             "pacing gain",
-            format!("ease {EASE_GAIN}, with a queue {QUEUE_GAIN}, else 1; margin 1 %"),
+            format!(
+                "ease {EASE_GAIN}, beside others {BESIDE_EASE_GAIN}; with a queue {QUEUE_GAIN}, else 1; margin 1 %"
+            ),
         ),
         Constant::new(
             "window",
@@ -61,14 +63,16 @@ impl Mobile {
         let has_queue = self.path.queue() > self.path.eps();
         let rate = match self.state {
             State::Ease if self.cycle.is_testing => TEST_PART * bandwidth,
+            State::Ease if self.neighbour.is_beside => BESIDE_EASE_GAIN * short,
             State::Ease => EASE_GAIN * short,
-            State::Hold if has_queue => QUEUE_GAIN * short,
+            State::Hold if has_queue && !self.neighbour.is_beside => QUEUE_GAIN * short,
             State::Hold => self.compensation() * short,
             State::Up => self.cycle.up_gain() * self.compensation() * bandwidth,
             State::Reach | State::Rest => bandwidth,
-            State::Compete => return (COMPETE_GAIN * by_window).max(bandwidth),
         };
-        MARGIN * rate
+        // A window that the shadow has set is paced as a CUBIC's: a rate of before would keep it from being used.
+        let least = if self.neighbour.lift >= MARGIN * self.window { by_window } else { 0.0 };
+        (MARGIN * rate).max(least)
     }
 
     /// The window after an ack.
@@ -76,24 +80,25 @@ impl Mobile {
         let window = if self.state == State::Reach {
             self.reach_window(sample)
         } else {
-            let target = self.bounded(self.target(sample));
+            self.neighbour.lift = self.lift(sample);
+            let target = self.bounded(self.target()).max(self.neighbour.lift);
             (self.window + sample.newly_acked).min(target)
         };
         self.set_window(window.max(self.minimum_pipe()));
     }
 
     /// What the model wants in flight at most.
-    fn target(&self, sample: &Sample) -> f64 {
+    fn target(&self) -> f64 {
         let bandwidth = self.path.bandwidth() * self.compensation();
         let least = self.path.least_rtt();
         let slack = (least / SLACK_PART).clamp(LEAST_SLACK, MOST_SLACK);
         let steady = bandwidth * (least + self.path.jitter() + slack).as_secs_f64();
         let lumps = self.path.extra() + BURSTS * (bandwidth * BURST_SECONDS).max(2.0 * self.datagram());
         match self.state {
-            State::Up => self.cycle.up_gain() * steady + lumps,
+            State::Up if !self.neighbour.is_beside => self.cycle.up_gain() * steady + lumps,
             State::Rest => REST_PART * self.path.bdp(),
             State::Ease if self.cycle.is_testing => TEST_PART * self.path.bdp(),
-            State::Compete => (steady + lumps).max(self.shadow_window(sample)),
+            _ if self.neighbour.is_beside => self.beside_window(),
             _ => steady + lumps,
         }
     }
@@ -102,7 +107,6 @@ impl Mobile {
     fn bounded(&self, window: f64) -> f64 {
         let bound = match self.state {
             State::Hold | State::Rest => self.losses.bound * (1.0 - HEADROOM),
-            State::Compete => return window,
             _ => self.losses.bound,
         };
         window.min(bound).min(self.losses.short_inflight)

@@ -20,6 +20,11 @@ const UP_FOUND: f64 = 0.8;
 const UP_ROUNDS: u64 = 2;
 /// Rounds after which the flight counts as eased whatever it is.
 const EASE_ROUNDS: u64 = 4;
+/// The same beside others, while no test is due.
+const BESIDE_EASE_ROUNDS: u64 = 2;
+/// Rounds of a probe that only the bound of the last congestive loss keeps from finding more: the bound's slope is then
+/// 128 datagrams a round.
+const BOUND_ROUNDS: u64 = 8;
 /// What is in flight while a drain is tested, in bandwidth-delay products.
 pub(super) const TEST_PART: f64 = 0.9;
 /// The same in a rest.
@@ -60,6 +65,12 @@ pub(super) struct Cycle {
     pub(super) is_testing: bool,
     /// The queue before the ease, or before the probe.
     pub(super) queue_before: Duration,
+    /// The present ease ends startup.
+    is_first: bool,
+    /// The rate before it seemed to fall: what a neighbour takes is no fall.
+    pub(super) rate_before: f64,
+    /// The flight when the last ease began.
+    pub(super) flight_before: f64,
     /// A second drain test is due.
     pub(super) wants_test: bool,
 }
@@ -85,6 +96,7 @@ impl Mobile {
         }
         if self.state == State::Reach {
             self.path.forget_aggregation(now);
+            self.cycle.is_first = true;
         }
         self.own.end_fast(now);
         self.losses.reset_signals();
@@ -92,15 +104,28 @@ impl Mobile {
         self.cycle.started = now;
         self.cycle.queue_before = self.path.queue();
         self.cycle.is_testing = false;
+        self.cycle.flight_before = self.in_flight;
         self.enter(State::Ease);
     }
 
     pub(super) fn step_ease(&mut self, sample: &Sample) {
         self.path.throttled.mark(sample);
+        if self.cycle.is_first {
+            // Startup's losses can come before its rate is known.
+            self.losses.bound = self.losses.bound.max(self.path.bdp());
+        }
         if self.cycle.is_testing {
             return self.step_test(sample);
         }
         let has_queue = self.path.queue() > self.path.eps();
+        if self.neighbour.is_beside && !self.is_test_due(sample.now) {
+            // What is given up, others take: only as much as a probe has put into the queue.
+            let is_low = sample.in_flight <= self.path.bdp().max(self.minimum_pipe());
+            if is_low || self.cycle.rounds >= BESIDE_EASE_ROUNDS {
+                self.start_hold();
+            }
+            return;
+        }
         let target = self.path.bdp() * if has_queue { TEST_PART } else { 1.0 };
         if sample.in_flight > target.max(self.minimum_pipe()) && self.cycle.rounds <= EASE_ROUNDS {
             return;
@@ -110,13 +135,15 @@ impl Mobile {
             self.cycle.rounds = 0;
             self.rounds.restart();
         } else {
-            self.pass_test();
+            self.pass_test(sample.now);
             self.start_hold();
         }
     }
 
     /// Sends at the rate.
     pub(super) fn start_hold(&mut self) {
+        self.cycle.is_testing = false;
+        self.cycle.is_first = false;
         self.enter(State::Hold);
     }
 
@@ -169,7 +196,12 @@ impl Mobile {
             let tried = self.cycle.up_gain() - 1.0;
             let has_found = self.path.bandwidth() >= self.cycle.base * (1.0 + UP_FOUND * tried);
             if !has_found {
-                return self.start_ease(sample.now);
+                // A window at the bound tries less than its gain; the bound rises faster each round.
+                let is_bounded = self.losses.bound <= self.window && self.cycle.rounds < BOUND_ROUNDS;
+                if !is_bounded {
+                    self.start_ease(sample.now);
+                }
+                return;
             }
             self.cycle.gain = (self.cycle.gain + 1).min(UP_GAINS.len() - 1);
             self.cycle.base = self.path.bandwidth();
@@ -215,6 +247,7 @@ impl Mobile {
 
     /// True if a queue stands that the known rate does not explain: the rate is less now, or somebody else has come.
     pub(super) fn has_rate_fallen(&self) -> bool {
-        self.state == State::Hold && self.cycle.rounds > 2 && self.path.has_standing_queue()
+        let may_tell = self.state == State::Hold && !self.neighbour.is_beside && self.cycle.rounds > 2;
+        may_tell && self.path.has_standing_queue()
     }
 }

@@ -1,8 +1,9 @@
-//! Flows that fill the queue, beside which a model of the path alone gets too little.
+//! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's. After two such tests a shadow, a CUBIC of our own that is told of each ack and each congestive loss, says what
-//! one flow of that kind would hold. The window follows it until the queue is seen empty.
+//! else's. After two such tests in a row a shadow, a CUBIC of our own that is told of each ack and each congestive loss,
+//! says what one flow of that kind would hold. It bounds the window, which may then hold two bandwidth-delay products as
+//! BBR's does, and lifts it where that is less than a CUBIC's. It goes once two tests in a row have found no queue.
 
 use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
 use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};
@@ -14,16 +15,16 @@ use crate::congestion::cubic::{self, CubicIncrease};
 use crate::congestion::model::Sample;
 use crate::slow_start::classic::Classic;
 
-/// Drain tests in a row that must find a queue.
+/// Drain tests in a row that must find a queue, and that must find none: beside a CUBIC with a short queue there is none
+/// after each of its losses.
 const TESTS: u32 = 2;
-/// How long the shadow is followed before the next test.
-const TEST_INTERVAL: Duration = Duration::from_secs(10);
-/// Rounds in a row that must be without a queue for the shadow to be dropped.
-const EMPTY_ROUNDS: u32 = 2;
-/// The window beside others, at most, in what the present rate yields in a present round trip.
-const MOST_WINDOW: f64 = 2.0;
-/// Rounds in which the rate's filter moves on.
-const RATE_ROUNDS: u64 = 10;
+/// How long others are taken to be there before the next test.
+const TEST_INTERVAL: Duration = Duration::from_secs(5);
+/// The window beside others, at most, in bandwidth-delay products (`DefaultCwndGain` of the BBR draft); a probe's gain
+/// takes the place of one of them.
+const WINDOW: f64 = 2.0;
+/// How far the shadow lifts the window, in what the rate yields in a present round trip.
+const LIFT: f64 = 1.25;
 /// Own loss below which each loss in a queue counts, as it does for CUBIC.
 const LITTLE_LOSS: f64 = 0.005;
 
@@ -31,16 +32,26 @@ const LITTLE_LOSS: f64 = 0.005;
 pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
         "beside others",
-        format!("a shadow CUBIC from {TESTS} drain tests that find a queue, until one does not"),
+        format!(
+            "a shadow CUBIC bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain tests that find a \
+             queue to {TESTS} that do not, {TEST_INTERVAL} apart"
+        ),
     )]
 }
 
 /// What is known of other flows.
 #[derive(Debug, Default)]
 pub(super) struct Neighbour {
+    /// Drain tests in a row that have found a queue, and that have found none.
     tests_failed: u32,
-    empty_rounds: u32,
-    since: Time,
+    tests_passed: u32,
+    tested_at: Time,
+    /// Somebody else holds the queue.
+    pub(super) is_beside: bool,
+    /// What the shadow lifts the window to; zero where it does not.
+    pub(super) lift: f64,
+    /// The largest window that the rate can fill.
+    usable: f64,
     shadow: Option<LossBased<CubicIncrease>>,
     /// Packets settled and lost since the shadow last stepped back.
     settled: f64,
@@ -48,9 +59,11 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
-    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>, is_followed: bool) {
-        if let Some(shadow) = self.shadow.as_mut().filter(|_| is_followed) {
-            shadow.on_ack(ack);
+    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>) {
+        if let Some(shadow) = self.shadow.as_mut() {
+            // A window that was not used has not been tested.
+            let is_used = shadow.window().as_f64() <= self.usable;
+            shadow.on_ack(&AckSample { app_limited: !is_used || ack.app_limited, ..*ack });
         }
         self.settled += ack.packets.len() as f64;
     }
@@ -96,78 +109,93 @@ impl Mobile {
         }
         let is_empty = self.path.queue() <= self.path.eps().max(self.cycle.queue_before / 2);
         if is_empty {
-            self.pass_test();
+            self.pass_test(sample.now);
             self.start_hold();
         } else if self.cycle.rounds >= 2 {
-            self.fail_test(sample);
+            self.fail_test(sample.now);
         }
     }
 
-    /// Nobody else holds the queue.
-    pub(super) fn pass_test(&mut self) {
-        self.neighbour.tests_failed = 0;
-        self.neighbour.shadow = None;
-        self.cycle.wants_test = false;
+    /// True beside others if it is time to see whether they still are there.
+    pub(super) fn is_test_due(&self, now: Time) -> bool {
+        now > self.neighbour.tested_at + TEST_INTERVAL
     }
 
-    fn fail_test(&mut self, sample: &Sample) {
+    /// Nobody else holds the queue now.
+    pub(super) fn pass_test(&mut self, now: Time) {
+        self.neighbour.tested_at = now;
+        self.neighbour.tests_failed = 0;
+        self.cycle.wants_test = false;
+        self.cycle.rate_before = 0.0;
+        self.neighbour.tests_passed = (self.neighbour.tests_passed + 1).min(TESTS);
+        if self.neighbour.tests_passed >= TESTS {
+            self.neighbour.is_beside = false;
+            self.neighbour.shadow = None;
+        }
+    }
+
+    /// Somebody else holds the queue, so the rate has not fallen: it is shared.
+    fn fail_test(&mut self, now: Time) {
         self.cycle.was_free = false;
+        self.path.raise_bandwidth(self.cycle.rate_before);
+        self.cycle.rate_before = 0.0;
+        self.neighbour.tested_at = now;
+        self.neighbour.tests_passed = 0;
         self.neighbour.tests_failed = (self.neighbour.tests_failed + 1).min(TESTS);
         let is_certain = self.neighbour.tests_failed >= TESTS;
         self.cycle.wants_test = !is_certain;
-        if is_certain && self.parameters.shadow { self.start_compete(sample) } else { self.start_hold() }
+        if is_certain && self.parameters.shadow {
+            if self.neighbour.shadow.is_none() {
+                // Not what the test has left in flight.
+                let flight = self.cycle.flight_before.max(self.path.bdp()).max(self.minimum_pipe());
+                self.neighbour.begin_shadow(self.limits, flight);
+            }
+            self.neighbour.is_beside = true;
+            self.losses.reset_short();
+        }
+        self.start_hold();
     }
 
-    fn start_compete(&mut self, sample: &Sample) {
-        if self.neighbour.shadow.is_none() {
-            // What the rate yields in a present round trip: the flight just now was eased.
-            let flight = self.path.bandwidth() * sample.smoothed_rtt.as_secs_f64();
-            self.neighbour.begin_shadow(self.limits, flight.max(self.minimum_pipe()));
-        }
-        self.neighbour.since = sample.now;
-        self.neighbour.empty_rounds = 0;
-        self.losses.reset_short();
-        self.cycle.rounds = 0;
-        self.state = State::Compete;
+    /// The gain of a probe, where there is one.
+    fn window_gain(&self) -> f64 {
+        if self.state == State::Up { self.cycle.up_gain() } else { 1.0 }
     }
 
-    pub(super) fn step_compete(&mut self, sample: &Sample) {
-        if !self.rounds.started {
-            return;
-        }
-        if self.cycle.rounds.is_multiple_of(RATE_ROUNDS) {
-            self.path.end_cycle();
-        }
-        let is_empty = self.path.last_round_queue() <= self.path.eps();
-        self.neighbour.empty_rounds = if is_empty { self.neighbour.empty_rounds + 1 } else { 0 };
-        if self.neighbour.empty_rounds >= EMPTY_ROUNDS {
-            self.pass_test();
-            self.start_hold();
-        } else if sample.now > self.neighbour.since + TEST_INTERVAL {
-            self.start_ease(sample.now);
-        }
+    /// What the model wants beside others, at most what a CUBIC would hold.
+    pub(super) fn beside_window(&self) -> f64 {
+        let gain = self.window_gain();
+        let model = (WINDOW - 1.0 + gain) * self.path.bdp();
+        model.min(gain * self.neighbour.window())
     }
 
-    /// The window beside others: the shadow's, but never more than a queue of the present length explains.
-    pub(super) fn shadow_window(&self, sample: &Sample) -> f64 {
-        let most = MOST_WINDOW * self.path.bandwidth() * sample.smoothed_rtt.as_secs_f64();
-        self.neighbour.window().min(most)
+    /// What a CUBIC would hold, as far as the rate can fill it; zero where less is meant.
+    pub(super) fn lift(&mut self, sample: &Sample) -> f64 {
+        if !self.neighbour.is_beside || self.cycle.is_testing || self.state == State::Rest {
+            return 0.0;
+        }
+        let present = self.path.bandwidth() * sample.smoothed_rtt.as_secs_f64();
+        self.neighbour.usable = LIFT * self.window_gain() * present;
+        self.neighbour.window().min(self.neighbour.usable)
     }
 
-    /// The shadow hears of losses that are congestion's.
+    /// The shadow hears of losses that are congestion's: more, since the last of them, than the path's own part, two
+    /// deviations of it and one packet.
     pub(super) fn tell_neighbour(&mut self, loss: &LossSample<'_>) {
         let own = self.own.part(self.parameters.tolerated_loss);
+        let is_told = self.own.is_known() || self.path.peak_queue() > self.path.eps();
         let neighbour = &mut self.neighbour;
-        let Some(shadow) = &mut neighbour.shadow else { return };
         let packets = loss.packets.len() as f64;
         neighbour.settled += packets;
         neighbour.lost += packets;
         let expected = neighbour.settled * own;
-        let is_congestive = own < LITTLE_LOSS || neighbour.lost > expected + 2.0 * libm::sqrt(expected) + 1.0;
-        if is_congestive {
+        let is_much = own < LITTLE_LOSS || neighbour.lost > expected + 2.0 * libm::sqrt(expected) + 1.0;
+        if !is_told || !is_much {
+            return;
+        }
+        neighbour.settled = 0.0;
+        neighbour.lost = 0.0;
+        if let Some(shadow) = &mut neighbour.shadow {
             shadow.on_loss(loss);
-            neighbour.settled = 0.0;
-            neighbour.lost = 0.0;
         }
     }
 }

@@ -184,11 +184,6 @@ impl Path {
         self.acks >= RECENT_ACKS
     }
 
-    /// The least queue of the last round that has ended.
-    pub(super) fn last_round_queue(&self) -> Duration {
-        self.round_rtts[1].map_or(Duration::ZERO, |least| least.saturating_sub(self.least_rtt()))
-    }
-
     /// True if in both of the last rounds a queue stood that this sender's rate does not explain.
     pub(super) fn has_standing_queue(&self) -> bool {
         let limit = FALL_QUEUE.max(self.least_rtt() / FALL_PART).max(self.jitter * 2);

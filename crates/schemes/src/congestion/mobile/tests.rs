@@ -163,3 +163,94 @@ fn persistent_congestion_collapses_the_window_and_acks_raise_it() {
     path.run(&mut controller, milliseconds(2_000), |_, _| {});
     assert!(controller.window() * 2 >= path.link.bdp(), "{}", controller.window());
 }
+
+/// Datagrams of two bandwidth-delay products of the usual link: one that holds so many holds a queue of a round trip.
+const NEIGHBOUR: usize = 82;
+
+#[test]
+fn a_neighbour_is_met_with_a_shadow_that_goes_when_it_goes() {
+    let (mut path, mut controller) = settled(Link::usual());
+    assert!(!controller.neighbour.is_beside);
+    path.others = NEIGHBOUR;
+    path.run(&mut controller, milliseconds(10_000), |_, _| {});
+    assert!(controller.neighbour.is_beside);
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(5_000));
+    // Two of the three bandwidth-delay products that fit are the neighbour's.
+    assert!((0.25..0.5).contains(&delivered), "{delivered}");
+    path.others = 0;
+    path.run(&mut controller, milliseconds(15_000), |_, _| {});
+    assert!(!controller.neighbour.is_beside);
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(5_000));
+    assert!(delivered > 0.9, "{delivered}");
+}
+
+#[test]
+fn without_a_shadow_a_neighbour_changes_nothing() {
+    let parameters = Parameters { shadow: false, ..Parameters::default() };
+    let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(parameters));
+    path.others = NEIGHBOUR;
+    path.run(&mut controller, milliseconds(20_000), |_, _| {});
+    assert!(!controller.neighbour.is_beside);
+    assert_eq!(controller.neighbour.lift, 0.0);
+}
+
+#[test]
+fn a_fall_of_the_rate_is_no_neighbour() {
+    let (mut path, mut controller) = settled(Link { buffer: ByteCount::new(1_000_000), ..Link::usual() });
+    path.link.rate = Rate::from_bits_per_second(5_000_000);
+    let mut was_beside = false;
+    for _ in 0..100 {
+        path.run(&mut controller, milliseconds(100), |_, _| {});
+        was_beside |= controller.neighbour.is_beside;
+    }
+    assert!(!was_beside);
+    let bandwidth = controller.path.bandwidth() * 8.0;
+    assert!((4_000_000.0..6_000_000.0).contains(&bandwidth), "{bandwidth} bit/s");
+}
+
+#[test]
+fn a_neighbour_is_no_fall_of_the_rate() {
+    let (mut path, mut controller) = settled(Link::usual());
+    path.others = NEIGHBOUR;
+    let mut least = f64::INFINITY;
+    for _ in 0..20 {
+        path.run(&mut controller, milliseconds(100), |_, _| {});
+        if controller.neighbour.is_beside {
+            least = least.min(controller.path.bandwidth() * 8.0);
+        }
+    }
+    // A third would be what is left of the rate at the flight that was before.
+    assert!((3_300_000.0..f64::INFINITY).contains(&least), "{least} bit/s");
+}
+
+#[test]
+fn own_loss_alone_brings_no_shadow() {
+    let (mut path, mut controller) = settled(Link { loss: 0.08, ..Link::usual() });
+    for _ in 0..100 {
+        path.run(&mut controller, milliseconds(300), |_, _| {});
+        assert!(!controller.neighbour.is_beside);
+    }
+}
+
+#[test]
+fn the_window_beside_others_is_at_most_a_cubics() {
+    let (mut path, mut controller) = settled(Link::usual());
+    path.others = NEIGHBOUR;
+    path.run(&mut controller, milliseconds(10_000), |_, _| {});
+    for _ in 0..500 {
+        path.run(&mut controller, milliseconds(20), |_, _| {});
+        let most = controller.cycle.up_gain().max(1.0) * controller.neighbour.window();
+        let window = controller.window().as_f64();
+        let beside = controller.neighbour.is_beside;
+        assert!(!beside || window <= most.max(controller.minimum_pipe()) + 1.0, "{window} {most}");
+    }
+}
+
+#[test]
+fn a_bound_far_below_the_rate_rises_in_one_probe() {
+    let (mut path, mut controller) = settled(Link::usual());
+    controller.losses.bound = path.link.bdp().as_f64() / 4.0;
+    path.run(&mut controller, milliseconds(4_000), |_, _| {});
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(2_000));
+    assert!(delivered > 0.8, "{delivered}");
+}
