@@ -41,7 +41,7 @@ use reach::Reach;
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
     name: "mobile",
-    claims: "the path's rate whatever it loses at random, no queue of its own, a fair share beside flows that have one",
+    claims: "the path's rate whatever it loses at random, no queue of its own, beside flows that have one what CUBIC takes",
     source: "ours, of BBRv3's shape (draft-ietf-ccwg-bbr-06), with Rapid Start's growth and a shadow CUBIC",
     use_when: "clients are on radio links, or nothing is known of their paths",
     breaks_when: "several share a buffer of a few milliseconds, or loss is beyond 10 %",

@@ -71,8 +71,6 @@ pub(super) struct Cycle {
     pub(super) rate_before: f64,
     /// The flight when the last ease began.
     pub(super) flight_before: f64,
-    /// A second drain test is due.
-    pub(super) wants_test: bool,
 }
 
 impl Cycle {
@@ -151,12 +149,12 @@ impl Mobile {
         if self.path.is_least_rtt_old(sample.now) {
             self.enter(State::Rest);
         } else if self.is_time_to_probe(sample.now) {
-            if self.cycle.wants_test { self.start_ease(sample.now) } else { self.start_up(sample) }
+            if self.wants_test() { self.start_ease(sample.now) } else { self.start_up(sample) }
         }
     }
 
     fn is_time_to_probe(&self, now: Time) -> bool {
-        if self.cycle.wants_test {
+        if self.wants_test() {
             return self.cycle.rounds >= 2;
         }
         let datagrams = self.path.bdp() / self.datagram();

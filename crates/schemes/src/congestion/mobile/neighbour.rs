@@ -116,6 +116,11 @@ impl Mobile {
         }
     }
 
+    /// True if a test has found a queue and the next must say whether it was chance.
+    pub(super) fn wants_test(&self) -> bool {
+        (1..TESTS).contains(&self.neighbour.tests_failed)
+    }
+
     /// True beside others if it is time to see whether they still are there.
     pub(super) fn is_test_due(&self, now: Time) -> bool {
         now > self.neighbour.tested_at + TEST_INTERVAL
@@ -125,7 +130,6 @@ impl Mobile {
     pub(super) fn pass_test(&mut self, now: Time) {
         self.neighbour.tested_at = now;
         self.neighbour.tests_failed = 0;
-        self.cycle.wants_test = false;
         self.cycle.rate_before = 0.0;
         self.neighbour.tests_passed = (self.neighbour.tests_passed + 1).min(TESTS);
         if self.neighbour.tests_passed >= TESTS {
@@ -143,7 +147,6 @@ impl Mobile {
         self.neighbour.tests_passed = 0;
         self.neighbour.tests_failed = (self.neighbour.tests_failed + 1).min(TESTS);
         let is_certain = self.neighbour.tests_failed >= TESTS;
-        self.cycle.wants_test = !is_certain;
         if is_certain && self.parameters.shadow {
             if self.neighbour.shadow.is_none() {
                 // Not what the test has left in flight.
