@@ -49,6 +49,10 @@ const CLEAN_COPIES: u64 = 2;
 const GUARD_FLOOR: u64 = 2;
 /// The greatest share of all stream bytes that copies of both kinds may take together, in hundredths.
 const GREATEST_SHARE: u64 = 14;
+/// The part of the budget that is kept for retransmissions that are lost again: one in so many.
+const RESERVE_PART: u64 = 8;
+/// Losses among the packets that no copy reaches, from which on copies of others gain nothing.
+const CERTAIN_LOSSES: f64 = 25.0;
 /// The chance that a tail may keep of having a retransmission lost again.
 const FAILURE: f64 = 0.1;
 /// From this share of lost packets on a retransmission is worth more than two transmissions.
@@ -138,10 +142,10 @@ impl Tail {
         share.max(tail.max_datagram_size * self.parameters.floor)
     }
 
-    /// What copies of retransmissions may take: as much as is lost.
+    /// What copies of retransmissions may take: for each further transmission as much as is lost, and what is free.
     fn guard_budget(&self, tail: &TailView) -> ByteCount {
         let lost = tail.sent.mul_ratio(tail.lost.get(), settled(tail).get().max(1));
-        lost.max(self.free_guard(tail))
+        lost * u64::from(self.parameters.guard.saturating_sub(1)) + self.free_guard(tail)
     }
 
     /// What copies of both kinds may take together.
@@ -153,6 +157,22 @@ impl Tail {
     /// Copies of retransmissions that are free whatever has been sent.
     fn free_guard(&self, tail: &TailView) -> ByteCount {
         tail.max_datagram_size * (self.parameters.floor / GUARD_FLOOR)
+    }
+
+    /// What is kept for retransmissions that are lost again: each costs another round trip, and they are few.
+    fn reserve(&self, tail: &TailView, in_flight: ByteCount) -> ByteCount {
+        if tail.in_flight * 4 > in_flight {
+            self.whole_budget(tail).mul_ratio(1, RESERVE_PART)
+        } else {
+            ByteCount::ZERO
+        }
+    }
+
+    /// True if copies of the newest packets cannot save a round trip: of those of `in_flight` that the budget does not
+    /// reach, some are lost for certain. What they would cost is the guard's then.
+    fn is_hopeless(&self, tail: &TailView, in_flight: ByteCount) -> bool {
+        let left = (in_flight - self.newest_budget(tail)).as_f64() / tail.max_datagram_size.as_f64().max(1.0);
+        loss(tail) * left > CERTAIN_LOSSES
     }
 
     /// Transmissions that a retransmission is worth in all: with `k` of them, and one loss in `1/p`, the `n p` packets
@@ -199,13 +219,20 @@ impl Repair for Tail {
         }
         let datagram = tail.max_datagram_size;
         let copied = tail.copied + datagram;
-        if tail.guarded + copied > self.whole_budget(tail) {
+        let whole = self.whole_budget(tail) - self.reserve(tail, current.in_flight);
+        if tail.guarded + copied > whole {
             return RepairStep::NOTHING;
         }
         let is_enough = Self::is_clean(tail) && copied - current.copied > datagram * CLEAN_COPIES;
-        let may_copy = !is_enough && copied <= self.newest_budget(tail);
+        let may_copy =
+            !is_enough && copied <= self.newest_budget(tail) && !self.is_hopeless(tail, current.in_flight);
         let may_guard = tail.guarded + datagram <= self.guard_budget(tail);
         let transmissions = if may_guard { self.transmissions(tail, current.in_flight) } else { 1 };
+        // A second copy only if the first copies of those that are still to be lost can be paid.
+        let expected = tail.in_flight.as_f64().min(current.in_flight.as_f64()) * loss(tail);
+        let spent = (tail.guarded + copied).as_f64();
+        let may_thrice = spent + expected <= whole.as_f64();
+        let transmissions = if may_thrice { transmissions } else { transmissions.min(2) };
         if !may_copy && transmissions < 2 {
             return RepairStep::NOTHING;
         }

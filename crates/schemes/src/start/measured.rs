@@ -22,7 +22,7 @@ use serde::Deserialize;
 use super::initial::{self, Initial};
 use crate::{Entry, value};
 use opening::{Opening, Showing};
-use train::Trains;
+use train::{Shown, Trains};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -38,10 +38,13 @@ pub const ENTRY: Entry = Entry::start::<Parameters>(TEXT);
 
 /// The first flight of a path of which the handshake has shown nothing, in datagrams: the least and the most.
 const UNKNOWN: (u64, u64) = (16, 64);
-/// The same of a slow path.
-const SLOW: (u64, u64) = (10, 64);
+/// The same of a slow path: it is paced at what was shown, so that even its most builds no queue.
+const SLOW: (u64, u64) = (10, 200);
 /// Datagrams that leave at once where nothing promises more (RFC 9002 section 7.7).
 const CAREFUL_BURST: u64 = 10;
+/// The rate below which even those may be more than a queue holds, and what leaves at once then.
+const VERY_SLOW: Rate = Rate::from_bits_per_second(2_000_000);
+const LEAST_BURST: u64 = 4;
 
 /// Parameters of [`Measured`].
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -76,7 +79,7 @@ impl Default for Parameters {
             rate: Rate::from_bits_per_second(48_000_000),
             unknown_rate: Rate::from_bits_per_second(12_000_000),
             burst: 48,
-            least: 64,
+            least: 84,
             most: 200,
             share: 0.5,
             factor: 6,
@@ -92,6 +95,10 @@ impl Parameters {
             Constant::new(
                 "first flight, fast path",
                 format!("{rate} for a round trip, {least} to {most} datagrams, {burst} of them at once"),
+            ),
+            Constant::new(
+                "first flight, acknowledged at one instant",
+                format!("{rate}, {least} datagrams, {CAREFUL_BURST} of them at once"),
             ),
             Constant::new(
                 "first flight, nothing shown",
@@ -165,11 +172,19 @@ impl Measured {
         let of = &self.parameters;
         let (rate, (least, most), burst) = match self.opening.showing() {
             Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
+            Showing::Together => (of.rate, (of.least, of.least), CAREFUL_BURST),
             Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),
+            Showing::Slow(rate) if rate < VERY_SLOW => (rate, SLOW, LEAST_BURST),
             Showing::Slow(rate) => (rate, SLOW, CAREFUL_BURST),
         };
         let window = rate.bytes_in(rtt).clamp(datagram * least, datagram * most);
         Flight { window, pacing: Pacing { rate, burst: datagram * burst } }
+    }
+
+    /// The first flight of a fast path.
+    fn fast_window(&self, rtt: Duration, datagram: ByteCount) -> ByteCount {
+        let of = &self.parameters;
+        of.rate.bytes_in(rtt).clamp(datagram * of.least, datagram * of.most.max(of.least))
     }
 
     /// An ack of the handshake: the flight is planned anew with what it shows.
@@ -190,7 +205,7 @@ impl Measured {
         let is_complete = self.trains.is_complete(newest.number);
         let shown = self.trains.shown().filter(|_| has_news);
         let answer = shown.map(|shown| Adjustment {
-            window: (!self.has_jumped).then(|| self.jump(shown.rate, ack.rtt.min, view)).flatten(),
+            window: (!self.has_jumped).then(|| self.jump(shown, ack.rtt.min, view)).flatten(),
             // What came faster than can be measured is no bound.
             rate_ceiling: (!shown.is_least).then_some(shown.rate),
             ..Adjustment::default()
@@ -202,11 +217,15 @@ impl Measured {
         answer
     }
 
-    /// The window that `rate` justifies, if that is more than there is.
-    fn jump(&self, rate: Rate, rtt: Duration, view: &PathView) -> Option<ByteCount> {
+    /// The window that `shown` justifies, if that is more than there is.
+    fn jump(&self, shown: Shown, rtt: Duration, view: &PathView) -> Option<ByteCount> {
         let initial = self.initial_window(view.max_datagram_size);
-        let first = self.flight.map_or(initial, |flight| flight.window);
-        let promised = ByteCount::from_f64(rate.bytes_in(rtt).as_f64() * self.parameters.share);
+        let mut first = self.flight.map_or(initial, |flight| flight.window);
+        if !shown.is_least && shown.rate >= self.parameters.rate {
+            // A lost packet of the handshake hides a fast path; its first flight has shown it.
+            first = first.max(self.fast_window(rtt, view.max_datagram_size));
+        }
+        let promised = ByteCount::from_f64(shown.rate.bytes_in(rtt).as_f64() * self.parameters.share);
         let target = promised.min(first * self.parameters.factor);
         (target > view.congestion.window).then_some(target)
     }

@@ -56,8 +56,8 @@ impl Mobile {
         let by_window = self.window / seconds(smoothed_rtt);
         let bandwidth = self.path.bandwidth();
         if self.state == State::Reach || bandwidth <= 0.0 {
-            // What is known to arrive need not be spread.
-            return self.reach.ceiling.unwrap_or(PACING_GAIN * by_window).max(by_window);
+            // What is known to arrive need not be spread, and more than that would only queue.
+            return self.reach.ceiling.unwrap_or(PACING_GAIN * by_window);
         }
         let short = bandwidth.min(self.losses.short_rate);
         let has_queue = self.path.queue() > self.path.eps();

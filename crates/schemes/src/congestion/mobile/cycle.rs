@@ -12,6 +12,8 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 const MOST_ROUNDS: f64 = 63.0;
 /// Rounds between two probes while probes meet neither queue nor congestive loss.
 const FREE_ROUNDS: u64 = 10;
+/// Rounds before the first probe if startup has ended below what trains have shown.
+const DOUBTFUL_ROUNDS: u64 = 1;
 /// What probes try, the next as soon as one has found what it tried.
 const UP_GAINS: [f64; 3] = [1.25, 1.5, 2.0];
 /// The part of what a probe tries that it must find for the next.
@@ -53,6 +55,8 @@ pub(super) struct Cycle {
     pub(super) rounds: u64,
     /// The last probe met neither queue nor congestive loss.
     pub(super) was_free: bool,
+    /// Startup has ended below what trains have shown: a probe is due soon.
+    pub(super) is_doubtful: bool,
     pub(super) up_since: Time,
     /// Which of [`UP_GAINS`].
     gain: usize,
@@ -153,9 +157,12 @@ impl Mobile {
         }
     }
 
-    fn is_time_to_probe(&self, now: Time) -> bool {
+    pub(super) fn is_time_to_probe(&self, now: Time) -> bool {
         if self.wants_test() {
             return self.cycle.rounds >= 2;
+        }
+        if self.cycle.is_doubtful {
+            return self.cycle.rounds >= DOUBTFUL_ROUNDS;
         }
         let datagrams = self.path.bdp() / self.datagram();
         let most = if self.cycle.was_free { FREE_ROUNDS as f64 } else { MOST_ROUNDS };
@@ -171,6 +178,7 @@ impl Mobile {
         self.losses.reset_signals();
         self.own.begin_fast(sample.now);
         self.cycle.was_free = true;
+        self.cycle.is_doubtful = false;
         self.cycle.up_since = sample.now;
         self.cycle.gain = 0;
         self.cycle.base = self.path.bandwidth();

@@ -126,6 +126,13 @@ impl OwnLoss {
         (f64::from(quartile) / f64::from(CHUNK)).min(most)
     }
 
+    /// The greatest part that any of the last chunks has lost, at most `most`.
+    pub(super) fn greatest(&self, most: f64) -> f64 {
+        let chunks = self.chunks.get(..self.filled).unwrap_or_default();
+        let greatest = chunks.iter().max().copied().unwrap_or(0);
+        (f64::from(greatest) / f64::from(CHUNK)).min(most)
+    }
+
     /// What `packets` may lose beyond `part` because losses scatter, and because `part` was counted on few.
     pub(super) fn scatter(part: f64, packets: f64) -> f64 {
         let counted = 1.0 / packets.max(1.0) + 1.0 / f64::from(CHUNK);

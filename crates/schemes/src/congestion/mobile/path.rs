@@ -173,10 +173,10 @@ impl Path {
         rtt.saturating_sub(self.least_rtt())
     }
 
-    /// The longest queue that the last acks have met.
+    /// The longest queue that the last acks have met, one of them passed over: a receiver may have delayed it (RFC 9000
+    /// section 13.2.1), as it does the last of each flight.
     pub(super) fn peak_queue(&self) -> Duration {
-        let count = self.acks.min(RECENT_ACKS);
-        self.delay_of(self.recent.iter().take(count).max().copied().unwrap_or(Duration::ZERO))
+        self.delay_of(second_greatest(self.recent.iter().take(self.acks)))
     }
 
     /// True if [`Self::queue`] is told by enough acks.
@@ -245,4 +245,12 @@ impl Path {
         self.aggregation.started = now;
         self.aggregation.delivered = 0.0;
     }
+}
+
+/// The second greatest of some durations, zero if there are fewer than two.
+pub(super) fn second_greatest<'a>(all: impl Iterator<Item = &'a Duration>) -> Duration {
+    let [_, second] = all.fold([Duration::ZERO; 2], |[first, second], &duration| {
+        [first.max(duration), second.max(duration.min(first))]
+    });
+    second
 }

@@ -4,6 +4,7 @@ use posthaste_policy::Constant;
 use posthaste_policy::sample::{AckSample, PacketSpace};
 use posthaste_units::{Duration, Time};
 
+use super::loss::BETA;
 use super::{Mobile, State};
 use crate::congestion::model::Sample;
 
@@ -16,6 +17,8 @@ const QUIET_PART: u64 = 10;
 pub(super) const PACING_GAIN: f64 = 2.0;
 /// The window under a ceiling, in bandwidth-delay products of it.
 pub(super) const CEILING_GAIN: f64 = 1.25;
+/// The queue that ends startup under a ceiling, as a part of the least RTT: one in so many.
+const CEILING_QUEUE_PART: u64 = 4;
 /// The part of the ceiling that must be delivered to end startup.
 const CEILING_REACHED: f64 = 0.9;
 /// Growth of the rate that a round must show to count as growth.
@@ -78,25 +81,41 @@ impl Mobile {
     /// What to do at an ack in startup.
     pub(super) fn step_reach(&mut self, sample: &Sample) {
         let is_first_flight = self.reach.is_first_flight(sample.sent_at);
-        let has_queue = !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.path.eps();
+        let has_queue = !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.limit();
         if has_queue {
             self.path.raise_bandwidth(self.path.arrival_rate());
-            self.start_ease(sample.now);
+            self.leave_early(sample);
         } else if self.is_ceiling_reached() {
             self.start_up(sample);
         } else if self.losses.round_ended
             && self.losses.ranges_last_round >= LOSS_RANGES
             && self.is_too_much(sample.lost, sample.tx_in_flight)
         {
-            self.losses.bound = self.path.bdp().max(self.losses.inflight_latest).max(self.minimum_pipe());
-            self.start_ease(sample.now);
+            // The round may have been the first flight's: of what trains have shown no more is taken back than a cut does.
+            let shown = self.reach.ceiling.unwrap_or(0.0) * self.path.least_rtt().as_secs_f64();
+            let least = (BETA * shown).max(self.minimum_pipe());
+            self.losses.bound = self.path.bdp().max(self.losses.inflight_latest).max(least);
+            self.leave_early(sample);
         } else if self.rounds.started
             && !is_first_flight
             && !sample.app_limited
             && self.is_plateau(sample.rate)
         {
-            self.start_ease(sample.now);
+            self.leave_early(sample);
         }
+    }
+
+    /// The queue that ends startup. Under a ceiling no more than a quarter of the bandwidth-delay product can stand if the
+    /// ceiling is right, and packets that follow each other closely are held up by the slowest of them on radio links.
+    fn limit(&self) -> Duration {
+        let eps = self.path.eps();
+        if self.reach.ceiling.is_some() { eps.max(self.path.least_rtt() / CEILING_QUEUE_PART) } else { eps }
+    }
+
+    /// Startup ends. Below a ceiling the rate is doubtful: a probe follows soon.
+    fn leave_early(&mut self, sample: &Sample) {
+        self.cycle.is_doubtful = self.reach.ceiling.is_some() && !self.is_ceiling_reached();
+        self.start_ease(sample.now);
     }
 
     fn is_ceiling_reached(&self) -> bool {

@@ -54,6 +54,52 @@ fn a_measured_rate_is_the_ceiling_of_startup() {
 }
 
 #[test]
+fn below_a_ceiling_the_ceiling_is_paced_at() {
+    let mut controller = mobile(Parameters::default());
+    let ceiling = Some(Rate::from_bits_per_second(20_000_000));
+    let window = Some(DATAGRAM * 1_000);
+    controller.adjust(&Adjustment { window, rate_ceiling: ceiling, ..Adjustment::default() });
+    assert_eq!(controller.pacing_rate(milliseconds(40)), 2_500_000.0);
+}
+
+#[test]
+fn startup_is_not_left_for_loss_that_the_path_may_have() {
+    let (mut path, mut controller) =
+        (Bottleneck::new(Link { loss: 0.08, ..Link::usual() }), mobile(Parameters::default()));
+    path.run(&mut controller, milliseconds(1_000), |_, _| {});
+    assert_ne!(controller.state, State::Reach);
+    assert!(controller.losses.bound.is_infinite(), "{}", controller.losses.bound);
+}
+
+#[test]
+fn a_doubtful_rate_is_probed_at_once() {
+    let (path, mut controller) = settled(Link::usual());
+    controller.start_ease(path.now);
+    controller.start_hold();
+    controller.cycle.rounds = 1;
+    assert!(!controller.is_time_to_probe(path.now));
+    controller.cycle.is_doubtful = true;
+    assert!(controller.is_time_to_probe(path.now));
+}
+
+#[test]
+fn a_bound_far_below_the_rate_is_left_by_one_probe() {
+    let (mut path, mut controller) = settled(Link { loss: 0.02, ..Link::usual() });
+    controller.losses.bound = path.link.bdp().as_f64() / 8.0;
+    path.run(&mut controller, milliseconds(4_000), |_, _| {});
+    let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(3_000));
+    assert!(delivered > 0.8, "{delivered}");
+}
+
+#[test]
+fn one_late_ack_is_no_queue() {
+    let [usual, late] = [milliseconds(40), milliseconds(65)];
+    assert_eq!(path::second_greatest([usual, late, usual].iter()), usual);
+    assert_eq!(path::second_greatest([late, usual, late].iter()), late);
+    assert_eq!(path::second_greatest([late].iter()), Duration::ZERO);
+}
+
+#[test]
 fn own_loss_is_tolerated() {
     let (mut path, mut controller) = settled(Link { loss: 0.08, ..Link::usual() });
     let (delivered, _) = stretch(&mut path, &mut controller, milliseconds(20_000));

@@ -119,29 +119,68 @@ fn a_retransmission_is_worth_more_where_many_are_lost_and_many_are_in_flight() {
         assert_eq!(step.retransmissions, expected, "{lost} % of {in_flight}");
     }
     let off = Parameters { guard: 1, ..Parameters::default() };
-    let lossy = TailView { delivered: packets(92), lost: packets(8), in_flight: packets(700), ..view() };
+    let lossy = TailView { delivered: packets(92), lost: packets(8), in_flight: packets(300), ..view() };
     assert_eq!(Tail::new(off).next(&lossy).retransmissions, 1);
 }
 
 #[test]
 fn the_guard_may_spend_as_much_as_is_lost_and_both_no_more_than_14_in_a_hundred() {
-    let guards = |sent, copied, guarded, lost| {
-        let view = TailView {
+    let guards = |in_flight, (sent, copied, guarded, lost)| {
+        let began = TailView {
             sent: packets(sent),
-            copied: packets(copied),
-            guarded: packets(guarded),
             delivered: packets(sent - lost),
             lost: packets(lost),
             in_flight: packets(700),
             ..view()
         };
-        tail().next(&view).retransmissions > 1
+        let mut tail = tail();
+        tail.next(&began);
+        let copies = TailView { copied: packets(copied), guarded: packets(guarded), ..began };
+        tail.next(&TailView { in_flight: packets(in_flight), ..copies }).retransmissions > 1
     };
-    assert!(guards(10_000, 0, 399, 400));
-    assert!(!guards(10_000, 0, 400, 400), "as much as is lost");
-    assert!(guards(10_000, 625, 774, 1_000));
-    assert!(!guards(10_000, 625, 775, 1_000), "14 % together");
-    assert!(guards(50, 32, 15, 5) && !guards(50, 32, 16, 5), "the floor");
+    // The second round, in which little is in flight.
+    let late = |of| guards(100, of);
+    assert!(late((10_000, 0, 415, 400)));
+    assert!(!late((10_000, 0, 416, 400)), "as much as is lost, and 16 packets");
+    assert!(late((10_000, 625, 774, 1_000)));
+    assert!(!late((10_000, 625, 775, 1_000)), "14 % together");
+    assert!(late((50, 32, 15, 5)) && !late((50, 32, 16, 5)), "the floor");
+    // An eighth is kept for it.
+    let early = |of| guards(700, of);
+    assert!(early((10_000, 625, 599, 1_000)) && !early((10_000, 625, 600, 1_000)));
+}
+
+#[test]
+fn second_copies_are_only_sent_if_first_ones_can_still_be_paid_for() {
+    let lossy = |guarded| {
+        let view = TailView {
+            sent: packets(1_000),
+            delivered: packets(920),
+            lost: packets(80),
+            in_flight: packets(700),
+            guarded: packets(guarded),
+            ..view()
+        };
+        Tail::new(Parameters { guard: 3, ..Parameters::default() }).next(&view).retransmissions
+    };
+    // 14 % of 1,000 packets less an eighth are 122; of 700 in flight 56 are still to be lost.
+    assert_eq!([lossy(0), lossy(65), lossy(67), lossy(121), lossy(122)], [3, 3, 2, 2, 0]);
+}
+
+#[test]
+fn newest_packets_are_not_copied_where_others_are_lost_for_certain() {
+    let copies = |in_flight| {
+        let view = TailView {
+            sent: packets(1_000),
+            delivered: packets(92),
+            lost: packets(8),
+            in_flight: packets(in_flight),
+            ..view()
+        };
+        copies_newest(&mut tail(), &view)
+    };
+    // A sixteenth of 1,000 packets has a copy: of the others 25 are lost if they are 312.
+    assert!(copies(370) && !copies(380));
 }
 
 #[test]

@@ -12,13 +12,19 @@ pub(super) const FAST: Rate = Rate::from_bits_per_second(12_000_000);
 /// that much.
 const CLIENT_PADDING: ByteCount = ByteCount::new(800);
 
+/// More than one datagram has been acknowledged: each is 1,200 bytes at the least.
+const TWO_DATAGRAMS: ByteCount = ByteCount::new(2_400);
+
 /// What the handshake has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Showing {
     /// Its datagrams came apart, and at [`FAST`] or more.
     Fast,
-    /// Only one acknowledgement has come, or all at the same instant.
+    /// Only one of them was acknowledged.
     Nothing,
+    /// More than one, but at the same instant: no slow link has kept them apart, and the radio or the client has
+    /// gathered them.
+    Together,
     /// They came at this rate.
     Slow(Rate),
 }
@@ -30,7 +36,8 @@ pub(super) struct Opening {
     sent_at: Option<Time>,
     first_acked: Option<Time>,
     last_acked: Option<Time>,
-    /// Bytes acknowledged after the first acknowledgement.
+    /// Bytes acknowledged at the time of the first acknowledgement, and after it.
+    with_first: ByteCount,
     behind_first: ByteCount,
     is_marked: bool,
 }
@@ -51,6 +58,8 @@ impl Opening {
         if self.first_acked.is_some_and(|first| first < ack.now) {
             self.behind_first += bytes;
             self.last_acked = Some(ack.now);
+        } else {
+            self.with_first += bytes;
         }
         self.first_acked.get_or_insert(ack.now);
     }
@@ -62,7 +71,10 @@ impl Opening {
 
     /// What has been shown so far.
     pub(super) fn showing(&self) -> Showing {
-        let (Some(first), Some(last)) = (self.first_acked, self.last_acked) else { return Showing::Nothing };
+        let (Some(first), Some(last)) = (self.first_acked, self.last_acked) else {
+            let is_together = self.with_first >= TWO_DATAGRAMS && !self.is_marked;
+            return if is_together { Showing::Together } else { Showing::Nothing };
+        };
         let rate = Rate::from_transfer(self.behind_first - CLIENT_PADDING, last.since(first));
         if rate >= FAST && !self.is_marked { Showing::Fast } else { Showing::Slow(rate.min(FAST)) }
     }

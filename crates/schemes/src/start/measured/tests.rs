@@ -101,7 +101,22 @@ fn the_handshake_sizes_the_first_flight() {
     }
     let mut world = World::new();
     world.handshake(Duration::ZERO);
+    assert_eq!(world.window, DATAGRAM * 84, "both at one instant");
+    let mut world = World::new();
+    let first = world.send(PacketSpace::Initial, 0);
+    world.now += RTT;
+    world.ack(PacketSpace::Initial, &[first]);
     assert_eq!(world.window, Rate::from_bits_per_second(12 * MBIT).bytes_in(RTT), "nothing shown");
+}
+
+#[test]
+fn a_very_slow_path_is_spared_the_burst() {
+    for (apart, datagrams) in [(1_000, 10), (2_000, 4)] {
+        let mut world = World::new();
+        world.handshake(Duration::from_micros(apart));
+        let burst = world.start.flight.map(|flight| flight.pacing.burst);
+        assert_eq!(burst, Some(DATAGRAM * datagrams), "{apart} us");
+    }
 }
 
 #[test]
@@ -142,6 +157,17 @@ fn trains_tell_the_rate_and_the_window_jumps_to_half_of_it() {
             assert!((0.9..=1.1).contains(&ratio), "{rate}, {lost:?}: {} of {expected}", world.window);
         }
     }
+}
+
+#[test]
+fn a_fast_path_that_the_handshake_has_not_shown_is_jumped_to_as_far_as_any() {
+    let mut world = World::new();
+    world.handshake(Duration::ZERO);
+    let flight = world.window;
+    world.train(64, 400 * MBIT, &[]);
+    let half = Rate::from_bits_per_second(200 * MBIT).bytes_in(RTT);
+    let ratio = world.window.as_f64() / half.as_f64();
+    assert!((0.9..=1.1).contains(&ratio) && world.window > flight * 6, "{} of {half}", world.window);
 }
 
 #[test]
