@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 58] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 59] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -49,6 +49,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 58] = [
     ("harm-crowd-groups", include_str!("../../experiments/harm-crowd-groups.toml")),
     ("harm-neighbours", include_str!("../../experiments/harm-neighbours.toml")),
     ("harm-slow-reader", include_str!("../../experiments/harm-slow-reader.toml")),
+    ("mo-ablation", include_str!("../../experiments/mo-ablation.toml")),
     ("mo-cells", include_str!("../../experiments/mo-cells.toml")),
     ("mo-first-flight", include_str!("../../experiments/mo-first-flight.toml")),
     ("mo-grid", include_str!("../../experiments/mo-grid.toml")),

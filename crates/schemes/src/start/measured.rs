@@ -42,8 +42,9 @@ const UNKNOWN: (u64, u64) = (16, 64);
 const SLOW: (u64, u64) = (10, 200);
 /// Datagrams that leave at once where nothing promises more (RFC 9002 section 7.7).
 const CAREFUL_BURST: u64 = 10;
-/// The rate below which even those may be more than a queue holds, and what leaves at once then.
-const VERY_SLOW: Rate = Rate::from_bits_per_second(2_000_000);
+/// The rate below which even those may be more than a queue holds, and what leaves at once then. It is too little to
+/// measure a train by, which costs more than it saves from 1 Mbit/s on.
+const VERY_SLOW: Rate = Rate::from_bits_per_second(500_000);
 const LEAST_BURST: u64 = 4;
 
 /// Parameters of [`Measured`].

@@ -55,8 +55,6 @@ pub(super) struct Cycle {
     pub(super) rounds: u64,
     /// The last probe met neither queue nor congestive loss.
     pub(super) was_free: bool,
-    /// Startup has ended below what trains have shown: a probe is due soon.
-    pub(super) is_doubtful: bool,
     pub(super) up_since: Time,
     /// Which of [`UP_GAINS`].
     gain: usize,
@@ -161,7 +159,7 @@ impl Mobile {
         if self.wants_test() {
             return self.cycle.rounds >= 2;
         }
-        if self.cycle.is_doubtful {
+        if self.reach.is_doubtful {
             return self.cycle.rounds >= DOUBTFUL_ROUNDS;
         }
         let datagrams = self.path.bdp() / self.datagram();
@@ -178,7 +176,7 @@ impl Mobile {
         self.losses.reset_signals();
         self.own.begin_fast(sample.now);
         self.cycle.was_free = true;
-        self.cycle.is_doubtful = false;
+        self.reach.is_doubtful = false;
         self.cycle.up_since = sample.now;
         self.cycle.gain = 0;
         self.cycle.base = self.path.bandwidth();

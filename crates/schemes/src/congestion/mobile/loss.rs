@@ -121,8 +121,7 @@ impl Mobile {
     /// Loss of a round trip with `in_flight` in flight that is no sign of congestion, as a part of it.
     fn loss_threshold(&self, in_flight: f64) -> f64 {
         let most = self.parameters.tolerated_loss;
-        let has_queue = self.path.peak_queue() > self.path.eps();
-        let part = if self.state != State::Reach || has_queue {
+        let part = if self.state != State::Reach || self.path.common_queue() > self.path.eps() {
             self.own.part(most)
         } else if self.own.is_known() {
             // Of two chunks the lower quartile is the lesser: at 8 % it often says 4.

@@ -173,9 +173,15 @@ impl Path {
         rtt.saturating_sub(self.least_rtt())
     }
 
-    /// The longest queue that the last acks have met, one of them passed over: a receiver may have delayed it (RFC 9000
-    /// section 13.2.1), as it does the last of each flight.
+    /// The longest queue that the last acks have met.
     pub(super) fn peak_queue(&self) -> Duration {
+        let count = self.acks.min(RECENT_ACKS);
+        self.delay_of(self.recent.iter().take(count).max().copied().unwrap_or(Duration::ZERO))
+    }
+
+    /// The same, one ack passed over: a receiver may have delayed it (RFC 9000 section 13.2.1), as it does the last of
+    /// each flight.
+    pub(super) fn common_queue(&self) -> Duration {
         self.delay_of(second_greatest(self.recent.iter().take(self.acks)))
     }
 

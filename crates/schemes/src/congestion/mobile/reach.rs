@@ -54,6 +54,8 @@ pub(super) struct Reach {
     pub(super) ceiling: Option<f64>,
     /// When the first 1-RTT packet was acknowledged: those sent before met the queue of their own burst.
     first_acked: Option<Time>,
+    /// Startup has ended below what trains have shown: a probe is due soon.
+    pub(super) is_doubtful: bool,
     full_rate: f64,
     full_rounds: u32,
 }
@@ -114,7 +116,7 @@ impl Mobile {
 
     /// Startup ends. Below a ceiling the rate is doubtful: a probe follows soon.
     fn leave_early(&mut self, sample: &Sample) {
-        self.cycle.is_doubtful = self.reach.ceiling.is_some() && !self.is_ceiling_reached();
+        self.reach.is_doubtful = self.reach.ceiling.is_some() && !self.is_ceiling_reached();
         self.start_ease(sample.now);
     }
 

@@ -59,7 +59,8 @@ fn below_a_ceiling_the_ceiling_is_paced_at() {
     let ceiling = Some(Rate::from_bits_per_second(20_000_000));
     let window = Some(DATAGRAM * 1_000);
     controller.adjust(&Adjustment { window, rate_ceiling: ceiling, ..Adjustment::default() });
-    assert_eq!(controller.pacing_rate(milliseconds(40)), 2_500_000.0);
+    let paced = controller.pacing_rate(milliseconds(40));
+    assert!((paced - 2_500_000.0).abs() < 1.0, "{paced}");
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn a_doubtful_rate_is_probed_at_once() {
     controller.start_hold();
     controller.cycle.rounds = 1;
     assert!(!controller.is_time_to_probe(path.now));
-    controller.cycle.is_doubtful = true;
+    controller.reach.is_doubtful = true;
     assert!(controller.is_time_to_probe(path.now));
 }
 
