@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 use crate::Result;
 
 /// Exit code of a run that shows the machine instead of the path.
@@ -37,6 +39,28 @@ pub(crate) fn is_file(name: &str) -> bool {
 /// A name of a path or profile for a run, which has a folder of its own: files are meant from where this was started.
 pub(crate) fn from_anywhere(name: &str) -> Result<String> {
     Ok(if is_file(name) { std::path::absolute(name)?.display().to_string() } else { name.to_owned() })
+}
+
+/// What of the report of `posthaste emulate` is needed.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) valid: bool,
+    pub(crate) exit_code: u8,
+    pub(crate) down: Direction,
+    pub(crate) up: Direction,
+}
+
+/// One direction of the path.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Direction {
+    pub(crate) lateness_p99: f64,
+}
+
+impl Report {
+    /// The greater 99th percentile of lateness of both directions, in seconds.
+    pub(crate) fn lateness(&self) -> f64 {
+        self.down.lateness_p99.max(self.up.lateness_p99)
+    }
 }
 
 /// Whether a run through `posthaste emulate` counts. One that is void does not, whatever has become of its client: a

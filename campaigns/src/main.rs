@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use posthaste_tools::exit_code;
 pub(crate) use posthaste_tools::{Result, median, peers, workspace};
 
 #[derive(Debug, Parser)]
@@ -78,12 +79,5 @@ fn main() -> ExitCode {
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::VirtualReal(arguments) => virtual_real::run(&arguments),
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(outcome)
 }

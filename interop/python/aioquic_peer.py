@@ -35,10 +35,16 @@ class Client(QuicConnectionProtocol):
         new.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         new.bind((f"::ffff:{address}", 0))
         old = self._transport
-        # This makes the new socket the protocol's own.
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=new)
         old.close()
-        self.change_connection_id()
+
+    def connection_made(self, transport):
+        """Has a socket of its own: the first, or another after a move."""
+        moves = self._transport is not None
+        super().connection_made(transport)
+        if moves:
+            # At once: datagrams that arrive before `move` goes on are answered from the new socket already.
+            self.change_connection_id()
 
     async def get(self, url):
         parts = urllib.parse.urlsplit(url)

@@ -3,8 +3,23 @@
 pub mod peers;
 pub mod workspace;
 
+use std::process::ExitCode;
+
 /// Errors end the command with a message.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What a command's outcome means for its caller: whether what was judged is as it must be, or why it could not be judged,
+/// which is printed.
+pub fn exit_code(outcome: Result<bool>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// The middle value, or the mean of the two middle ones; zero of none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {

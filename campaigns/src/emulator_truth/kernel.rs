@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use posthaste_campaign::quota::Quota;
-use serde::Deserialize;
 
 use super::cells::Cell;
 use super::ends::WITNESS_SERVER;
 use crate::Result;
-use crate::emulated;
+use crate::emulated::{self, Report};
 
 /// Runs are made for so many times the number that is wanted, at most.
 const MAX_ATTEMPTS: u64 = 3;
@@ -45,20 +44,6 @@ pub(super) struct Measured {
     pub(super) void: u64,
     /// Greatest 99th percentile of lateness among the runs that count, in seconds.
     pub(super) lateness: f64,
-}
-
-/// What of the emulator's report is needed.
-#[derive(Debug, Deserialize)]
-struct Report {
-    valid: bool,
-    exit_code: u8,
-    down: Direction,
-    up: Direction,
-}
-
-#[derive(Debug, Deserialize)]
-struct Direction {
-    lateness_p99: f64,
 }
 
 impl Emulator {
@@ -151,7 +136,7 @@ impl Measured {
                 _ => return Err(format!("an end has printed {line:?}").into()),
             }
         }
-        self.lateness = self.lateness.max(report.down.lateness_p99).max(report.up.lateness_p99);
+        self.lateness = self.lateness.max(report.lateness());
         Ok(())
     }
 }
@@ -159,6 +144,7 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emulated::Direction;
 
     #[test]
     fn void_runs_do_not_count() {

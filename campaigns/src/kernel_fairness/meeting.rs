@@ -11,7 +11,7 @@ use super::ends::{FILE, Shares};
 use super::journal::{Entry, Journal};
 use super::origin::Build;
 use crate::Result;
-use crate::emulated;
+use crate::emulated::{self, Report};
 
 /// A run is made so often, until it is valid.
 const MAX_ATTEMPTS: u64 = 3;
@@ -26,20 +26,6 @@ pub(super) struct Conditions {
     pub(super) rtt: f64,
     pub(super) warm_up: f64,
     pub(super) seconds: f64,
-}
-
-/// What the emulator reports.
-#[derive(Debug, Deserialize)]
-struct Report {
-    valid: bool,
-    exit_code: u8,
-    down: Direction,
-    up: Direction,
-}
-
-#[derive(Debug, Deserialize)]
-struct Direction {
-    lateness_p99: f64,
 }
 
 /// Where cells are run.
@@ -63,7 +49,7 @@ impl Ground {
         while let Some(attempt) = quota.next(0, 1) {
             let seed = first + attempt.start();
             let (report, shares) = self.run(cell, seed)?;
-            let lateness = report.down.lateness_p99.max(report.up.lateness_p99);
+            let lateness = report.lateness();
             if let Some(shares) = shares {
                 let origin = Some(self.build.origin(&cell.contender)?);
                 let (cell, conditions) = (cell.clone(), self.conditions.clone());

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_comes_back_and_half_a_line_does_no_harm() {
+    fn what_was_kept_comes_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let (mut journal, none) = Journal::<(u64, String)>::open(Some(&path)).unwrap();

@@ -37,7 +37,7 @@ use crate::events::CloseReason;
 use crate::handshake::birth::Birth;
 use crate::handshake::parameters;
 use crate::packet::builder::{OpenPacket, Sealable};
-use crate::packet::datagram::PacketContext;
+use crate::packet::datagram::{Dropped, PacketContext};
 use crate::packet::space::PacketSpace;
 use crate::recovery::{DEFAULT_ACK_DELAY_EXPONENT, Expired};
 
@@ -68,19 +68,6 @@ pub(crate) struct Trace {
     pub(crate) is_key_update_by_peer: bool,
     /// What the next change of the controller's phase will be due to.
     pub(crate) congestion_trigger: Option<CongestionStateUpdatedTrigger>,
-}
-
-/// Why a packet is dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dropped {
-    /// Its header is malformed, or not what the connection's state permits.
-    Invalid,
-    /// Its tag is wrong.
-    Undecryptable,
-    /// There are no keys for it, no more or not yet.
-    NoKeys,
-    /// It has been received before.
-    Duplicate,
 }
 
 impl Log {

@@ -168,10 +168,10 @@ impl Measured {
         }
     }
 
-    /// The first flight that the handshake permits.
-    fn plan(&self, rtt: Duration, datagram: ByteCount) -> Flight {
+    /// The first flight of a path that has shown this.
+    fn plan(&self, showing: Showing, rtt: Duration, datagram: ByteCount) -> Flight {
         let of = &self.parameters;
-        let (rate, (least, most), burst) = match self.opening.showing() {
+        let (rate, (least, most), burst) = match showing {
             Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
             Showing::Together => (of.rate, (of.least, of.least), CAREFUL_BURST),
             Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),
@@ -182,19 +182,13 @@ impl Measured {
         Flight { window, pacing: Pacing { rate, burst: datagram * burst } }
     }
 
-    /// The first flight of a fast path.
-    fn fast_window(&self, rtt: Duration, datagram: ByteCount) -> ByteCount {
-        let of = &self.parameters;
-        of.rate.bytes_in(rtt).clamp(datagram * of.least, datagram * of.most.max(of.least))
-    }
-
     /// An ack of the handshake: the flight is planned anew with what it shows.
     fn on_handshake_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
         self.opening.on_ack(ack);
         if self.phase != Phase::Opening || !ack.rtt.is_measured {
             return None;
         }
-        let flight = self.plan(ack.rtt.min, view.max_datagram_size);
+        let flight = self.plan(self.opening.showing(), ack.rtt.min, view.max_datagram_size);
         self.flight = Some(flight);
         Some(Adjustment { window: Some(flight.window), ..Adjustment::default() })
     }
@@ -224,7 +218,7 @@ impl Measured {
         let mut first = self.flight.map_or(initial, |flight| flight.window);
         if !shown.is_least && shown.rate >= self.parameters.rate {
             // A lost packet of the handshake hides a fast path; its first flight has shown it.
-            first = first.max(self.fast_window(rtt, view.max_datagram_size));
+            first = first.max(self.plan(Showing::Fast, rtt, view.max_datagram_size).window);
         }
         let promised = ByteCount::from_f64(shown.rate.bytes_in(rtt).as_f64() * self.parameters.share);
         let target = promised.min(first * self.parameters.factor);

@@ -17,9 +17,8 @@ use crate::events::CloseReason;
 use crate::handshake::setup::KeptPacket;
 use crate::limits;
 use crate::packet::builder::MIN_INITIAL_DATAGRAM;
-use crate::packet::datagram::{Arrived, DatagramInfo, PacketContext};
+use crate::packet::datagram::{Arrived, DatagramInfo, Dropped, PacketContext};
 use crate::packet::space::PacketSpace;
-use crate::qlog::Dropped;
 
 /// What became of a packet.
 pub(crate) enum Outcome {

@@ -8,9 +8,9 @@ use posthaste_wire::packet::{Header, PacketType, ProtectedPacket};
 use super::Connection;
 use super::receive::Outcome;
 use crate::limits;
+use crate::packet::datagram::Dropped;
 use crate::packet::retry::is_intact;
 use crate::packet::space::PacketSpace;
-use crate::qlog::Dropped;
 
 impl Connection {
     /// The server wants the client to show that it receives at its address: the handshake starts over, with the

@@ -54,3 +54,16 @@ pub(crate) struct PacketContext {
     /// The datagram that it came in.
     pub(crate) arrived: Arrived,
 }
+
+/// Why a packet is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    /// Its header is malformed, or not what the connection's state permits.
+    Invalid,
+    /// Its tag is wrong.
+    Undecryptable,
+    /// There are no keys for it, no more or not yet.
+    NoKeys,
+    /// It has been received before.
+    Duplicate,
+}

@@ -12,26 +12,13 @@ use crate::control::outcome::AckOutcome;
 use crate::events::CloseReason;
 use crate::handshake::birth::Birth;
 use crate::packet::builder::{OpenPacket, Sealable};
-use crate::packet::datagram::PacketContext;
+use crate::packet::datagram::{Dropped, PacketContext};
 use crate::packet::space::PacketSpace;
 use crate::recovery::Expired;
 
 /// No trace.
 #[derive(Default)]
 pub(crate) struct Log;
-
-/// Why a packet is dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dropped {
-    /// Its header is malformed, or not what the connection's state permits.
-    Invalid,
-    /// Its tag is wrong.
-    Undecryptable,
-    /// There are no keys for it, no more or not yet.
-    NoKeys,
-    /// It has been received before.
-    Duplicate,
-}
 
 impl Log {
     pub(crate) fn new(_: Time, _: &Birth) -> Self {

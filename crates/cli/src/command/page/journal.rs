@@ -31,26 +31,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_comes_back_and_half_a_line_does_no_harm() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal");
-        let (mut journal, none) = open(Some(&path)).unwrap();
-        assert!(none.is_empty());
-        for round in 1..=2 {
-            journal.add(&record("a", round, 1.5)).unwrap();
-        }
-        let whole = std::fs::read(&path).unwrap();
-        std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
-        let (mut journal, one) = open(Some(&path)).unwrap();
-        assert_eq!(one.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1]);
-        journal.add(&record("a", 3, 1.5)).unwrap();
-        let (_, two) = open(Some(&path)).unwrap();
-        assert_eq!(two.iter().map(|record| record.key.round).collect::<Vec<_>>(), [1, 3]);
-        let objects = |index: usize| &two[index].seen.visits[0].objects;
-        assert_eq!((objects(0), objects(1)), (&one[0].seen.visits[0].objects, objects(0)));
-    }
-
-    #[test]
     fn what_runs_were_made_with_is_kept_and_old_journals_have_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");

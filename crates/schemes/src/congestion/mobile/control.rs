@@ -63,9 +63,9 @@ impl Mobile {
         let has_queue = self.path.queue() > self.path.eps();
         let rate = match self.state {
             State::Ease if self.cycle.is_testing => TEST_PART * bandwidth,
-            State::Ease if self.neighbour.is_beside => BESIDE_EASE_GAIN * short,
+            State::Ease if self.neighbour.is_beside() => BESIDE_EASE_GAIN * short,
             State::Ease => EASE_GAIN * short,
-            State::Hold if has_queue && !self.neighbour.is_beside => QUEUE_GAIN * short,
+            State::Hold if has_queue && !self.neighbour.is_beside() => QUEUE_GAIN * short,
             State::Hold => self.compensation() * short,
             State::Up => self.cycle.up_gain() * self.compensation() * bandwidth,
             State::Reach | State::Rest => bandwidth,
@@ -80,7 +80,7 @@ impl Mobile {
         let window = if self.state == State::Reach {
             self.reach_window(sample)
         } else {
-            self.neighbour.lift = self.lift(sample);
+            self.update_lift(sample);
             let target = self.bounded(self.target()).max(self.neighbour.lift);
             (self.window + sample.newly_acked).min(target)
         };
@@ -95,10 +95,10 @@ impl Mobile {
         let steady = bandwidth * (least + self.path.jitter() + slack).as_secs_f64();
         let lumps = self.path.extra() + BURSTS * (bandwidth * BURST_SECONDS).max(2.0 * self.datagram());
         match self.state {
-            State::Up if !self.neighbour.is_beside => self.cycle.up_gain() * steady + lumps,
+            State::Up if !self.neighbour.is_beside() => self.cycle.up_gain() * steady + lumps,
             State::Rest => REST_PART * self.path.bdp(),
             State::Ease if self.cycle.is_testing => TEST_PART * self.path.bdp(),
-            _ if self.neighbour.is_beside => self.beside_window(),
+            _ if self.neighbour.is_beside() => self.beside_window(),
             _ => steady + lumps,
         }
     }

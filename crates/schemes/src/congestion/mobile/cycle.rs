@@ -118,7 +118,7 @@ impl Mobile {
             return self.step_test(sample);
         }
         let has_queue = self.path.queue() > self.path.eps();
-        if self.neighbour.is_beside && !self.is_test_due(sample.now) {
+        if self.neighbour.is_beside() && !self.is_test_due(sample.now) {
             // What is given up, others take: only as much as a probe has put into the queue.
             let is_low = sample.in_flight <= self.path.bdp().max(self.minimum_pipe());
             if is_low || self.cycle.rounds >= BESIDE_EASE_ROUNDS {
@@ -251,7 +251,7 @@ impl Mobile {
 
     /// True if a queue stands that the known rate does not explain: the rate is less now, or somebody else has come.
     pub(super) fn has_rate_fallen(&self) -> bool {
-        let may_tell = self.state == State::Hold && !self.neighbour.is_beside && self.cycle.rounds > 2;
+        let may_tell = self.state == State::Hold && !self.neighbour.is_beside() && self.cycle.rounds > 2;
         may_tell && self.path.has_standing_queue()
     }
 }

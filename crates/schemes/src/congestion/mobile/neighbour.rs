@@ -46,12 +46,11 @@ pub(super) struct Neighbour {
     tests_failed: u32,
     tests_passed: u32,
     tested_at: Time,
-    /// Somebody else holds the queue.
-    pub(super) is_beside: bool,
     /// What the shadow lifts the window to; zero where it does not.
     pub(super) lift: f64,
     /// The largest window that the rate can fill.
     usable: f64,
+    /// While somebody else is taken to hold the queue.
     shadow: Option<LossBased<CubicIncrease>>,
     /// Packets settled and lost since the shadow last stepped back.
     settled: f64,
@@ -59,6 +58,11 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
+    /// True while somebody else is taken to hold the queue.
+    pub(super) fn is_beside(&self) -> bool {
+        self.shadow.is_some()
+    }
+
     pub(super) fn on_ack(&mut self, ack: &AckSample<'_>) {
         if let Some(shadow) = self.shadow.as_mut() {
             // A window that was not used has not been tested.
@@ -133,7 +137,6 @@ impl Mobile {
         self.cycle.rate_before = 0.0;
         self.neighbour.tests_passed = (self.neighbour.tests_passed + 1).min(TESTS);
         if self.neighbour.tests_passed >= TESTS {
-            self.neighbour.is_beside = false;
             self.neighbour.shadow = None;
         }
     }
@@ -153,7 +156,6 @@ impl Mobile {
                 let flight = self.cycle.flight_before.max(self.path.bdp()).max(self.minimum_pipe());
                 self.neighbour.begin_shadow(self.limits, flight);
             }
-            self.neighbour.is_beside = true;
             self.losses.reset_short();
         }
         self.start_hold();
@@ -171,14 +173,16 @@ impl Mobile {
         model.min(gain * self.neighbour.window())
     }
 
-    /// What a CUBIC would hold, as far as the rate can fill it; zero where less is meant.
-    pub(super) fn lift(&mut self, sample: &Sample) -> f64 {
-        if !self.neighbour.is_beside || self.cycle.is_testing || self.state == State::Rest {
-            return 0.0;
+    /// Lifts the window to what a CUBIC would hold, as far as the rate can fill it, except where less is meant.
+    pub(super) fn update_lift(&mut self, sample: &Sample) {
+        if !self.neighbour.is_beside() || self.cycle.is_testing || self.state == State::Rest {
+            self.neighbour.lift = 0.0;
+            return;
         }
         let present = self.path.bandwidth() * sample.smoothed_rtt.as_secs_f64();
-        self.neighbour.usable = LIFT * self.window_gain() * present;
-        self.neighbour.window().min(self.neighbour.usable)
+        let usable = LIFT * self.window_gain() * present;
+        self.neighbour.usable = usable;
+        self.neighbour.lift = self.neighbour.window().min(usable);
     }
 
     /// The shadow hears of losses that are congestion's: more, since the last of them, than the path's own part, two

@@ -83,7 +83,8 @@ impl Mobile {
     /// What to do at an ack in startup.
     pub(super) fn step_reach(&mut self, sample: &Sample) {
         let is_first_flight = self.reach.is_first_flight(sample.sent_at);
-        let has_queue = !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.limit();
+        let has_queue =
+            !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.longest_queue();
         if has_queue {
             self.path.raise_bandwidth(self.path.arrival_rate());
             self.leave_early(sample);
@@ -109,7 +110,7 @@ impl Mobile {
 
     /// The queue that ends startup. Under a ceiling no more than a quarter of the bandwidth-delay product can stand if the
     /// ceiling is right, and packets that follow each other closely are held up by the slowest of them on radio links.
-    fn limit(&self) -> Duration {
+    fn longest_queue(&self) -> Duration {
         let eps = self.path.eps();
         if self.reach.ceiling.is_some() { eps.max(self.path.least_rtt() / CEILING_QUEUE_PART) } else { eps }
     }

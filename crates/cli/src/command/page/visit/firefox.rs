@@ -56,7 +56,8 @@ impl Firefox {
         std::fs::write(profile.join("user.js"), preferences(order, far)?).map_err(failed)?;
         let mut process = Process::start(command(order, &profile), &order.folder)?;
         let mut bidi = Bidi::connect(await_address(&mut process)?)?;
-        // Own servers have certificates of their own, of which the keys are known; others must prove who they are.
+        // One hash is that of the servers that this command starts, more are the user's; other servers must prove who
+        // they are.
         let is_trusted = order.is_awaited || order.spki.len() > 1;
         let capabilities =
             json!({ "capabilities": { "alwaysMatch": { "acceptInsecureCerts": is_trusted } } });

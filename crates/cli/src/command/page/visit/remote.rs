@@ -38,7 +38,7 @@ pub(super) trait Remote {
     /// What has come.
     fn inbox(&mut self) -> &mut Inbox<Self::Event>;
 
-    /// Takes one message into the inbox; false if none comes until `deadline`.
+    /// Takes one message into the inbox; false if none comes before `deadline`.
     fn receive(&mut self, deadline: Instant) -> Result<bool, String>;
 
     /// The answer to a command, if it is there.
@@ -59,7 +59,7 @@ pub(super) trait Remote {
         }
     }
 
-    /// The next event; `None` if there is none until `deadline`.
+    /// The next event, or `None` if none comes before `deadline`.
     fn event(&mut self, deadline: Instant) -> Result<Option<Self::Event>, String> {
         loop {
             if let Some(event) = self.inbox().events.pop_front() {
