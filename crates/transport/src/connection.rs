@@ -4,6 +4,7 @@
 //! methods for users, and the rest connects one part each. No other room but `router` knows this one.
 
 mod api;
+mod chance;
 mod datagrams;
 mod dispatch;
 mod early_data;
@@ -32,13 +33,11 @@ pub use roaming::Move;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_units::{Duration, Rng, Time};
+use posthaste_units::{Duration, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{Side, TransportParameters};
 
-use crate::acks::arrivals::Arrivals;
-use crate::acks::frequency::AckRequests;
-use crate::acks::received::ReceivedPackets;
+use crate::acks::Acks;
 use crate::config::TransportConfig;
 use crate::control::outcome::AckOutcome;
 use crate::crypto::OneRttKeys;
@@ -49,8 +48,7 @@ use crate::group::Grouping;
 use crate::handshake::birth::Birth;
 use crate::handshake::setup::HandshakeSetup;
 use crate::handshake::{Handshake, Progress};
-use crate::packet::fixed_bit::FixedBit;
-use crate::packet::space::{PacketSpace, PerSpace};
+use crate::packet::space::PacketSpace;
 use crate::path::Path;
 use crate::path::history::PathLearning;
 use crate::path::mtu::Mtu;
@@ -60,6 +58,7 @@ use crate::stats::Counters;
 use crate::streams::Streams;
 use crate::tokens::new_token::NewTokens;
 
+use chance::Chance;
 use eliciting::Eliciting;
 use idle::IdleClock;
 use ids::{LocalIds, RemoteIds};
@@ -73,14 +72,10 @@ const CLOSE_PROBE_TIMEOUTS: u64 = 3;
 
 /// A QUIC connection. It is owned by an [`Endpoint`](crate::Endpoint), which feeds it datagrams and time.
 pub struct Connection {
-    pub(crate) side: Side,
-    /// The QUIC version: the client's choice, for good.
-    pub(crate) version: u32,
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) handshake: Handshake,
-    pub(crate) received: PerSpace<ReceivedPackets>,
-    pub(crate) arrivals: Arrivals,
+    pub(crate) acks: Acks,
     pub(crate) recovery: Recovery,
     pub(crate) streams: Streams,
     pub(crate) datagrams: Datagrams,
@@ -99,12 +94,9 @@ pub struct Connection {
     pub(crate) outcome: AckOutcome,
     pub(crate) counters: Counters,
     pub(crate) log: Log,
-    pub(crate) fixed_bit: FixedBit,
-    pub(crate) ack_requests: AckRequests,
     pub(crate) grouping: Grouping,
     pub(crate) repairs: Repairs,
-    /// For what a peer must not foresee.
-    pub(crate) rng: Rng,
+    pub(crate) chance: Chance,
     events: EventQueue,
     pub(crate) idle: IdleClock,
 }
@@ -113,21 +105,14 @@ impl Connection {
     /// A connection at its start; a client's first flight is then ready to be sent.
     pub(crate) fn new(now: Time, birth: Birth) -> Self {
         let log = Log::new(now, &birth);
-        let Birth { side, version, config, remote, mut rng, .. } = birth;
+        let Birth { side, config, remote, mut rng, .. } = birth;
         let profile = &config.profile;
         let mtu = Mtu::new(config.max_datagram_size, config.mtu_discovery);
         let control = fresh_control(&config, mtu.current(), &mut rng);
-        let received = PerSpace::from_fn(|space| match space {
-            PacketSpace::Data => ReceivedPackets::with_policy(profile.ack_policy(profile.max_ack_delay())),
-            _ => ReceivedPackets::immediate(),
-        });
         let mut connection = Self {
-            side,
-            version,
             lifecycle: Lifecycle::Open,
             handshake: Handshake::new(side, birth.session, birth.initial_keys, config.key_limits),
-            received,
-            arrivals: Arrivals::default(),
+            acks: Acks::new(profile.ack_policy(profile.max_ack_delay())),
             recovery: Recovery::new(),
             streams: birth.streams,
             datagrams: Datagrams::new(config.max_datagram_frame_size),
@@ -143,16 +128,14 @@ impl Connection {
             outcome: AckOutcome::default(),
             counters: Counters::default(),
             log,
-            fixed_bit: FixedBit::default(),
-            ack_requests: AckRequests::default(),
             grouping: Grouping::new(birth.offers_group),
             repairs: Repairs::new(config.profile.repair()),
-            rng,
+            chance: Chance::new(rng),
             events: EventQueue::default(),
             idle: IdleClock::new(config.max_idle_timeout.into(), now),
             config,
         };
-        connection.recovery.plan_skip(&mut connection.rng);
+        connection.recovery.plan_skip(connection.chance.rng());
         connection.streams.watch_blocked(connection.log.is_on());
         if let Err(fault) = connection.advance_handshake(now) {
             connection.fail(now, fault);
@@ -188,41 +171,19 @@ impl Connection {
     }
 
     fn on_peer_parameters(&mut self, parameters: &TransportParameters) -> Result<(), PeerError> {
-        let error = |reason| PeerError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason);
-        // spec: rfc9000 7.3 ids-match, 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
-        // RFC 9000 section 7.3: both ends prove which IDs the handshake used.
-        if parameters.initial_source_connection_id != Some(*self.remote_ids.current()) {
-            return Err(error("initial_source_connection_id does not match the handshake's"));
-        }
-        // RFC 9368 section 4: both ends prove which version the handshake used. Who says nothing is of before.
-        if parameters
-            .version_information
-            .as_ref()
-            .is_some_and(|information| information.chosen != self.version)
+        self.setup.authenticate(self.side(), self.remote_ids.current(), parameters)?;
+        if self.side() == Side::Client
+            && let Some(token) = parameters.stateless_reset_token
         {
-            let reason = "version_information names another version than the handshake's";
-            return Err(PeerError::new(TransportErrorCode::VERSION_NEGOTIATION_ERROR, reason));
-        }
-        if self.side == Side::Client {
-            // spec: rfc9000 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
-            if parameters.original_destination_connection_id != Some(self.setup.original_destination) {
-                return Err(error("original_destination_connection_id does not match the first Initial's"));
-            }
-            // spec: rfc9000 7.3 retry-id-missing, 7.3 retry-id-uncalled-for
-            if parameters.retry_source_connection_id != self.setup.retry_source {
-                return Err(error("retry_source_connection_id does not match the Retry's, or lack of one"));
-            }
-            if let Some(token) = parameters.stateless_reset_token {
-                self.remote_ids.set_handshake_token(token);
-            }
+            self.remote_ids.set_handshake_token(token);
         }
         self.streams.set_peer_limits(parameters);
         self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
         self.streams.set_ack_window(parameters.ack_window && self.config.ack_window);
-        self.fixed_bit.set_free(parameters.grease_quic_bit && self.config.grease);
+        self.chance.free_fixed_bit(parameters.grease_quic_bit && self.config.grease);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
-        self.ack_requests.set_peer_least_delay(parameters.min_ack_delay);
+        self.acks.requests.set_peer_least_delay(parameters.min_ack_delay);
         self.on_group_size(parameters);
         self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
         self.idle.set_peer_timeout(Duration::from_millis(parameters.max_idle_timeout));
@@ -239,7 +200,7 @@ impl Connection {
     fn on_handshake_complete(&mut self, now: Time) {
         self.counters.connected_at = Some(now);
         self.emit(Event::Connected);
-        if self.side == Side::Server {
+        if self.side() == Side::Server {
             // spec: rfc9001 4.1.2 done-at-once, rfc9000 19.20 done-not-early
             self.handshake.confirm_as_server();
             self.limit_early_keys(now);
@@ -263,7 +224,7 @@ impl Connection {
             let forgotten = self.recovery.discard_space(space);
             self.path.control.on_forgotten(now, forgotten);
             self.path.control.ecn.on_space_discarded(space);
-            self.received[space] = ReceivedPackets::immediate();
+            self.acks.discard_space(space);
             self.eliciting.discard_space(space);
             self.log.keys_discarded(now, space, None);
         }
@@ -272,7 +233,7 @@ impl Connection {
     /// What recovery must know of the handshake.
     pub(crate) fn handshake_view(&self) -> HandshakeView {
         HandshakeView {
-            is_client: self.side == Side::Client,
+            is_client: self.side() == Side::Client,
             has_handshake_keys: self.handshake.has_keys(PacketSpace::Handshake),
             is_confirmed: self.handshake.is_confirmed(),
             peer_address_validated: self.setup.peer_validated_address,
@@ -357,7 +318,7 @@ impl Connection {
         let view = self.handshake_view();
         self.timers.set(Timer::Recovery, self.recovery.timeout(view, &self.path.control));
         let acks = PacketSpace::ALL.into_iter().filter(|space| self.handshake.has_keys(*space));
-        let ack = acks.filter_map(|space| self.received[space].deadline()).min();
+        let ack = acks.filter_map(|space| self.acks.received[space].deadline()).min();
         // A server that may not send must not be woken for it; the client's next datagram will.
         self.timers.set(Timer::Ack, ack.filter(|at| *at > now));
         let idle = self.idle.deadline(self.is_handshaking(), self.probe_timeout());

@@ -119,6 +119,11 @@ impl Handshake {
         }
     }
 
+    /// Which end this is.
+    pub(crate) fn side(&self) -> Side {
+        self.side
+    }
+
     /// True once TLS has finished at this end (RFC 9001 section 4.1.1).
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete

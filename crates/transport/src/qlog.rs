@@ -268,7 +268,7 @@ impl Trace {
             Side::Client => (versions, None),
             Side::Server => (None, versions),
         };
-        let chosen_version = Some(version_text(birth.version));
+        let chosen_version = Some(version_text(birth.setup.version));
         let event = QuicVersionInformation { server_versions, client_versions, chosen_version };
         self.writer.event(now, EventData::QuicVersionInformation(event));
         let event = ConnectionStarted {

@@ -209,14 +209,13 @@ impl Endpoint {
         });
         let birth = Birth {
             side: Side::Client,
-            version,
             config: Arc::clone(&config.transport),
             session,
             initial_keys: initial.derive(version, &remote_id, Side::Client),
             remote,
             local_id,
             remote_id,
-            setup: HandshakeSetup::of_client(remote_id, initial, token, keeper),
+            setup: HandshakeSetup::of_client(version, remote_id, initial, token, keeper),
             streams,
             rng: self.rng.fork(),
             offers_group: group_size.is_some(),

@@ -1,8 +1,9 @@
 //! All streams of a connection (RFC 9000 sections 2 to 4): their data in and out, their limits, their order.
 //!
 //! [`Streams`] is told of frames and of the fate of packets, and writes frames when the connection has room.
-//! Its methods are spread by who calls them: `application`, `incoming`, `outgoing`.
+//! Its methods are spread by who calls them: `application`, `incoming`, `outgoing`, `ack_updates`.
 
+mod ack_updates;
 mod application;
 mod assembler;
 mod incoming;
@@ -29,8 +30,9 @@ use self::map::{Found, StreamMap};
 use self::riding::Riding;
 use self::schedule::Schedule;
 use self::send::{Ending, SendHalf};
-use self::send_memory::SendMemory;
+use self::send_memory::{MIN_BUFFER, SendMemory};
 use self::stream::{Maker, PeerLimits};
+use self::tail::Tail;
 use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
 
@@ -42,13 +44,8 @@ pub(crate) use self::assembler::Assembler;
 pub use self::recv::Read;
 pub use self::schedule::Priority;
 pub(crate) use self::send_buffer::SendBuffer;
+pub(crate) use self::stream::CreditFactory;
 pub(crate) use crate::flow::CreditContext;
-
-/// Makes the credit policy of a new stream.
-pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;
-
-/// Least bound of what writers may leave behind: with none at all, no write would ever take anything.
-const MIN_BUFFER: u64 = 4096;
 
 /// What [`Streams`] are made from.
 pub(crate) struct StreamsConfig {
@@ -233,7 +230,7 @@ pub(crate) struct Streams {
     memory_waiters: BTreeSet<(u8, u64, StreamId)>,
     next_waiter: u64,
     blocked_count: usize,
-    tail: tail::Tail,
+    tail: Tail,
     /// For the trace: streams that have become blocked (true) or are no longer, if anybody watches.
     blocked_changes: Option<Vec<(StreamId, bool)>>,
     /// What credit policies were told last, for the calls that cannot tell them anything newer.
@@ -274,7 +271,7 @@ impl Streams {
             memory_waiters: BTreeSet::new(),
             next_waiter: 0,
             blocked_count: 0,
-            tail: tail::Tail::default(),
+            tail: Tail::default(),
             blocked_changes: None,
             last_context: None,
             sent: 0,

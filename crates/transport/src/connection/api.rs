@@ -160,12 +160,12 @@ impl Connection {
 
     /// Which end this is.
     pub fn side(&self) -> Side {
-        self.side
+        self.handshake.side()
     }
 
     /// The QUIC version's number.
     pub(crate) fn version(&self) -> u32 {
-        self.version
+        self.setup.version
     }
 
     /// The peer's address.

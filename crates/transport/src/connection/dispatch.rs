@@ -55,14 +55,10 @@ impl Connection {
             Frame::PathChallenge(data) => self.on_path_challenge(context, data),
             Frame::NewToken(token) => self.on_new_token(&token)?,
             Frame::HandshakeDone => self.on_handshake_done(context.now)?,
-            Frame::AckFrequency(frame) => {
-                if let Some(request) = self.ack_requests.on_frame(&frame)? {
-                    self.received[PacketSpace::Data].on_request(&request);
-                }
-            }
+            Frame::AckFrequency(frame) => self.acks.on_frequency(&frame)?,
             Frame::GroupToken(token) => self.on_group_token(token)?,
             Frame::AckWindow(frame) => self.on_ack_window(context, &frame)?,
-            Frame::ImmediateAck => self.received[PacketSpace::Data].on_immediate(context.now),
+            Frame::ImmediateAck => self.acks.on_immediate(context.now),
             Frame::Close(close) => self.on_close(context.now, close),
         }
         Ok(())
@@ -75,7 +71,7 @@ impl Connection {
             now,
             rtt: rtt.is_measured.then_some(rtt.smoothed),
             max_datagram_size: self.path.max_datagram_size().into(),
-            arrivals: self.arrivals.view(),
+            arrivals: self.acks.arrivals(),
         }
     }
 
@@ -98,7 +94,7 @@ impl Connection {
     /// Where limits travel inside of ACK frames, a peer that a limit blocks is answered at once.
     fn answer_blocked_peer(&mut self, now: Time) {
         if self.streams.rides_in_acks() {
-            self.received[PacketSpace::Data].on_immediate(now);
+            self.acks.on_immediate(now);
         }
     }
 
@@ -125,7 +121,7 @@ impl Connection {
     /// Once a round trip the policy may ask the peer for other acks.
     fn ask_for_acks(&mut self) {
         // spec: rfc9000 19.21 extension-understood
-        let Some(least_delay) = self.ack_requests.peer_least_delay() else { return };
+        let Some(least_delay) = self.acks.requests.peer_least_delay() else { return };
         let max_datagram_size = self.path.max_datagram_size().into();
         let control = &mut self.path.control;
         if !control.take_round_started() || !self.handshake.is_confirmed() {
@@ -139,9 +135,7 @@ impl Connection {
             rtt: control.rtt(),
             least_delay,
         };
-        if let Some(request) = self.received[PacketSpace::Data].ask(&view)
-            && self.ack_requests.ask(request)
-        {
+        if let Some(request) = self.acks.ask(&view) {
             // Until the peer has the request it may wait as long as before (section 8).
             self.recovery.raise_peer_max_ack_delay(request.max_ack_delay);
         }
@@ -156,7 +150,7 @@ impl Connection {
         for (space, frame) in &outcome.acked_frames {
             self.on_frame_acked(now, *space, frame);
         }
-        if let Some(delay) = self.ack_requests.take_agreed() {
+        if let Some(delay) = self.acks.requests.take_agreed() {
             self.recovery.set_peer_max_ack_delay(delay);
         }
         for (space, frame) in &outcome.lost_frames {
@@ -200,7 +194,7 @@ impl Connection {
             SentFrame::MtuProbe { path, size } => return self.on_mtu_probe_acked(now, *path, *size),
             // The limits that came with an ACK_WINDOW are the streams'.
             SentFrame::Ack { largest } | SentFrame::AckWindow { largest, .. } => {
-                self.received[space].on_ack_acked(*largest);
+                self.acks.received[space].on_ack_acked(*largest);
             }
             SentFrame::HandshakeDone => return,
             _ => {}
@@ -223,7 +217,7 @@ impl Connection {
     }
 
     fn on_handshake_done(&mut self, now: Time) -> Result<(), PeerError> {
-        if self.side == Side::Server {
+        if self.side() == Side::Server {
             return Err(PeerError::new(
                 TransportErrorCode::PROTOCOL_VIOLATION,
                 // spec: rfc9000 19.20 done-from-client-closes

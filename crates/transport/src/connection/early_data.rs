@@ -15,7 +15,7 @@ impl Connection {
     /// On a client: true while stream data that is written leaves before the handshake is complete. Whoever is on
     /// the path can make the server read such data again: send only what may be repeated (RFC 8446 section 8).
     pub fn may_send_early(&self) -> bool {
-        self.side == Side::Client
+        self.side() == Side::Client
             && matches!(self.setup.early, EarlyData::Offered(_))
             && self.is_handshaking()
     }
@@ -78,7 +78,7 @@ impl Connection {
     pub(crate) fn open_early(&self, packet: ProtectedPacket) -> Option<Opened> {
         // spec: rfc9001 4.6.2 rejected-not-processed
         let keys = self.handshake.early_keys()?;
-        keys.open(packet, self.received[PacketSpace::Data].largest())
+        keys.open(packet, self.acks.received[PacketSpace::Data].largest())
     }
 
     /// A server's handshake is complete: 0-RTT packets may still come, but not for long.

@@ -58,7 +58,7 @@ impl Connection {
     /// On a client that asked for coordination ([`ClientConfig::group_size`](crate::ClientConfig::group_size)): the most
     /// connections that the server coordinates. `None` until the handshake is complete, and if it forms no groups.
     pub fn group_limit(&self) -> Option<u64> {
-        self.grouping.peer_size.filter(|_| self.side == Side::Client && self.grouping.is_offered)
+        self.grouping.peer_size.filter(|_| self.side() == Side::Client && self.grouping.is_offered)
     }
 
     /// On a client: has the server put this connection into the group of another one, whose
@@ -74,7 +74,7 @@ impl Connection {
         if self.is_handshaking() {
             return Err(LocalError::TooEarly);
         }
-        if self.side == Side::Server || self.grouping.peer_size.is_none() {
+        if self.side() == Side::Server || self.grouping.peer_size.is_none() {
             return Err(LocalError::NotNow);
         }
         self.grouping.send(token);
@@ -86,7 +86,7 @@ impl Connection {
     pub(crate) fn on_group_size(&mut self, parameters: &TransportParameters) {
         let Some(size) = parameters.group_size else { return };
         self.grouping.peer_size = Some(size);
-        if self.side == Side::Server
+        if self.side() == Side::Server
             && let Some(group) = self.config.profile.group()
         {
             self.grouping.is_wanted = true;
@@ -102,7 +102,7 @@ impl Connection {
             let reason = "GROUP_TOKEN without group_size";
             return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, reason));
         }
-        match self.side {
+        match self.side() {
             Side::Server => self.grouping.shown = Some(token),
             Side::Client => {
                 if self.grouping.name.replace(token) != Some(token) {

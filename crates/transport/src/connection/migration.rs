@@ -30,7 +30,7 @@ impl Connection {
         // Until its address is validated, a path must not let others raise what may be sent to that address. A
         // client takes nothing from elsewhere at all (RFC 9000 section 9).
         // spec: rfc9000 9 unknown-server-dropped
-        if self.side == Side::Client || !self.path.validation.is_valid() && !self.handshake.is_confirmed() {
+        if self.side() == Side::Client || !self.path.validation.is_valid() && !self.handshake.is_confirmed() {
             return false;
         }
         if let Some(other) = self.roaming.others.get_mut(info.remote) {
@@ -45,7 +45,7 @@ impl Connection {
         if remote == self.path.remote {
             return Some(&mut self.path);
         }
-        if self.side == Side::Client || !self.handshake.is_confirmed() {
+        if self.side() == Side::Client || !self.handshake.is_confirmed() {
             return None;
         }
         if self.roaming.others.get(remote).is_none() {
@@ -66,7 +66,7 @@ impl Connection {
 
     /// The control state of a further path.
     fn fresh_control(&mut self, datagram_size: usize) -> PathControl {
-        let mut control = fresh_control(&self.config, datagram_size, &mut self.rng);
+        let mut control = fresh_control(&self.config, datagram_size, self.chance.rng());
         control.on_connections(self.roaming.neighbours);
         control
     }
@@ -119,11 +119,11 @@ impl Connection {
             return;
         };
         self.path.control.rtt.seed(answer.rtt);
-        if self.side == Side::Client {
+        if self.side() == Side::Client {
             self.roaming.claims_end_at = Some(now + self.path_memory() * 2);
         }
         self.roaming.is_newly_valid |= answer.is_news;
-        if answer.is_news || self.side == Side::Client {
+        if answer.is_news || self.side() == Side::Client {
             // What was under way on the old path is lost, most likely: a probe timeout would tell much later.
             self.recovery.requeue_other_paths(self.path.control.id, &mut self.outcome);
             self.settle_outcome(now);
@@ -148,7 +148,7 @@ impl Connection {
             self.path.heard_at = context.now;
             return;
         }
-        if self.side == Side::Client || !self.handshake.is_confirmed() {
+        if self.side() == Side::Client || !self.handshake.is_confirmed() {
             return;
         }
         let known = self.roaming.others.take(remote);
@@ -274,7 +274,7 @@ impl Connection {
     /// A probe timeout has expired. A server that has forgotten where a client has moved to may lack an ID to find it
     /// again, even if it has confirmed the path.
     pub(crate) fn look_for_lost_server(&mut self) {
-        if self.side == Side::Client
+        if self.side() == Side::Client
             && self.roaming.moves > 0
             && self.recovery.pto_count() == LOST_SIGHT_PROBE_TIMEOUTS
         {
@@ -285,7 +285,7 @@ impl Connection {
 
     /// No answer has come on the path in use.
     fn on_failed_path(&mut self, now: Time) {
-        if self.side == Side::Client {
+        if self.side() == Side::Client {
             // The server may lack an ID for where this end is now, and cannot say so.
             self.local_ids.replace_all();
         }
@@ -388,7 +388,7 @@ impl Connection {
             return Err(LocalError::Closed);
         }
         // spec: rfc9000 9 wish-to-stay-respected, 18.2 stays-if-asked
-        if self.side == Side::Server || self.roaming.is_forbidden {
+        if self.side() == Side::Server || self.roaming.is_forbidden {
             return Err(LocalError::MigrationForbidden);
         }
         // spec: rfc9000 9 not-before-confirmed

@@ -13,7 +13,7 @@ impl Connection {
         [
             &mut self.local_ids,
             &mut self.remote_ids,
-            &mut self.ack_requests,
+            &mut self.acks.requests,
             &mut self.grouping,
             &mut self.new_tokens,
             &mut self.eliciting,

@@ -14,7 +14,7 @@ impl Connection {
     /// True once the connection is one that data may be sent on, so that what is known of its path is of use: early
     /// data have been accepted, or the handshake is complete.
     pub(crate) fn is_ready_to_learn(&self) -> bool {
-        let is_new = self.side == Side::Server && self.learning.client.is_none();
+        let is_new = self.side() == Side::Server && self.learning.client.is_none();
         is_new && (!self.is_handshaking() || self.is_early_data_accepted())
     }
 

@@ -70,7 +70,7 @@ impl Connection {
         if self.path.may_probe(now) {
             let destination = *self.remote_ids.current();
             let size = self.path.probing_size();
-            let frames = self.path.probing_frames(now, &mut self.roaming.responses, &mut self.rng);
+            let frames = self.path.probing_frames(now, &mut self.roaming.responses, self.chance.rng());
             if let Some(size) = self.write_probing(now, &destination, &frames, size, buffer) {
                 self.path.on_sent(size);
                 return Some(self.path.lone_datagram(size, None));
@@ -96,7 +96,7 @@ impl Connection {
         let lent = path.id_sequence.and_then(|sequence| self.remote_ids.lent(sequence));
         let destination = lent.unwrap_or(*self.remote_ids.current());
         let size = path.probing_size();
-        let frames = path.probing_frames(now, &mut self.roaming.responses, &mut self.rng);
+        let frames = path.probing_frames(now, &mut self.roaming.responses, self.chance.rng());
         let size = self.write_probing(now, &destination, &frames, size, buffer)?;
         path.on_sent(size);
         Some(path.lone_datagram(size, None))
@@ -131,7 +131,7 @@ impl Connection {
             let outgoing =
                 Outgoing { space, number, now, bytes, ack_eliciting, in_flight, ecn_marked, repeat, frames };
             self.recovery.on_packet_sent(outgoing, &mut self.path.control);
-            self.recovery.plan_skip(&mut self.rng);
+            self.recovery.plan_skip(self.chance.rng());
         }
         self.counters.sent.add(len);
         (len > 0).then_some(len)

@@ -47,7 +47,7 @@ impl Connection {
         }
         self.expire_early_keys(now);
         // A client leaves the choice to the system, which knows when the network changes.
-        if self.path.local_ip.is_none() && self.side == Side::Server {
+        if self.path.local_ip.is_none() && self.side() == Side::Server {
             self.path.local_ip = info.local_ip;
         }
         let trailer = last_bytes(&data);
@@ -61,7 +61,8 @@ impl Connection {
                 continue;
             };
             // spec: rfc9000 5.2.1 other-version-dropped
-            let is_other_version = packet.header.version().is_some_and(|version| version != self.version);
+            let is_other_version =
+                packet.header.version().is_some_and(|version| version != self.setup.version);
             if is_other_version || self.is_improper_initial(&packet, is_small) {
                 self.drop_packet(now, Some(packet.header.packet_type()), Dropped::Invalid);
                 continue;
@@ -73,7 +74,7 @@ impl Connection {
         }
         if is_authentic {
             self.idle.on_peer_heard(now);
-            if self.side == Side::Client {
+            if self.side() == Side::Client {
                 self.note_local_ip(now, info.local_ip);
             }
         } else if trailer.is_some_and(|token| self.remote_ids.is_reset_token(&token)) {
@@ -102,7 +103,7 @@ impl Connection {
         // spec: rfc9000 14.1 small-initial-dropped, 14 size-closes-nothing, 8.2.1 small-challenge-taken
         // spec: rfc9000 17.2.2 server-token-refused
         matches!(packet.header, Header::Initial { .. })
-            && match self.side {
+            && match self.side() {
                 Side::Server => is_small,
                 Side::Client => !packet.token().is_empty(),
             }
@@ -157,7 +158,7 @@ impl Connection {
         match packet_type {
             // Only clients send them.
             // spec: rfc9001 5.6 client-drops-early
-            PacketType::ZeroRtt => self.side == Side::Server && self.handshake.early_keys().is_some(),
+            PacketType::ZeroRtt => self.side() == Side::Server && self.handshake.early_keys().is_some(),
             // spec: rfc9001 5.7 no-early-opening, 5.7 server-waits, 5.7 client-waits
             // 1-RTT packets must not be processed before the handshake is complete (RFC 9001 section 5.7).
             PacketType::Short => self.handshake.is_complete() && self.handshake.has_keys(space),
@@ -212,7 +213,7 @@ impl Connection {
         mut packet: ProtectedPacket,
     ) -> Result<Option<Opened>, Fault> {
         // spec: rfc9001 9.5 opening-without-side-channel
-        let largest = self.received[space].largest();
+        let largest = self.acks.received[space].largest();
         let number_at = packet.number_at;
         if space != PacketSpace::Data {
             let Some(keys) = self.handshake.long_keys(space) else { return Ok(None) };
@@ -259,17 +260,14 @@ impl Connection {
         }
         self.counters.packets_received += 1;
         // spec: rfc9000 12.3 duplicates-dropped, 12.3 duplicates-after-opening
-        let Arrival::New { .. } = self.received[context.space].on_packet(opened.number) else {
+        let rtt = self.path.control.rtt();
+        let rtt = rtt.is_measured.then_some(rtt.smoothed);
+        let Arrival::New { .. } = self.acks.on_packet(context, opened.number, rtt) else {
             self.drop_packet(context.now, Some(context.packet_type), Dropped::Duplicate);
             return Ok(());
         };
-        if context.packet_type == PacketType::Short {
-            let rtt = self.path.control.rtt();
-            let rtt = rtt.is_measured.then_some(rtt.smoothed);
-            self.arrivals.on_packet(context.now, opened.number, context.size, rtt);
-        }
         self.log.packet_received(context, opened.number, &opened.payload);
-        if context.space == PacketSpace::Handshake && self.side == Side::Server {
+        if context.space == PacketSpace::Handshake && self.side() == Side::Server {
             // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and
             // needs Initial packets no longer (RFC 9001 section 4.9.1).
             // spec: rfc9001 4.9.1 server-drops-initial
@@ -302,8 +300,8 @@ impl Connection {
         }
         // spec: rfc9000 13.1 acked-when-processed
         let ecn = context.arrived.info.ecn;
-        self.received[context.space].record(context.now, opened.number, ack_eliciting, ecn);
-        let is_newest = self.received[context.space].largest() == Some(opened.number);
+        self.acks.received[context.space].record(context.now, opened.number, ack_eliciting, ecn);
+        let is_newest = self.acks.received[context.space].largest() == Some(opened.number);
         if context.space == PacketSpace::Data && is_newest && !is_probing {
             self.on_newest_packet(context);
         }
@@ -326,7 +324,7 @@ impl Connection {
         };
         // spec: rfc9000 6.2 attempt-abandoned, 6.2 late-negotiation-dropped, 6.2 own-version-in-list
         let is_late = self.setup.peer_id_is_fixed || self.setup.retry_source.is_some();
-        if self.side == Side::Server || is_late || versions.contains(&self.version) {
+        if self.side() == Side::Server || is_late || versions.contains(&self.setup.version) {
             return self.drop_packet(now, Some(PacketType::VersionNegotiation), Dropped::Invalid);
         }
         let reason = CloseReason::VersionMismatch(versions.clone());

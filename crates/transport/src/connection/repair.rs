@@ -152,7 +152,7 @@ impl Connection {
         let Some(delay) = self.repairs.handshake_copy.filter(|_| !self.handshake.is_confirmed()) else {
             return false;
         };
-        let delay = match self.side {
+        let delay = match self.side() {
             // Three datagrams at most leave before the client answers: nothing is to be waited for.
             Side::Server if !self.path.validation.is_valid() => Duration::ZERO,
             _ => delay,
@@ -184,7 +184,7 @@ impl Connection {
     /// True if the flight of the handshake has had its copy, or an acknowledgement.
     fn is_flight_over(&self, space: PacketSpace) -> bool {
         // A server's flight is in both spaces, a client has one in each.
-        let is_acked = match self.side {
+        let is_acked = match self.side() {
             Side::Server => {
                 [PacketSpace::Initial, PacketSpace::Handshake].map(|space| self.recovery.largest_acked(space))
                     != [None; 2]

@@ -24,17 +24,17 @@ impl Connection {
             packet.header,
             // spec: rfc9000 17.2.5.1 retry-same-id-dropped
             Header::Retry { scid, .. } if scid != *self.remote_ids.current()
-        ) && self.side == Side::Client
+        ) && self.side() == Side::Client
             && !is_late
             && token.len() <= limits::RETRY_TOKEN
             // spec: rfc9000 17.2.5.2 retry-tag-checked
-            && is_intact(self.version, &self.setup.original_destination, &packet.bytes);
+            && is_intact(self.setup.version, &self.setup.original_destination, &packet.bytes);
         let (true, Some(source), Some(suite)) =
             (is_acceptable, packet.header.scid(), &self.setup.initial_suite)
         else {
             return self.drop_packet(now, Some(PacketType::Retry), Dropped::Invalid);
         };
-        self.handshake.replace_initial_keys(suite.derive(self.version, &source, self.side));
+        self.handshake.replace_initial_keys(suite.derive(self.setup.version, &source, self.side()));
         // spec: rfc9000 8.1.3 retry-token-at-once, 8.1.3 retry-token-not-kept
         self.setup.token = Bytes::copy_from_slice(token);
         self.setup.retry_source = Some(source);

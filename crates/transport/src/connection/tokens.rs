@@ -24,7 +24,7 @@ impl Connection {
             return Err(LocalError::TooEarly);
         }
         // spec: rfc9000 19.7 client-sends-none
-        let is_fit = self.side == Side::Server && payload.len() <= limits::TOKEN_PAYLOAD;
+        let is_fit = self.side() == Side::Server && payload.len() <= limits::TOKEN_PAYLOAD;
         if !is_fit || self.new_tokens.pending() >= limits::PENDING_TOKENS {
             return Err(LocalError::NotNow);
         }
@@ -49,7 +49,7 @@ impl Connection {
 
     /// The server gives a token (section 19.7).
     pub(crate) fn on_new_token(&mut self, token: &Bytes) -> Result<(), PeerError> {
-        if self.side == Side::Server {
+        if self.side() == Side::Server {
             // spec: rfc9000 19.7 from-client-closes
             return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, "a client sent NEW_TOKEN"));
         }
@@ -62,7 +62,7 @@ impl Connection {
         {
             let port = self.path.remote.port();
             // spec: rfc9000 8.1.3 token-for-its-server
-            let owner = TokenOwner { server_name, port, version: self.version };
+            let owner = TokenOwner { server_name, port, version: self.setup.version };
             // A copy: the frame is a slice of a whole datagram, and tokens are kept for long.
             store.put(&owner, Bytes::copy_from_slice(token));
         }

@@ -163,7 +163,7 @@ impl Connection {
     fn wants_packet(&mut self, now: Time, space: PacketSpace, permit: Permit) -> bool {
         self.handshake.can_send(space)
             && (self.eliciting.owes_probe(space)
-                || self.received[space].deadline().is_some_and(|deadline| deadline <= now)
+                || self.acks.received[space].deadline().is_some_and(|deadline| deadline <= now)
                 || (permit == Permit::Everything && self.has_frames(space)))
     }
 
@@ -211,7 +211,7 @@ impl Connection {
     /// True if the server's first flight, which fits into one datagram, leaves as two full ones for the start policy's
     /// sake: how far apart they are acknowledged is all that is known of the path before data are sent on it.
     fn splits_handshake(&self) -> bool {
-        self.side == Side::Server
+        self.side() == Side::Server
             && self.path.control.measures_handshake()
             && self.recovery.next_number(PacketSpace::Handshake) == 0
             && (1..=limits::SPLIT_HANDSHAKE).contains(&self.handshake.unsent(PacketSpace::Handshake))
@@ -269,9 +269,9 @@ impl Connection {
         // spec: rfc9000 8.1.2 retry-token-repeated, 8.1.3 kept-token-in-all, 17.2.2 server-token-empty
         let token =
             if space == PacketSpace::Initial { self.setup.token.clone() } else { bytes::Bytes::new() };
-        let fixed_bit = space != PacketSpace::Data || self.fixed_bit.next(&mut self.rng);
+        let fixed_bit = space != PacketSpace::Data || self.chance.fixed_bit();
         let fields = HeaderFields {
-            version: self.version,
+            version: self.setup.version,
             space,
             // spec: rfc9000 17.2.3 no-early-data-late, rfc9001 5.6 server-never-early, 5.6 no-early-after-data-keys
             is_early: space == PacketSpace::Data && self.handshake.sends_early(),
@@ -291,7 +291,7 @@ impl Connection {
         let is_probe = self.eliciting.owes_probe(space);
         // spec: rfc9000 13.2.6 acked-in-its-space, 13.2.6 data-acked-by-data-keys, 13.2.6 early-acked-by-data-keys
         // spec: rfc9000 17.2.3 data-acked-by-data
-        if self.received[space].has_news() {
+        if self.acks.received[space].has_news() {
             self.write_ack(now, space, writer);
         }
         if permit == Permit::Everything || is_probe {
@@ -317,7 +317,7 @@ impl Connection {
             limits = self.streams.limits_to_ride();
         }
         let riding = limits.as_ref().map(|(update, edition)| (update, *edition));
-        let written = self.received[space].write_ack(now, writer, ACK_DELAY_EXPONENT, riding);
+        let written = self.acks.received[space].write_ack(now, writer, ACK_DELAY_EXPONENT, riding);
         if space == PacketSpace::Data {
             let told = limits.as_ref().filter(|_| written == Written::AckWindow);
             self.streams.ack_left(told.map(|(update, _)| update));
@@ -326,7 +326,7 @@ impl Connection {
             return;
         }
         self.counters.acks_sent += 1;
-        if let (PacketSpace::Data, Some(largest)) = (space, self.received[space].largest())
+        if let (PacketSpace::Data, Some(largest)) = (space, self.acks.received[space].largest())
             && let Some(keys) = self.handshake.one_rtt_mut()
         {
             keys.on_ack_sent(largest);
@@ -337,7 +337,7 @@ impl Connection {
     /// not be repeated for ever (RFC 9000 section 13.2.4). Only gaps make that worth while, and the packets
     /// between keep two ends from acknowledging each other's acks.
     fn should_elicit_ack(&self, space: PacketSpace) -> bool {
-        self.eliciting.may_elicit() && self.received[space].range_count() >= RANGES_BEFORE_PING
+        self.eliciting.may_elicit() && self.acks.received[space].range_count() >= RANGES_BEFORE_PING
     }
 
     fn write_data_frames(&mut self, writer: &mut FrameWriter<'_>) {
@@ -373,9 +373,9 @@ impl Connection {
         };
         self.recovery.on_packet_sent(outgoing, &mut self.path.control);
         if space == PacketSpace::Data {
-            self.recovery.plan_skip(&mut self.rng);
+            self.recovery.plan_skip(self.chance.rng());
         }
-        if space == PacketSpace::Handshake && self.side == Side::Client {
+        if space == PacketSpace::Handshake && self.side() == Side::Client {
             // spec: rfc9001 4.9.1 client-drops-initial
             // RFC 9001 section 4.9.1: a client needs Initial packets no longer.
             self.discard_space(now, PacketSpace::Initial);

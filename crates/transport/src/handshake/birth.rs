@@ -14,7 +14,6 @@ use crate::streams::Streams;
 /// The parts that the router hands to a new connection.
 pub(crate) struct Birth {
     pub(crate) side: Side,
-    pub(crate) version: u32,
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) session: Box<dyn CryptoSession>,
     pub(crate) initial_keys: Keys,

@@ -5,16 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_wire::ConnectionId;
 use posthaste_wire::packet::ProtectedPacket;
+use posthaste_wire::{ConnectionId, Side, TransportParameters};
 
 use crate::crypto::InitialKeys;
+use crate::error::{PeerError, TransportErrorCode};
 use crate::handshake::early::EarlyData;
 use crate::packet::datagram::Arrived;
 use crate::tokens::new_token::TokenStore;
 
 /// What a connection keeps for its handshake.
 pub(crate) struct HandshakeSetup {
+    /// The QUIC version: the client's choice, which does not change.
+    pub(crate) version: u32,
     /// The client's address counts as validated from the start.
     pub(crate) is_validated: bool,
     /// What the client's very first Initial was sent to.
@@ -56,12 +59,13 @@ pub(crate) struct TokenKeeper {
 impl HandshakeSetup {
     /// A client's, whose Initial packets carry this token.
     pub(crate) fn of_client(
+        version: u32,
         destination: ConnectionId,
         suite: InitialKeys,
         token: Bytes,
         keeper: Option<TokenKeeper>,
     ) -> Self {
-        let server = Self::of_server(destination, destination, true, None);
+        let server = Self::of_server(version, destination, destination, true, None);
         Self {
             token,
             keeper,
@@ -75,12 +79,14 @@ impl HandshakeSetup {
     /// A server's, whose client's Initial was sent to `destination` (its very first, before a Retry, to `original`) and
     /// had this payload in its token.
     pub(crate) fn of_server(
+        version: u32,
         original: ConnectionId,
         destination: ConnectionId,
         is_validated: bool,
         payload: Option<Box<[u8]>>,
     ) -> Self {
         Self {
+            version,
             is_validated,
             original_destination: original,
             initial_destination: destination,
@@ -94,6 +100,42 @@ impl HandshakeSetup {
             early: EarlyData::None,
             kept_packets: Vec::new(),
         }
+    }
+
+    /// Compares what the peer's transport parameters say of the handshake with what has been seen of it: `peer` is
+    /// what the peer is called.
+    ///
+    /// # Errors
+    /// `TRANSPORT_PARAMETER_ERROR` or `VERSION_NEGOTIATION_ERROR` if somebody has changed its packets on the way.
+    pub(crate) fn authenticate(
+        &self,
+        side: Side,
+        peer: &ConnectionId,
+        parameters: &TransportParameters,
+    ) -> Result<(), PeerError> {
+        let error = |reason| Err(PeerError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason));
+        // spec: rfc9000 7.3 ids-match, 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
+        // RFC 9000 section 7.3: both ends prove which IDs the handshake used.
+        if parameters.initial_source_connection_id.as_ref() != Some(peer) {
+            return error("initial_source_connection_id does not match the handshake's");
+        }
+        // RFC 9368 section 4: both ends prove which version the handshake used. Peers that say nothing are older.
+        let information = parameters.version_information.as_ref();
+        if information.is_some_and(|information| information.chosen != self.version) {
+            let reason = "version_information names another version than the handshake's";
+            return Err(PeerError::new(TransportErrorCode::VERSION_NEGOTIATION_ERROR, reason));
+        }
+        if side == Side::Client {
+            // spec: rfc9000 7.3 ids-compared, 7.3 absent-ids-close, 7.3 mismatch-closes
+            if parameters.original_destination_connection_id != Some(self.original_destination) {
+                return error("original_destination_connection_id does not match the first Initial's");
+            }
+            // spec: rfc9000 7.3 retry-id-missing, 7.3 retry-id-uncalled-for
+            if parameters.retry_source_connection_id != self.retry_source {
+                return error("retry_source_connection_id does not match the Retry's, or lack of one");
+            }
+        }
+        Ok(())
     }
 }
 

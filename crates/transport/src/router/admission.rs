@@ -66,13 +66,14 @@ impl Endpoint {
             remote: info.remote,
             version: invariants.version,
         };
+        let (version, destination) = (invariants.version, invariants.dcid);
         let setup = match self.standing(&server, invariants, &bearer, &data) {
-            Standing::Unknown => HandshakeSetup::of_server(invariants.dcid, invariants.dcid, false, None),
+            Standing::Unknown => HandshakeSetup::of_server(version, destination, destination, false, None),
             Standing::Retried { original } => {
-                HandshakeSetup::of_server(original, invariants.dcid, true, None)
+                HandshakeSetup::of_server(version, original, destination, true, None)
             }
             Standing::Known { payload } => {
-                HandshakeSetup::of_server(invariants.dcid, invariants.dcid, true, Some(payload))
+                HandshakeSetup::of_server(version, destination, destination, true, Some(payload))
             }
             Standing::Doubted => return self.send_retry(info, invariants, &bearer),
             Standing::Lying => {
@@ -198,7 +199,6 @@ impl Endpoint {
         let tls = self.scoped_tls(&server, version, &limits);
         Some(Birth {
             side: Side::Server,
-            version,
             config: server.transport,
             session: server_session(tls, version, encoded).ok()?,
             initial_keys: initial.derive(version, &invariants.dcid, Side::Server),

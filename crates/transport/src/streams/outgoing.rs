@@ -6,7 +6,7 @@ use posthaste_wire::{Direction, StreamId};
 use super::Streams;
 use super::map::Found;
 use super::recv::RecvHalf;
-use super::send::SendHalf;
+use super::send::{Ending, SendHalf};
 use super::stream::Stream;
 use crate::packet::frame_owner::FrameOwner;
 use crate::packet::frame_writer::FrameWriter;
@@ -27,6 +27,30 @@ impl Streams {
     /// True if STREAM frames can be sent now as far as flow control is concerned.
     pub(crate) fn has_data(&self) -> bool {
         self.schedule.next(self.send_window.available() > 0).is_some()
+    }
+
+    /// True if no stream has unsent data, and at least one whose end has been sent has unacknowledged data. A stream that
+    /// may go on does not count.
+    pub(crate) fn is_tail(&self) -> bool {
+        self.tail.is_reached()
+    }
+
+    /// True if one of the frames carries data of a stream whose end has been sent, and which is not yet acknowledged.
+    pub(crate) fn has_ending(&mut self, frames: &[SentFrame]) -> bool {
+        frames.iter().any(|frame| match frame {
+            SentFrame::Stream { id, start, end, fin } => match self.map.find(*id) {
+                Found::Live(Stream { send: Some(send), .. }) => {
+                    send.ending() == Ending::Unacknowledged && send.misses(*start, *end, *fin)
+                }
+                _ => false,
+            },
+            _ => false,
+        })
+    }
+
+    /// Stream bytes sent for the first time, and again.
+    pub(crate) fn sent_and_resent(&self) -> (u64, u64) {
+        (self.sent, self.resent)
     }
 
     /// Writes what [`Self::has_control`] told of, as far as it fits.
@@ -140,7 +164,7 @@ impl FrameOwner for Streams {
             SentFrame::ResetStream(id) => {
                 self.update_send(id, SendHalf::reset_acked);
             }
-            SentFrame::AckWindow { edition, .. } => self.limits_arrived(edition),
+            SentFrame::AckWindow { edition, .. } => self.riding.confirm(edition),
             // Limits and requests need no more once they have arrived.
             _ => return is_of_streams(frame),
         }

@@ -3,9 +3,11 @@
 
 use posthaste_units::ByteCount;
 
-use super::MIN_BUFFER;
 use super::schedule::URGENCIES;
 use crate::flow::send_budget::SendShare;
+
+/// Least bound of what writers may leave behind: with none at all, no write would ever take anything.
+pub(super) const MIN_BUFFER: u64 = 4096;
 
 /// Congestion windows that are kept: everything from the first byte on that is not acknowledged. A packet that is lost
 /// twice holds two round trips of what follows it, and the search for its loss one more.

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use posthaste_policy::Credit;
 use posthaste_wire::{Direction, Side, StreamId};
 
-use super::CreditFactory;
 use super::recv::RecvHalf;
 use super::send::{Ending, SendHalf};
 use crate::flow::ReceiveWindow;
+
+/// Makes the credit policy of a new stream.
+pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;
 
 /// An open stream. A half that this end does not have, or that is over, is `None`; the stream is over with both.
 #[derive(Debug)]
