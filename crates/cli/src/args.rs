@@ -172,7 +172,8 @@ Examples:
   posthaste serve . --profile quicming@min_rate=1mbit       on a network that guarantees this rate
   posthaste serve . --profile history                       returning clients resume near their previous rate
 
-Only files inside DIR are served: no `..`, no symbolic links that lead outside, no devices.
+Only files inside DIR are served: no `..`, no symbolic links that lead outside, no devices, no names that begin with a
+dot. The server's own secrets (--state, --qlog, --key) may not be among them.
 With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`.
 Logs and errors go to stderr. Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
 pub(crate) struct Serve {
@@ -195,6 +196,10 @@ pub(crate) struct Serve {
     /// List the contents of directories without index.html
     #[arg(long)]
     pub(crate) listing: bool,
+
+    /// Also serve files and directories whose names begin with a dot (.git, .env); /.well-known is always served
+    #[arg(long)]
+    pub(crate) hidden: bool,
 
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)
@@ -230,6 +235,10 @@ pub(crate) struct Serve {
     /// Write a qlog trace of each connection to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
+
+    /// Seconds without a sign of life after which a connection is given up; the lesser of both ends' values holds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) idle_timeout: Duration,
 
     /// Seconds for requests in progress to finish after the first Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]

@@ -8,6 +8,7 @@ mod exit;
 mod identity;
 mod interrupt;
 mod kept;
+mod log_queue;
 mod output_file;
 mod path_choice;
 mod printer;
@@ -25,6 +26,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use args::{Args, Command};
 use exit::Failure;
+use log_queue::LogQueue;
 
 /// What threads get to end before the process does without them. Not to wait at all (`shutdown_background`) would detach
 /// threads that are about to end anyway, and glibc reads of a thread that is gone if it is detached as it ends: one in
@@ -33,14 +35,19 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    trace();
-    match run(args) {
+    let log = LogQueue::new(anstream::stderr(), |lines| {
+        format!("posthaste: {lines} lines of this log were dropped, because nobody read it")
+    });
+    trace(log.clone());
+    let result = run(args, &log);
+    log.drain(FAREWELL);
+    match result {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(args: Args) -> Result<ExitCode, Failure> {
+fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
     match args.command {
         // Nothing of it waits for a network.
         Command::Profiles(args) => command::profiles::run(&args),
@@ -49,7 +56,13 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         // It goes into namespaces, which a process with several threads cannot.
         Command::Emulate(args) => command::emulate::run(&args),
         Command::EmulateInside(args) => Ok(command::emulate::run_inside(&args)),
-        Command::Serve(args) => runtime()?.block_on(command::serve::run(args)),
+        Command::Serve(args) => {
+            let runtime = runtime()?;
+            let result = runtime.block_on(command::serve::run(args, log));
+            // A file system that does not answer must not keep the process.
+            runtime.shutdown_timeout(FAREWELL);
+            result
+        }
         Command::Get(args) => {
             let runtime = runtime()?;
             // As a task: the endpoint lets tasks answer before it sends, so that the first request travels with the end
@@ -82,12 +95,12 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Logs go to stderr; `RUST_LOG` chooses which, by module and level. There are no spans, so the filter needs no regular
 /// expressions, which take long to compile.
-fn trace() {
+fn trace(log: LogQueue) {
     let wanted = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let filter = wanted.and_then(|text| text.parse::<Targets>().ok());
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let stderr = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(move || log.clone())
         .with_ansi(std::io::stderr().is_terminal());
     tracing_subscriber::registry().with(stderr.with_filter(filter)).init();
 }

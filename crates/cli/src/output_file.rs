@@ -97,6 +97,10 @@ impl PartialFile {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let partial = destination.with_file_name(format!(".{short}.{}-{number}.part", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
+        if let Ok(replaced) = destination.metadata() {
+            // Who may read the old file may read the new one, and nobody else.
+            file.set_permissions(replaced.permissions())?;
+        }
         Ok((file, Self { partial, destination: destination.to_owned(), is_placed: false }))
     }
 
@@ -114,5 +118,23 @@ impl Drop for PartialFile {
             // It may be gone already; there is nothing more to do about it.
             let _ = std::fs::remove_file(&self.partial);
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        OutputFile::create(&path).unwrap().write(b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     }
 }

@@ -152,6 +152,24 @@ fn nothing_outside_the_directory_is_served() {
 }
 
 #[test]
+fn secrets_are_not_served() {
+    let folders = Folders::new();
+    folders.publish(".env", b"SECRET=1");
+    let (inside, outside) = (folders.path("www").join("kept"), folders.path("state"));
+    for (option, state, traces) in [("--state", &inside, &outside), ("--qlog", &outside, &inside)] {
+        let mut command = posthaste();
+        command.arg("serve").arg(folders.path("www")).args(["--listen", "127.0.0.1:0", "--state"]);
+        let (code, _, said) = run(command.arg(state).arg("--qlog").arg(traces));
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("would be served") && said.contains(option), "{said}");
+    }
+    for (more, code) in [(&[][..], 1), (&["--hidden"][..], 0)] {
+        let server = Server::start(&folders, more);
+        assert_eq!(run(server.get().arg(server.url(".env"))).0, code);
+    }
+}
+
+#[test]
 fn an_untrusted_certificate_is_refused_with_advice() {
     let folders = Folders::new();
     folders.publish("file", b"content");
@@ -370,6 +388,24 @@ fn an_idle_server_stops_at_once_and_says_so() {
         let stopped = server.event();
         assert_eq!((&stopped["event"], &stopped["connections_cut_off"]), (&"stopped".into(), &0.into()));
     }
+}
+
+#[test]
+fn a_server_whose_output_nobody_reads_serves_and_stops() {
+    let folders = Folders::new();
+    let names: Vec<String> = (0..100).map(|count| format!("{count:03}{}", "x".repeat(150))).collect();
+    for name in &names {
+        folders.publish(name, b"content");
+    }
+    let mut server = Server::start(&folders, &[]);
+    // Together more lines than a pipe holds.
+    for _ in 0..4 {
+        let urls = names.iter().map(|name| server.url(name));
+        let (code, _, said) = run(server.get().args(urls).arg("-O").arg(folders.path("in")));
+        assert_eq!(code, 0, "{said}");
+    }
+    server.signal("TERM");
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! all that is in memory. A place that cannot be (no such folder, no permission, a folder in the file's place) is
 //! somebody's mistake instead, and an error at the start; [`may_pass`] draws the line.
 
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -22,6 +23,7 @@ use posthaste_policy::history::{Change, History, HistoryRules, MAX_PATHS, PathKe
 use posthaste_policy::sample::PathHistory;
 use posthaste_transport::{MemoryStore, PathStore};
 use posthaste_units::Duration;
+use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::clock;
@@ -431,13 +433,23 @@ impl<E: Into<redb::Error>> From<E> for Problem {
     }
 }
 
+/// The file as a database. One that is made here only its owner may read: it tells who was there.
+fn create(path: &Path) -> Result<Database, redb::Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let backend = FileBackend::new(options.open(path)?)?;
+    Ok(Database::builder().set_cache_size(CACHE).create_with_backend(backend)?)
+}
+
 /// Opens the file for as long as `work` takes, and tells damage from refusals. What others do to the file for a moment
 /// is waited for.
 #[expect(clippy::disallowed_methods, reason = "on the writer's own thread, or before a server begins")]
 fn attempt<T>(path: &Path, work: impl Fn(&Database) -> Result<T, Problem>) -> Result<T, HistoryError> {
     // A file full of nonsense may make redb panic; that is as good as an error.
     let open = || {
-        let database = Database::builder().set_cache_size(CACHE).create(path).map_err(redb::Error::from)?;
+        let database = create(path)?;
         work(&database)
     };
     for _ in 0..TRIES {

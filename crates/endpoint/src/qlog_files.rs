@@ -1,9 +1,9 @@
 //! qlog traces as files in a directory.
 
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,8 +47,7 @@ impl QlogSink for QlogDirectory {
             Side::Client => "_client.sqlog",
             Side::Server => "_server.sqlog",
         });
-        // A peer chooses its identifier: it must not be able to have an older trace overwritten.
-        match File::create_new(self.directory.join(&name)) {
+        match create(&self.directory.join(&name)) {
             Ok(file) => {
                 Some(Box::new(Trace { file: Some(BufWriter::new(file)), failed: Arc::clone(&self.failed) }))
             }
@@ -58,6 +57,16 @@ impl QlogSink for QlogDirectory {
             }
         }
     }
+}
+
+/// A new file that only its owner may read: it tells who asked whom. A peer chooses its identifier: it must not be able
+/// to have an older trace overwritten.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 fn log_once(failed: &AtomicBool, error: &io::Error) {
@@ -115,6 +124,11 @@ mod tests {
         drop(trace);
         let path = directory.path().join("ab01ff_server.sqlog");
         assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
+        #[cfg(unix)]
+        {
+            let permissions = path.metadata().unwrap().permissions();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777, 0o600);
+        }
         assert!(traces.open(&id, Side::Server).is_none(), "a trace that exists is kept");
         assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
         assert!(traces.open(&id, Side::Client).is_some(), "the other end's trace is another file");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream};
 use posthaste_http3::{Code, Event, Role, Settings};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -21,8 +21,10 @@ mod early;
 mod exchange;
 mod incoming;
 mod outgoing;
+mod slots;
 mod visitor;
 
+use slots::Slots;
 use visitor::{RequestStream, Visitor};
 
 pub use early::Early;
@@ -43,8 +45,14 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct ServerOptions {
     /// Connections served at once; a further one is closed with `H3_EXCESSIVE_LOAD`. Default 10,000.
     pub max_connections: usize,
-    /// Requests served at once over all connections; further ones wait. Default 4096.
+    /// Requests worked on at once over all connections; further ones wait. A request whose response waits for its client
+    /// does not count. Default 4096.
     pub max_requests: usize,
+    /// Of these, requests of one client, which is an IPv4 address or the /64 of an IPv6 address. Default 1024.
+    pub max_requests_per_client: usize,
+    /// Responses that wait for their clients. Where one more would, the one that has waited longest is reset with
+    /// `H3_EXCESSIVE_LOAD`, if that was 5 s or more. Default 4096.
+    pub max_stalled: usize,
     /// Size of a request's header section (RFC 9114 section 4.2.2), in bytes. Default 32 KiB.
     pub max_header_size: u64,
     /// Time that a request's headers may take to arrive. Default 10 s.
@@ -63,6 +71,8 @@ impl Default for ServerOptions {
         Self {
             max_connections: 10_000,
             max_requests: 4096,
+            max_requests_per_client: 1024,
+            max_stalled: 4096,
             max_header_size: 32 * 1024,
             header_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(60),
@@ -92,7 +102,7 @@ pub struct Ended {
 /// What the tasks of a server share.
 struct Shared {
     options: ServerOptions,
-    requests: Semaphore,
+    slots: Slots,
 }
 
 /// Serves HTTP/3 on `endpoint`: each request goes to a clone of `service`. Await the result to run the server; set
@@ -170,8 +180,8 @@ impl Serve {
     /// Runs the server. Dropping the future ends it at once, without a word to the clients.
     pub async fn run(self) -> Ended {
         let Self { endpoint, service, options, mut stop } = self;
-        let requests = Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS));
-        let shared = Arc::new(Shared { options, requests });
+        let slots = Slots::new(&options);
+        let shared = Arc::new(Shared { options, slots });
         let (stopping, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         loop {

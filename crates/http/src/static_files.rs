@@ -39,6 +39,8 @@ const INDEX: &str = "index.html";
 ///   stored but must be revalidated (`cache-control: no-cache`): the server knows nothing of the files' future.
 /// - Links are followed as long as they stay below the directory. Everything else that leads out, and whatever is
 ///   neither a file nor a directory, does not exist.
+/// - Names that begin with a dot do not exist either, except `/.well-known` (RFC 8615): they are `.git`, `.env` and
+///   the like. [`StaticFiles::with_hidden_files`] serves them, too.
 /// - Files are read in chunks while they are sent. A file that becomes shorter meanwhile resets its stream.
 #[derive(Debug, Clone)]
 pub struct StaticFiles {
@@ -50,6 +52,8 @@ struct Inner {
     /// A real path: absolute, without links.
     root: PathBuf,
     listing: bool,
+    /// Whether names that begin with a dot are served.
+    hidden: bool,
     transfers: Transfers,
 }
 
@@ -62,7 +66,16 @@ impl StaticFiles {
         let root = root.canonicalize()?;
         // Not only to see that it is a directory: one that cannot be read is better reported now.
         std::fs::read_dir(&root)?;
-        Ok(Self { inner: Arc::new(Inner { root, listing, transfers: Transfers::default() }) })
+        Ok(Self { inner: Arc::new(Inner { root, listing, hidden: false, transfers: Transfers::default() }) })
+    }
+
+    /// The same directory with the files and directories whose names begin with a dot; listings do not name them.
+    #[must_use]
+    pub fn with_hidden_files(self) -> Self {
+        let Inner { root, listing, .. } = &*self.inner;
+        let inner =
+            Inner { root: root.clone(), listing: *listing, hidden: true, transfers: Transfers::default() };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The directory, resolved.
@@ -128,6 +141,9 @@ impl Inner {
         now: SystemTime,
     ) -> Result<Response, PathError> {
         let path = RequestPath::parse(uri.path())?;
+        if path.is_hidden() && !self.hidden {
+            return Err(PathError::NotFound);
+        }
         let target = path.below(&self.root);
         match locate::open(&self.root, &target)? {
             Found::File(..) if path.is_directory => Err(PathError::NotFound),

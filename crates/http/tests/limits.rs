@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{PATIENCE, Server, by, listen, trust};
+use common::{PATIENCE, Server, by, listen, sized, trust};
 use http::StatusCode;
 use posthaste_endpoint::{
     CloseReason, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream,
@@ -188,6 +188,32 @@ async fn connections_are_counted() {
     };
     assert!(matches!(reason, CloseReason::PeerApplication { error_code: EXCESSIVE_LOAD, .. }), "{reason}");
     assert_eq!(ask(&first, request(0)).await, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_do_not_read_hold_up_nobody() {
+    let large = Bytes::from(vec![0; 10_000_000]);
+    let service = by(move |path| match path {
+        "/large" => sized(StatusCode::OK, large.clone()),
+        _ => text(StatusCode::OK, ""),
+    });
+    let server = Server::start(service, |options| options.max_requests = 4);
+    let (_endpoint, idle) = visit(&server).await;
+    let mut unread = Vec::new();
+    for _ in 0..20 {
+        let (mut send, recv) = idle.open_bi().await.unwrap();
+        let request = http::Request::get("https://localhost/large").body(()).unwrap();
+        send.write_bytes(encode::request(&request).unwrap()).await.unwrap();
+        send.finish();
+        unread.push((send, recv));
+    }
+    // The first of them has begun to arrive.
+    let mut byte = [0; 1];
+    timeout(PATIENCE, unread[0].1.read(&mut byte)).await.expect("nothing comes").unwrap();
+    let (_endpoint, other) = visit(&server).await;
+    for _ in 0..10 {
+        assert_eq!(ask(&other, request(0)).await, StatusCode::OK);
+    }
 }
 
 /// What a client makes of a server that does `act` with its request.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use http::Uri;
+use http::{StatusCode, Uri};
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
 use rustls::client::danger::ServerCertVerifier;
@@ -160,9 +160,7 @@ async fn fetch(
     let mut output = Output::open(destination).await?;
     let mut response = client.get(uri).await?;
     transfer.begin(&response);
-    if !response.status().is_success() {
-        return Err(Problem::Status(response.status()));
-    }
+    accept(response.status())?;
     let bar = progress.bar(uri.path(), response.content_length());
     while let Some(chunk) = response.chunk().await? {
         transfer.bytes = response.received();
@@ -176,11 +174,23 @@ async fn fetch(
     Ok(())
 }
 
+/// Whether a whole file comes with this status.
+fn accept(status: StatusCode) -> Result<(), Problem> {
+    match status {
+        // Nobody asked for a range (RFC 9110 section 15.3.7).
+        StatusCode::PARTIAL_CONTENT => Err(Problem::Part),
+        status if status.is_success() => Ok(()),
+        status => Err(Problem::Status(status)),
+    }
+}
+
 /// Why a transfer failed.
 #[derive(Debug)]
 enum Problem {
     Client(ClientError),
-    Status(http::StatusCode),
+    Status(StatusCode),
+    /// A part of the file, which nobody asked for.
+    Part,
     Output(OutputError),
 }
 
@@ -201,6 +211,7 @@ impl std::fmt::Display for Problem {
         match self {
             Self::Client(error) => error.fmt(f),
             Self::Status(status) => write!(f, "the server answers {status}"),
+            Self::Part => write!(f, "the server answers with a part of the file, which was not asked for"),
             Self::Output(error) => error.fmt(f),
         }
     }
@@ -275,6 +286,14 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_not_taken_for_the_whole() {
+        let accept = |status: u16| accept(StatusCode::from_u16(status).unwrap());
+        assert!(accept(200).is_ok() && accept(204).is_ok());
+        assert!(matches!(accept(206), Err(Problem::Part)));
+        assert!(matches!(accept(404), Err(Problem::Status(StatusCode::NOT_FOUND))));
+    }
 
     #[test]
     fn the_gain_is_that_of_the_usual_later_time() {

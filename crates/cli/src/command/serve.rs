@@ -1,5 +1,6 @@
 //! `posthaste serve`: files over HTTP/3.
 
+use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -14,26 +15,33 @@ use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOption
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
+use crate::FAREWELL;
 use crate::args::{Cipher, Retry, Serve};
 use crate::civil_date::timestamp;
 use crate::exit::{FAILED, Failure};
 use crate::identity::{Identity, default_state_directory};
 use crate::interrupt::Interrupts;
 use crate::kept::{self, KeptSessions};
+use crate::log_queue::LogQueue;
 use crate::printer::{self, printable, shell_quote};
 use crate::profile;
 
-pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
+mod exposure;
+
+/// Serves until it is stopped. What goes to stderr meanwhile goes through `log`.
+pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure> {
     let profile = profile::complete(&args.profile)?;
     profile::warn(&profile);
     let mut transport = TransportConfig {
         receive_budget: ReceiveBudget::new(args.receive_budget),
         send_budget: SendBudget::new(args.send_budget),
+        max_idle_timeout: args.idle_timeout,
         ..profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?
     };
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
-    let files = open_directory(&args.directory, args.listing)?;
+    let files = open_directory(&args)?;
+    exposure::refuse(files.root(), &args, state(&args)?.as_deref())?;
     let identity = identity(&args)?;
     let tls = tls_config(&args, &identity)?;
     let mut interrupts = Interrupts::catch()
@@ -54,10 +62,10 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
-
+    let stdout = requests_queue(args.json);
     let options = ServerOptions {
         grace: args.grace,
-        access_log: Some(Arc::new(Printed { json: args.json })),
+        access_log: Some(Arc::new(Printed { json: args.json, queue: stdout.clone() })),
         ..ServerOptions::default()
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -66,12 +74,13 @@ pub(crate) async fn run(args: Serve) -> Result<ExitCode, Failure> {
         let _ = stopped.await;
     });
     let server = tokio::spawn(server.run());
-    let end = until_stopped(&args, server, stop, &mut interrupts).await;
+    let end = until_stopped(&args, server, stop, &mut interrupts, [&stdout, log]).await;
     // What is left for the next run.
     kept_sessions.save(&sessions);
     if history.is_some_and(|history| !history.flush()) {
         tracing::warn!("the path histories are not saved on disk");
     }
+    stdout.drain(FAREWELL);
     end
 }
 
@@ -81,23 +90,43 @@ async fn until_stopped(
     mut server: JoinHandle<Ended>,
     stop: tokio::sync::oneshot::Sender<()>,
     interrupts: &mut Interrupts,
+    outputs @ [_, log]: [&LogQueue; 2],
 ) -> Result<ExitCode, Failure> {
     tokio::select! {
-        ended = &mut server => return finish(args, ended),
+        ended = &mut server => return finish(args, ended, outputs),
         () = interrupts.next() => {}
     }
-    printer::note(format_args!(
-        "stopping; requests in progress get {} s to finish, Ctrl-C again ends at once",
-        args.grace.as_secs_f64()
-    ));
+    note(
+        log,
+        format_args!(
+            "stopping; requests in progress get {} s to finish, Ctrl-C again ends at once",
+            args.grace.as_secs_f64()
+        ),
+    );
     let _ = stop.send(());
     tokio::select! {
-        ended = &mut server => finish(args, ended),
+        ended = &mut server => finish(args, ended, outputs),
         () = interrupts.next() => {
-            printer::note("ended at once");
+            note(log, "ended at once");
             Ok(ExitCode::from(FAILED))
         }
     }
+}
+
+/// A remark to stderr.
+fn note(log: &LogQueue, message: impl Display) {
+    log.line(format_args!("posthaste: {message}"));
+}
+
+/// Lines for stdout.
+fn requests_queue(json: bool) -> LogQueue {
+    LogQueue::new(anstream::stdout(), move |lines| {
+        if json {
+            serde_json::json!({ "event": "dropped", "lines": lines }).to_string()
+        } else {
+            format!("{lines} lines were dropped, because nobody read them")
+        }
+    })
 }
 
 fn tls_config(args: &Serve, identity: &Identity) -> Result<Arc<rustls::ServerConfig>, Failure> {
@@ -110,9 +139,9 @@ fn tls_config(args: &Serve, identity: &Identity) -> Result<Arc<rustls::ServerCon
     })
 }
 
-fn open_directory(directory: &Path, listing: bool) -> Result<StaticFiles, Failure> {
-    StaticFiles::new(directory, listing).map_err(|error| {
-        let shown = directory.display();
+fn open_directory(args: &Serve) -> Result<StaticFiles, Failure> {
+    let files = StaticFiles::new(&args.directory, args.listing).map_err(|error| {
+        let shown = args.directory.display();
         match error.kind() {
             io::ErrorKind::NotFound => Failure::usage(format!("there is no directory {shown}"))
                 .hint("create it, or name another directory: posthaste serve DIR"),
@@ -120,7 +149,8 @@ fn open_directory(directory: &Path, listing: bool) -> Result<StaticFiles, Failur
                 .hint("name the directory that contains the file: posthaste serve DIR"),
             _ => Failure::usage(format!("cannot read the directory {shown}: {error}")),
         }
-    })
+    })?;
+    Ok(if args.hidden { files.with_hidden_files() } else { files })
 }
 
 fn identity(args: &Serve) -> Result<Identity, Failure> {
@@ -268,9 +298,10 @@ fn announce(start: &Start, args: &Serve) -> Result<(), Failure> {
         .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))
 }
 
-/// Prints a line a request. A server whose stdout is closed goes on serving.
+/// Prints a line a request. A server whose stdout is closed, or is not read, goes on serving.
 struct Printed {
     json: bool,
+    queue: LogQueue,
 }
 
 /// A request for programs.
@@ -297,8 +328,8 @@ impl AccessLog for Printed {
             Outcome::Aborted(reason) | Outcome::Failed(reason) => Some(reason.as_str()),
         };
         let time = timestamp(SystemTime::now());
-        let _ = if self.json {
-            printer::json_line(&RequestEvent {
+        if self.json {
+            self.queue.json_line(&RequestEvent {
                 event: "request",
                 time,
                 client: record.client,
@@ -309,10 +340,10 @@ impl AccessLog for Printed {
                 seconds: record.duration.as_secs_f64(),
                 complete: error.is_none(),
                 error,
-            })
+            });
         } else {
             let ending = error.map(|error| format!(" \x1b[31mincomplete: {}\x1b[0m", printable(error)));
-            printer::line(format_args!(
+            self.queue.line(format_args!(
                 "{time} {} {} {} {} {} B {}{}",
                 record.client,
                 record.method,
@@ -321,21 +352,24 @@ impl AccessLog for Printed {
                 record.body_bytes,
                 printer::duration(record.duration),
                 ending.unwrap_or_default()
-            ))
-        };
+            ));
+        }
     }
 }
 
-fn finish(args: &Serve, ended: Result<Ended, tokio::task::JoinError>) -> Result<ExitCode, Failure> {
+fn finish(
+    args: &Serve,
+    ended: Result<Ended, tokio::task::JoinError>,
+    [stdout, log]: [&LogQueue; 2],
+) -> Result<ExitCode, Failure> {
     let ended = ended.map_err(|error| Failure::runtime(format!("the server failed: {error}")))?;
     if args.json {
         let stopped = serde_json::json!({ "event": "stopped", "connections_cut_off": ended.cut_off });
-        // Whoever does not read any more does not miss it.
-        let _ = printer::json_line(&stopped);
+        stdout.json_line(&stopped);
     } else if ended.cut_off > 0 {
-        printer::note(format_args!("stopped; {} connections were cut off", ended.cut_off));
+        note(log, format_args!("stopped; {} connections were cut off", ended.cut_off));
     } else {
-        printer::note("stopped");
+        note(log, "stopped");
     }
     Ok(ExitCode::SUCCESS)
 }

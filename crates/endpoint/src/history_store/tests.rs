@@ -29,6 +29,17 @@ fn window(store: &HistoryStore, number: u8) -> Option<u64> {
     store.recall(now(), client(number)).map(|known| known.window.get())
 }
 
+#[cfg(unix)]
+#[test]
+fn only_the_owner_may_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("history.redb");
+    filled(&path);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
 /// A file with one path in it.
 fn filled(path: &Path) {
     let store = HistoryStore::open(path, rules()).unwrap();

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 use super::Shared;
 use super::incoming::{self, Rest};
 use super::outgoing::{Outcome, Outgoing};
+use super::slots::Seat;
 use super::visitor::RequestStream;
 use crate::message_stream::{MessageReceiver, ReceiveError};
 use crate::service::{AnyService, Body, Request, Response, text};
@@ -80,8 +81,7 @@ pub(super) async fn run(
         }
     };
     stream.prioritize(request.headers());
-    // The semaphore is never closed.
-    let Ok(_permit) = shared.requests.acquire().await else { return Served::Answered };
+    let mut seat = shared.slots.seat(client.ip()).await;
     let (body, rest) = match incoming::body(receiver, &stream.visitor, shared.options.stall_timeout).await {
         Ok(both) => both,
         Err(error) => {
@@ -91,7 +91,8 @@ pub(super) async fn run(
         }
     };
     let asked = (request.method().clone(), request.uri().clone());
-    let mut exchange = Exchange { shared: &shared, stream: &mut stream, status: None, body_bytes: 0 };
+    let (stream, seat) = (&mut stream, &mut seat);
+    let mut exchange = Exchange { shared: &shared, stream, seat, status: None, body_bytes: 0 };
     let outcome = exchange.answer(service, request.map(|()| body), rest).await;
     let (status, body_bytes) = (exchange.status, exchange.body_bytes);
     if let Some(log) = &shared.options.access_log {
@@ -122,7 +123,8 @@ async fn decline(shared: &Shared, mut stream: RequestStream, error: &ReceiveErro
         ReceiveError::Message(MessageError::TooLarge { .. }) => {
             // RFC 9114 section 4.2.2 leaves the choice; this says what is wrong.
             let response = text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "");
-            Outgoing::new(shared, &mut stream).send(response, &mut 0).await;
+            let mut seat = shared.slots.seat_without_slot(stream.visitor.address.ip());
+            Outgoing::new(shared, &mut stream, &mut seat).send(response, &mut 0).await;
         }
         ReceiveError::Message(error) => stream.sender.reset(error.code()),
         ReceiveError::Reset(_) => stream.sender.reset(Code::H3_REQUEST_CANCELLED),
@@ -131,14 +133,15 @@ async fn decline(shared: &Shared, mut stream: RequestStream, error: &ReceiveErro
 }
 
 /// A request that has a slot.
-struct Exchange<'a> {
+struct Exchange<'a, 's> {
     shared: &'a Shared,
     stream: &'a mut RequestStream,
+    seat: &'a mut Seat<'s>,
     status: Option<StatusCode>,
     body_bytes: u64,
 }
 
-impl Exchange<'_> {
+impl Exchange<'_, '_> {
     async fn answer(
         &mut self,
         service: Box<dyn AnyService>,
@@ -207,7 +210,7 @@ impl Exchange<'_> {
 
     /// Sends the response, and sees to the rest of the request meanwhile: what breaks the protocol there counts too.
     async fn send(&mut self, response: Response, rest: oneshot::Receiver<Rest>) -> Outcome {
-        let mut outgoing = Outgoing::new(self.shared, self.stream);
+        let mut outgoing = Outgoing::new(self.shared, self.stream, self.seat);
         let malformed = tokio::select! {
             biased;
             malformed = breach(rest) => malformed,

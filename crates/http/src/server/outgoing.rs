@@ -12,6 +12,7 @@ use posthaste_endpoint::{CloseReason, ConnectionError, WriteError};
 use posthaste_http3::{Code, encode};
 
 use super::Shared;
+use super::slots::{Seat, Waited};
 use super::visitor::{RequestStream, Visitor};
 use crate::message_stream::{MessageSender, unwanted};
 use crate::service::{Body, BodyError, Response};
@@ -35,17 +36,18 @@ pub enum Outcome {
 }
 
 /// Sends one response.
-pub(super) struct Outgoing<'a> {
+pub(super) struct Outgoing<'a, 's> {
     visitor: &'a Visitor,
     sender: &'a mut MessageSender,
+    seat: &'a mut Seat<'s>,
     /// Time in which the client must take the next frame.
     stall: Duration,
 }
 
-impl<'a> Outgoing<'a> {
-    pub(super) fn new(shared: &Shared, stream: &'a mut RequestStream) -> Self {
+impl<'a, 's> Outgoing<'a, 's> {
+    pub(super) fn new(shared: &Shared, stream: &'a mut RequestStream, seat: &'a mut Seat<'s>) -> Self {
         let stall = shared.options.stall_timeout;
-        Self { visitor: &stream.visitor, sender: &mut stream.sender, stall }
+        Self { visitor: &stream.visitor, sender: &mut stream.sender, seat, stall }
     }
 
     /// Sends the response to its end; counts what of the body the transport has taken. A frame is asked of the body when
@@ -64,11 +66,7 @@ impl<'a> Outgoing<'a> {
         )
     }
 
-    async fn try_send(
-        &mut self,
-        response: Response,
-        body_bytes: &mut u64,
-    ) -> Result<(), (Option<Code>, Outcome)> {
+    async fn try_send(&mut self, response: Response, body_bytes: &mut u64) -> Result<(), Cut> {
         let (head, mut body) = response.into_parts();
         self.sender.frame(&encode::response(&http::Response::from_parts(head, ())));
         while let Some(frame) = self.next_frame(&mut body).await? {
@@ -85,7 +83,8 @@ impl<'a> Outgoing<'a> {
             }
         }
         drop(body);
-        in_time(self.visitor, self.stall, self.sender.finish()).await.map_err(cancelled)?;
+        self.seat.give_back();
+        in_time(self.visitor, self.seat, self.stall, self.sender.finish()).await?;
         // A client that has what it wanted often closes in peace before it acknowledges the last bytes.
         let acknowledged = async {
             match self.sender.acknowledged().await {
@@ -93,27 +92,29 @@ impl<'a> Outgoing<'a> {
                 other => other,
             }
         };
-        in_time(self.visitor, TAIL_TIMEOUT, acknowledged).await.map_err(|outcome| (None, outcome))
+        let tail = in_time(self.visitor, self.seat, TAIL_TIMEOUT, acknowledged).await;
+        // All of it is on its way, and only its place can be needed more.
+        tail.map_err(|(code, outcome)| (code.filter(|code| *code == Code::H3_EXCESSIVE_LOAD), outcome))
     }
 
-    async fn data(&mut self, mut data: Bytes, body_bytes: &mut u64) -> Result<(), (Option<Code>, Outcome)> {
+    async fn data(&mut self, mut data: Bytes, body_bytes: &mut u64) -> Result<(), Cut> {
         while !data.is_empty() {
             let frame: Bytes = data.split_to(data.len().min(FRAME));
             let length = frame.len() as u64;
-            in_time(self.visitor, self.stall, self.sender.content(frame)).await.map_err(cancelled)?;
+            in_time(self.visitor, self.seat, self.stall, self.sender.content(frame)).await?;
             *body_bytes += length;
         }
         Ok(())
     }
 
     /// The body's next frame. If that takes time, what precedes it goes ahead, and a client that gives up is noticed.
-    async fn next_frame(&mut self, body: &mut Body) -> Result<Option<Frame<Bytes>>, (Option<Code>, Outcome)> {
+    async fn next_frame(&mut self, body: &mut Body) -> Result<Option<Frame<Bytes>>, Cut> {
         let mut next = poll_fn(|cx| poll_body(body, cx));
         let polled = futures::poll!(&mut next);
         let frame = match polled {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                in_time(self.visitor, self.stall, self.sender.flush()).await.map_err(cancelled)?;
+                in_time(self.visitor, self.seat, self.stall, self.sender.flush()).await?;
                 tokio::select! {
                     biased;
                     frame = next => frame,
@@ -126,7 +127,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-fn cancelled(outcome: Outcome) -> (Option<Code>, Outcome) {
+fn cancelled(outcome: Outcome) -> Cut {
     (Some(Code::H3_REQUEST_CANCELLED), outcome)
 }
 
@@ -144,18 +145,32 @@ fn is_in_peace(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::Closed(CloseReason::PeerApplication { error_code, .. }) if *error_code == no_error)
 }
 
+/// What ends a response before it is whole: the code of the reset, unless the client needs none, and the outcome.
+type Cut = (Option<Code>, Outcome);
+
+/// Waits until the client has taken what `operation` is about.
 async fn in_time(
     visitor: &Visitor,
+    seat: &mut Seat<'_>,
     limit: Duration,
     operation: impl Future<Output = Result<(), WriteError>>,
-) -> Result<(), Outcome> {
-    match visitor.progress.wait(limit, operation).await {
+) -> Result<(), Cut> {
+    let done = match seat.wait(visitor.progress.wait(limit, operation)).await {
+        Waited::Done(done) => done,
+        Waited::Evicted => {
+            let reason = "the client took nothing for long, and others needed its place".to_owned();
+            return Err((Some(Code::H3_EXCESSIVE_LOAD), Outcome::Aborted(reason)));
+        }
+    };
+    match done {
         Some(Ok(())) => {
             visitor.progress.note();
             Ok(())
         }
-        Some(Err(WriteError::Stopped(code))) => Err(Outcome::Aborted(unwanted(Code(code)))),
-        Some(Err(error)) => Err(Outcome::Aborted(error.to_string())),
-        None => Err(Outcome::Aborted(format!("the client took nothing for {} s", limit.as_secs()))),
+        Some(Err(WriteError::Stopped(code))) => Err(cancelled(Outcome::Aborted(unwanted(Code(code))))),
+        Some(Err(error)) => Err(cancelled(Outcome::Aborted(error.to_string()))),
+        None => {
+            Err(cancelled(Outcome::Aborted(format!("the client took nothing for {} s", limit.as_secs()))))
+        }
     }
 }

@@ -4,6 +4,9 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Where a host keeps what protocols ask for (RFC 8615).
+const WELL_KNOWN: &str = ".well-known";
+
 /// Longest path that is looked up, decoded, in bytes.
 const MAX_PATH: usize = 4096;
 
@@ -72,6 +75,12 @@ impl RequestPath {
         }
         let is_directory = matches!(path.rsplit('/').next(), Some("" | "."));
         Ok(Self { segments, is_directory })
+    }
+
+    /// Whether it leads through a name that begins with a dot.
+    pub(super) fn is_hidden(&self) -> bool {
+        let skipped = usize::from(self.segments.first().is_some_and(|first| first == WELL_KNOWN));
+        self.segments.iter().skip(skipped).any(|name| name.starts_with('.'))
     }
 
     /// The path of the directory of this name, encoded. Begins with one slash only: two would make it another host's.

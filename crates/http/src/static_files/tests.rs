@@ -24,6 +24,10 @@ fn site(listing: bool) -> Site {
     write("empty.bin", "");
     write("docs/index.html", "<p>index");
     write("bare/one.txt", "1");
+    write("bare/.env", "SECRET=1");
+    write(".git/config", "[core]");
+    write(".well-known/change-password", "here");
+    write(".well-known/.key", "secret");
     let files = StaticFiles::new(guard.path(), listing).unwrap();
     Site { _guard: guard, files }
 }
@@ -122,6 +126,22 @@ async fn preconditions() {
             assert!(body.is_empty() && field(&head, "content-length").is_none());
             assert_eq!(field(&head, "cache-control"), Some("no-cache"));
         }
+    }
+}
+
+#[tokio::test]
+async fn hidden_names_are_served_only_if_that_is_wanted() {
+    let site = site(true);
+    let secrets = ["/.git/config", "/.git/", "/bare/.env", "/bare/%2eenv", "/.well-known/.key"];
+    for uri in secrets {
+        assert_eq!(ask(&site, "GET", uri, &[]).await.0.status(), StatusCode::NOT_FOUND, "{uri}");
+    }
+    assert_eq!(ask(&site, "GET", "/.well-known/change-password", &[]).await.1, "here");
+    let (_, page) = ask(&site, "GET", "/bare/", &[]).await;
+    assert!(page.contains("one.txt") && !page.contains(".env"), "{page}");
+    let site = Site { files: site.files.with_hidden_files(), ..site };
+    for uri in secrets {
+        assert_eq!(ask(&site, "GET", uri, &[]).await.0.status(), StatusCode::OK, "{uri}");
     }
 }
 

@@ -1,0 +1,199 @@
+//! Who may work at the same time: slots for requests, and places for responses that wait for their clients.
+//!
+//! A request holds a slot while its service works and while the transport takes its response. When the client is what it
+//! waits for, it gives the slot to others and takes one of the places instead. So clients that read slowly, or not at all,
+//! use up places and no slots; and where places run out, the response that has waited longest for its client ends.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::{IpAddr, Ipv6Addr};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::ServerOptions;
+
+/// `least_wait` of a server.
+const LEAST_WAIT: Duration = Duration::from_secs(5);
+
+/// Shares of clients that are gone are looked for when there are twice as many as were left the last time, and this many.
+const LEAST_SHARES: usize = 64;
+
+/// The slots of a server and its places.
+pub(super) struct Slots {
+    all: Arc<Semaphore>,
+    per_client: usize,
+    shares: Mutex<Shares>,
+    places: Mutex<Places>,
+}
+
+/// The slots that a client may have, by its address.
+#[derive(Default)]
+struct Shares {
+    of: BTreeMap<IpAddr, Weak<Semaphore>>,
+    /// So many are looked through for those that are gone.
+    limit: usize,
+}
+
+struct Places {
+    most: usize,
+    /// How long a response waits at least, before others can need its place more.
+    least_wait: Duration,
+    /// In the order in which they were taken.
+    taken: BTreeMap<u64, Place>,
+    next: u64,
+}
+
+struct Place {
+    since: Instant,
+    /// Told when another needs it.
+    lost: Arc<Notify>,
+}
+
+/// The right to work.
+struct Slot {
+    _of_client: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+/// What became of a wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Waited<T> {
+    Done(T),
+    /// Another response needed the place.
+    Evicted,
+}
+
+impl Slots {
+    pub(super) fn new(options: &ServerOptions) -> Self {
+        let slots = options.max_requests.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            all: Arc::new(Semaphore::new(slots)),
+            per_client: options.max_requests_per_client.clamp(1, slots),
+            shares: Mutex::default(),
+            places: Mutex::new(Places::new(options.max_stalled)),
+        }
+    }
+
+    /// A seat for a request of this client, with a slot as soon as there is one.
+    pub(super) async fn seat(&self, client: IpAddr) -> Seat<'_> {
+        let mut seat = Seat { slots: self, share: self.share(client), slot: None };
+        seat.take_slot().await;
+        seat
+    }
+
+    /// A seat for what a client is told at once; it needs no slot.
+    pub(super) fn seat_without_slot(&self, client: IpAddr) -> Seat<'_> {
+        Seat { slots: self, share: self.share(client), slot: None }
+    }
+
+    fn share(&self, client: IpAddr) -> Arc<Semaphore> {
+        let mut shares = lock(&self.shares);
+        let client = neighbourhood(client);
+        if let Some(share) = shares.of.get(&client).and_then(Weak::upgrade) {
+            return share;
+        }
+        if shares.of.len() >= shares.limit.max(LEAST_SHARES) {
+            shares.of.retain(|_, share| share.strong_count() > 0);
+            shares.limit = 2 * shares.of.len();
+        }
+        let share = Arc::new(Semaphore::new(self.per_client));
+        shares.of.insert(client, Arc::downgrade(&share));
+        share
+    }
+}
+
+impl Places {
+    fn new(most: usize) -> Self {
+        Self { most, least_wait: LEAST_WAIT, taken: BTreeMap::new(), next: 0 }
+    }
+
+    /// Takes a place, if need be from the one who has waited longest, if that is long.
+    fn take(&mut self, now: Instant) -> Option<(u64, Arc<Notify>)> {
+        if self.taken.len() >= self.most {
+            let first = self.taken.first_entry()?;
+            if now.duration_since(first.get().since) < self.least_wait {
+                return None;
+            }
+            first.remove().lost.notify_one();
+        }
+        let (number, lost) = (self.next, Arc::new(Notify::new()));
+        self.next += 1;
+        self.taken.insert(number, Place { since: now, lost: Arc::clone(&lost) });
+        Some((number, lost))
+    }
+}
+
+/// A request, and the slot that it has while it needs one.
+pub(super) struct Seat<'a> {
+    slots: &'a Slots,
+    share: Arc<Semaphore>,
+    slot: Option<Slot>,
+}
+
+impl Seat<'_> {
+    async fn take_slot(&mut self) {
+        // Its own share first: who waits for that holds up nobody else. Neither semaphore is ever closed.
+        let Ok(of_client) = Arc::clone(&self.share).acquire_owned().await else { return };
+        let Ok(of_all) = Arc::clone(&self.slots.all).acquire_owned().await else { return };
+        self.slot = Some(Slot { _of_client: of_client, _of_all: of_all });
+    }
+
+    /// Nothing is left to work on: what is still waited for needs no slot.
+    pub(super) fn give_back(&mut self) {
+        self.slot = None;
+    }
+
+    /// Waits for the client. If that takes time, the slot serves others meanwhile, as far as there are places.
+    pub(super) async fn wait<T>(&mut self, operation: impl Future<Output = T>) -> Waited<T> {
+        let mut operation = pin!(operation);
+        if let Poll::Ready(done) = futures::poll!(&mut operation) {
+            return Waited::Done(done);
+        }
+        let taken = lock(&self.slots.places).take(Instant::now());
+        let Some((number, lost)) = taken else { return Waited::Done(operation.await) };
+        let _place = Leaving { slots: self.slots, number };
+        let had_slot = self.slot.take().is_some();
+        let done = tokio::select! {
+            biased;
+            done = operation => done,
+            () = lost.notified() => return Waited::Evicted,
+        };
+        if had_slot {
+            self.take_slot().await;
+        }
+        Waited::Done(done)
+    }
+}
+
+/// Gives a place back.
+struct Leaving<'a> {
+    slots: &'a Slots,
+    number: u64,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        lock(&self.slots.places).taken.remove(&self.number);
+    }
+}
+
+/// The data behind the locks are whole after every call, so a panic elsewhere does not spoil them.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whose addresses count as one client's: an IPv4 address, the /64 of an IPv6 address.
+fn neighbourhood(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests;
