@@ -148,3 +148,9 @@ pub(crate) const TRANSMIT_BYTES: usize = 65_507;
 /// the `ServerHello`: with more there are several datagrams anyway, and another might be one too many for the
 /// amplification limit (RFC 9000 section 8.1).
 pub(crate) const SPLIT_HANDSHAKE: u64 = 1000;
+
+/// One client may have one of so many parts of the handshakes that a server bears in progress,
+pub(crate) const PENDING_SHARES: usize = 8;
+
+/// and this many at least.
+pub(crate) const LEAST_PENDING_SHARE: usize = 16;

@@ -7,6 +7,7 @@ mod groups;
 mod keyed_map;
 mod learning;
 mod neighbours;
+mod pending;
 mod resets;
 pub(crate) mod slots;
 mod stateless;
@@ -45,6 +46,7 @@ use groups::Groups;
 use keyed_map::{KeyedMap, keyed_map};
 use learning::Learning;
 use neighbours::Neighbours;
+use pending::Pending;
 use resets::Resets;
 use slots::{ConnectionHandle, Slots};
 use stateless::Stateless;
@@ -105,7 +107,7 @@ pub struct Endpoint {
     /// The time since the Unix epoch at [`Time::ZERO`].
     clock_offset: Duration,
     rng: Rng,
-    pending_handshakes: usize,
+    pending: Pending,
     stats: EndpointStats,
 }
 
@@ -144,7 +146,7 @@ impl Endpoint {
             learning,
             clock_offset,
             rng,
-            pending_handshakes: 0,
+            pending: Pending::default(),
             stats: EndpointStats::default(),
         }
     }
@@ -461,8 +463,8 @@ impl Endpoint {
             };
         }
         let has_begun = settled.is_drained || !settled.is_handshaking;
-        if has_begun && self.slots.set_pending(index, false) == Some(true) {
-            self.pending_handshakes -= 1;
+        if has_begun && let Some(client) = self.slots.set_pending(index, None) {
+            self.pending.end(client);
             self.offer_tokens(index);
         }
         if settled.is_closed {

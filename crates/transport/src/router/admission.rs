@@ -53,7 +53,7 @@ impl Endpoint {
     /// A client's first Initial.
     pub(super) fn accept(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
         let Some(server) = self.server.clone() else { return };
-        if !self.is_accepting || self.pending_handshakes >= server.max_pending_handshakes {
+        if !self.is_accepting || self.pending.total() >= server.max_pending_handshakes {
             self.stats.refused += 1;
             return;
         }
@@ -61,28 +61,7 @@ impl Endpoint {
             self.stats.refused += 1;
             return;
         };
-        let bearer = Bearer {
-            at: self.clock_offset + now.since(Time::ZERO),
-            remote: info.remote,
-            version: invariants.version,
-        };
-        let (version, destination) = (invariants.version, invariants.dcid);
-        let setup = match self.standing(&server, invariants, &bearer, &data) {
-            Standing::Unknown => HandshakeSetup::of_server(version, destination, destination, false, None),
-            Standing::Retried { original } => {
-                HandshakeSetup::of_server(version, original, destination, true, None)
-            }
-            Standing::Known { payload } => {
-                HandshakeSetup::of_server(version, destination, destination, true, Some(payload))
-            }
-            Standing::Doubted => return self.send_retry(info, invariants, &bearer),
-            Standing::Lying => {
-                let is_answered =
-                    self.refuse(info, invariants, &server, data, TransportErrorCode::INVALID_TOKEN);
-                self.stats.invalid_tokens += u64::from(is_answered);
-                return;
-            }
-        };
+        let Some(setup) = self.admit(now, &server, info, invariants, &data) else { return };
         let is_validated = setup.is_validated;
         let local_id = self.fresh_id();
         let Some(mut connection) =
@@ -107,10 +86,54 @@ impl Endpoint {
         if let Some(index) = self.slots.index(handle) {
             self.recall(now, index);
             self.coordinate(now, index);
-            self.slots.set_pending(index, true);
-            self.pending_handshakes += 1;
+            let client = info.remote.ip();
+            self.slots.set_pending(index, Some(client));
+            self.pending.begin(client);
         }
         self.last_events.push_back((handle, Event::Incoming));
+    }
+
+    /// What the handshake of a client that is let in begins with. The others are answered here, if at all.
+    fn admit(
+        &mut self,
+        now: Time,
+        server: &ServerConfig,
+        info: &DatagramInfo,
+        invariants: &Invariants,
+        data: &BytesMut,
+    ) -> Option<HandshakeSetup> {
+        let bearer = Bearer {
+            at: self.clock_offset + now.since(Time::ZERO),
+            remote: info.remote,
+            version: invariants.version,
+        };
+        let is_share_used = self.pending.is_share_used(info.remote.ip(), server.max_pending_handshakes);
+        let may_ask = matches!(server.retry, RetryPolicy::UnderLoad { .. });
+        let (original, is_validated, payload) = match self.standing(server, invariants, &bearer, data) {
+            // Somebody else may have written the address of those that are in progress.
+            Standing::Unknown if is_share_used && may_ask => {
+                self.send_retry(info, invariants, &bearer);
+                return None;
+            }
+            Standing::Doubted => {
+                self.send_retry(info, invariants, &bearer);
+                return None;
+            }
+            Standing::Lying => {
+                let code = TransportErrorCode::INVALID_TOKEN;
+                let is_answered = self.refuse(info, invariants, server, data.clone(), code);
+                self.stats.invalid_tokens += u64::from(is_answered);
+                return None;
+            }
+            Standing::Unknown | Standing::Retried { .. } | Standing::Known { .. } if is_share_used => {
+                self.stats.refused += 1;
+                return None;
+            }
+            Standing::Unknown => (invariants.dcid, false, None),
+            Standing::Retried { original } => (original, true, None),
+            Standing::Known { payload } => (invariants.dcid, true, Some(payload)),
+        };
+        Some(HandshakeSetup::of_server(invariants.version, original, invariants.dcid, is_validated, payload))
     }
 
     /// The server's end of a connection at its start; `None` if the TLS configuration or a policy of the profile cannot
@@ -237,7 +260,7 @@ impl Endpoint {
         }
         let is_doubted = match server.retry {
             RetryPolicy::Always => true,
-            RetryPolicy::UnderLoad { handshakes } => self.pending_handshakes >= handshakes,
+            RetryPolicy::UnderLoad { handshakes } => self.pending.total() >= handshakes,
             RetryPolicy::Never => false,
         };
         if is_doubted { Standing::Doubted } else { Standing::Unknown }

@@ -21,8 +21,8 @@ struct Slot {
     is_dirty: bool,
     /// Queued to be polled for events.
     is_eventful: bool,
-    /// Counted among the endpoint's handshakes in progress.
-    is_pending: bool,
+    /// The client, while its handshake counts among those in progress.
+    pending_of: Option<IpAddr>,
     /// The peer's host, while it counts among the live connections there.
     counted_at: Option<IpAddr>,
     /// The time under which it stands in the endpoint's timers.
@@ -95,9 +95,9 @@ impl Slots {
         self.slot_mut(index).map(|slot| std::mem::replace(&mut slot.is_eventful, mark))
     }
 
-    /// Marks a connection as counted among the handshakes in progress; the mark before.
-    pub(crate) fn set_pending(&mut self, index: u32, mark: bool) -> Option<bool> {
-        self.slot_mut(index).map(|slot| std::mem::replace(&mut slot.is_pending, mark))
+    /// Notes the client whose handshake is in progress; the note before.
+    pub(crate) fn set_pending(&mut self, index: u32, client: Option<IpAddr>) -> Option<IpAddr> {
+        self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.pending_of, client))
     }
 
     /// Notes the host at which a connection counts as live; the host before.

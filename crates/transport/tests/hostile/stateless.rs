@@ -310,6 +310,32 @@ fn handshakes_in_progress_are_bounded() {
     assert_eq!(endpoint.connections(), 0, "they time out");
 }
 
+#[test]
+fn one_address_does_not_take_all_handshakes() {
+    let mut config = tls::server_config(1);
+    config.max_pending_handshakes = 256;
+    let mut endpoint = Endpoint::new([1; 32], Some(config));
+    let mut buffer = Vec::new();
+    let mut rogue = crate::support::rogue::Rogue::client(1, proper());
+    let flight = rogue.flight();
+    let mut begin = |endpoint: &mut Endpoint, index: u64, address: [u8; 4]| {
+        let original = ConnectionId::new(&index.to_be_bytes()).expect("short enough");
+        let initial = reseal(&flight[0], &original);
+        let info = DatagramInfo { remote: (address, 666).into(), ..info() };
+        endpoint.on_datagram(Time::ZERO, &info, initial[..].into());
+        while endpoint.poll_transmit(Time::ZERO, &mut buffer, 10).is_some() {
+            buffer.clear();
+        }
+    };
+    for index in 0..200 {
+        begin(&mut endpoint, index, [192, 0, 2, 1]);
+    }
+    // The others were asked to prove that it is theirs.
+    assert_eq!((endpoint.connections(), endpoint.stats().retries_sent), (32, 168));
+    begin(&mut endpoint, 200, [192, 0, 2, 2]);
+    assert_eq!((endpoint.connections(), endpoint.stats().refused), (33, 0));
+}
+
 /// The Initial as a client that chose another destination ID would have sent it.
 fn reseal(initial: &[u8], original: &ConnectionId) -> Vec<u8> {
     use posthaste_transport::Side;
