@@ -14,7 +14,6 @@ mod idle;
 pub(crate) mod ids;
 mod lifecycle;
 mod migration;
-mod owners;
 mod path_history;
 mod path_probing;
 mod receive;
@@ -48,6 +47,7 @@ use crate::group::Grouping;
 use crate::handshake::birth::Birth;
 use crate::handshake::setup::HandshakeSetup;
 use crate::handshake::{Handshake, Progress};
+use crate::packet::frame_owner::FrameOwner;
 use crate::packet::space::PacketSpace;
 use crate::path::Path;
 use crate::path::history::PathLearning;
@@ -142,6 +142,31 @@ impl Connection {
         }
         connection.update_timers(now);
         connection
+    }
+
+    /// The parts that send frames among the application's data, in the order in which their frames stand in a packet.
+    /// Data come last: messages and streams.
+    pub(crate) fn frame_owners(&mut self) -> [&mut dyn FrameOwner; 8] {
+        let yields = self.datagrams.yields();
+        let (datagrams, streams): (&mut dyn FrameOwner, &mut dyn FrameOwner) =
+            (&mut self.datagrams, &mut self.streams);
+        let (first, last) = if yields { (streams, datagrams) } else { (datagrams, streams) };
+        [
+            &mut self.local_ids,
+            &mut self.remote_ids,
+            &mut self.acks.requests,
+            &mut self.grouping,
+            &mut self.new_tokens,
+            &mut self.eliciting,
+            first,
+            last,
+        ]
+    }
+
+    /// True if an owner has a frame to send. Streams are asked first: they mostly have.
+    pub(crate) fn has_owned_frames(&mut self) -> bool {
+        self.fit_datagrams();
+        self.frame_owners().into_iter().rev().any(|owner| owner.has_unsent())
     }
 
     /// Lets TLS go on, and follows each of its steps.

@@ -3,10 +3,10 @@
 
 use bytes::BytesMut;
 use posthaste_units::Time;
+use posthaste_wire::Side;
 use posthaste_wire::frame;
 use posthaste_wire::packet::header::{KEY_PHASE, LONG_RESERVED, SHORT_RESERVED};
 use posthaste_wire::packet::{Header, PacketType, ProtectedPacket, number};
-use posthaste_wire::{Frame, Side};
 
 use crate::acks::received::Arrival;
 use crate::connection::Connection;
@@ -288,7 +288,7 @@ impl Connection {
             }
             frames += 1;
             ack_eliciting |= frame.is_ack_eliciting();
-            is_probing &= is_probing_frame(&frame);
+            is_probing &= frame.is_probing();
             self.dispatch(context, frame)?;
             if !self.lifecycle.is_open() {
                 break;
@@ -331,12 +331,6 @@ impl Connection {
         self.drain(now, reason);
         Outcome::Dropped
     }
-}
-
-/// True for frames that a peer may send on a path that it does not mean to use (RFC 9000 section 9.1).
-fn is_probing_frame(frame: &Frame) -> bool {
-    use Frame::{NewConnectionId, Padding, PathChallenge, PathResponse};
-    matches!(frame, Padding | PathChallenge(_) | PathResponse(_) | NewConnectionId(_))
 }
 
 /// The last 16 bytes of a datagram that is long enough for a stateless reset (RFC 9000 section 10.3).

@@ -1,5 +1,5 @@
 //! Who has frames for the peer in 1-RTT and 0-RTT packets. A further kind of frame is a further owner in the list
-//! (`connection/owners.rs`).
+//! in `connection.rs`.
 
 use crate::packet::frame_writer::FrameWriter;
 use crate::packet::sent_frame::SentFrame;

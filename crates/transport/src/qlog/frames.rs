@@ -105,10 +105,8 @@ fn convert(frame: Frame, len: usize, ack_delay_exponent: u8) -> QuicFrame {
         Frame::Close(close) => convert_close(&close),
         Frame::Datagram(message) => QuicFrame::Datagram { raw: data_len(message.len()) },
         Frame::HandshakeDone => QuicFrame::HandshakeDone { raw },
-        // The event types know no frames of extensions.
-        frame @ (Frame::AckFrequency(_) | Frame::ImmediateAck | Frame::GroupToken(_)) => {
-            QuicFrame::Unknown { frame_type_bytes: Some(frame.frame_type()), raw: data_len(len) }
-        }
+        // The event types know no other frames of extensions.
+        frame => QuicFrame::Unknown { frame_type_bytes: Some(frame.frame_type()), raw: data_len(len) },
     }
 }
 

@@ -2,14 +2,9 @@
 
 use bytes::{Buf, Bytes};
 
-use super::{
-    AckFrequency, AckWindowFrame, CloseFrame, CryptoFrame, Frame, NewConnectionId, ResetStream, StopSending,
-    StreamFrame,
-};
-use super::{ack, ack_frequency, ack_window, cid, close, crypto, flow, group, path, stream};
+use super::{CloseFrame, CryptoFrame, Decoded, Frame, StreamFrame, decode_body};
 use crate::error::{DecodeError, Fault};
 use crate::varint::{self, Reader};
-use crate::{StreamId, frame};
 
 /// The frames of one decrypted packet, in order. It ends after the first error.
 #[derive(Debug, Clone)]
@@ -18,17 +13,6 @@ pub struct Iter {
     position: usize,
     /// True until the first frame: a packet without any is a protocol violation (section 12.4).
     is_fresh: bool,
-}
-
-/// A decoded frame whose data is still to be cut from the payload: so that decoding borrows the payload, and
-/// cutting may take it.
-enum Decoded {
-    Whole(Frame),
-    Crypto { offset: u64, length: usize },
-    Stream(stream::StreamHead),
-    NewToken { length: usize },
-    Datagram { length: usize },
-    Close { error_code: u64, kind: close::CloseKind, length: usize },
 }
 
 impl Iter {
@@ -69,8 +53,7 @@ impl Iter {
                 data: self.cut(head.length),
                 fin: head.fin,
             }),
-            Decoded::NewToken { length } => Frame::NewToken(self.cut(length)),
-            Decoded::Datagram { length } => Frame::Datagram(self.cut(length)),
+            Decoded::Data { length, frame } => frame(self.cut(length)),
             Decoded::Close { error_code, kind, length } => {
                 Frame::Close(CloseFrame { error_code, kind, reason: self.cut(length) })
             }
@@ -112,73 +95,4 @@ fn decode(reader: &mut Reader<'_>) -> Result<Decoded, DecodeError> {
         return Err(Fault::violation("frame type not in its shortest encoding").in_frame(frame_type));
     }
     decode_body(reader, frame_type).map_err(|fault| fault.in_frame(frame_type))
-}
-
-fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Fault> {
-    let frame = match frame_type {
-        stream::TYPE..=stream::TYPE_LAST => {
-            return stream::decode(reader, frame_type).map(Decoded::Stream);
-        }
-        // spec: rfc9000 19.3 both-ack-types
-        ack::TYPE | ack::TYPE_ECN => Frame::Ack(ack::decode(reader, frame_type == ack::TYPE_ECN)?),
-        frame::TYPE_PADDING => {
-            let rest = reader.rest();
-            let run = rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len());
-            reader.take(run)?;
-            Frame::Padding
-        }
-        frame::TYPE_PING => Frame::Ping,
-        stream::TYPE_RESET => Frame::ResetStream(ResetStream::decode(reader)?),
-        stream::TYPE_STOP => Frame::StopSending(StopSending::decode(reader)?),
-        crypto::TYPE => {
-            let (offset, length) = crypto::decode(reader)?;
-            return Ok(Decoded::Crypto { offset, length });
-        }
-        // spec: rfc9221 4 no-length-to-the-end
-        frame::TYPE_DATAGRAM => return Ok(Decoded::Datagram { length: reader.remaining() }),
-        frame::TYPE_DATAGRAM_WITH_LENGTH => {
-            return Ok(Decoded::Datagram { length: frame::data_length(reader)? });
-        }
-        path::TYPE_NEW_TOKEN => return Ok(Decoded::NewToken { length: path::decode_token_length(reader)? }),
-        flow::TYPE_MAX_DATA..=FLOW_LAST => decode_flow(reader, frame_type)?,
-        ack_frequency::TYPE => Frame::AckFrequency(AckFrequency::decode(reader)?),
-        ack_frequency::TYPE_IMMEDIATE => Frame::ImmediateAck,
-        group::TYPE => Frame::GroupToken(reader.array()?),
-        ack_window::TYPE | ack_window::TYPE_ECN => {
-            Frame::AckWindow(AckWindowFrame::decode(reader, frame_type == ack_window::TYPE_ECN)?)
-        }
-        cid::TYPE_NEW => Frame::NewConnectionId(NewConnectionId::decode(reader)?),
-        cid::TYPE_RETIRE => Frame::RetireConnectionId(reader.varint()?),
-        path::TYPE_CHALLENGE => Frame::PathChallenge(reader.array()?),
-        path::TYPE_RESPONSE => Frame::PathResponse(reader.array()?),
-        close::TYPE_TRANSPORT | close::TYPE_APPLICATION => {
-            let (error_code, kind, length) = close::decode(reader, frame_type == close::TYPE_APPLICATION)?;
-            return Ok(Decoded::Close { error_code, kind, length });
-        }
-        frame::TYPE_HANDSHAKE_DONE => Frame::HandshakeDone,
-        // spec: rfc9000 12.4 unknown-frame-closes
-        _ => return Err(Fault::encoding("unknown frame type")),
-    };
-    Ok(Decoded::Whole(frame))
-}
-
-/// The last of the six kinds of flow-control frames.
-const FLOW_LAST: u64 = flow::TYPE_STREAMS_BLOCKED + 1;
-
-fn decode_flow(reader: &mut Reader<'_>, frame_type: u64) -> Result<Frame, Fault> {
-    let direction = flow::direction_of(frame_type);
-    Ok(match frame_type {
-        flow::TYPE_MAX_DATA => Frame::MaxData(reader.varint()?),
-        flow::TYPE_MAX_STREAM_DATA => {
-            Frame::MaxStreamData { id: StreamId::from_wire(reader.varint()?), maximum: reader.varint()? }
-        }
-        flow::TYPE_DATA_BLOCKED => Frame::DataBlocked(reader.varint()?),
-        flow::TYPE_STREAM_DATA_BLOCKED => {
-            Frame::StreamDataBlocked { id: StreamId::from_wire(reader.varint()?), limit: reader.varint()? }
-        }
-        ..flow::TYPE_DATA_BLOCKED => {
-            Frame::MaxStreams { direction, maximum: flow::decode_stream_count(reader)? }
-        }
-        _ => Frame::StreamsBlocked { direction, limit: flow::decode_stream_count(reader)? },
-    })
 }

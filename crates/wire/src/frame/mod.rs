@@ -1,4 +1,4 @@
-//! Frames (RFC 9000 section 19), one file per kind.
+//! Frames (RFC 9000 section 19), one file per kind; all lists of them are in this one.
 
 use bytes::Bytes;
 
@@ -245,6 +245,77 @@ impl Frame {
             _ => [None, None],
         }
     }
+}
+
+/// A decoded frame whose data is still to be cut from the payload: so that decoding borrows the payload, and
+/// cutting may take it.
+enum Decoded {
+    Whole(Frame),
+    Crypto {
+        offset: u64,
+        length: usize,
+    },
+    Stream(stream::StreamHead),
+    /// A frame that is nothing but its data.
+    Data {
+        length: usize,
+        frame: fn(Bytes) -> Frame,
+    },
+    Close {
+        error_code: u64,
+        kind: close::CloseKind,
+        length: usize,
+    },
+}
+
+/// Decodes what follows a frame's type.
+fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Fault> {
+    let data = |length, frame: fn(Bytes) -> Frame| Decoded::Data { length, frame };
+    let frame = match frame_type {
+        stream::TYPE..=stream::TYPE_LAST => {
+            return stream::decode(reader, frame_type).map(Decoded::Stream);
+        }
+        // spec: rfc9000 19.3 both-ack-types
+        ack::TYPE | ack::TYPE_ECN => Frame::Ack(ack::decode(reader, frame_type == ack::TYPE_ECN)?),
+        TYPE_PADDING => {
+            let rest = reader.rest();
+            let run = rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len());
+            reader.take(run)?;
+            Frame::Padding
+        }
+        TYPE_PING => Frame::Ping,
+        stream::TYPE_RESET => Frame::ResetStream(ResetStream::decode(reader)?),
+        stream::TYPE_STOP => Frame::StopSending(StopSending::decode(reader)?),
+        crypto::TYPE => {
+            let (offset, length) = crypto::decode(reader)?;
+            return Ok(Decoded::Crypto { offset, length });
+        }
+        // spec: rfc9221 4 no-length-to-the-end
+        TYPE_DATAGRAM => return Ok(data(reader.remaining(), Frame::Datagram)),
+        TYPE_DATAGRAM_WITH_LENGTH => {
+            return Ok(data(data_length(reader)?, Frame::Datagram));
+        }
+        path::TYPE_NEW_TOKEN => return Ok(data(path::decode_token_length(reader)?, Frame::NewToken)),
+        flow::TYPE_MAX_DATA..=flow::LAST => flow::decode(reader, frame_type)?,
+        ack_frequency::TYPE => Frame::AckFrequency(AckFrequency::decode(reader)?),
+        ack_frequency::TYPE_IMMEDIATE => Frame::ImmediateAck,
+        group::TYPE => Frame::GroupToken(reader.array()?),
+        ack_window::TYPE | ack_window::TYPE_ECN => {
+            Frame::AckWindow(AckWindowFrame::decode(reader, frame_type == ack_window::TYPE_ECN)?)
+        }
+        cid::TYPE_NEW => Frame::NewConnectionId(NewConnectionId::decode(reader)?),
+        cid::TYPE_RETIRE => Frame::RetireConnectionId(reader.varint()?),
+        path::TYPE_CHALLENGE => Frame::PathChallenge(reader.array()?),
+        path::TYPE_RESPONSE => Frame::PathResponse(reader.array()?),
+        close::TYPE_TRANSPORT | close::TYPE_APPLICATION => {
+            let (error_code, kind, length) = close::decode(reader, frame_type == close::TYPE_APPLICATION)?;
+            return Ok(Decoded::Close { error_code, kind, length });
+        }
+        TYPE_HANDSHAKE_DONE => Frame::HandshakeDone,
+        // spec: rfc9000 12.4 unknown-frame-closes
+        _ => return Err(Fault::encoding("unknown frame type")),
+    };
+    Ok(Decoded::Whole(frame))
 }
 
 /// Checks that a packet of this type may contain `frame` (RFC 9000 section 12.4, table 3). If not, that is a

@@ -22,8 +22,6 @@ pub const SPIN: u8 = 0x20;
 pub const SHORT_RESERVED: u8 = 0x18;
 /// First byte of a short header: the key phase, protected.
 pub const KEY_PHASE: u8 = 0x04;
-/// First byte of a short header: the bits that header protection covers.
-pub const SHORT_PROTECTED: u8 = 0x1f;
 /// First byte of a numbered packet: the packet number's length minus one, protected.
 pub const NUMBER_LEN: u8 = 0x03;
 
