@@ -4,6 +4,7 @@
 pub(crate) mod api;
 mod duplicates;
 mod files;
+mod listed;
 pub(crate) mod packages;
 mod prose;
 mod sizes;
@@ -37,6 +38,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<bool> {
     let lints = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     run(cargo().arg("clippy").args(lints))?;
     packages::minimal()?;
+    packages::single_commands()?;
     Ok(docs()? && api::compare()?)
 }
 
@@ -54,5 +56,6 @@ fn faults() -> Result<Vec<String>> {
     let mut faults = sizes::faults(&root)?;
     faults.extend(duplicates::faults(&root)?);
     faults.extend(prose::faults(&root)?);
+    faults.extend(listed::faults(&root)?);
     Ok(faults)
 }

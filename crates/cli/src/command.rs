@@ -1,10 +1,17 @@
-//! The commands, a file each.
+//! The commands, a file each. Each is a feature of this package, or shares one (`files`).
 
+#[cfg(feature = "emulate")]
 pub(crate) mod emulate;
+#[cfg(feature = "files")]
 pub(crate) mod get;
+#[cfg(feature = "files")]
 pub(crate) mod history;
+#[cfg(feature = "lab")]
 pub(crate) mod lab;
+#[cfg(feature = "page")]
 pub(crate) mod page;
 pub(crate) mod profiles;
+#[cfg(feature = "race")]
 pub(crate) mod race;
+#[cfg(feature = "files")]
 pub(crate) mod serve;

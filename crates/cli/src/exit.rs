@@ -1,7 +1,11 @@
 //! Exit codes and error messages with hints.
 
+#[cfg(not(feature = "full"))]
+use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
+
+use crate::printer;
 
 /// A transfer failed, or the command cannot run.
 pub(crate) const FAILED: u8 = 1;
@@ -52,9 +56,32 @@ impl Failure {
 
     /// Prints it and gives its exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        crate::printer::error(self);
+        printer::error(self);
         ExitCode::from(self.code)
     }
+}
+
+/// The command is right, but this build lacks `what` (a feature of the package).
+pub(crate) fn not_built(what: impl fmt::Display) -> Failure {
+    let words = std::env::args_os().skip(1).map(|word| printer::shell_quote(&word.to_string_lossy()));
+    let words: Vec<String> = words.collect();
+    Failure::usage(format!("this program was built without {what}"))
+        .hint(format!("the complete program has it: cargo run --release -- {}", words.join(" ")))
+}
+
+/// Commands that a build can lack.
+#[cfg(not(feature = "full"))]
+const OPTIONAL_COMMANDS: [&str; 7] = ["race", "serve", "get", "history", "lab", "emulate", "page"];
+
+/// The command line begins with a command that is not in this build, or in none.
+#[cfg(not(feature = "full"))]
+pub(crate) fn no_command(words: &[OsString]) -> Failure {
+    let name = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+    if OPTIONAL_COMMANDS.contains(&&*name) {
+        return not_built(format_args!("the command `{name}`"));
+    }
+    Failure::usage(format!("there is no command `{}`", printer::printable(&name)))
+        .hint("`posthaste --help` lists the commands")
 }
 
 impl fmt::Display for Failure {

@@ -1,18 +1,26 @@
 //! The `posthaste` command: race profiles, serve and fetch files over HTTP/3, load pages in a browser,
 //! emulate paths, and the lab.
 
+// What several commands share is not used by each of them alone.
+#![cfg_attr(not(feature = "full"), allow(dead_code))]
+
 mod args;
+#[cfg(feature = "files")]
 mod civil_date;
 mod command;
 mod exit;
+#[cfg(feature = "files")]
 mod identity;
 mod interrupt;
+#[cfg(feature = "files")]
 mod kept;
 mod log_queue;
 mod output_file;
 mod path_choice;
 mod printer;
 mod profile;
+#[cfg(any(feature = "files", feature = "lab"))]
+mod state_directory;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -47,15 +55,21 @@ fn main() -> ExitCode {
     }
 }
 
+#[cfg_attr(not(feature = "files"), expect(unused_variables, reason = "the log is the server's"))]
 fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
     match args.command {
         // Nothing of it waits for a network.
         Command::Profiles(args) => command::profiles::run(&args),
+        #[cfg(feature = "files")]
         Command::History(args) => command::history::run(&args),
+        #[cfg(feature = "race")]
         Command::Race(args) => runtime()?.block_on(command::race::run(args)),
+        #[cfg(feature = "emulate")]
         // It goes into namespaces, which a process with several threads cannot.
         Command::Emulate(args) => command::emulate::run(&args),
+        #[cfg(feature = "emulate")]
         Command::EmulateInside(args) => Ok(command::emulate::run_inside(&args)),
+        #[cfg(feature = "files")]
         Command::Serve(args) => {
             let runtime = runtime()?;
             let result = runtime.block_on(command::serve::run(args, log));
@@ -63,6 +77,7 @@ fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
             runtime.shutdown_timeout(FAREWELL);
             result
         }
+        #[cfg(feature = "files")]
         Command::Get(args) => {
             let runtime = runtime()?;
             // As a task: the endpoint lets tasks answer before it sends, so that the first request travels with the end
@@ -74,8 +89,11 @@ fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
             runtime.shutdown_timeout(FAREWELL);
             result
         }
+        #[cfg(feature = "page")]
         Command::Page(args) => runtime()?.block_on(command::page::run(args)),
+        #[cfg(feature = "page")]
         Command::PageVisit(args) => command::page::visit(&args),
+        #[cfg(feature = "lab")]
         Command::Lab(args) => {
             let runtime = runtime()?;
             let result = runtime.block_on(command::lab::run(args));
@@ -83,6 +101,8 @@ fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
             runtime.shutdown_timeout(FAREWELL);
             result
         }
+        #[cfg(not(feature = "full"))]
+        Command::Other(words) => Err(exit::no_command(&words)),
     }
 }
 

@@ -1,9 +1,12 @@
 //! Profiles by name or from a file.
 
 use std::path::Path;
+#[cfg(feature = "qlog")]
 use std::sync::Arc;
 
-use posthaste_endpoint::{QlogDirectory, TransportConfig};
+#[cfg(feature = "qlog")]
+use posthaste_endpoint::QlogDirectory;
+use posthaste_endpoint::TransportConfig;
 use posthaste_policy::Profile;
 use posthaste_schemes::{Definition, ProfileError};
 
@@ -47,10 +50,21 @@ pub(crate) fn transport(
         transport.max_datagram_size = size.into();
     }
     if let Some(directory) = qlog {
-        make_trace_folder(directory)?;
-        transport.qlog = Some(Arc::new(QlogDirectory::new(directory)));
+        trace_into(directory, &mut transport)?;
     }
     Ok(transport)
+}
+
+#[cfg(feature = "qlog")]
+fn trace_into(directory: &Path, transport: &mut TransportConfig) -> Result<(), Failure> {
+    make_trace_folder(directory)?;
+    transport.qlog = Some(Arc::new(QlogDirectory::new(directory)));
+    Ok(())
+}
+
+#[cfg(not(feature = "qlog"))]
+fn trace_into(_: &Path, _: &mut TransportConfig) -> Result<(), Failure> {
+    Err(crate::exit::not_built("qlog traces"))
 }
 
 /// Updates keys after half of so many packets.

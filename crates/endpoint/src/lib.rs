@@ -50,7 +50,8 @@
 //! ```
 //!
 //! # Features
-//! Both are on by default; without them the crate compiles without `serde_json` and `toml`.
+//! All are on by default; without them the crate compiles without `redb`, `serde_json` and `toml`.
+//! - `history-store`: path histories in a file, `HistoryStore`.
 //! - `qlog`: traces of connections, as files with `QlogDirectory`.
 //! - `profiles-toml`: profiles by name (`named`) and from TOML text.
 //!
@@ -74,6 +75,7 @@ mod connection_state;
 mod driver;
 mod endpoint;
 mod error;
+#[cfg(feature = "history-store")]
 mod history_store;
 #[cfg(feature = "qlog")]
 mod qlog_files;
@@ -92,6 +94,7 @@ mod wakers;
 pub use connection::{Connection, EarlyData, SendDatagramError};
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, ReadError, RebindError, WriteError};
+#[cfg(feature = "history-store")]
 pub use history_store::{HistoryError, HistoryStore};
 #[cfg(feature = "qlog")]
 pub use qlog_files::QlogDirectory;

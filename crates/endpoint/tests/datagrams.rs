@@ -1,11 +1,9 @@
 //! Messages in DATAGRAM frames (RFC 9221) over sockets.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Pair, bounded};
 use bytes::Bytes;
-use common::{Pair, bounded};
 use posthaste_endpoint::{
     Connection, DatagramOrder, DatagramRefusal, DatagramStats, SendDatagramError, TransportConfig,
     default_transport,

@@ -1,12 +1,10 @@
 //! What outlives a connection, over real sockets: sessions, early data, address tokens, the server's secret.
 
-mod common;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{ALPN, bounded, identity};
+use crate::common::{ALPN, bounded, identity};
 use posthaste_endpoint::{
     ClientConfig, CloseReason, EarlyData, Endpoint, RetryPolicy, Secret, ServerConfig, SessionStore,
     TokenCache, tls,

@@ -1,11 +1,9 @@
 //! Groups over real sockets: who knows a group's name may join it, and what is wrong with a name harms nobody.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Pair, bounded, pattern};
+use crate::common::{Pair, bounded, pattern};
 use posthaste_endpoint::{
     ClientConfig, Connection, ConnectionError, Endpoint, GroupToken, ServerConfig, TransportConfig, tls,
 };
@@ -177,13 +175,13 @@ async fn a_group_has_eight_members_at_most() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_of_a_restarted_server_is_worth_nothing() {
     bounded(async {
-        let (server_tls, roots) = common::identity();
+        let (server_tls, roots) = crate::common::identity();
         let start = |at: &str| {
             let config = ServerConfig::new(Arc::clone(&server_tls), profile("mquic-cubic"));
             Endpoint::server(at.parse().unwrap(), config).unwrap()
         };
         let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-        let tls = tls::client_config_with_roots(roots, common::ALPN).unwrap();
+        let tls = tls::client_config_with_roots(roots, crate::common::ALPN).unwrap();
         let config = ClientConfig::new(tls, posthaste_endpoint::default_transport()).with_group_size(2);
         let mut token = None;
         for _ in 0..2 {

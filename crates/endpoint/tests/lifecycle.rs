@@ -1,10 +1,8 @@
 //! How connections, streams and endpoints begin and end.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{ALPN, Pair, bounded, identity, pattern};
+use crate::common::{ALPN, Pair, bounded, identity, pattern};
 use posthaste_endpoint::{
     ClientConfig, CloseReason, ConnectionError, ConnectionStats, Endpoint, ReadError, ServerConfig, Side,
     TransportConfig, WriteError, tls,

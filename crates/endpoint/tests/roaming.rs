@@ -1,11 +1,9 @@
 //! Clients that change their address under way, over loopback.
 
-mod common;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use common::{Pair, bounded, pattern};
+use crate::common::{Pair, bounded, pattern};
 use posthaste_endpoint::{Connection, LocalError, RebindError, RecvStream, TransportConfig};
 
 const LEN: usize = 24 << 20;

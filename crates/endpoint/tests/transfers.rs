@@ -1,11 +1,9 @@
 //! Data over loopback: what is sent arrives, whichever way it is written and read.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Pair, bounded, pattern};
 use bytes::Bytes;
-use common::{Pair, bounded, pattern};
 use posthaste_endpoint::{Connection, Priority, TransportConfig};
 use posthaste_units::ByteCount;
 use std::sync::Arc;

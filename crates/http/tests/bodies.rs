@@ -1,13 +1,11 @@
 //! Bodies both ways: streaming, trailers, back-pressure, and what is not the whole.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::common::{App, PATIENCE, Server, body, by, fed, listen_with, sized, status};
 use bytes::Bytes;
-use common::{App, PATIENCE, Server, body, by, fed, listen_with, sized, status};
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream, default_transport};

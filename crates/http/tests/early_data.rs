@@ -1,14 +1,12 @@
 //! Requests before the handshake is complete (RFC 8470): safe ones are answered, others are put off.
 
-mod common;
-
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::common::{App, PATIENCE, body, by};
 use bytes::{Bytes, BytesMut};
-use common::{App, PATIENCE, body, by};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use posthaste_endpoint::{
     ClientConfig, ConnectionHandle, Direction, EarlyData, Endpoint, ServerConfig, SessionStore, StreamId, tls,
@@ -32,7 +30,7 @@ fn start(service: impl App) -> (SocketAddr, ClientConfig) {
     .unwrap();
     let address = endpoint.local_addr().unwrap();
     tokio::spawn(serve(endpoint, service).run());
-    let config = common::trust(made.cert.der());
+    let config = crate::common::trust(made.cert.der());
     (address, ClientConfig { tls: tls::client_with_early_data(&config.tls), ..config })
 }
 

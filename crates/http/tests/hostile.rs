@@ -1,11 +1,9 @@
 //! Clients that send nonsense: the server neither panics nor forgets its other clients.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{PATIENCE, Server, body};
+use crate::common::{PATIENCE, Server, body};
 use posthaste_endpoint::Endpoint;
 use posthaste_http::StaticFiles;
 use tokio::time::timeout;

@@ -1,11 +1,9 @@
 //! Every bound on what the other end can make us hold or do, pushed past from outside.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{PATIENCE, Server, by, listen, sized, trust};
 use bytes::Bytes;
-use common::{PATIENCE, Server, by, listen, sized, trust};
 use http::StatusCode;
 use posthaste_endpoint::{
     CloseReason, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream,

@@ -1,12 +1,10 @@
 //! The server and the client against each other over real sockets.
 
-mod common;
-
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::common::{PATIENCE, Server, body, by, fed, sized, status, with};
 use bytes::Bytes;
-use common::{PATIENCE, Server, body, by, fed, sized, status, with};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use posthaste_endpoint::Endpoint;
 use posthaste_http::{Client, ClientError, ClientOptions, Outcome, Response, StaticFiles, text};

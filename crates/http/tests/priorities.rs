@@ -1,12 +1,10 @@
 //! Responses leave in the order that RFC 9218 gives them: shown by what a client receives, packet by packet.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use common::{App, PATIENCE, Server, by, fed, with};
+use crate::common::{App, PATIENCE, Server, by, fed, with};
 use http::HeaderName;
 use posthaste_endpoint::{
     Connection, ConnectionId, Endpoint, QlogSink, RecvStream, SendStream, Side, TransportConfig,

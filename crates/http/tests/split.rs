@@ -1,14 +1,12 @@
 //! One object over several connections: what comes is what is there, whatever the server and the network do.
 
-mod common;
-
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::common::{App, Server, fed, listen_with, sized, with};
 use bytes::Bytes;
-use common::{App, Server, fed, listen_with, sized, with};
 use http::{StatusCode, header};
 use posthaste_endpoint::TransportConfig;
 use posthaste_http::client::{Download, Piece, Single, SplitOptions, SplitReport};
@@ -68,7 +66,7 @@ async fn fetch(client: &Client, server: &Server, options: &SplitOptions) -> (Vec
         let all = collect(&mut download, |_| {}).await.unwrap();
         (all, download.report())
     };
-    timeout(common::PATIENCE, fetched).await.expect("the download hangs")
+    timeout(crate::common::PATIENCE, fetched).await.expect("the download hangs")
 }
 
 /// A service made of a function of the range that is asked for and the request's number, from 0 on.
@@ -312,7 +310,7 @@ async fn a_connection_that_ends_is_replaced_by_the_others() {
                 client.hang_up_one(victim);
             }
         };
-        let all = timeout(common::PATIENCE, collect(&mut download, end)).await.unwrap().unwrap();
+        let all = timeout(crate::common::PATIENCE, collect(&mut download, end)).await.unwrap().unwrap();
         assert!(all == object);
         assert_eq!(download.report().lost, 1, "{:?}", download.report());
     }
@@ -329,6 +327,6 @@ async fn the_last_connection_takes_the_download_with_it() {
             (0..3).for_each(|victim| client.hang_up_one(victim));
         }
     };
-    let error = timeout(common::PATIENCE, collect(&mut download, end)).await.unwrap().unwrap_err();
+    let error = timeout(crate::common::PATIENCE, collect(&mut download, end)).await.unwrap().unwrap_err();
     assert!(matches!(error, ClientError::Protocol { .. } | ClientError::Lost { .. }), "{error:?}");
 }

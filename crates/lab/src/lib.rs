@@ -9,22 +9,31 @@
 //! - [`adverse`]: drawn paths that do all that a path can do wrong, and whether transfers survive them;
 //! - [`experiment`]: what is varied, from a file; [`sweep`]: all of its runs, in parallel;
 //! - [`reproduction`]: every published figure beside ours, by rules from files.
+//!
+//! Without the feature `experiments` (on by default) only single runs of Posthaste and the TCP model remain.
 
-#![expect(
-    clippy::duplicate_mod,
-    reason = "one adapter is compiled for two crates: see `peers/rival/adapter.rs`"
+#![cfg_attr(
+    feature = "experiments",
+    expect(
+        clippy::duplicate_mod,
+        reason = "one adapter is compiled for two crates: see `peers/rival/adapter.rs`"
+    )
 )]
 
+#[cfg(feature = "experiments")]
 pub mod adverse;
 pub mod apps;
+#[cfg(feature = "experiments")]
 pub mod experiment;
 pub mod limit;
 mod measure;
 mod network;
 pub mod peers;
+#[cfg(feature = "experiments")]
 pub mod reproduction;
 pub mod run;
 pub mod spec;
+#[cfg(feature = "experiments")]
 pub mod sweep;
 pub mod tls;
 mod trace_hash;

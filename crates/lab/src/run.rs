@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use posthaste_path::ConfigError;
-use posthaste_transport::{MemoryStore, PathMemory, QlogSink};
+use posthaste_transport::{MemoryStore, PathMemory};
 use posthaste_units::Time;
 
 use crate::apps::{self, AppReport, Responder, Stage, Warmed};
 use crate::measure::Arrivals;
 use crate::network::{Network, Route};
-use crate::peers::Settings;
+use crate::peers::{Settings, Traces};
 use crate::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult, Series};
 use crate::spec::{FlowSpec, RunSpec, WarmUpClient, WarmUpSpec, WorkloadSpec};
 use crate::world::{End, World};
@@ -47,7 +47,7 @@ struct Flow<'a> {
 ///
 /// # Errors
 /// If the run cannot be built; a run that does not finish is a result, see [`Outcome`].
-pub fn run(spec: &RunSpec, seed: u64, qlog: Option<Arc<dyn QlogSink>>) -> Result<RunResult, RunError> {
+pub fn run(spec: &RunSpec, seed: u64, qlog: Option<Traces>) -> Result<RunResult, RunError> {
     if spec.flows.is_empty() {
         return Err(RunError::NoFlows);
     }

@@ -2,7 +2,7 @@
 //! the median.
 //!
 //! A pair is the default profile with the policies of two seams replaced, its parts are the default profile with one of
-//! them replaced. `COMPOSITION_SEEDS=15 COMPOSITION_OBJECT=10MB cargo test --release -p posthaste-lab --test composition
+//! them replaced. `COMPOSITION_SEEDS=15 COMPOSITION_OBJECT=10MB cargo test --release -p posthaste-lab --test all composition
 //! -- --nocapture` runs the larger version, which holds the 95th percentile to half as well; it prints each ratio above
 //! its bound.
 

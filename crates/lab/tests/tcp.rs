@@ -1,9 +1,7 @@
 //! The TCP model on clean paths, and against single losses, blackouts and disorder, each with its closed form.
 
-mod tcp_support;
-
+use crate::tcp_support::{Case, Fetch, MSS, ON_TIME, Sent, Way, Wire, at, download};
 use posthaste_units::{Duration, Rate};
-use tcp_support::{Case, Fetch, MSS, ON_TIME, Sent, Way, Wire, at, download};
 
 /// Payload bytes of each flight of the TLS handshake, and of a request.
 const CLIENT_HELLO: f64 = 240.0;

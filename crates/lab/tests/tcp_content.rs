@@ -1,11 +1,9 @@
 //! Whatever a path does, every byte arrives exactly once and in order: the applications compare all of them.
 
-mod tcp_support;
-
+use crate::tcp_support::{Case, Fetch, Wire, download};
 use posthaste_lab::world::End;
 use posthaste_units::Duration;
 use proptest::prelude::*;
-use tcp_support::{Case, Fetch, Wire, download};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]

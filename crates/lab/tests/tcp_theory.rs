@@ -1,13 +1,11 @@
 //! The TCP model's controllers against their formulas.
 
-mod tcp_support;
-
+use crate::tcp_support::{Fetch, MSS, ON_TIME, Way, Wire};
 use posthaste_lab::result::Outcome;
 use posthaste_lab::run::run;
 use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
 use posthaste_path::{PathSpec, QueueSize};
 use posthaste_units::{ByteCount, Duration};
-use tcp_support::{Fetch, MSS, ON_TIME, Way, Wire};
 
 /// Mathis et al.: MSS/RTT x C/sqrt(p) under independent loss p, with C = sqrt(3/2) = 1.22.
 ///

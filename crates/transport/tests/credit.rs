@@ -1,16 +1,14 @@
 //! Receive windows between two ends: updates that travel with acks, the loss of any of them, and the budget.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Pair, tls};
 use posthaste_policy::Profile;
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, ConnectionStats, Direction, ReceiveBudget, StreamId, TransportConfig,
 };
 use posthaste_units::{ByteCount, Duration, Time};
-use support::transfer::{Readers, Writers};
-use support::{Pair, tls};
 
 /// A profile whose windows of `kib` ride on acks, inside of them or not.
 fn on_ack(kib: u64, is_combined: bool) -> TransportConfig {

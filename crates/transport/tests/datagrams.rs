@@ -1,9 +1,9 @@
 //! DATAGRAM frames (RFC 9221): between two of ours, and from a peer that breaks the rules. With quinn-proto: `quinn_interop.rs`.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::arena::Arena;
+use crate::support::{Link, Pair, tls};
 use bytes::Bytes;
 use posthaste_transport::{
     ConnectionHandle, DatagramOrder, Direction, Event, SendDatagramError, TransportConfig, WhenFull,
@@ -11,13 +11,11 @@ use posthaste_transport::{
 use posthaste_units::{ByteCount, Duration};
 use posthaste_wire::Frame;
 use posthaste_wire::packet::PacketType;
-use support::arena::Arena;
-use support::{Link, Pair, tls};
 
 const RECEIVE: usize = 1024;
 
 fn config() -> TransportConfig {
-    TransportConfig { max_datagram_frame_size: 65_535, ..support::defaults() }
+    TransportConfig { max_datagram_frame_size: 65_535, ..crate::support::defaults() }
 }
 
 /// Both ends take datagrams of these sizes.
@@ -177,7 +175,7 @@ fn frames_that_were_not_announced_or_are_too_large_close() {
     for (announced, len, is_taken) in
         [(0, 0, false), (0, 50, false), (51, 50, true), (50, 50, false), (1, 0, true)]
     {
-        let config = TransportConfig { max_datagram_frame_size: announced, ..support::defaults() };
+        let config = TransportConfig { max_datagram_frame_size: announced, ..crate::support::defaults() };
         let mut arena = Arena::server_for(config);
         arena.send(PacketType::Short, &[Frame::Datagram(Bytes::from(vec![1; len]))]);
         let expected = (!is_taken).then_some((0x0a, 0x30));

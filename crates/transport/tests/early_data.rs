@@ -1,9 +1,10 @@
 //! 0-RTT, from both ends (RFC 9000 sections 7.4.1 and 17.2.3, RFC 9001 section 4.6, RFC 8446 section 8).
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::resuming::{self, Tokens};
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Link, Pair};
 use bytes::{Bytes, BytesMut};
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, DatagramInfo, Direction, Event, RetryPolicy, Secret, ServerConfig,
@@ -12,9 +13,6 @@ use posthaste_transport::{
 use posthaste_units::{Duration, Time};
 use posthaste_wire::packet::{PacketType, split};
 use rustls::server::StoresServerSessions;
-use support::resuming::{self, Tokens};
-use support::transfer::{Readers, Writers};
-use support::{Link, Pair};
 
 /// A server in front of its store of sessions, and a client.
 struct Stage {
@@ -122,7 +120,7 @@ fn early_data_arrive_with_the_first_flight() {
     assert!(stage.pair.server.has(server, is_accepted));
     assert!(stage.pair.server.connection(server).is_handshaking(), "what it has read may be a repetition");
     assert!(stage.pair.server.connection(server).is_early_data_accepted(), "and it says so");
-    assert_eq!(stage.pair.server.connection(server).alpn(), Some(support::tls::ALPN), "known by then");
+    assert_eq!(stage.pair.server.connection(server).alpn(), Some(crate::support::tls::ALPN), "known by then");
     stage.pair.run_until(|pair| pair.client.has(handle, |event| *event == Event::Confirmed));
     assert!(stage.pair.client.has(handle, is_accepted) && !stage.pair.client.has(handle, is_rejected));
     let connection = stage.pair.client.connection(handle);
@@ -212,7 +210,7 @@ fn rejected_early_data_are_sent_again_whole() {
     // A server that has lost its sessions; one that takes none; one whose limits are lower than last time.
     let strangers: [fn(&Stage) -> ServerConfig; 3] = [
         |_| resuming::server_config(2, &resuming::sessions()),
-        |_| support::tls::server_config(2),
+        |_| crate::support::tls::server_config(2),
         |stage| {
             let small = posthaste_schemes::named("cubic-fixed").expect("a profile");
             let lower = TransportConfig {
@@ -467,7 +465,7 @@ fn early_packets_are_sent_for_the_application_alone_and_not_opened_late() {
 #[test]
 fn a_server_without_early_data_keeps_none() {
     let mut stage = Stage::new(1);
-    stage.replace_server(2, support::tls::server_config(2));
+    stage.replace_server(2, crate::support::tls::server_config(2));
     let (_, flight) = lost_flight(&mut stage);
     let order: Vec<&Vec<u8>> = flight[1..].iter().chain(&flight[..1]).collect();
     assert_eq!(read_of(&mut stage, &order), 0);

@@ -1,17 +1,15 @@
 //! Connections of one client that a server coordinates: who gets into a group, and what members have in common.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Link, Name, Pair, name_of, tls};
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, Direction, Event, GroupToken, LocalError, Secret, ServerConfig, StreamId,
     TransportConfig,
 };
 use posthaste_units::{ByteCount, Duration};
-use support::transfer::{Readers, Writers};
-use support::{Link, Name, Pair, name_of, tls};
 
 const DATAGRAM: u64 = 1252;
 

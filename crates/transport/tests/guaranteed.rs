@@ -1,13 +1,11 @@
 //! A guaranteed rate on the wire: evenly from the first packet, through loss, and what is said when it is not there.
 
-mod support;
-
 use bytes::Bytes;
 use posthaste_policy::Profile;
 use posthaste_transport::{ConnectionHandle, Direction, Event, Read, StreamId, TransportConfig};
 use posthaste_units::{Duration, Time};
 
-use support::Pair;
+use crate::support::Pair;
 
 const DATAGRAM: usize = 1252;
 

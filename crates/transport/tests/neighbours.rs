@@ -1,14 +1,12 @@
 //! Which connections count as one client's live ones: a policy that stands for as many flows must not be told of
 //! connections that are none.
 
-mod support;
-
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Link, Pair, tls};
 use bytes::Bytes;
 use posthaste_policy::Profile;
 use posthaste_transport::{ConnectionHandle, Direction, Event, Move, StreamId, TransportConfig};
 use posthaste_units::{ByteCount, Duration};
-use support::transfer::{Readers, Writers};
-use support::{Link, Pair, tls};
 
 /// Connections of one client, and what the server sends on each.
 struct Client {

@@ -1,10 +1,8 @@
 //! A factory of somebody else's that panics ends its own connection and nothing more.
 
-mod support;
-
+use crate::support::{Pair, defaults, tls};
 use posthaste_policy::{Congestion, CongestionFactory, PathLimits, SlowStart};
 use posthaste_transport::{CloseReason, ConnectError, Event, TransportConfig, TransportErrorCode};
-use support::{Pair, defaults, tls};
 
 struct Panicking;
 

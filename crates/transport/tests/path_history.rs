@@ -1,10 +1,11 @@
 //! What a server has learnt of a path serves the client's next connection: from a store, from the client's token, and
 //! over a restart (RFC 9959; the paper's Algorithm 1).
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::resuming::{self, Tokens};
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Link, Pair};
 use bytes::Bytes;
 use posthaste_policy::history::HistoryRules;
 use posthaste_policy::sample::PathHistory;
@@ -14,9 +15,6 @@ use posthaste_transport::{
 };
 use posthaste_units::{ByteCount, Duration, Time};
 use rustls::server::StoresServerSessions;
-use support::resuming::{self, Tokens};
-use support::transfer::{Readers, Writers};
-use support::{Link, Pair};
 
 const RTT: Duration = Duration::from_millis(20);
 

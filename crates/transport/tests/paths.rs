@@ -1,20 +1,18 @@
 //! Moves between addresses, and the size of datagrams: over links that forward to where an end is now, and nowhere
 //! else.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Pair, tls};
 use bytes::BytesMut;
 use posthaste_transport::{
     CloseReason, ConnectionHandle, DatagramInfo, Direction, Event, LocalError, Move, StreamId,
     TransportConfig,
 };
 use posthaste_units::{Duration, Time};
-use support::transfer::{Readers, Writers};
-use support::{Pair, tls};
 
 const ELSEWHERE: &str = "10.9.8.7:4321";
 const OTHER_PORT: &str = "127.0.0.1:2000";

@@ -1,12 +1,12 @@
 //! Traces of connections in memory: each record is read back with the qlog crate's types, and what the records say
 //! must agree with each other and with the connection's statistics.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Link, Pair, tls};
 use posthaste_transport::{ConnectionId, ConnectionStats, Direction, Move, QlogSink, Side, TransportConfig};
 use posthaste_units::Duration;
 use qlog::QlogSeq;
@@ -15,8 +15,6 @@ use qlog::events::quic::{
     PacketHeader, PacketSentTrigger, QuicFrame, TimerType, TransportInitiator,
 };
 use qlog::events::{Event, EventData};
-use support::transfer::{Readers, Writers};
-use support::{Link, Pair, tls};
 
 /// A trace's side (true: the server) and name.
 type Key = (bool, String);

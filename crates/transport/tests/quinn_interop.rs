@@ -3,10 +3,11 @@
 
 #[path = "support/quinn.rs"]
 mod quinn;
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::Link;
+use crate::support::transfer::{Readers, Writers, pattern_bytes};
 use bytes::Bytes;
 use posthaste_transport::{
     CloseReason, Direction, EcnCodepoint, Event, Side, StreamId, TransportConfig, WhenFull,
@@ -14,8 +15,6 @@ use posthaste_transport::{
 use posthaste_units::{ByteCount, Duration};
 use quinn::{Mixed, Who};
 use quinn_proto::{ConnectionError, Dir, VarInt};
-use support::Link;
-use support::transfer::{Readers, Writers, pattern_bytes};
 
 const BOTH: [Who; 2] = [Who::Ours, Who::Quinns];
 
@@ -130,7 +129,7 @@ fn the_handshake_completes_with_a_post_quantum_client_hello_of_two_datagrams() {
         assert_eq!(mixed.now.as_nanos() / 1_000_000, if client == Who::Ours { 40 } else { 30 }, "{client:?}");
         let side = if client == Who::Ours { Side::Client } else { Side::Server };
         assert_eq!(mixed.ours().side(), side);
-        assert_eq!(mixed.ours().alpn(), Some(support::tls::ALPN));
+        assert_eq!(mixed.ours().alpn(), Some(crate::support::tls::ALPN));
         assert!(!mixed.theirs().is_handshaking());
         let hello = mixed.sent.iter().take_while(|(who, _)| *who == client).count();
         assert_eq!(hello, 2, "the ClientHello takes two datagrams");
@@ -434,7 +433,7 @@ fn early_data_of_quinn_are_read_by_us() {
 
 #[test]
 fn datagrams_go_both_ways() {
-    let config = TransportConfig { max_datagram_frame_size: 65_535, ..support::defaults() };
+    let config = TransportConfig { max_datagram_frame_size: 65_535, ..crate::support::defaults() };
     for client in BOTH {
         let mut mixed = Mixed::with_transport(9, client, config.clone());
         mixed.establish();
@@ -466,7 +465,7 @@ fn datagrams_go_both_ways() {
 
 #[test]
 fn quinn_sends_no_datagrams_where_none_were_announced() {
-    let mut mixed = Mixed::with_transport(10, Who::Quinns, support::defaults());
+    let mut mixed = Mixed::with_transport(10, Who::Quinns, crate::support::defaults());
     mixed.establish();
     assert_eq!(mixed.theirs().datagrams().max_size(), None, "we have announced none");
 }

@@ -4,12 +4,12 @@
 //! the operations gave, both endpoints forget it in the end and want no timer, and the same input gives the same
 //! trace.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::support::transfer::pattern_bytes;
+use crate::support::{Link, Pair, tls};
 use posthaste_transport::{
     CloseReason, Connection, ConnectionHandle, Direction, Event, LocalError, Move, Priority, Read, ReadError,
     StreamId, TransportConfig, WriteError,
@@ -17,8 +17,6 @@ use posthaste_transport::{
 use posthaste_units::{Duration, Time};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use support::transfer::pattern_bytes;
-use support::{Link, Pair, tls};
 
 /// What one end does, or what happens to the links. `pick` chooses among the streams that the end knows.
 #[derive(Debug, Clone)]
@@ -397,8 +395,9 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        let over =
-            |host: &support::Host| host.events.iter().any(|(_, event)| matches!(event, Event::Closed(_)));
+        let over = |host: &crate::support::Host| {
+            host.events.iter().any(|(_, event)| matches!(event, Event::Closed(_)))
+        };
         over(&self.pair.client) || over(&self.pair.server)
     }
 

@@ -1,7 +1,5 @@
 //! Copies of tails and of the handshake's first flight: what they save, what they cost, and what they must not change.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -14,9 +12,9 @@ use posthaste_wire::Frame;
 use posthaste_wire::frame::AckFrame;
 use posthaste_wire::packet::PacketType;
 
-use support::arena::Arena;
-use support::transfer::{Readers, Writers, pattern_bytes};
-use support::{Link, Pair, resuming, tls};
+use crate::support::arena::Arena;
+use crate::support::transfer::{Readers, Writers, pattern_bytes};
+use crate::support::{Link, Pair, resuming, tls};
 
 const RTT: Duration = Duration::from_millis(20);
 const SEEDS: u64 = 20;
@@ -25,7 +23,7 @@ const SEEDS: u64 = 20;
 fn config(repair: &str) -> TransportConfig {
     let text = format!("[start.initial]\ndatagrams = 32\n[congestion.bbr3]\n[repair.{repair}\n");
     let profile = posthaste_schemes::from_toml("repair", &text).expect("a profile");
-    TransportConfig { profile, mtu_discovery: false, max_datagram_size: 1200, ..support::defaults() }
+    TransportConfig { profile, mtu_discovery: false, max_datagram_size: 1200, ..crate::support::defaults() }
 }
 
 const TAIL: &str = "tail]";
@@ -33,7 +31,7 @@ const NONE: &str = "none]";
 
 /// Both ends repair so.
 fn pair(seed: u64, repair: &str) -> (Pair, ConnectionHandle) {
-    let mut pair = Pair::new(seed, support::defaults(), config(repair));
+    let mut pair = Pair::new(seed, crate::support::defaults(), config(repair));
     let client = tls::client_config(seed).with_transport(Arc::new(config(repair)));
     let handle = pair.connect_with(&client);
     (pair, handle)

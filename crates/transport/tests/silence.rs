@@ -1,12 +1,10 @@
 //! An outage in the middle of a download: what RFC 9002 makes of it, and what the two forms of `freeze` do.
 
-mod support;
-
 use bytes::Bytes;
 use posthaste_transport::{ConnectionHandle, ConnectionStats, Direction, Read, StreamId, TransportConfig};
 use posthaste_units::{Duration, Time};
 
-use support::{Link, Pair};
+use crate::support::{Link, Pair};
 
 const DATAGRAM: u64 = 1252;
 const RTT: Duration = Duration::from_millis(40);

@@ -1,12 +1,10 @@
 //! A download over a path on which loss keeps the window at a few datagrams: how much of the window is used.
 
-mod support;
-
 use bytes::Bytes;
 use posthaste_transport::{ConnectionHandle, Direction, Read, StreamId, TransportConfig};
 use posthaste_units::{Duration, Time};
 
-use support::{Link, Pair};
+use crate::support::{Link, Pair};
 
 const DATAGRAM: usize = 1252;
 const RTT: Duration = Duration::from_millis(188);

@@ -1,9 +1,9 @@
 //! Address validation: Retry and `NEW_TOKEN`, from both ends (RFC 9000 section 8.1).
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::resuming::Tokens;
+use crate::support::{Link, Pair, tls};
 use bytes::{Bytes, BytesMut};
 use posthaste_transport::{
     ClientConfig, CloseReason, DatagramInfo, Event, RetryPolicy, Secret, ServerConfig, TransportErrorCode,
@@ -11,8 +11,6 @@ use posthaste_transport::{
 };
 use posthaste_units::{Duration, Time};
 use posthaste_wire::packet::{Header, PacketType, split};
-use support::resuming::Tokens;
-use support::{Link, Pair, tls};
 
 fn server(retry: RetryPolicy) -> ServerConfig {
     ServerConfig { retry, secret: Some(Secret([9; 32])), ..tls::server_config(1) }

@@ -1,13 +1,11 @@
 //! Handshakes and transfers in memory, over clean and poor links.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::transfer::{Readers, Writers};
+use crate::support::{Link, Pair, tls};
 use posthaste_transport::{CloseReason, DatagramInfo, Direction, Event, TransportConfig, Version};
 use posthaste_units::{ByteCount, Duration};
-use support::transfer::{Readers, Writers};
-use support::{Link, Pair, tls};
 
 /// The client opens a stream and sends `len` bytes; the server checks them. Returns the virtual seconds it took.
 fn upload(pair: &mut Pair, len: u64) -> f64 {

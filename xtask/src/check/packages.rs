@@ -104,7 +104,27 @@ pub(crate) fn minimal() -> Result<bool> {
             return Err(format!("{package} without features depends on {line}").into());
         }
     }
-    run_command(cargo().args(["check", "--quiet", "--no-default-features", "--package", "posthaste-http"]))?;
+    for package in ["posthaste-emulator", "posthaste-http", "posthaste-lab"] {
+        run_command(cargo().args(["check", "--quiet", "--no-default-features", "--package", package]))?;
+    }
+    Ok(true)
+}
+
+/// The command line with some of its commands only, as `cargo race` builds it.
+pub(crate) fn single_commands() -> Result<bool> {
+    for feature in ["race", "files", "lab", "emulate", "page"] {
+        let mut check = cargo();
+        check.args([
+            "check",
+            "--quiet",
+            "--package",
+            "posthaste",
+            "--no-default-features",
+            "--features",
+            feature,
+        ]);
+        run_command(&mut check)?;
+    }
     Ok(true)
 }
 

@@ -12,9 +12,8 @@ use serde::Serialize;
 
 use crate::args::{History, HistoryCommand, HistoryFile};
 use crate::exit::Failure;
-use crate::identity::default_state_directory;
 use crate::kept::{history_failure, history_file};
-use crate::printer;
+use crate::{printer, state_directory};
 
 pub(crate) fn run(args: &History) -> Result<ExitCode, Failure> {
     match &args.command {
@@ -71,7 +70,7 @@ fn clear(args: &HistoryFile) -> Result<ExitCode, Failure> {
 fn file(args: &HistoryFile) -> Result<std::path::PathBuf, Failure> {
     let state = match &args.state {
         Some(state) => state.clone(),
-        None => default_state_directory()?,
+        None => state_directory::default()?,
     };
     Ok(history_file(&state))
 }

@@ -19,12 +19,12 @@ use crate::FAREWELL;
 use crate::args::{Cipher, Retry, Serve};
 use crate::civil_date::timestamp;
 use crate::exit::{FAILED, Failure};
-use crate::identity::{Identity, default_state_directory};
+use crate::identity::Identity;
 use crate::interrupt::Interrupts;
 use crate::kept::{self, KeptSessions};
 use crate::log_queue::LogQueue;
 use crate::printer::{self, printable, shell_quote};
-use crate::profile;
+use crate::{profile, state_directory};
 
 mod exposure;
 
@@ -159,7 +159,7 @@ fn identity(args: &Serve) -> Result<Identity, Failure> {
     }
     let state = match state(args)? {
         Some(state) => state,
-        None => default_state_directory()?,
+        None => state_directory::default()?,
     };
     let identity = Identity::keep(&state, SystemTime::now())?;
     if !args.listen.ip().is_loopback() {
@@ -175,7 +175,7 @@ fn state(args: &Serve) -> Result<Option<PathBuf>, Failure> {
     let state = match &args.state {
         Some(state) => Some(state.clone()),
         None if args.cert.is_some() => None,
-        None => Some(default_state_directory()?),
+        None => Some(state_directory::default()?),
     };
     Ok(state.map(|state| std::path::absolute(&state).unwrap_or(state)))
 }

@@ -1,8 +1,11 @@
 //! The stacks that the lab drives: ours, rivals, a model of TCP.
 
+#[cfg(feature = "experiments")]
 mod noq;
 pub mod posthaste;
+#[cfg(feature = "experiments")]
 mod quinn;
+#[cfg(feature = "experiments")]
 mod rival;
 
 use std::fmt;
@@ -16,6 +19,9 @@ use posthaste_policy::history::HistoryRules;
 use posthaste_schemes::{ProfileError, comparison_names, names};
 use posthaste_transport::PathMemory;
 use posthaste_units::{ByteCount, Duration, Rng};
+
+#[cfg(feature = "experiments")]
+pub use rival::{Rival, RivalController};
 
 use crate::tls;
 
@@ -38,56 +44,20 @@ use crate::tls;
 /// stack = { name = "tiny", credit = { stream = { fixed = { window = "4 KiB" } } } }
 /// ```
 ///
-/// `noq:bbr3` does not repeat bit for bit, see [`Self::is_repeatable`].
+/// `noq:bbr3` does not repeat bit for bit, see [`Self::is_repeatable`]. The stacks of noq and quinn are part of the
+/// feature `experiments`.
 #[derive(Debug, Clone)]
 pub enum Stack {
     /// Our transport with a profile, and connections of a client to a server.
     Posthaste(Profile, usize),
     /// noq-proto.
+    #[cfg(feature = "experiments")]
     Noq(Rival),
     /// quinn-proto.
+    #[cfg(feature = "experiments")]
     Quinn(Rival),
     /// The TCP model.
     Tcp(TcpController, HttpVersion),
-}
-
-/// How a rival is set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rival {
-    /// Its congestion controller.
-    pub controller: RivalController,
-    /// Its receive and send windows are its own defaults, 1.25 MB a stream, instead of the lab's larger ones.
-    pub has_own_windows: bool,
-}
-
-impl Rival {
-    const fn new(controller: RivalController) -> Self {
-        Self { controller, has_own_windows: false }
-    }
-
-    /// The part of the stack's name behind the colon; `bbr` is what the stack calls its BBR.
-    fn name(self, bbr: &'static str) -> String {
-        let controller = match self.controller {
-            RivalController::NewReno => "newreno",
-            RivalController::Cubic => "cubic",
-            RivalController::Bbr => bbr,
-        };
-        format!("{controller}{}", if self.has_own_windows { OWN_WINDOWS } else { "" })
-    }
-}
-
-/// Behind a rival's name: with its own windows.
-const OWN_WINDOWS: &str = "/default";
-
-/// A rival's congestion controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RivalController {
-    /// New Reno (RFC 9002).
-    NewReno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// The stack's BBR: version 1 in quinn-proto, 3 in noq-proto.
-    Bbr,
 }
 
 /// No stack has the name.
@@ -96,6 +66,14 @@ pub enum UnknownStack {
     /// Nothing is called that.
     #[error("there is no stack `{name}`; there are {}, and the profiles {}, for comparison {}; each profile also with @key=value, and with @2 to @8 for so many connections", RIVAL_NAMES.join(", "), names().join(", "), comparison_names().join(", "))]
     Name {
+        /// The name.
+        name: String,
+    },
+    /// This build is without the stack.
+    #[error(
+        "the stack `{name}` is not in this build: posthaste-lab was compiled without the feature `experiments`"
+    )]
+    NotBuilt {
         /// The name.
         name: String,
     },
@@ -131,29 +109,32 @@ impl FromStr for Stack {
 
     fn from_str(name: &str) -> Result<Self, UnknownStack> {
         use HttpVersion::{Http2, Http11};
-        if let Some(base) = name.strip_suffix(OWN_WINDOWS) {
-            return match base.parse()? {
-                Self::Noq(rival) => Ok(Self::Noq(Rival { has_own_windows: true, ..rival })),
-                Self::Quinn(rival) => Ok(Self::Quinn(Rival { has_own_windows: true, ..rival })),
-                _ => Err(UnknownStack::Name { name: name.to_owned() }),
-            };
-        }
         Ok(match name {
-            "noq:newreno" => Self::Noq(Rival::new(RivalController::NewReno)),
-            "noq:cubic" => Self::Noq(Rival::new(RivalController::Cubic)),
-            "noq:bbr3" => Self::Noq(Rival::new(RivalController::Bbr)),
-            "quinn:newreno" => Self::Quinn(Rival::new(RivalController::NewReno)),
-            "quinn:cubic" => Self::Quinn(Rival::new(RivalController::Cubic)),
-            "quinn:bbr" => Self::Quinn(Rival::new(RivalController::Bbr)),
             "tcp:newreno" => Self::Tcp(TcpController::NewReno, Http2),
             "tcp:cubic" => Self::Tcp(TcpController::Cubic, Http2),
             "tcp:bbr" => Self::Tcp(TcpController::Bbr, Http2),
             "tcp:bbr/h1" => Self::Tcp(TcpController::Bbr, Http11),
             "tcp:newreno/h1" => Self::Tcp(TcpController::NewReno, Http11),
             "tcp:cubic/h1" => Self::Tcp(TcpController::Cubic, Http11),
+            rival if rival.starts_with("noq:") || rival.starts_with("quinn:") => parse_rival(rival)?,
+            unknown if unknown.ends_with(OWN_WINDOWS) => {
+                return Err(UnknownStack::Name { name: unknown.to_owned() });
+            }
             ours => parse_ours(ours)?,
         })
     }
+}
+
+#[cfg(feature = "experiments")]
+fn parse_rival(name: &str) -> Result<Stack, UnknownStack> {
+    rival::parse(name).ok_or_else(|| UnknownStack::Name { name: name.to_owned() })
+}
+
+#[cfg(not(feature = "experiments"))]
+fn parse_rival(name: &str) -> Result<Stack, UnknownStack> {
+    let name = name.to_owned();
+    let is_known = RIVAL_NAMES.contains(&name.as_str());
+    Err(if is_known { UnknownStack::NotBuilt { name } } else { UnknownStack::Name { name } })
 }
 
 /// A profile's name or the path of its file, with parameters if it has some; then perhaps `@` and a number of
@@ -224,7 +205,9 @@ impl fmt::Display for Stack {
         match self {
             Self::Posthaste(profile, 1) => f.write_str(profile.name()),
             Self::Posthaste(profile, connections) => write!(f, "{}@{connections}", profile.name()),
+            #[cfg(feature = "experiments")]
             Self::Noq(rival) => write!(f, "noq:{}", rival.name("bbr3")),
+            #[cfg(feature = "experiments")]
             Self::Quinn(rival) => write!(f, "quinn:{}", rival.name("bbr")),
             Self::Tcp(controller, version) => {
                 let controller = match controller {
@@ -238,6 +221,17 @@ impl fmt::Display for Stack {
         }
     }
 }
+
+/// Where traces of our connections go.
+#[cfg(feature = "experiments")]
+pub type Traces = std::sync::Arc<dyn posthaste_transport::QlogSink>;
+
+/// Without the feature `experiments` traces do not exist.
+#[cfg(not(feature = "experiments"))]
+pub type Traces = std::convert::Infallible;
+
+/// Behind a rival's name: with its own windows.
+const OWN_WINDOWS: &str = "/default";
 
 /// What both ends of a connection are built with, whatever the stack.
 #[derive(Clone)]
@@ -256,7 +250,7 @@ pub struct Settings {
     /// The last byte of the address by which a server of ours knows its client. Default 2.
     pub client_number: u8,
     /// Where traces of our connections go.
-    pub qlog: Option<std::sync::Arc<dyn posthaste_transport::QlogSink>>,
+    pub qlog: Option<Traces>,
     /// TLS of the QUIC stacks. Default: full handshakes, without tickets.
     pub tls: tls::Pair,
 }
@@ -290,10 +284,12 @@ impl Stack {
                 client: posthaste::client(profile, *connections, settings, rng),
                 server: posthaste::server(profile, *connections, settings, rng),
             },
+            #[cfg(feature = "experiments")]
             Self::Noq(rival) => Pair {
                 client: noq::client(*rival, settings, rng),
                 server: noq::server(*rival, settings, rng),
             },
+            #[cfg(feature = "experiments")]
             Self::Quinn(rival) => Pair {
                 client: quinn::client(*rival, settings, rng),
                 server: quinn::server(*rival, settings, rng),
@@ -327,6 +323,10 @@ impl Stack {
     /// True if the same seed gives the same run, bit for bit. noq-proto's BBR draws the times of its probes from a
     /// generator that it seeds from the operating system and that cannot be set from outside; all else repeats.
     pub fn is_repeatable(&self) -> bool {
-        !matches!(self, Self::Noq(Rival { controller: RivalController::Bbr, .. }))
+        #[cfg(feature = "experiments")]
+        if let Self::Noq(rival) = self {
+            return rival.controller != RivalController::Bbr;
+        }
+        true
     }
 }

@@ -97,6 +97,7 @@ fn transport(profile: &Profile, settings: &Settings) -> Arc<TransportConfig> {
         // One size from the first datagram to the last, as for the other stacks.
         max_datagram_size: usize::from(settings.max_datagram_size),
         mtu_discovery: false,
+        #[cfg(feature = "experiments")]
         qlog: settings.qlog.clone(),
         ..TransportConfig::new(profile.clone())
     })

@@ -42,9 +42,59 @@ use bytes::BytesMut;
 use posthaste_transport::EcnCodepoint;
 use posthaste_units::{ByteCount, Duration, Rng, Time};
 
-use super::Settings;
+use super::{OWN_WINDOWS, Settings, Stack};
 use crate::packet::Packet;
 use crate::peer::PeerEvent;
+
+/// How a rival is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rival {
+    /// Its congestion controller.
+    pub controller: RivalController,
+    /// Its receive and send windows are its own defaults, 1.25 MB a stream, instead of the lab's larger ones.
+    pub has_own_windows: bool,
+}
+
+impl Rival {
+    /// The part of the stack's name behind the colon; `bbr` is what the stack calls its BBR.
+    pub(super) fn name(self, bbr: &'static str) -> String {
+        let controller = match self.controller {
+            RivalController::NewReno => "newreno",
+            RivalController::Cubic => "cubic",
+            RivalController::Bbr => bbr,
+        };
+        format!("{controller}{}", if self.has_own_windows { OWN_WINDOWS } else { "" })
+    }
+}
+
+/// A rival's congestion controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RivalController {
+    /// New Reno (RFC 9002).
+    NewReno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// The stack's BBR: version 1 in quinn-proto, 3 in noq-proto.
+    Bbr,
+}
+
+/// The stack of this name, such as `noq:bbr3` or `quinn:cubic/default`.
+pub(super) fn parse(name: &str) -> Option<Stack> {
+    let base = name.strip_suffix(OWN_WINDOWS);
+    let (stack, controller) = base.unwrap_or(name).split_once(':')?;
+    let controller = match (stack, controller) {
+        (_, "newreno") => RivalController::NewReno,
+        (_, "cubic") => RivalController::Cubic,
+        ("noq", "bbr3") | ("quinn", "bbr") => RivalController::Bbr,
+        _ => return None,
+    };
+    let rival = Rival { controller, has_own_windows: base.is_some() };
+    match stack {
+        "noq" => Some(Stack::Noq(rival)),
+        "quinn" => Some(Stack::Quinn(rival)),
+        _ => None,
+    }
+}
 
 /// Datagrams that both stacks' own drivers take at once.
 pub(super) const MAX_SEGMENTS: NonZeroUsize = NonZeroUsize::new(10).expect("ten is not zero");

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use posthaste_campaign::identity::Identity;
 use posthaste_lab::sweep::{Journal, prune};
 
-use crate::identity::default_state_directory;
-use crate::printer;
+use crate::{printer, state_directory};
 
 /// The journals' folder, and this build of the program.
 pub(super) struct Journals {
@@ -18,7 +17,7 @@ pub(super) struct Journals {
 impl Journals {
     /// `None`, with a remark, if there is no place for them; `is_fresh` empties those that are opened.
     pub(super) fn find(is_fresh: bool) -> Option<Self> {
-        let Ok(state) = default_state_directory() else {
+        let Ok(state) = state_directory::default() else {
             printer::note("results are not kept: there is no home directory");
             return None;
         };

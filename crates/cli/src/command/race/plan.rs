@@ -6,14 +6,14 @@ use std::time::Duration;
 use posthaste_campaign::order;
 use posthaste_endpoint::TransportConfig;
 use posthaste_lab::limit::cold_fetch;
-use posthaste_lab::peers::Stack;
+use posthaste_lab::peers::{Stack, UnknownStack};
 use posthaste_path::PathSpec;
 use posthaste_report::experiment_result::Limit;
 use posthaste_schemes::selection;
 use posthaste_units::ByteCount;
 
 use crate::args::Race;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::{path_choice, printer, profile};
 
 /// Profiles at most: all built-in ones, and as many again.
@@ -239,7 +239,10 @@ fn model(name: &str) -> Result<Option<Stack>, Failure> {
     if profile::is_file(name) || !name.contains(':') {
         return Ok(None);
     }
-    name.parse().map(Some).map_err(Failure::usage)
+    name.parse().map(Some).map_err(|error| match error {
+        UnknownStack::NotBuilt { name } => exit::not_built(format_args!("the stack `{name}`")),
+        other => Failure::usage(other),
+    })
 }
 
 fn baseline(wanted: Option<&str>, racers: &[Racer]) -> Result<usize, Failure> {

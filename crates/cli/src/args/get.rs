@@ -1,0 +1,137 @@
+//! `posthaste get`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::{Cipher, seconds};
+
+/// A version of QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QuicVersion {
+    /// RFC 9000, supported by every server
+    #[value(name = "1")]
+    One,
+    /// RFC 9369: the same protocol with other constants, for networks that interfere with version 1
+    #[value(name = "2")]
+    Two,
+}
+
+/// Fetch files over HTTP/3.
+///
+/// All URLs of one server share a connection and are fetched in parallel. A file appears under its name only when it is
+/// complete: a failed or interrupted transfer leaves nothing behind.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste get https://host/file                       to stdout
+  posthaste get https://host/file -o file               to a file, with progress on a terminal
+  posthaste get https://host/a https://host/b -O ./in   to ./in/a and ./in/b
+  posthaste get --ca cert.pem https://127.0.0.1:4433/   from a server with a private certificate
+  posthaste get --json https://host/file                measure only: bodies are counted and discarded
+  posthaste get --connections 3 https://host/big -o big one file in parts, over three connections
+
+--json prints one object at the end. Each URL has its status, bytes, and the seconds from request to first byte and to
+the end. Each connection has its handshake time, round-trip times, packets sent and lost, and the final congestion
+window. Without -o or -O, --json discards the bodies.
+
+--connections fetches each file in byte ranges over several connections, if the server coordinates them as one sender
+(profiles mquic-*); together they then take the share of one connection. A connection that finishes takes half of
+another's remaining range; if a connection fails, the others fetch its range. It needs -o or -O, because parts arrive
+out of order. Files below 512 KiB, and servers without ranges, validators or groups, get one connection; a note gives
+the reason. --ungrouped uses several connections with any server: each then takes the share of one download.
+Exit code: 0 if everything arrived with a 2xx status, 1 if something did not, 2 for a usage error.")]
+pub(crate) struct Get {
+    /// URLs to fetch, https only
+    #[arg(value_name = "URL", required = true)]
+    pub(crate) urls: Vec<String>,
+
+    /// Write to this file (`-` is stdout); for a single URL
+    #[arg(short = 'o', long, value_name = "FILE", conflicts_with = "output_directory")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Write into this directory; each file is named after the last part of its URL's path
+    #[arg(short = 'O', long, value_name = "DIR")]
+    pub(crate) output_directory: Option<PathBuf>,
+
+    /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
+    /// (NAME@key=value,...)
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) profile: String,
+
+    /// Trust the certificates in this PEM file instead of the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// Accept any certificate: an attacker on the path can then read and change everything
+    #[arg(long)]
+    pub(crate) insecure: bool,
+
+    /// Print measurements as JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Directory for address tokens, which speed up the next run [default: nothing is kept]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+
+    /// Write a qlog trace of each connection to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// QUIC version of the first packet; servers without this version cannot be reached
+    #[arg(long, value_name = "VERSION", default_value = "1")]
+    pub(crate) quic_version: QuicVersion,
+
+    /// Accept only this cipher [default: the best that both support]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cipher: Option<Cipher>,
+
+    /// Fetch everything N times over fresh connections; later rounds resume earlier sessions (0-RTT). Only the last
+    /// round's bodies are written
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) repeat: u16,
+
+    /// Connections per file, 1 to 16 (see below)
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) connections: u16,
+
+    /// Use several connections even if the server does not coordinate them
+    #[arg(long, requires = "connections")]
+    pub(crate) ungrouped: bool,
+
+    /// Number of simultaneous transfers
+    #[arg(long, value_name = "COUNT", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) parallel: u16,
+
+    /// Seconds without progress until a transfer is abandoned
+    /// [default: 10 to connect, 30 while waiting for a response or its next bytes]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Redirects to follow at most
+    #[arg(long, value_name = "COUNT", default_value = "10")]
+    pub(crate) max_redirects: usize,
+
+    /// Largest UDP payload to send
+    #[arg(long, value_name = "BYTES", hide = true, value_parser = clap::value_parser!(u16).range(1200..=65_527))]
+    pub(crate) max_datagram_size: Option<u16>,
+
+    /// Packets sent with one key at most; the key is updated at half of them
+    #[arg(long, value_name = "PACKETS", hide = true, value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) key_limit: Option<u64>,
+
+    /// Move to another socket once, after this many bytes of bodies
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub(crate) move_after: Option<u64>,
+
+    /// Close the second connection once, after this many bytes of bodies
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub(crate) drop_after: Option<u64>,
+
+    /// Local address of that socket
+    #[arg(long, value_name = "ADDRESS", hide = true, requires = "move_after", default_value = "0.0.0.0")]
+    pub(crate) move_to: IpAddr,
+}

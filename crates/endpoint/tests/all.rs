@@ -1,0 +1,9 @@
+//! The tests over the public interface, in one program: each further one would link everything again.
+
+mod common;
+mod datagrams;
+mod early_data;
+mod groups;
+mod lifecycle;
+mod roaming;
+mod transfers;

@@ -1,0 +1,10 @@
+//! The tests over the public interface, in one program: each further one would link everything again.
+
+mod bodies;
+mod common;
+mod early_data;
+mod hostile;
+mod limits;
+mod loopback;
+mod priorities;
+mod split;
