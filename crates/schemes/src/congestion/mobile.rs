@@ -5,7 +5,7 @@
 //!   flows that fill the queue no more than a CUBIC would take.
 //! - Source: ours, of the shape of draft-ietf-ccwg-bbr-06: a rate model, probes upwards, drains, a bound on what is in
 //!   flight. Startup is Rapid Start's (draft-kazuho-ccwg-rapid-start-02) below what a start policy has measured. Drain
-//!   test and shadow are in `neighbour.rs`, the judgement of losses in `loss.rs` and `own_loss.rs`.
+//!   test and shadow are in `neighbour.rs`, the test of a crowded link in `response.rs`, the judgement of losses in `loss.rs` and `own_loss.rs`.
 //! - Use when: clients are on radio links, or nothing is known of their paths.
 //! - Breaks when: loss is beyond 10 % (then every loss counts), or several share a buffer of a few milliseconds.
 //! - Shown by: the experiments `mo-cells`, `mo-pairs` and `mo-first-flight`; `docs/results/mobile.md`.
@@ -17,6 +17,7 @@ mod neighbour;
 mod own_loss;
 mod path;
 mod reach;
+mod response;
 
 use posthaste_policy::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
 use posthaste_policy::{
@@ -37,6 +38,7 @@ use neighbour::Neighbour;
 use own_loss::OwnLoss;
 use path::Path;
 use reach::Reach;
+use response::Response;
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -78,6 +80,7 @@ impl Parameters {
             Constant::new("shadow", self.shadow),
         ];
         constants.extend(reach::constants());
+        constants.extend(response::constants());
         constants.extend(loss::constants());
         constants.extend(cycle::constants());
         constants.extend(neighbour::constants());
@@ -137,6 +140,7 @@ pub struct Mobile {
     rounds: Rounds,
     path: Path,
     reach: Reach,
+    response: Response,
     cycle: Cycle,
     losses: Losses,
     own: OwnLoss,
@@ -160,6 +164,7 @@ impl Mobile {
             rounds: Rounds::default(),
             path: Path::default(),
             reach: Reach::default(),
+            response: Response::default(),
             cycle: Cycle::default(),
             losses: Losses::default(),
             own: OwnLoss::default(),
@@ -229,6 +234,9 @@ impl Congestion for Mobile {
         self.rounds.update(&sample);
         self.reach.note_ack(ack);
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
+        if let Some(ceiling) = self.reach.ceiling.filter(|_| self.state == State::Reach) {
+            self.response.on_ack(ack, ceiling, self.path.least_rtt(), self.datagram());
+        }
         if self.path.had_hidden_queue {
             self.own.forget();
         }

@@ -1,7 +1,7 @@
 //! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's. After two such tests in a row a shadow, a CUBIC of our own that is told of each ack and each congestive loss,
+//! else's. After two such tests in a row, or at once where startup has met a crowded link (`response.rs`), a shadow, a CUBIC of our own that is told of each ack and each congestive loss,
 //! says what one flow of that kind would hold. It bounds the window, which may then hold two bandwidth-delay products as
 //! BBR's does, and lifts it where that is less than a CUBIC's. It goes once two tests in a row have found no queue.
 
@@ -25,6 +25,9 @@ const TEST_INTERVAL: Duration = Duration::from_secs(5);
 const WINDOW: f64 = 2.0;
 /// How far the shadow lifts the window, in what the rate yields in a present round trip.
 const LIFT: f64 = 1.25;
+/// The steepness of the shadow's curve, twice CUBIC's (RFC 9438 section 4.2): rests and drain tests cost this flow what a
+/// CUBIC does not pay, and one that comes late would not reach its share within half a minute.
+const STEEPNESS: f64 = 0.8;
 /// Own loss below which each loss in a queue counts, as it does for CUBIC.
 const LITTLE_LOSS: f64 = 0.005;
 
@@ -33,7 +36,7 @@ pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
         "beside others",
         format!(
-            "a shadow CUBIC bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain tests that find a \
+            "a shadow CUBIC (c {STEEPNESS}) bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain tests that find a \
              queue to {TESTS} that do not, {TEST_INTERVAL} apart"
         ),
     )]
@@ -50,6 +53,8 @@ pub(super) struct Neighbour {
     pub(super) lift: f64,
     /// The largest window that the rate can fill.
     usable: f64,
+    /// Losses of what left before are told to nobody: the shadow's first window is the answer to them.
+    heard_from: Time,
     /// While somebody else is taken to hold the queue.
     shadow: Option<LossBased<CubicIncrease>>,
     /// Packets settled and lost since the shadow last stepped back.
@@ -97,7 +102,7 @@ impl Neighbour {
 
     /// A shadow that stands at `window` and grows from there.
     fn begin_shadow(&mut self, limits: PathLimits, window: f64) {
-        let increase = CubicIncrease::new(cubic::Parameters::default());
+        let increase = CubicIncrease::new(cubic::Parameters { c: STEEPNESS, ..cubic::Parameters::default() });
         let mut shadow = LossBased::new(increase, Box::new(Classic), limits);
         let window = Some(ByteCount::from_f64(window));
         shadow.adjust(&Adjustment { window, slow_start_threshold: window, ..Adjustment::default() });
@@ -161,6 +166,16 @@ impl Mobile {
         self.start_hold();
     }
 
+    /// Others were there before: a shadow begins with `window`. What startup has sent too much is lost for a round trip more.
+    pub(super) fn join_others(&mut self, sample: &Sample, window: f64) {
+        self.neighbour.begin_shadow(self.limits, window);
+        self.neighbour.heard_from = sample.now + sample.smoothed_rtt;
+        self.neighbour.tests_failed = TESTS;
+        self.neighbour.tests_passed = 0;
+        self.neighbour.tested_at = sample.now;
+        self.losses.reset_short();
+    }
+
     /// The gain of a probe, where there is one.
     fn window_gain(&self) -> f64 {
         if self.state == State::Up { self.cycle.up_gain() } else { 1.0 }
@@ -188,6 +203,9 @@ impl Mobile {
     /// The shadow hears of losses that are congestion's: more, since the last of them, than the path's own part, two
     /// deviations of it and one packet.
     pub(super) fn tell_neighbour(&mut self, loss: &LossSample<'_>) {
+        if loss.packets.iter().all(|packet| packet.sent_at < self.neighbour.heard_from) {
+            return;
+        }
         let own = self.own.part(self.parameters.tolerated_loss);
         let is_told = self.own.is_known() || self.path.peak_queue() > self.path.eps();
         let neighbour = &mut self.neighbour;

@@ -85,7 +85,9 @@ impl Mobile {
         let is_first_flight = self.reach.is_first_flight(sample.sent_at);
         let has_queue =
             !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.longest_queue();
-        if has_queue {
+        if self.is_link_crowded() {
+            self.leave_to_others(sample);
+        } else if has_queue {
             self.path.raise_bandwidth(self.path.arrival_rate());
             self.leave_early(sample);
         } else if self.is_ceiling_reached() {
@@ -154,6 +156,7 @@ impl Mobile {
         self.path.forget_rate();
         self.losses.forget_bounds();
         self.reach = super::Reach::default();
+        self.response = super::Response::default();
         self.state = State::Reach;
     }
 }
