@@ -14,6 +14,7 @@ mod identity;
 mod interrupt;
 #[cfg(feature = "files")]
 mod kept;
+#[cfg(feature = "files")]
 mod log_queue;
 mod output_file;
 mod path_choice;
@@ -29,11 +30,13 @@ use std::time::Duration;
 use clap::Parser;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use args::{Args, Command};
 use exit::Failure;
+#[cfg(feature = "files")]
 use log_queue::LogQueue;
 
 /// What threads get to end before the process does without them. Not to wait at all (`shutdown_background`) would detach
@@ -43,20 +46,20 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let log = LogQueue::new(anstream::stderr(), |lines| {
-        format!("posthaste: {lines} lines of this log were dropped, because nobody read it")
-    });
-    trace(log.clone());
-    let result = run(args, &log);
-    log.drain(FAREWELL);
-    match result {
+    match run(args) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }
 
-#[cfg_attr(not(feature = "files"), expect(unused_variables, reason = "the log is the server's"))]
-fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
+fn run(args: Args) -> Result<ExitCode, Failure> {
+    #[cfg(feature = "files")]
+    let is_server = matches!(args.command, Command::Serve(_));
+    #[cfg(not(feature = "files"))]
+    let is_server = false;
+    if !is_server {
+        trace(std::io::stderr);
+    }
     match args.command {
         // Nothing of it waits for a network.
         Command::Profiles(args) => command::profiles::run(&args),
@@ -70,13 +73,7 @@ fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
         #[cfg(feature = "emulate")]
         Command::EmulateInside(args) => Ok(command::emulate::run_inside(&args)),
         #[cfg(feature = "files")]
-        Command::Serve(args) => {
-            let runtime = runtime()?;
-            let result = runtime.block_on(command::serve::run(args, log));
-            // A file system that does not answer must not keep the process.
-            runtime.shutdown_timeout(FAREWELL);
-            result
-        }
+        Command::Serve(args) => serve(args),
         #[cfg(feature = "files")]
         Command::Get(args) => {
             let runtime = runtime()?;
@@ -106,6 +103,23 @@ fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
     }
 }
 
+/// A server's log must not hold it up, and so has a thread. Others do without: `emulate` goes into namespaces, which a
+/// process with several threads cannot.
+#[cfg(feature = "files")]
+fn serve(args: args::Serve) -> Result<ExitCode, Failure> {
+    let log = LogQueue::new(anstream::stderr(), |lines| {
+        format!("posthaste: {lines} lines of this log were dropped, because nobody read it")
+    });
+    let writer = log.clone();
+    trace(move || writer.clone());
+    let runtime = runtime()?;
+    let result = runtime.block_on(command::serve::run(args, &log));
+    // A file system that does not answer must not keep the process.
+    runtime.shutdown_timeout(FAREWELL);
+    log.drain(FAREWELL);
+    result
+}
+
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -115,12 +129,11 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Logs go to stderr; `RUST_LOG` chooses which, by module and level. There are no spans, so the filter needs no regular
 /// expressions, which take long to compile.
-fn trace(log: LogQueue) {
+fn trace(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
     let wanted = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let filter = wanted.and_then(|text| text.parse::<Targets>().ok());
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
-    let stderr = tracing_subscriber::fmt::layer()
-        .with_writer(move || log.clone())
-        .with_ansi(std::io::stderr().is_terminal());
+    let stderr =
+        tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(std::io::stderr().is_terminal());
     tracing_subscriber::registry().with(stderr.with_filter(filter)).init();
 }
