@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
+use posthaste_campaign::emulated::Emulation;
 
 use crate::Result;
 
@@ -16,6 +16,9 @@ pub(crate) const HTTPS: u16 = 4_433;
 
 /// Where the far end's `posthaste serve` writes what it says.
 pub(crate) const SERVER_OUTPUT: &str = "serve.out";
+
+/// Where a run's report is, in its folder.
+const REPORT: &str = "report.json";
 
 /// A server's start takes less.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,25 +44,35 @@ pub(crate) fn from_anywhere(name: &str) -> Result<String> {
     Ok(if is_file(name) { std::path::absolute(name)?.display().to_string() } else { name.to_owned() })
 }
 
-/// What of the report of `posthaste emulate` is needed.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Report {
-    pub(crate) valid: bool,
-    pub(crate) exit_code: u8,
-    pub(crate) down: Direction,
-    pub(crate) up: Direction,
+/// The command of a run through `posthaste emulate`; paths and ends are still to be said.
+pub(crate) fn command(program: &Path, seed: u64) -> Command {
+    let mut command = Command::new(program);
+    command.args(["emulate", "-q", "--isolate", "--json", REPORT, "--seed", &seed.to_string()]);
+    command
 }
 
-/// One direction of the path.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Direction {
-    pub(crate) lateness_p99: f64,
+/// A run that has ended.
+pub(crate) struct Run {
+    pub(crate) report: Emulation,
+    /// What the near end has printed.
+    pub(crate) output: Vec<u8>,
+    /// What is said if it has failed.
+    pub(crate) complaint: String,
 }
 
-impl Report {
-    /// The greater 99th percentile of lateness of both directions, in seconds.
-    pub(crate) fn lateness(&self) -> f64 {
-        self.down.lateness_p99.max(self.up.lateness_p99)
+impl Run {
+    /// Makes it in this folder; complaints begin with `what`.
+    pub(crate) fn make(mut command: Command, folder: &Path, what: &str) -> Result<Self> {
+        let output = command.current_dir(folder).stdin(Stdio::null()).output()?;
+        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let report = Emulation::read(&folder.join(REPORT))
+            .map_err(|error| format!("{what} has left no report ({error}): {complaint}"))?;
+        Ok(Self { report, output: output.stdout, complaint: format!("{what} has failed: {complaint}") })
+    }
+
+    /// As [`counts`].
+    pub(crate) fn counts(&self) -> Result<bool> {
+        counts(self.report.valid, self.report.exit_code, &self.complaint)
     }
 }
 
@@ -68,9 +81,9 @@ impl Report {
 ///
 /// # Errors
 /// It is valid, and yet its client has failed: `complaint` says of what.
-pub(crate) fn counts(is_valid: bool, exit_code: u8, complaint: &dyn Fn() -> String) -> Result<bool> {
+fn counts(is_valid: bool, exit_code: u8, complaint: &str) -> Result<bool> {
     if is_valid && exit_code != 0 {
-        return Err(complaint().into());
+        return Err(complaint.into());
     }
     Ok(is_valid)
 }
@@ -121,10 +134,10 @@ mod tests {
 
     #[test]
     fn a_client_that_fails_beside_a_stalled_machine_is_no_failure() {
-        let complaint = || "get: timed out".to_owned();
-        assert!(counts(true, 0, &complaint).unwrap());
-        assert!(!counts(false, 0, &complaint).unwrap());
-        assert!(!counts(false, 1, &complaint).unwrap(), "void before it is anything else");
-        assert_eq!(counts(true, 1, &complaint).unwrap_err().to_string(), "get: timed out");
+        let complaint = "get: timed out";
+        assert!(counts(true, 0, complaint).unwrap());
+        assert!(!counts(false, 0, complaint).unwrap());
+        assert!(!counts(false, 1, complaint).unwrap(), "void before it is anything else");
+        assert_eq!(counts(true, 1, complaint).unwrap_err().to_string(), "get: timed out");
     }
 }

@@ -13,14 +13,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use posthaste_lab::peers::Stack;
-use posthaste_lab::run::run as run_in_lab;
-use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
+use posthaste_report::markdown::head;
 use posthaste_units::Duration;
 
 use crate::Result;
+use crate::cells::{Cell, chosen};
 use crate::median;
 use crate::workspace::build_posthaste;
-use cells::{CELLS, Cell};
+use cells::CELLS;
 use kernel::{Emulator, Measured, Players};
 
 pub(crate) use ends::{End, play};
@@ -37,6 +37,32 @@ const DATAGRAM: u16 = 1472;
 
 /// After so long a run in the lab has failed.
 const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Of the table.
+const COLUMNS: [&str; 12] = [
+    "cell",
+    "round trip, median - model",
+    "lab CUBIC, median s (runs)",
+    "kernel CUBIC, median s (runs)",
+    "kernel / lab - 1",
+    "within 10 %",
+    "lab BBR, median s (runs)",
+    "kernel BBR, median s (runs)",
+    "kernel / lab - 1",
+    "within 10 %",
+    "void runs",
+    "lateness, p99 of the worst run",
+];
+
+/// Of the table by ping and iperf3.
+const WITNESS_COLUMNS: [&str; 6] = [
+    "cell",
+    "ping, median - model",
+    "iperf3 CUBIC, median s (runs)",
+    "/ lab without its flights - 1",
+    "iperf3 BBR, median s (runs)",
+    "void runs",
+];
 
 /// Of `cargo campaigns emulator-truth`.
 #[derive(Debug, Args)]
@@ -61,7 +87,8 @@ pub(crate) struct Arguments {
 
 /// Measures cell by cell and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let cells = chosen(arguments)?;
+    let is_quick = |cell: &Cell| CELLS[..2].iter().any(|quick| quick.name == cell.name);
+    let cells = chosen(&CELLS, &arguments.cells, arguments.short, is_quick)?;
     let program = arguments
         .program
         .as_ref()
@@ -71,12 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         println!("skipped: {reason}");
         return Ok(arguments.short);
     }
-    println!(
-        "| cell | round trip, median - model | lab CUBIC, median s (runs) | kernel CUBIC, median s (runs) | kernel / lab - 1 \
-         | within 10 % | lab BBR, median s (runs) | kernel BBR, median s (runs) | kernel / lab - 1 | within 10 % | void runs \
-         | lateness, p99 of the worst run |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|"
-    );
+    print!("{}", head(&COLUMNS));
     let mut all_agree = true;
     let mut witnesses = Vec::new();
     let has_witnesses = Emulator::has_witnesses();
@@ -84,48 +106,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         eprintln!("{}", cell.name);
         let cubic = emulator.measure(cell, "cubic", Players::Ours)?;
         let bbr = emulator.measure(cell, "bbr", Players::Ours)?;
-        let lab = [virtual_times(cell, "cubic", &cubic.seeds)?, virtual_times(cell, "bbr", &bbr.seeds)?];
+        let lab_times =
+            |stack: &Stack, seeds: Vec<u64>| cell.virtual_times(stack, seeds, (DEADLINE, DATAGRAM));
+        let stacks = [lab_stack("cubic")?, lab_stack("bbr")?];
+        let lab = [lab_times(&stacks[0], cubic.seeds.clone())?, lab_times(&stacks[1], bbr.seeds.clone())?];
         let (row, agrees) = row(cell, &lab, &cubic, &bbr)?;
         println!("{row}");
         all_agree &= agrees;
         if has_witnesses {
             let cubic = emulator.measure(cell, "cubic", Players::Witnesses)?;
             let bbr = emulator.measure(cell, "bbr", Players::Witnesses)?;
-            let lab = virtual_times(
-                cell,
-                "cubic",
-                &(1..=cell.runs * VIRTUAL_RUNS_PER_WITNESS).collect::<Vec<_>>(),
-            )?;
+            let lab = lab_times(&stacks[0], (1..=cell.runs * VIRTUAL_RUNS_PER_WITNESS).collect())?;
             witnesses.push(witness_row(cell, &lab, &cubic, &bbr)?);
         }
     }
     if has_witnesses {
-        println!(
-            "\n| cell | ping, median - model | iperf3 CUBIC, median s (runs) | / lab without its flights - 1 \
-             | iperf3 BBR, median s (runs) | void runs |\n|---|---|---|---|---|---|\n{}",
-            witnesses.join("\n")
-        );
+        println!("\n{}{}", head(&WITNESS_COLUMNS), witnesses.join("\n"));
     } else {
         println!("\nno second table: ping or iperf3 is missing (apt-get install iputils-ping iperf3)");
     }
     Ok(all_agree || arguments.short)
-}
-
-fn chosen(arguments: &Arguments) -> Result<Vec<&'static Cell>> {
-    if let Some(unknown) = arguments.cells.iter().find(|name| CELLS.iter().all(|cell| cell.name != **name)) {
-        let names: Vec<&str> = CELLS.iter().map(|cell| cell.name).collect();
-        return Err(format!("no cell {unknown:?}; there are: {}", names.join(", ")).into());
-    }
-    let is_wanted = |index: usize, cell: &Cell| {
-        let is_named = arguments.cells.iter().any(|name| name == cell.name);
-        if arguments.short { index < 2 } else { arguments.cells.is_empty() || is_named }
-    };
-    Ok(CELLS
-        .iter()
-        .enumerate()
-        .filter(|&(index, cell)| is_wanted(index, cell))
-        .map(|(_, cell)| cell)
-        .collect())
 }
 
 fn median_of(times: &[f64]) -> f64 {
@@ -195,34 +195,9 @@ fn witness_row(cell: &Cell, lab: &[f64], cubic: &Measured, bbr: &Measured) -> Re
     ))
 }
 
-/// Completion times in the lab over the paths that the kernel had, in seconds; infinite where a run did not complete.
-///
-/// A path with the same seed loses packets with the same numbers. Over paths of its own the lab's median would be
-/// another one: with 1 % of loss at 100 Mbit/s and 100 ms the medians of 60 seeds differ by a third.
-fn virtual_times(cell: &Cell, controller: &str, seeds: &[u64]) -> Result<Vec<f64>> {
-    let stack: Stack = format!("tcp:{controller}/h1").parse()?;
-    let spec = RunSpec {
-        network: NetworkSpec::Simple { path: cell.path()? },
-        flows: vec![FlowSpec {
-            name: cell.name.to_owned(),
-            stack,
-            workload: WorkloadSpec::Bulk { object: cell.object()?, read_rate: None },
-            start: Duration::ZERO,
-            background: false,
-            count: 1,
-            warm_up: None,
-        }],
-        deadline: DEADLINE,
-        datagram: DATAGRAM,
-        series: None,
-    };
-    seeds
-        .iter()
-        .map(|&seed| {
-            let result = run_in_lab(&spec, seed, None)?;
-            Ok(result.flows.first().and_then(|flow| flow.completion).unwrap_or(f64::INFINITY))
-        })
-        .collect()
+/// The lab's model of the kernel's TCP with this controller, behind TLS and HTTP/1.1.
+fn lab_stack(controller: &str) -> Result<Stack> {
+    Ok(format!("tcp:{controller}/h1").parse()?)
 }
 
 #[cfg(test)]

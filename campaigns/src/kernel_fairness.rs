@@ -289,5 +289,4 @@ fn journal(arguments: &Arguments) -> Result<Journal> {
 }
 
 #[cfg(test)]
-#[path = "kernel_fairness/arguments_tests.rs"]
 mod tests;

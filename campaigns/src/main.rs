@@ -1,5 +1,6 @@
 //! Comparisons of Posthaste with the real world, with models and with itself: `cargo campaigns --help`.
 
+mod cells;
 #[cfg(target_os = "linux")]
 mod emulated;
 #[cfg(target_os = "linux")]
@@ -12,6 +13,7 @@ mod migration;
 mod page_rivals;
 mod plots;
 mod profiles;
+mod raced;
 mod virtual_real;
 
 use std::process::ExitCode;

@@ -6,10 +6,11 @@
 mod end;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use clap::Args;
+use posthaste_campaign::emulated::Emulation;
 use posthaste_campaign::quota::Quota;
+use posthaste_report::markdown::head;
 use posthaste_units::{ByteCount, Rng};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -65,25 +66,6 @@ pub(crate) struct Arguments {
     /// Also write the runs here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-}
-
-/// What the emulator reports.
-#[derive(Debug, Deserialize)]
-struct Report {
-    valid: bool,
-    exit_code: u8,
-    left_at: Option<f64>,
-    second: Option<Second>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Second {
-    down: Direction,
-}
-
-#[derive(Debug, Deserialize)]
-struct Direction {
-    delivered_bytes: u64,
 }
 
 /// What the end inside has seen.
@@ -145,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
     let runs = if arguments.short { 1 } else { arguments.runs };
     println!("from {} to {}", arguments.path, arguments.and);
-    println!("| seed | gap, s | MB before | MB after | s in all | |\n|---|---|---|---|---|---|");
+    print!("{}", head(&["seed", "gap, s", "MB before", "MB after", "s in all", ""]));
     let mut samples = Vec::new();
     let mut counted = 0;
     let mut quota = Quota::new(runs, MAX_ATTEMPTS);
@@ -190,8 +172,7 @@ fn measure(arguments: &Arguments, program: &Path, seed: u64) -> Result<Sample> {
     let object = if arguments.short { ByteCount::new(6_000_000) } else { arguments.object };
     let leave_after = if arguments.short { 0.3 } else { arguments.leave_after };
     let expected = write_file(folder.path(), object)?;
-    let mut command = Command::new(program);
-    command.args(["emulate", "-q", "--isolate", "--json", "report.json", "--seed", &seed.to_string()]);
+    let mut command = emulated::command(program, seed);
     let (path, and) = (emulated::from_anywhere(&arguments.path)?, emulated::from_anywhere(&arguments.and)?);
     command.args(["--path", &path, "--and", &and]);
     command.args(["--leave-after", &leave_after.to_string()]);
@@ -203,16 +184,11 @@ fn measure(arguments: &Arguments, program: &Path, seed: u64) -> Result<Sample> {
         own.display(),
         program.display()
     ));
-    let output = command.current_dir(&folder).stdin(Stdio::null()).output()?;
-    let complaint = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let report = std::fs::read(folder.path().join("report.json"))
-        .map_err(|error| format!("no report ({error}): {}", complaint()))?;
-    let report: Report = serde_json::from_slice(&report)?;
-    let complaint = || format!("seed {seed}: the download has failed: {}", complaint());
-    let counts = emulated::counts(report.valid, report.exit_code, &complaint)?;
-    let sample = match report.exit_code {
-        0 => judge(seed, &report, &serde_json::from_slice(&output.stdout)?, &expected),
-        _ => Err(complaint().into()),
+    let run = emulated::Run::make(command, folder.path(), &format!("seed {seed}: the download"))?;
+    let counts = run.counts()?;
+    let sample = match run.report.exit_code {
+        0 => judge(seed, &run.report, &serde_json::from_slice(&run.output)?, &expected),
+        _ => Err(run.complaint.into()),
     };
     // A void run need not have come so far that there is something to judge.
     if counts { sample } else { Ok(sample.unwrap_or_else(|error| Sample::void(seed, &error.to_string()))) }
@@ -227,7 +203,7 @@ fn write_file(folder: &Path, object: ByteCount) -> Result<String> {
     Ok(format!("{:x}", Sha256::digest(&content)))
 }
 
-fn judge(seed: u64, report: &Report, download: &Download, expected: &str) -> Result<Sample> {
+fn judge(seed: u64, report: &Emulation, download: &Download, expected: &str) -> Result<Sample> {
     let left_at = report.left_at.ok_or("the download was over before the first path was left")?;
     let (first, last) = match &download.reads[..] {
         [first, .., last] => (*first, *last),
@@ -268,11 +244,14 @@ fn gap(reads: &[(f64, u64)], left_at: f64) -> (f64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_campaign::emulated::{Direction, Second};
+
     use super::*;
 
-    fn report(left_at: f64, delivered_bytes: u64) -> Report {
-        let second = Some(Second { down: Direction { delivered_bytes } });
-        Report { valid: true, exit_code: 0, left_at: Some(left_at), second }
+    fn report(left_at: f64, delivered_bytes: u64) -> Emulation {
+        let down = Direction { delivered_bytes, ..Direction::default() };
+        let second = Some(Second { down, ..Second::default() });
+        Emulation { valid: true, left_at: Some(left_at), second, ..Emulation::default() }
     }
 
     fn download(connections: usize) -> Download {
@@ -294,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_void_run_fails_nothing_but_by_wrong_bytes() {
-        let void = Report { valid: false, exit_code: 1, ..report(11.0, 40) };
+        let void = Emulation { valid: false, exit_code: 1, ..report(11.0, 40) };
         let two_connections = judge(1, &void, &download(2), "x").unwrap();
         assert!(!two_connections.faults.is_empty() && !two_connections.is_failure());
         assert!(judge(1, &report(11.0, 40), &download(2), "x").unwrap().is_failure(), "valid");
@@ -307,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_did_not_go_on_is_told() {
-        let faults = |report: &Report, download: &Download, hash: &str| {
+        let faults = |report: &Emulation, download: &Download, hash: &str| {
             judge(1, report, download, hash).unwrap().faults.join("; ")
         };
         assert_eq!(faults(&report(11.0, 40), &download(1), "y"), "the bytes are not those of the file");

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use posthaste_report::markdown::head;
 use serde::Deserialize;
 
 use crate::Result;
@@ -162,9 +163,7 @@ fn short(mut command: Command) -> Result<bool> {
     }
     eprint!("{errors}");
     let report: Report = serde_json::from_slice(&output.stdout)?;
-    println!(
-        "| server | visit | protocol | runs | failed | void | page load, median s |\n|---|---|---|---|---|---|---|"
-    );
+    print!("{}", head(&["server", "visit", "protocol", "runs", "failed", "void", "page load, median s"]));
     for cell in &report.cells {
         let load = cell.load.as_ref().and_then(|load| load.median);
         let load = load.map_or_else(|| "-".to_owned(), |load| format!("{load:.3}"));

@@ -5,13 +5,14 @@
 mod page;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::Args;
+use posthaste_campaign::raced::{Race, Racer};
 use posthaste_schemes::selection::expand;
-use serde::Deserialize;
 
 use crate::Result;
+use crate::raced::race;
 use crate::workspace::{build_posthaste, root};
 
 /// Of `cargo campaigns profiles`.
@@ -47,48 +48,6 @@ pub(crate) struct Arguments {
     markdown: Option<PathBuf>,
 }
 
-/// What of `posthaste race --json` is needed. Times in seconds.
-#[derive(Debug, Deserialize)]
-struct Race {
-    path: PathReport,
-    runs: u64,
-    parallel: usize,
-    limit: Limit,
-    lateness: Lateness,
-    profiles: Vec<Racer>,
-}
-
-#[derive(Debug, Deserialize)]
-struct PathReport {
-    name: String,
-    description: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Limit {
-    seconds: f64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Lateness {
-    p99: f64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Racer {
-    profile: String,
-    failed: usize,
-    median: Option<f64>,
-    ratio_to_limit: Option<f64>,
-    runs: Vec<Run>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Run {
-    seconds: Option<f64>,
-    failure: Option<String>,
-}
-
 /// Races all profiles over each path and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let program = match &arguments.program {
@@ -105,11 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         if let Some(parallel) = arguments.parallel {
             command.args(["--parallel", &parallel.to_string()]);
         }
-        let output = command.current_dir(root()).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-        // A race that has run says so on stdout, also if a download has failed.
-        let race: Race = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("the race over {path} ended with {}: {error}", output.status))?;
-        races.push(race);
+        races.push(race(command.current_dir(root()))?);
     }
     println!("{}", page::table(&races));
     for (race, racer, reason) in failures(&races) {

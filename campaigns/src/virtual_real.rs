@@ -10,15 +10,13 @@ mod real;
 
 use clap::Args;
 use posthaste_lab::peers::Stack;
-use posthaste_lab::run::run as run_in_lab;
-use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
-use posthaste_units::Duration;
+use posthaste_report::markdown::head;
 
 use crate::Result;
+use crate::cells::chosen;
 use crate::workspace::build_posthaste;
-use cells::{CELLS, Cell};
+use cells::CELLS;
 use compare::Comparison;
-use real::RealRun;
 
 /// Of `cargo campaigns virtual-real`.
 #[derive(Debug, Args)]
@@ -46,61 +44,22 @@ pub(crate) struct Arguments {
 /// Compares cell by cell and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let stack: Stack = arguments.profile.parse()?;
-    let cells = chosen(arguments)?;
-    let race = real::Race {
+    let cells = chosen(&CELLS, &arguments.cells, arguments.short, cells::is_quick)?;
+    let real_time = real::RealTime {
         program: build_posthaste()?,
         profile: arguments.profile.clone(),
         has_priority: arguments.real_time,
     };
-    println!("{}", Comparison::HEADER);
+    print!("{}", head(&Comparison::COLUMNS));
     let mut all_agree = true;
     for cell in cells {
         eprintln!("{}", cell.name);
-        let real = race.measure(cell)?;
-        let virtual_times = virtual_times(cell, &stack, &real.runs)?;
+        let real = real_time.measure(cell)?;
+        let seeds = real.runs.iter().map(|run| run.seed);
+        let virtual_times = cell.virtual_times(&stack, seeds, (real::TIMEOUT, real::DATAGRAM))?;
         let comparison = Comparison::new(cell, &virtual_times, &real);
         println!("{}", comparison.row());
         all_agree &= comparison.agrees();
     }
     Ok(all_agree || arguments.short)
-}
-
-fn chosen(arguments: &Arguments) -> Result<Vec<&'static Cell>> {
-    if let Some(unknown) = arguments.cells.iter().find(|name| CELLS.iter().all(|cell| cell.name != **name)) {
-        let names: Vec<&str> = CELLS.iter().map(|cell| cell.name).collect();
-        return Err(format!("no cell {unknown:?}; there are: {}", names.join(", ")).into());
-    }
-    let is_wanted = |cell: &&Cell| {
-        if arguments.short {
-            cell.is_quick()
-        } else {
-            arguments.cells.is_empty() || arguments.cells.iter().any(|name| name == cell.name)
-        }
-    };
-    Ok(CELLS.iter().filter(is_wanted).collect())
-}
-
-/// Completion times in the lab with the seeds of the real runs, in seconds; infinite where a run did not complete.
-fn virtual_times(cell: &Cell, stack: &Stack, runs: &[RealRun]) -> Result<Vec<f64>> {
-    let spec = RunSpec {
-        network: NetworkSpec::Simple { path: cell.path()? },
-        flows: vec![FlowSpec {
-            name: cell.name.to_owned(),
-            stack: stack.clone(),
-            workload: WorkloadSpec::Bulk { object: cell.object()?, read_rate: None },
-            start: Duration::ZERO,
-            background: false,
-            count: 1,
-            warm_up: None,
-        }],
-        deadline: real::TIMEOUT,
-        datagram: real::DATAGRAM,
-        series: None,
-    };
-    runs.iter()
-        .map(|run| {
-            let result = run_in_lab(&spec, run.seed, None)?;
-            Ok(result.flows.first().and_then(|flow| flow.completion).unwrap_or(f64::INFINITY))
-        })
-        .collect()
 }

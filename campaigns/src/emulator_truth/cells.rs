@@ -1,22 +1,6 @@
 //! The grid: rate, delay, loss.
 
-use posthaste_path::PathSpec;
-use posthaste_units::ByteCount;
-
-use crate::Result;
-
-/// A path and an object.
-#[derive(Debug)]
-pub(crate) struct Cell {
-    pub(crate) name: &'static str,
-    /// As a path file.
-    pub(crate) path: &'static str,
-    object: &'static str,
-    /// Runs that count: few where they are nearly alike, many where losses make them differ.
-    pub(crate) runs: u64,
-    /// Runs at a time, each in namespaces of its own.
-    pub(crate) parallel: u64,
-}
+use crate::cells::Cell;
 
 /// All cells; queues of one bandwidth-delay product, loss towards the client.
 pub(crate) const CELLS: [Cell; 8] = [
@@ -54,26 +38,12 @@ const fn lossy(name: &'static str, path: &'static str, object: &'static str) -> 
     Cell { name, path, object, runs: 60, parallel: 6 }
 }
 
-impl Cell {
-    pub(crate) fn path(&self) -> Result<PathSpec> {
-        Ok(PathSpec::from_toml(self.path)?)
-    }
-
-    pub(crate) fn object(&self) -> Result<ByteCount> {
-        Ok(self.object.parse()?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn cells_can_be_run_and_have_names_of_their_own() {
-        for (index, cell) in CELLS.iter().enumerate() {
-            cell.path().unwrap_or_else(|error| panic!("{}: {error}", cell.name)).validate().unwrap();
-            cell.object().unwrap();
-            assert!(CELLS[..index].iter().all(|other| other.name != cell.name));
-        }
+        crate::cells::check(&CELLS);
     }
 }

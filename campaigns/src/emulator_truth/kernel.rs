@@ -1,14 +1,15 @@
 //! The kernel's side: both ends as processes around `posthaste emulate`.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use posthaste_campaign::emulated::Emulation;
 use posthaste_campaign::quota::Quota;
 
-use super::cells::Cell;
 use super::ends::WITNESS_SERVER;
 use crate::Result;
-use crate::emulated::{self, Report};
+use crate::cells::Cell;
+use crate::emulated;
 
 /// Runs are made for so many times the number that is wanted, at most.
 const MAX_ATTEMPTS: u64 = 3;
@@ -93,7 +94,7 @@ impl Emulator {
     }
 
     /// One run: the emulator's report and what the client printed.
-    fn run(&self, cell: &Cell, controller: &str, players: Players, seed: u64) -> Result<(Report, String)> {
+    fn run(&self, cell: &Cell, controller: &str, players: Players, seed: u64) -> Result<(Emulation, String)> {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("path.toml"), cell.path)?;
         let end = |role: &str| {
@@ -108,22 +109,16 @@ impl Emulator {
             Players::Ours => (end("server")?, end("client")?),
             Players::Witnesses => (WITNESS_SERVER.to_owned(), end("witness")?),
         };
-        let mut command = Command::new(&self.program);
-        command.args(["emulate", "-q", "--isolate", "--json", "report.json", "--path", "path.toml"]);
-        command.args(["--seed", &seed.to_string(), "--far", &far, "--", "sh", "-c", &near]);
-        command.current_dir(&folder).stdin(Stdio::null());
-        let output = command.output()?;
-        let report = std::fs::read(folder.path().join("report.json"))
-            .map_err(|error| format!("no report ({error}): {}", String::from_utf8_lossy(&output.stderr)))?;
-        let report: Report = serde_json::from_slice(&report)?;
-        let complaint = || format!("a run has failed: {}", String::from_utf8_lossy(&output.stderr));
-        emulated::counts(report.valid, report.exit_code, &complaint)?;
-        Ok((report, String::from_utf8(output.stdout)?))
+        let mut command = emulated::command(&self.program, seed);
+        command.args(["--path", "path.toml", "--far", &far, "--", "sh", "-c", &near]);
+        let run = emulated::Run::make(command, folder.path(), "a run")?;
+        run.counts()?;
+        Ok((run.report, String::from_utf8(run.output)?))
     }
 }
 
 impl Measured {
-    fn add(&mut self, seed: u64, report: &Report, output: &str) -> Result<()> {
+    fn add(&mut self, seed: u64, report: &Emulation, output: &str) -> Result<()> {
         if !report.valid {
             self.void += 1;
             return Ok(());
@@ -143,16 +138,20 @@ impl Measured {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_campaign::emulated::Direction;
+
     use super::*;
-    use crate::emulated::Direction;
 
     #[test]
     fn void_runs_do_not_count() {
-        let report = |valid| Report {
+        let direction = |lateness_p99| Direction { lateness_p99, ..Direction::default() };
+        let (down, up) = (direction(2e-4), direction(3e-4));
+        let report = |valid| Emulation {
             valid,
             exit_code: u8::from(!valid),
-            down: Direction { lateness_p99: 2e-4 },
-            up: Direction { lateness_p99: 3e-4 },
+            down: down.clone(),
+            up: up.clone(),
+            ..Emulation::default()
         };
         let mut measured = Measured::default();
         measured.add(1, &report(false), "seconds 9").unwrap();

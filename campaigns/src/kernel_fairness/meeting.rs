@@ -1,7 +1,6 @@
 //! One cell, run.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use posthaste_campaign::quota::Quota;
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use super::ends::{FILE, Shares};
 use super::journal::{Entry, Journal};
 use super::origin::Build;
 use crate::Result;
-use crate::emulated::{self, Report};
+use crate::emulated;
 
 /// A run is made so often, until it is valid.
 const MAX_ATTEMPTS: u64 = 3;
@@ -48,8 +47,7 @@ impl Ground {
         let mut quota = Quota::new(1, MAX_ATTEMPTS);
         while let Some(attempt) = quota.next(0, 1) {
             let seed = first + attempt.start();
-            let (report, shares) = self.run(cell, seed)?;
-            let lateness = report.lateness();
+            let (lateness, shares) = self.run(cell, seed)?;
             if let Some(shares) = shares {
                 let origin = Some(self.build.origin(&cell.contender)?);
                 let (cell, conditions) = (cell.clone(), self.conditions.clone());
@@ -61,13 +59,12 @@ impl Ground {
         Ok(MAX_ATTEMPTS)
     }
 
-    /// One run: what came of it, if it counts.
-    fn run(&self, cell: &Cell, seed: u64) -> Result<(Report, Option<Shares>)> {
+    /// One run: its lateness, and what came of it if it counts.
+    fn run(&self, cell: &Cell, seed: u64) -> Result<(f64, Option<Shares>)> {
         let folder = tempfile::tempdir()?;
         std::fs::create_dir(folder.path().join("www"))?;
         std::fs::File::create(folder.path().join("www").join(FILE))?.set_len(FILE_BYTES)?;
-        let mut command = Command::new(&self.program);
-        command.args(["emulate", "-q", "--isolate", "--json", "report.json", "--seed", &seed.to_string()]);
+        let mut command = emulated::command(&self.program, seed);
         let delay = self.conditions.rtt / 2.0;
         let Cell { rival, flows, megabits, buffer, .. } = cell;
         let contender = match &cell.contender {
@@ -89,15 +86,8 @@ impl Ground {
             self.program.display(),
             rival.name()
         ));
-        let output = command.current_dir(&folder).stdin(Stdio::null()).output()?;
-        let complaint = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        let report = std::fs::read(folder.path().join("report.json"))
-            .map_err(|error| format!("{cell}: no report ({error}): {}", complaint()))?;
-        let report: Report = serde_json::from_slice(&report)?;
-        let complaint = || format!("{cell}: a run has failed: {}", complaint());
-        let shares = emulated::counts(report.valid, report.exit_code, &complaint)?
-            .then(|| serde_json::from_slice(&output.stdout))
-            .transpose()?;
-        Ok((report, shares))
+        let run = emulated::Run::make(command, folder.path(), &format!("{cell}: a run"))?;
+        let shares = run.counts()?.then(|| serde_json::from_slice(&run.output)).transpose()?;
+        Ok((run.report.lateness(), shares))
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use posthaste_campaign::identity::Identity;
+use posthaste_campaign::provenance;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Cell, Contender};
@@ -67,35 +68,23 @@ impl Build {
 
     /// What must be known of runs that are taken from the journal; none if all are of this build.
     pub(super) fn warning(&self, entries: &[&Entry]) -> Option<String> {
-        let (mut unnoted, mut program, mut profile) = (0, 0, 0);
-        for entry in entries {
-            match &entry.origin {
-                None => unnoted += 1,
-                // What was changed on purpose comes first: a build changes with every line of the source.
-                Some(origin) if origin.profile.as_ref() != self.profile(&entry.cell.contender) => {
-                    profile += 1;
-                }
-                Some(origin) if origin.program != self.program => program += 1,
-                Some(_) => {}
-            }
-        }
         let kinds = [
-            (profile, "another text of their profile's file"),
-            (program, "another build of posthaste"),
-            (unnoted, "a build that was not noted"),
+            "of another text of their profile's file",
+            "of another build of posthaste",
+            "of a build that was not noted",
         ];
-        let kinds: Vec<String> = kinds
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, kind)| format!("{count} of {kind}"))
-            .collect();
-        (!kinds.is_empty()).then(|| {
-            format!(
-                "warning: of {} runs that are in the journal and used again, {}; --fresh begins anew",
-                entries.len(),
-                kinds.join(", ")
-            )
-        })
+        let kind = |entry: &&Entry| {
+            let Some(origin) = &entry.origin else { return Some(kinds.len() - 1) };
+            // What was changed on purpose comes first: a build changes with every line of the source.
+            let profile = self.profile(&entry.cell.contender);
+            let changed = [origin.profile.as_ref() != profile, origin.program != self.program];
+            changed.into_iter().position(|is_changed| is_changed)
+        };
+        let counts = provenance::count_kinds(&kinds, entries.iter().map(kind))?;
+        Some(format!(
+            "warning: of {} runs that are in the journal and used again, {counts}; --fresh begins anew",
+            entries.len()
+        ))
     }
 }
 
@@ -124,14 +113,12 @@ pub(super) fn describe(entries: &[&Entry]) -> String {
     if unnoted > 0 && !builds.is_empty() {
         let _ = write!(text, "; of {unnoted} of {} runs neither day nor build was noted", entries.len());
     }
-    let mut files: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for entry in entries {
-        if let Some(digest) = entry.origin.as_ref().and_then(|origin| origin.profile.as_deref()) {
-            files.entry(entry.cell.contender.to_string()).or_default().insert(digest);
-        }
-    }
-    for (name, digests) in files.iter().filter(|(_, digests)| digests.len() > 1) {
-        let _ = write!(text, "; {name} was changed meanwhile ({} texts)", digests.len());
+    let files = entries.iter().filter_map(|entry| {
+        let digest = entry.origin.as_ref()?.profile.as_deref()?;
+        Some((entry.cell.contender.to_string(), digest))
+    });
+    for (name, texts) in provenance::changed(files) {
+        let _ = write!(text, "; {name} was changed meanwhile ({texts} texts)");
     }
     text + "."
 }

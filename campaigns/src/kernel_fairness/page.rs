@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use posthaste_report::markdown::head;
+
 use super::cells::Cell;
 use super::meeting::Conditions;
 use super::standing::{Standing, bounds};
@@ -21,10 +23,20 @@ pub(super) struct About<'a> {
 
 /// One row a cell.
 pub(super) fn table(standings: &[Standing]) -> String {
-    let mut text = String::from(
-        "| profile | next to | rate, Mbit/s | queue, BDP | profile, Mbit/s | a kernel flow, Mbit/s | next to CUBIC instead \
-         | share | Jain | harm | runs | lateness, p99 |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-    );
+    let mut text = head(&[
+        "profile",
+        "next to",
+        "rate, Mbit/s",
+        "queue, BDP",
+        "profile, Mbit/s",
+        "a kernel flow, Mbit/s",
+        "next to CUBIC instead",
+        "share",
+        "Jain",
+        "harm",
+        "runs",
+        "lateness, p99",
+    ]);
     for standing in standings {
         let Standing { cell, contender, kernel, kernel_alone, share, shares, jain, harm, runs, lateness } =
             standing;
@@ -50,10 +62,15 @@ pub(super) fn table(standings: &[Standing]) -> String {
 
 /// One row for each profile, controller and number of flows.
 fn overview(standings: &[Standing]) -> String {
-    let mut text = String::from(
-        "| profile | next to | share, median of cells (least to greatest run) | Jain, least | harm, median (greatest) | cells | runs |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
+    let mut text = head(&[
+        "profile",
+        "next to",
+        "share, median of cells (least to greatest run)",
+        "Jain, least",
+        "harm, median (greatest)",
+        "cells",
+        "runs",
+    ]);
     let groups: BTreeSet<_> = standings
         .iter()
         .map(|standing| (standing.cell.contender.clone(), standing.cell.rival, standing.cell.flows))

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
+use posthaste_campaign::raced::{Race, Racer};
+use posthaste_report::markdown::head;
 use posthaste_schemes::Definition;
 
-use super::{Race, Racer};
 use crate::Result;
 
 /// Seconds at the 99th percentile from which on times say more of the machine than of a profile, as `posthaste race` has it.
@@ -13,11 +14,12 @@ const DOUBTFUL_LATENESS: f64 = 1e-3;
 
 /// A row a profile, three columns a path.
 pub(super) fn table(races: &[Race]) -> String {
-    let mut text = String::from("| profile | required support |");
-    for race in races {
-        let _ = write!(text, " {0}: median, s | {0}: least to greatest | {0}: x limit |", race.path.name);
+    let mut columns = vec!["profile".to_owned(), "required support".to_owned()];
+    for Race { path, .. } in races {
+        let figures = ["median, s", "least to greatest", "x limit"];
+        columns.extend(figures.map(|figure| format!("{}: {figure}", path.name)));
     }
-    let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(3 * races.len()));
+    let mut text = head(&columns);
     let rows = races.first().map_or(0, |race| race.profiles.len());
     for index in 0..rows {
         let row: Vec<&Racer> = races.iter().filter_map(|race| race.profiles.get(index)).collect();
@@ -98,6 +100,8 @@ pub(super) fn page(races: &[Race], command: &str, object: &str) -> Result<String
 
 #[cfg(test)]
 mod tests {
+    use posthaste_campaign::raced::Lateness;
+
     use super::*;
 
     fn race(path: &str, racers: &str) -> Race {
@@ -125,7 +129,8 @@ mod tests {
         let page = page(&races, "cargo campaigns profiles", "1MB").unwrap();
         assert!(page.contains("- `bad`: fast. 3 runs each, 2 at a time; limit 0.100 s"), "{page}");
         assert!(!page.contains("too busy"), "{page}");
-        let late = Race { lateness: super::super::Lateness { p99: 0.002 }, ..race("average", WHOLE) };
+        let late =
+            Race { lateness: Lateness { p99: 0.002, ..Lateness::default() }, ..race("average", WHOLE) };
         assert!(super::page(&[late], "", "1MB").unwrap().contains("too busy"));
     }
 

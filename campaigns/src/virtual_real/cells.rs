@@ -1,29 +1,12 @@
 //! What is compared: paths and objects.
 
-use posthaste_path::PathSpec;
-use posthaste_units::ByteCount;
-
-use crate::Result;
-
-/// A path and an object.
-#[derive(Debug)]
-pub(crate) struct Cell {
-    pub(crate) name: &'static str,
-    /// As `posthaste race --path FILE` and the lab's experiments read it.
-    pub(crate) path: &'static str,
-    object: &'static str,
-    /// Real runs that count. Few where all runs are nearly alike, many where losses make them differ: the median
-    /// must be known to less than the 5 % that are judged.
-    pub(crate) runs: u64,
-    /// Real runs at a time. What lossy paths carry keeps a processor idle, so several do not hinder each other.
-    pub(crate) parallel: u16,
-}
+use crate::cells::Cell;
 
 /// Without loss or jitter: rate and delay alone.
 const STEADY: &str = "rate = \"10mbit\"\nrtt = \"40ms\"\n";
 const FAST: &str = "rate = \"100mbit\"\nrtt = \"50ms\"\n";
 
-/// All cells.
+/// All cells. The median of lossy ones must be known to less than the 5 % that are judged.
 pub(crate) const CELLS: [Cell; 10] = [
     cell("steady 100 kB", STEADY, "100kB", 15, 1),
     cell("steady 1 MB", STEADY, "1MB", 15, 1),
@@ -42,24 +25,14 @@ const fn cell(
     path: &'static str,
     object: &'static str,
     runs: u64,
-    parallel: u16,
+    parallel: u64,
 ) -> Cell {
     Cell { name, path, object, runs, parallel }
 }
 
-impl Cell {
-    pub(crate) fn path(&self) -> Result<PathSpec> {
-        Ok(PathSpec::from_toml(self.path)?)
-    }
-
-    pub(crate) fn object(&self) -> Result<ByteCount> {
-        Ok(self.object.parse()?)
-    }
-
-    /// True if it takes seconds: no losses, and a small object.
-    pub(crate) fn is_quick(&self) -> bool {
-        self.path == STEADY && self.object != "5MB"
-    }
+/// True for a cell that takes seconds: no losses, and a small object.
+pub(super) fn is_quick(cell: &Cell) -> bool {
+    cell.path == STEADY && cell.object != "5MB"
 }
 
 #[cfg(test)]
@@ -68,11 +41,7 @@ mod tests {
 
     #[test]
     fn cells_can_be_run_and_have_names_of_their_own() {
-        for (index, cell) in CELLS.iter().enumerate() {
-            cell.path().unwrap_or_else(|error| panic!("{}: {error}", cell.name)).validate().unwrap();
-            cell.object().unwrap();
-            assert!(CELLS[..index].iter().all(|other| other.name != cell.name));
-        }
-        assert_eq!(CELLS.iter().filter(|cell| cell.is_quick()).count(), 2);
+        crate::cells::check(&CELLS);
+        assert_eq!(CELLS.iter().filter(|cell| is_quick(cell)).count(), 2);
     }
 }

@@ -1,9 +1,9 @@
 //! Medians set beside each other.
 
-use posthaste_units::Rng;
+use posthaste_report::statistics::{Interval, bootstrap_interval};
 
-use super::cells::Cell;
 use super::real::Measured;
+use crate::cells::Cell;
 use crate::median;
 
 /// What real time may be away from virtual time.
@@ -23,9 +23,9 @@ pub(super) struct Comparison {
     pairs: usize,
     /// Median seconds on either side, virtual time first: to read, not to judge.
     medians: [f64; 2],
-    /// Geometric mean of `real / virtual` over the pairs, less 1, and its 95 % interval.
+    /// Geometric mean of `real / virtual` over the pairs, less 1, and its 95 % interval, a bootstrap over pairs.
     error: f64,
-    interval: [f64; 2],
+    interval: Option<Interval>,
     /// Correlation of the logarithms of the pairs: how far a seed gives both sides the same packets' fates.
     correlation: f64,
     void: u64,
@@ -33,10 +33,19 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// The head of the table.
-    pub(super) const HEADER: &str = "\
-| cell | pairs | virtual, median s | real, median s | real / virtual - 1 | 95 % interval | within 5 % | correlation | void runs | lateness, p99 of the worst run |
-|---|---|---|---|---|---|---|---|---|---|";
+    /// The columns of the table.
+    pub(super) const COLUMNS: [&str; 10] = [
+        "cell",
+        "pairs",
+        "virtual, median s",
+        "real, median s",
+        "real / virtual - 1",
+        "95 % interval",
+        "within 5 %",
+        "correlation",
+        "void runs",
+        "lateness, p99 of the worst run",
+    ];
 
     /// `virtual_times` are those of the seeds of `real.runs`, in their order.
     pub(super) fn new(cell: &Cell, virtual_times: &[f64], real: &Measured) -> Self {
@@ -48,7 +57,7 @@ impl Comparison {
             pairs: logarithms.len(),
             medians: [median(virtual_times.iter().copied()), median(real_times)],
             error: error(&logarithms),
-            interval: interval(&logarithms),
+            interval: bootstrap_interval(&logarithms, RESAMPLES, |pairs| Some(error(pairs))),
             correlation: correlation(&logarithms),
             void: real.void,
             lateness: real.lateness,
@@ -69,6 +78,7 @@ impl Comparison {
         };
         let correlation =
             if self.correlation.is_nan() { "-".to_owned() } else { format!("{:.2}", self.correlation) };
+        let Interval { low, high } = self.interval.unwrap_or(Interval { low: f64::NAN, high: f64::NAN });
         format!(
             "| {} | {} | {:.4} | {:.4} | {:+.1} % | {:+.1} to {:+.1} % | {verdict} | {correlation} | {} | {:.2} ms |",
             self.name,
@@ -76,8 +86,8 @@ impl Comparison {
             self.medians[0],
             self.medians[1],
             self.error * 100.0,
-            self.interval[0] * 100.0,
-            self.interval[1] * 100.0,
+            low * 100.0,
+            high * 100.0,
             self.void,
             self.lateness * 1e3,
         )
@@ -88,20 +98,6 @@ impl Comparison {
 /// downloads with and without an early loss do.
 fn error(logarithms: &[[f64; 2]]) -> f64 {
     (logarithms.iter().map(|[virt, real]| real - virt).sum::<f64>() / logarithms.len() as f64).exp_m1()
-}
-
-/// Bootstrap over pairs, with a fixed seed: the same times give the same interval.
-fn interval(logarithms: &[[f64; 2]]) -> [f64; 2] {
-    if logarithms.is_empty() {
-        return [f64::NAN; 2];
-    }
-    let mut rng = Rng::from_test_seed(0);
-    let mut resample = || -> Vec<[f64; 2]> {
-        logarithms.iter().map(|_| logarithms[rng.below(logarithms.len() as u64) as usize]).collect()
-    };
-    let mut errors: Vec<f64> = (0..RESAMPLES).map(|_| error(&resample())).collect();
-    errors.sort_by(f64::total_cmp);
-    [errors[RESAMPLES * 25 / 1000], errors[RESAMPLES * 975 / 1000]]
 }
 
 /// Pearson's; NaN where one side does not vary.
@@ -153,7 +149,8 @@ mod tests {
         let real: Vec<f64> = virtual_times.iter().map(|time| time * 1.02).collect();
         let made = compare(&virtual_times, &real);
         assert!((made.error - 0.02).abs() < 1e-9 && made.correlation > 0.999, "{made:?}");
-        assert!(made.interval.iter().all(|bound| (bound - 0.02).abs() < 1e-9), "{made:?}");
+        let Interval { low, high } = made.interval.unwrap();
+        assert!([low, high].iter().all(|bound| (bound - 0.02).abs() < 1e-9), "{made:?}");
     }
 
     #[test]
@@ -163,8 +160,9 @@ mod tests {
         };
         let width = |count| {
             let made = compare(&spread(count, 37), &spread(count, 61));
-            assert!(made.interval[0] <= made.error && made.error <= made.interval[1], "{made:?}");
-            made.interval[1] - made.interval[0]
+            let interval = made.interval.unwrap();
+            assert!(interval.contains(made.error), "{made:?}");
+            interval.high - interval.low
         };
         assert!(width(900) < width(30) / 2.0);
     }

@@ -1,14 +1,15 @@
 //! The real side: `posthaste race` as a child process.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use posthaste_campaign::quota::Quota;
+use posthaste_campaign::raced::Run;
 use posthaste_units::Duration;
-use serde::Deserialize;
 
-use super::cells::Cell;
 use crate::Result;
+use crate::cells::Cell;
+use crate::raced::race;
 
 /// UDP payload at most: the default of the transport, which `posthaste race --bare` sends from the first on.
 pub(super) const DATAGRAM: u16 = 1452;
@@ -23,7 +24,7 @@ const LATEST: f64 = 1e-3;
 const MAX_ATTEMPTS: u64 = 4;
 
 /// How to run it.
-pub(super) struct Race {
+pub(super) struct RealTime {
     pub(super) program: PathBuf,
     pub(super) profile: String,
     /// Runs it before all programs of ordinary priority.
@@ -50,43 +51,19 @@ pub(super) struct RealRun {
     pub(super) seconds: f64,
 }
 
-/// What of its report is needed.
-#[derive(Debug, Deserialize)]
-struct Report {
-    profiles: Vec<ProfileReport>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ProfileReport {
-    runs: Vec<RunReport>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RunReport {
-    seed: u64,
-    seconds: Option<f64>,
-    lateness: LatenessReport,
-    missed: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct LatenessReport {
-    p99: f64,
-}
-
-impl Race {
+impl RealTime {
     /// Runs the cell until enough runs count, or too many were void.
     pub(super) fn measure(&self, cell: &Cell) -> Result<Measured> {
         let mut measured = Measured::default();
         let mut quota = Quota::new(cell.runs, MAX_ATTEMPTS);
         while let Some(seeds) = quota.next(measured.runs.len() as u64, u64::MAX) {
             let runs = seeds.end() - seeds.start() + 1;
-            self.race(cell, runs, *seeds.start())?.into_iter().for_each(|run| measured.add(&run));
+            self.runs(cell, runs, *seeds.start())?.into_iter().for_each(|run| measured.add(&run));
         }
         Ok(measured)
     }
 
-    fn race(&self, cell: &Cell, runs: u64, seed: u64) -> Result<Vec<RunReport>> {
+    fn runs(&self, cell: &Cell, runs: u64, seed: u64) -> Result<Vec<Run>> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("path.toml");
         std::fs::write(&path, cell.path)?;
@@ -101,16 +78,13 @@ impl Race {
         command.args(["--runs", &runs.to_string(), "--seed", &seed.to_string()]);
         command.args(["--parallel", &cell.parallel.to_string()]);
         command.args(["--timeout", &TIMEOUT.as_secs_f64().to_string()]);
-        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-        // It ends with 1 if downloads have failed; its report says which.
-        let report: Report = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("{command:?}: {}: {error}", output.status))?;
+        let report = race(&mut command)?;
         Ok(report.profiles.into_iter().flat_map(|profile| profile.runs).collect())
     }
 }
 
 impl Measured {
-    fn add(&mut self, run: &RunReport) {
+    fn add(&mut self, run: &Run) {
         if run.lateness.p99 > LATEST || run.missed > 0 {
             self.void += 1;
         } else {
@@ -122,10 +96,13 @@ impl Measured {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_campaign::raced::Lateness;
+
     use super::*;
 
-    fn run(seed: u64, seconds: Option<f64>, lateness: f64, missed: u64) -> RunReport {
-        RunReport { seed, seconds, lateness: LatenessReport { p99: lateness }, missed }
+    fn run(seed: u64, seconds: Option<f64>, lateness: f64, missed: u64) -> Run {
+        let lateness = Lateness { p99: lateness, ..Lateness::default() };
+        Run { seed, seconds, lateness, missed, ..Run::default() }
     }
 
     #[test]

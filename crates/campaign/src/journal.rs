@@ -1,12 +1,13 @@
 //! Finished runs in a file, one line of JSON each, so that a long campaign can be interrupted and continued.
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::lines::Lines;
 
 /// A journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +35,20 @@ pub enum JournalError {
 /// A file that takes runs, or none: then nothing is kept.
 #[derive(Debug)]
 pub struct Journal<T> {
-    file: Option<(File, PathBuf)>,
+    lines: Option<(Lines, PathBuf)>,
     runs: PhantomData<fn(&T)>,
+}
+
+/// Why lines cannot be read; [`JournalError`] names the file, too.
+enum Unread {
+    File(io::Error),
+    Line(usize, String),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
 }
 
 impl<T: Serialize + DeserializeOwned> Journal<T> {
@@ -44,29 +57,12 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
     /// # Errors
     /// If the file cannot be used, or is not a journal of such runs.
     pub fn open(path: Option<&Path>) -> Result<(Self, Vec<T>), JournalError> {
-        let Some(path) = path else { return Ok((Self { file: None, runs: PhantomData }, Vec::new())) };
-        let failed = |source| JournalError::File { path: path.to_owned(), source };
-        let file = File::options().create(true).append(true).read(true).open(path).map_err(failed)?;
-        let text = std::fs::read_to_string(path).map_err(failed)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let (lines, rest) = text.split_at(whole);
-        let mut runs = Vec::new();
-        for (index, line) in lines.lines().enumerate() {
-            runs.push(serde_json::from_str(line).map_err(|error| JournalError::Line {
-                path: path.to_owned(),
-                line: index + 1,
-                message: error.to_string(),
-            })?);
-        }
-        // Only what looks like the beginning of a run is cut off: another file is left alone.
-        if !rest.is_empty() {
-            if !rest.starts_with('{') {
-                let (path, line) = (path.to_owned(), runs.len() + 1);
-                return Err(JournalError::Line { path, line, message: "it is no JSON object".to_owned() });
-            }
-            file.set_len(whole as u64).map_err(failed)?;
-        }
-        Ok((Self { file: Some((file, path.to_owned())), runs: PhantomData }, runs))
+        let Some(path) = path else { return Ok((Self { lines: None, runs: PhantomData }, Vec::new())) };
+        let (lines, runs) = read(path).map_err(|error| match error {
+            Unread::File(source) => JournalError::File { path: path.to_owned(), source },
+            Unread::Line(line, message) => JournalError::Line { path: path.to_owned(), line, message },
+        })?;
+        Ok((Self { lines: Some((lines, path.to_owned())), runs: PhantomData }, runs))
     }
 
     /// Keeps a run.
@@ -74,13 +70,34 @@ impl<T: Serialize + DeserializeOwned> Journal<T> {
     /// # Errors
     /// If it cannot be written.
     pub fn add(&mut self, run: &T) -> Result<(), JournalError> {
-        let Some((file, path)) = &mut self.file else { return Ok(()) };
-        let failed = |source| JournalError::File { path: path.clone(), source };
-        let mut line = serde_json::to_vec(run).map_err(|error| failed(error.into()))?;
-        line.push(b'\n');
-        // One write, so that a line is whole or was cut off by a crash.
-        file.write_all(&line).map_err(failed)
+        let Some((lines, path)) = &mut self.lines else { return Ok(()) };
+        lines.append(run).map_err(|source| JournalError::File { path: path.clone(), source })
     }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<(Lines, Vec<T>), Unread> {
+    let mut lines = Lines::open(path, u64::MAX)?;
+    let tail = lines.tail()?;
+    let mut runs = Vec::new();
+    lines.try_each(|line| match serde_json::from_slice(line) {
+        Ok(run) => {
+            runs.push(run);
+            Ok(())
+        }
+        Err(_) if tail.as_ref().is_some_and(|tail| tail.text == line) => Ok(()),
+        Err(error) => Err(Unread::Line(runs.len() + 1, error.to_string())),
+    })?;
+    if let Some(tail) = tail {
+        if serde_json::from_slice::<T>(&tail.text).is_ok() {
+            lines.end_last()?;
+        } else if tail.text.starts_with(b"{") {
+            lines.remove(&tail)?;
+        } else {
+            // Only what looks like the beginning of a run is removed: another file is left alone.
+            return Err(Unread::Line(runs.len() + 1, "it is no JSON object".to_owned()));
+        }
+    }
+    Ok((lines, runs))
 }
 
 #[cfg(test)]

@@ -13,5 +13,7 @@ pub(crate) mod page;
 pub(crate) mod profiles;
 #[cfg(feature = "race")]
 pub(crate) mod race;
+#[cfg(any(feature = "page", feature = "race"))]
+mod runs;
 #[cfg(feature = "files")]
 pub(crate) mod serve;

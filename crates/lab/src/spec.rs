@@ -25,6 +25,28 @@ pub struct RunSpec {
     pub series: Option<Duration>,
 }
 
+impl RunSpec {
+    /// One download over one link, with the defaults of experiment files.
+    pub fn download(path: PathSpec, stack: Stack, object: ByteCount) -> Self {
+        let flow = FlowSpec {
+            name: String::new(),
+            stack,
+            workload: WorkloadSpec::Bulk { object, read_rate: None },
+            start: Duration::ZERO,
+            background: false,
+            count: 1,
+            warm_up: None,
+        };
+        Self {
+            network: NetworkSpec::Simple { path },
+            flows: vec![flow],
+            deadline: default_deadline(),
+            datagram: default_datagram(),
+            series: None,
+        }
+    }
+}
+
 fn default_deadline() -> Duration {
     Duration::from_secs(300)
 }

@@ -3,7 +3,7 @@
 //!
 //! - [`result`], [`counters`]: one run; [`experiment_result`]: many runs;
 //! - [`statistics`], [`metric`]: numbers from them;
-//! - [`table`], [`json`], [`html`]: their presentation.
+//! - [`table`], [`json`], [`html`], [`markdown`]: their presentation.
 
 pub mod counters;
 pub mod experiment_result;
@@ -11,6 +11,7 @@ pub mod html;
 pub mod json;
 mod json_lines;
 mod layout;
+pub mod markdown;
 pub mod metric;
 pub mod result;
 mod rivals;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub use compare::{Difference, Paired, compare_paired, welch};
 pub use fairness::{jain, r_squared, smallest_share};
-pub use interval::{CONFIDENCE, Interval, mean_interval, median_interval, median_ranks};
+pub use interval::{CONFIDENCE, Interval, bootstrap_interval, mean_interval, median_interval, median_ranks};
 
 /// A sample's description. Everything of it is in the unit of the values, `cov` is a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

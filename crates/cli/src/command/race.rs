@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
-
+use super::runs::{Campaign, Running, make_all};
 use crate::args::Race;
 use crate::exit::{FAILED, Failure, INTERRUPTED};
 use crate::interrupt::Interrupts;
@@ -63,49 +62,60 @@ pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Makes all runs, a few at a time, until the last or Ctrl-C.
+/// Makes all runs.
 async fn race(
     plan: &Arc<Plan>,
     arena: Arena,
     args: &Race,
     interrupts: &mut Interrupts,
 ) -> Result<Tally, Failure> {
-    let progress = Arc::new(Progress::new(plan, args.json));
-    let arena = Arc::new(arena);
-    let mut tally = Tally::new(plan.racers.len());
-    let mut waiting: Vec<Start> = plan.order().collect();
-    // Of each racer.
-    let mut busy = vec![0_u32; plan.racers.len()];
-    let mut running: JoinSet<Result<Run, Failure>> = JoinSet::new();
-    loop {
-        while running.len() < plan.parallel
-            && let Some(start) = take_next(&mut waiting, &busy)
-        {
-            busy[start.racer] += 1;
-            let (arena, progress) = (Arc::clone(&arena), Arc::clone(&progress));
-            running.spawn(async move { arena.run(start, &progress).await });
-        }
-        tokio::select! {
-            ended = running.join_next() => match ended {
-                Some(ended) => {
-                    let ended = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run failed: {error}"))));
-                    let run = ended.inspect_err(|_| progress.clear())?;
-                    busy[run.start.racer] -= 1;
-                    progress.finish(plan, &run);
-                    tally.add(run);
-                }
-                None => break,
-            },
-            () = interrupts.next() => {
-                tally.was_interrupted = true;
-                // Relays and clients are gone when this returns.
-                running.shutdown().await;
-                break;
-            }
-        }
+    let mut heats = Heats {
+        plan: Arc::clone(plan),
+        arena: Arc::new(arena),
+        progress: Arc::new(Progress::new(plan, args.json)),
+        tally: Tally::new(plan.racers.len()),
+        waiting: plan.order().collect(),
+        busy: vec![0; plan.racers.len()],
+    };
+    let outcome = make_all(&mut heats, plan.parallel, interrupts).await;
+    heats.progress.clear();
+    heats.tally.was_interrupted = outcome?;
+    Ok(heats.tally)
+}
+
+/// A race under way.
+struct Heats {
+    plan: Arc<Plan>,
+    arena: Arc<Arena>,
+    progress: Arc<Progress>,
+    tally: Tally,
+    waiting: Vec<Start>,
+    /// Runs under way of each racer.
+    busy: Vec<u32>,
+}
+
+impl Campaign for Heats {
+    type Run = Run;
+
+    fn start(&mut self, running: &mut Running<Run>) -> bool {
+        let Some(start) = take_next(&mut self.waiting, &self.busy) else { return false };
+        self.busy[start.racer] += 1;
+        let (arena, progress) = (Arc::clone(&self.arena), Arc::clone(&self.progress));
+        running.spawn(async move { arena.run(start, &progress).await });
+        true
     }
-    progress.clear();
-    Ok(tally)
+
+    fn take(&mut self, run: Run) -> Result<(), Failure> {
+        self.busy[run.start.racer] -= 1;
+        self.progress.finish(&self.plan, &run);
+        self.tally.add(run);
+        Ok(())
+    }
+
+    /// Relays and clients end with their runs.
+    fn stop(&mut self, running: &mut Running<Run>) {
+        running.abort_all();
+    }
 }
 
 /// The next run to be made. If it can be, of a racer that has none under way: all clients come from one address, so
@@ -136,7 +146,7 @@ fn announce(plan: &Plan, args: &Race) -> Result<(), Failure> {
 
 fn show(plan: &Plan, tally: &Tally, args: &Race) -> Result<(), Failure> {
     if args.json {
-        return printed(printer::json(&report::Report::new(plan, tally)));
+        return printed(printer::json(&report::report(plan, tally)));
     }
     if tally.was_interrupted {
         let made = tally.all_runs().count();

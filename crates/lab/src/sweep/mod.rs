@@ -18,8 +18,7 @@ use std::time::Duration as WallDuration;
 use posthaste_transport::QlogSink;
 use posthaste_units::Duration;
 
-use journal::Key;
-pub use journal::{Journal, prune};
+pub use journal::Journal;
 use worker::{Item, Runner};
 
 use crate::experiment::{Cell, Experiment, MAX_SEEDS};
@@ -176,7 +175,7 @@ impl Sweep {
         for (run, seed) in options.seeds.clone().enumerate() {
             for (position, (index, cell, digest)) in cells.iter().enumerate() {
                 let series = (run == 0).then_some(options.series.or(cell.spec.series)).flatten();
-                let key = Key::new(digest, seed, series);
+                let key = journal::key(digest, seed, series);
                 items.push(Item { position, run, index: *index, seed, series, key, cell: Arc::clone(cell) });
             }
         }

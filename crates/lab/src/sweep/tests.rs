@@ -243,8 +243,7 @@ fn runs_that_panicked_are_made_again() {
 #[test]
 fn results_survive_a_journal_that_does_not_take_them() {
     let folder = tempfile::tempdir().unwrap();
-    let mut full = journal(&folder);
-    full.pretend_full();
+    let full = journal(&folder).bounded(0);
     let report = sweep(Options { journal: Some(full), ..options(2) }, Arc::new(teller));
     assert!(report.journal_error.is_some());
     assert_eq!(complete(report), complete(sweep(options(1), Arc::new(teller))));

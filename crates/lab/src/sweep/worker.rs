@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
+use posthaste_campaign::keyed::Key;
 use posthaste_transport::QlogSink;
 use posthaste_units::Duration;
 
-use super::journal::Key;
 use super::{QlogMaker, spec_of};
 use crate::experiment::Cell;
 use crate::result::RunResult;

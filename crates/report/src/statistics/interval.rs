@@ -1,5 +1,6 @@
 //! 95 % confidence intervals.
 
+use posthaste_units::Rng;
 use serde::Serialize;
 
 use super::special::{fair_coin_at_most, student_t};
@@ -40,6 +41,26 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let (low, high) = median_ranks(values.len())?;
     let sorted = sorted(values);
     Some(Interval { low: sorted[low], high: sorted[high] })
+}
+
+/// The interval of a statistic that has no formula, by the percentile bootstrap: the statistic of so many samples that
+/// are drawn from `sample` with replacement. The draws have a fixed seed, so that equal samples have equal intervals.
+/// Samples without the statistic do not count; `None` if there are no others.
+pub fn bootstrap_interval<T: Copy>(
+    sample: &[T],
+    resamples: usize,
+    statistic: impl Fn(&[T]) -> Option<f64>,
+) -> Option<Interval> {
+    let mut rng = Rng::from_test_seed(0);
+    let count = sample.len() as u64;
+    let mut draw =
+        || -> Vec<T> { (0..count).filter_map(|_| sample.get(rng.below(count) as usize).copied()).collect() };
+    let mut values: Vec<f64> = (0..resamples).filter_map(|_| statistic(&draw())).collect();
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)? as f64;
+    let at = |share: f64| values.get((last * share).round() as usize).copied();
+    let outside = (1.0 - CONFIDENCE) / 2.0;
+    Some(Interval { low: at(outside)?, high: at(1.0 - outside)? })
 }
 
 /// Indices of the order statistics that enclose the median of `n` values with 95 % confidence. The number of values

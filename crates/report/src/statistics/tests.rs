@@ -146,3 +146,16 @@ fn shares() {
     assert!(is_near(squared, 1.0, 1e-12));
     assert_eq!(r_squared(&[1.0, 1.0], &[1.0, 2.0]), None);
 }
+
+#[test]
+fn a_bootstrap_interval_is_that_of_the_mean_and_repeats() {
+    let sample: Vec<f64> = (0..100).map(f64::from).collect();
+    let interval = |resamples| bootstrap_interval(&sample, resamples, mean).expect("there is a mean");
+    let Interval { low, high } = interval(2_000);
+    // The normal approximation: 49.5 -+ 1.96 x 29.01 / 10.
+    assert!(is_near(low, 43.81, 0.7) && is_near(high, 55.19, 0.7), "{low} to {high}");
+    assert_eq!(interval(500), interval(500));
+    assert_eq!(bootstrap_interval(&[2.0; 9], 10, mean), Some(Interval { low: 2.0, high: 2.0 }));
+    assert_eq!(bootstrap_interval(&[], 10, mean), None);
+    assert_eq!(bootstrap_interval(&[INF; 3], 10, mean), None, "no resample has a mean");
+}

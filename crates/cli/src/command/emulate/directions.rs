@@ -234,5 +234,4 @@ fn one_way(direction: &PathSpec, round_trip: Duration) -> String {
 }
 
 #[cfg(test)]
-#[path = "directions_tests.rs"]
 mod tests;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::Signal;
+use posthaste_campaign::emulated::Emulation;
 use posthaste_emulator::{TunnelError, is_permitted, isolate};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -81,11 +82,11 @@ pub(crate) fn run(args: &Emulate) -> Result<ExitCode, Failure> {
         }
     }
     if let Some(json) = json {
-        let second = counted.second.as_ref().map(|(path, report)| (path.as_str(), report));
+        let second = counted.second.as_ref().map(|(path, report)| report::second((path, report)));
         let run = (counted.summary.as_str(), args.seed, counted.device);
-        let page = report::Report::new(run, (code, seconds), &counted.first, &validity)
-            .with_second(second, counted.left_at);
-        let mut text = serde_json::to_vec_pretty(&page).map_err(Failure::runtime)?;
+        let report = report::report(run, (code, seconds), &counted.first, &validity);
+        let report = Emulation { second, left_at: counted.left_at, ..report };
+        let mut text = serde_json::to_vec_pretty(&report).map_err(Failure::runtime)?;
         text.push(b'\n');
         json.write(&text).map_err(Failure::runtime)?;
     }

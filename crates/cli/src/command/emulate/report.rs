@@ -1,126 +1,59 @@
 //! What a run has counted, for people and for programs.
 
+use posthaste_campaign::emulated::{Direction, Emulation, Second};
 use posthaste_emulator::{DeviceKind, DirectionReport, TunnelReport, Validity};
 use posthaste_units::{ByteCount, Duration};
-use serde::Serialize;
 
 use super::meter::dropped;
 
 /// The file of `--json`.
-#[derive(Debug, Serialize)]
-pub(super) struct Report<'a> {
-    path: &'a str,
-    seed: u64,
-    /// What was at both ends: `tun` or `veth`.
-    device: String,
-    /// COMMAND's, as a shell would report it.
-    exit_code: u8,
-    seconds: f64,
-    valid: bool,
-    faults: &'a [String],
-    down: Direction,
-    up: Direction,
-    missing_log_lines: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    second: Option<Second<'a>>,
-    /// When the first path was taken down, in seconds since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    left_at: Option<f64>,
-}
-
-/// The path of `--and`.
-#[derive(Debug, Serialize)]
-struct Second<'a> {
-    path: &'a str,
-    down: Direction,
-    up: Direction,
-}
-
-/// Counts of packets, and times in seconds.
-#[derive(Debug, Serialize)]
-struct Direction {
-    offered: u64,
-    delivered: u64,
-    delivered_bytes: u64,
-    lost: u64,
-    overflowed: u64,
-    managed: u64,
-    marked: u64,
-    duplicated: u64,
-    corrupted: u64,
-    reordered: u64,
-    peak_queue_bytes: u64,
-    /// Dropped by interfaces, outside the model.
-    unaccounted: u64,
-    /// For an interface that somebody had taken down.
-    undeliverable: u64,
-    lateness_mean: f64,
-    lateness_p99: f64,
-    lateness_max: f64,
-    real_time: bool,
-}
-
-impl From<&DirectionReport> for Direction {
-    fn from(report: &DirectionReport) -> Self {
-        let DirectionReport { path, lateness, .. } = report;
-        Self {
-            offered: path.offered,
-            delivered: path.delivered,
-            delivered_bytes: path.delivered_bytes,
-            lost: path.lost,
-            overflowed: path.overflowed,
-            managed: path.managed,
-            marked: path.marked,
-            duplicated: path.duplicated,
-            corrupted: path.corrupted,
-            reordered: path.reordered,
-            peak_queue_bytes: path.peak_queue_bytes.get(),
-            unaccounted: report.unaccounted,
-            undeliverable: report.undeliverable,
-            lateness_mean: lateness.mean.as_secs_f64(),
-            lateness_p99: lateness.p99.as_secs_f64(),
-            lateness_max: lateness.max.as_secs_f64(),
-            real_time: report.is_real_time,
-        }
+pub(super) fn report(
+    (path, seed, device): (&str, u64, DeviceKind),
+    (exit_code, seconds): (u8, f64),
+    report: &TunnelReport,
+    validity: &Validity,
+) -> Emulation {
+    Emulation {
+        path: path.to_owned(),
+        seed,
+        device: device.to_string(),
+        exit_code,
+        seconds,
+        valid: validity.is_valid(),
+        faults: validity.faults.clone(),
+        down: direction(&report.down),
+        up: direction(&report.up),
+        missing_log_lines: report.missing_lines,
+        second: None,
+        left_at: None,
     }
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(
-        (path, seed, device): (&'a str, u64, DeviceKind),
-        (exit_code, seconds): (u8, f64),
-        report: &TunnelReport,
-        validity: &'a Validity,
-    ) -> Self {
-        Self {
-            path,
-            seed,
-            device: device.to_string(),
-            exit_code,
-            seconds,
-            valid: validity.is_valid(),
-            faults: &validity.faults,
-            down: (&report.down).into(),
-            up: (&report.up).into(),
-            missing_log_lines: report.missing_lines,
-            second: None,
-            left_at: None,
-        }
-    }
+/// The second path of a run.
+pub(super) fn second((path, report): (&str, &TunnelReport)) -> Second {
+    Second { path: path.to_owned(), down: direction(&report.down), up: direction(&report.up) }
+}
 
-    /// The same with a second path, and when the first was left.
-    pub(super) fn with_second(
-        mut self,
-        second: Option<(&'a str, &TunnelReport)>,
-        left_at: Option<f64>,
-    ) -> Self {
-        self.second = second.map(|(path, report)| Second {
-            path,
-            down: (&report.down).into(),
-            up: (&report.up).into(),
-        });
-        self.left_at = left_at;
-        self
+fn direction(report: &DirectionReport) -> Direction {
+    let DirectionReport { path, lateness, .. } = report;
+    Direction {
+        offered: path.offered,
+        delivered: path.delivered,
+        delivered_bytes: path.delivered_bytes,
+        lost: path.lost,
+        overflowed: path.overflowed,
+        managed: path.managed,
+        marked: path.marked,
+        duplicated: path.duplicated,
+        corrupted: path.corrupted,
+        reordered: path.reordered,
+        peak_queue_bytes: path.peak_queue_bytes.get(),
+        unaccounted: report.unaccounted,
+        undeliverable: report.undeliverable,
+        lateness_mean: lateness.mean.as_secs_f64(),
+        lateness_p99: lateness.p99.as_secs_f64(),
+        lateness_max: lateness.max.as_secs_f64(),
+        real_time: report.is_real_time,
     }
 }
 

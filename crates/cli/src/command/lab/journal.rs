@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use posthaste_campaign::identity::Identity;
-use posthaste_lab::sweep::{Journal, prune};
+use posthaste_campaign::keyed::prune;
+use posthaste_lab::sweep::Journal;
 
 use crate::{printer, state_directory};
 

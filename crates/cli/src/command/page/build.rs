@@ -5,12 +5,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use posthaste_campaign::identity::Identity;
+use posthaste_campaign::provenance;
 
 use super::plan::PathPlan;
 use super::record::{Build, Key, Record};
 use super::target::{Contestant, Origin};
 use crate::exit::Failure;
 use crate::profile;
+
+/// What is said of runs in journals of before builds were noted.
+const UNNOTED: &str = "of a build that was not noted";
 
 /// Digests of what runs are made with now.
 #[derive(Debug, Default)]
@@ -58,41 +62,25 @@ impl Builds {
 
     /// What must be known of runs that are taken from a journal; none if all are of this build.
     pub(super) fn warning(&self, kept: &[Record], journal: &Path) -> Option<String> {
-        let (mut path, mut server, mut program, mut unnoted) = (0, 0, 0, 0);
-        for record in kept {
-            let Some(build) = &record.build else {
-                unnoted += 1;
-                continue;
-            };
+        let kinds = [
+            "over a path that is described otherwise now",
+            "from a server whose profile or command is another now",
+            "of another build of posthaste",
+            UNNOTED,
+        ];
+        let kind = |record: &Record| {
+            let Some(build) = &record.build else { return Some(kinds.len() - 1) };
             let now = self.of_run(&record.key);
             // What was changed on purpose comes first: a build changes with every line of the source.
-            if build.path != now.path {
-                path += 1;
-            } else if build.server != now.server {
-                server += 1;
-            } else if build.program != now.program {
-                program += 1;
-            }
-        }
-        let kinds = [
-            (path, "over a path that is described otherwise now"),
-            (server, "from a server whose profile or command is another now"),
-            (program, "of another build of posthaste"),
-            (unnoted, "of a build that was not noted"),
-        ];
-        let kinds: Vec<String> = kinds
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, kind)| format!("{count} {kind}"))
-            .collect();
-        (!kinds.is_empty()).then(|| {
-            format!(
-                "warning: of the {} runs that {} has and that count here, {}; to start over, remove it or name another file with --journal",
-                kept.len(),
-                journal.display(),
-                kinds.join(", ")
-            )
-        })
+            let changed = [build.path != now.path, build.server != now.server, build.program != now.program];
+            changed.into_iter().position(|is_changed| is_changed)
+        };
+        let counts = provenance::count_kinds(&kinds, kept.iter().map(kind))?;
+        Some(format!(
+            "warning: of the {} runs that {} has and that count here, {counts}; to start over, remove it or name another file with --journal",
+            kept.len(),
+            journal.display(),
+        ))
     }
 }
 
@@ -113,18 +101,17 @@ pub(super) fn describe(records: &[Record]) -> Option<String> {
         count => format!("runs of {count} builds of posthaste"),
     };
     if unnoted > 0 {
-        let _ = write!(
-            text,
-            "{}{unnoted} of {} runs of a build that was not noted",
-            separator(&text),
-            records.len()
-        );
+        let _ = write!(text, "{}{unnoted} of {} runs {UNNOTED}", separator(&text), records.len());
     }
+    let digests = |of: for<'a> fn(&'a Record, &'a Build) -> (&'a str, &'a str)| {
+        let noted = records.iter().filter_map(move |record| Some(of(record, record.build.as_ref()?)));
+        provenance::changed(noted)
+    };
     for (what, changed) in [
-        ("path", changed(records, |record, build| (&record.key.path, &build.path))),
-        ("server", changed(records, |record, build| (&record.key.contestant, &build.server))),
+        ("path", digests(|record, build| (record.key.path.as_str(), build.path.as_str()))),
+        ("server", digests(|record, build| (record.key.contestant.as_str(), build.server.as_str()))),
     ] {
-        for name in changed {
+        for (name, _) in changed {
             let _ = write!(text, "{}the {what} {name} was changed meanwhile", separator(&text));
         }
     }
@@ -133,21 +120,6 @@ pub(super) fn describe(records: &[Record]) -> Option<String> {
 
 fn separator(text: &str) -> &'static str {
     if text.is_empty() { "" } else { "; " }
-}
-
-/// Names under which not all runs had the same.
-fn changed(
-    records: &[Record],
-    of: for<'a> fn(&'a Record, &'a Build) -> (&'a String, &'a String),
-) -> Vec<&str> {
-    let mut digests: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for record in records {
-        if let Some(build) = &record.build {
-            let (name, digest) = of(record, build);
-            digests.entry(name).or_default().insert(digest);
-        }
-    }
-    digests.into_iter().filter(|(_, digests)| digests.len() > 1).map(|(name, _)| name).collect()
 }
 
 /// Enough of a digest to tell texts apart, in hexadecimal.

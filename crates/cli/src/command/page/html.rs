@@ -170,5 +170,4 @@ fn look(index: usize, name: &str) -> String {
 const METRICS: [Metric; 4] = [Metric::Load, Metric::FirstPaint, Metric::LargestPaint, Metric::Complete];
 
 #[cfg(test)]
-#[path = "html_tests.rs"]
 mod tests;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use posthaste_campaign::journal::Journal;
 use posthaste_emulator::is_permitted;
-use tokio::task::JoinSet;
 
 use super::journal;
-use super::plan::{Plan, is_started_here};
+use super::plan::{Item, Plan, is_started_here};
 use super::record::Record;
-use super::run::{self, Running};
+use super::run::{self, Running as Visiting};
 use super::tally::Tally;
 use super::visit::is_snap;
 use super::{html, reach, report, table};
 use crate::args::Page;
+use crate::command::runs::{Campaign, Running, make_all};
 use crate::exit::{FAILED, Failure, INTERRUPTED, VOID};
 use crate::interrupt::Interrupts;
 use crate::output_file::OutputFile;
@@ -110,45 +110,56 @@ fn announce(plan: &Plan, kept: &[Record]) {
 
 async fn load_all(
     plan: &Arc<Plan>,
-    mut journal: Journal<Record>,
+    journal: Journal<Record>,
     kept: Vec<Record>,
     interrupts: &mut Interrupts,
 ) -> Result<Tally, Failure> {
-    let mut tally = Tally { records: kept, was_interrupted: false };
-    let order = plan.order();
     // Runs that were void too often are made again: the machine may be quieter now.
-    let is_missing = |key| !tally.records.iter().any(|record| record.key == key && record.is_valid());
-    let mut waiting: Vec<_> = order.into_iter().filter(|&item| is_missing(plan.key(item))).collect();
+    let is_missing = |key| !kept.iter().any(|record| record.key == key && record.is_valid());
+    let mut waiting: Vec<_> = plan.order().into_iter().filter(|&item| is_missing(plan.key(item))).collect();
     waiting.reverse();
-    let (total, mut done) = (waiting.len(), 0);
-    let running = Arc::new(Running::default());
-    let mut tasks: JoinSet<Result<Option<Record>, Failure>> = JoinSet::new();
-    loop {
-        while tasks.len() < plan.parallel
-            && !tally.was_interrupted
-            && let Some(item) = waiting.pop()
-        {
-            let (plan, running) = (Arc::clone(plan), Arc::clone(&running));
-            tasks.spawn_blocking(move || run::run(&plan, item, &running));
-        }
-        tokio::select! {
-            ended = tasks.join_next() => {
-                let Some(ended) = ended else { break };
-                let record = ended.unwrap_or_else(|error| Err(Failure::runtime(format!("a run failed: {error}"))));
-                // Runs beside it end before this command does.
-                let record = record.inspect_err(|_| running.end())?;
-                if let Some(record) = record {
-                    done += 1;
-                    let record = tally.add(record);
-                    printer::note(format_args!("{done}/{total} {}", table::line(record)));
-                    journal.add(record).map_err(Failure::runtime)?;
-                }
-            }
-            () = interrupts.next(), if !tally.was_interrupted => {
-                tally.was_interrupted = true;
-                running.end();
-            }
-        }
+    let total = waiting.len();
+    let tally = Tally { records: kept, was_interrupted: false };
+    let (plan, visiting) = (Arc::clone(plan), Arc::default());
+    let parallel = plan.parallel;
+    let mut visits = Visits { plan, journal, tally, waiting, total, done: 0, visiting };
+    visits.tally.was_interrupted = make_all(&mut visits, parallel, interrupts).await?;
+    Ok(visits.tally)
+}
+
+/// A comparison under way.
+struct Visits {
+    plan: Arc<Plan>,
+    journal: Journal<Record>,
+    tally: Tally,
+    /// The next comes last.
+    waiting: Vec<Item>,
+    total: usize,
+    done: usize,
+    /// Can end all runs.
+    visiting: Arc<Visiting>,
+}
+
+impl Campaign for Visits {
+    /// None if it was interrupted.
+    type Run = Option<Record>;
+
+    fn start(&mut self, running: &mut Running<Self::Run>) -> bool {
+        let Some(item) = self.waiting.pop() else { return false };
+        let (plan, visiting) = (Arc::clone(&self.plan), Arc::clone(&self.visiting));
+        running.spawn_blocking(move || run::run(&plan, item, &visiting));
+        true
     }
-    Ok(tally)
+
+    fn take(&mut self, run: Self::Run) -> Result<(), Failure> {
+        let Some(record) = run else { return Ok(()) };
+        self.done += 1;
+        let record = self.tally.add(record);
+        printer::note(format_args!("{}/{} {}", self.done, self.total, table::line(record)));
+        self.journal.add(record).map_err(Failure::runtime)
+    }
+
+    fn stop(&mut self, _: &mut Running<Self::Run>) {
+        self.visiting.end();
+    }
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use serde::Deserialize;
+use posthaste_campaign::emulated::Emulation;
+use posthaste_campaign::quota::Quota;
 
 use super::background;
 use super::plan::{Item, Plan, is_started_here};
@@ -28,6 +29,9 @@ const OVERHEAD: Duration = Duration::from_secs(120);
 
 /// What an emulator that was told to end gets for it.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// Where the emulator's report is, in a run's folder.
+const EMULATION: &str = "emulation.json";
 
 const TICK: Duration = Duration::from_millis(20);
 
@@ -72,33 +76,14 @@ fn terminate(process: u32) {
     let _ = kill(Pid::from_raw(process.cast_signed()), Signal::SIGTERM);
 }
 
-/// What of the emulator's report is needed.
-#[derive(Debug, Deserialize)]
-struct Emulation {
-    faults: Vec<String>,
-    down: Direction,
-    up: Direction,
-}
-
-#[derive(Debug, Deserialize)]
-struct Direction {
-    lost: u64,
-    overflowed: u64,
-    managed: u64,
-    lateness_p99: f64,
-}
-
 /// Makes a run, again if the emulation was worthless; `None` if it was interrupted.
 pub(super) fn run(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>, Failure> {
-    let mut voided = 0;
-    loop {
-        let Some(mut record) = attempt(plan, item, running)? else { return Ok(None) };
-        record.voided = voided;
-        if record.is_valid() || voided + 1 >= ATTEMPTS {
-            return Ok(Some(record));
-        }
-        voided += 1;
+    let (mut quota, mut made) = (Quota::new(1, ATTEMPTS), None::<Record>);
+    while let Some(attempts) = quota.next(made.as_ref().is_some_and(Record::is_valid).into(), 1) {
+        let Some(record) = attempt(plan, item, running)? else { return Ok(None) };
+        made = Some(Record { voided: attempts.start() - 1, ..record });
     }
+    Ok(made)
 }
 
 fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>, Failure> {
@@ -126,10 +111,8 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
         return Ok(None);
     }
     let outcome = seen(folder.path(), status.map_err(|error| failed(&error))?);
-    let emulation = match plan.paths[item.path].argument {
-        Some(_) => emulation(folder.path()),
-        None => Ok(None),
-    };
+    let has_path = plan.paths[item.path].argument.is_some();
+    let emulation = has_path.then(|| Emulation::read(&folder.path().join(EMULATION))).transpose();
     let (emulation, faults) = match emulation {
         Ok(emulation) => {
             let faults = emulation.as_ref().map(|emulation| emulation.faults.clone());
@@ -146,8 +129,8 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
         seen: outcome,
         voided: 0,
         faults,
-        lateness: emulation.as_ref().map(|all| all.down.lateness_p99.max(all.up.lateness_p99)),
-        dropped: emulation.as_ref().map(|all| all.down.lost + all.down.overflowed + all.down.managed),
+        lateness: emulation.as_ref().map(Emulation::lateness),
+        dropped: emulation.as_ref().map(Emulation::dropped),
         took: began.elapsed().as_secs_f64(),
     }))
 }
@@ -185,7 +168,7 @@ fn command(plan: &Plan, item: Item, seed: u64, folder: &Path, order: &Path) -> C
     let mut command = Command::new(&plan.posthaste);
     if let Some(path) = &plan.paths[item.path].argument {
         command.args(["emulate", "--quiet", "--meter", "none", "--path", path, "--seed", &seed.to_string()]);
-        command.arg("--json").arg(folder.join("emulation.json"));
+        command.arg("--json").arg(folder.join(EMULATION));
         let ports: Vec<u16> = (0..page.hosts).map(port).collect();
         let around = Surroundings {
             site: page.folder.as_deref().unwrap_or(folder),
@@ -245,9 +228,4 @@ fn seen(folder: &Path, status: ExitStatus) -> Seen {
         failure.push_str(&said);
     }
     seen
-}
-
-fn emulation(folder: &Path) -> Result<Option<Emulation>, String> {
-    let text = std::fs::read(folder.join("emulation.json")).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&text).map(Some).map_err(|error| error.to_string())
 }

@@ -178,5 +178,4 @@ pub(super) fn is_ours(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "tally_tests.rs"]
 pub(super) mod tests;

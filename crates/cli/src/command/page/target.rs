@@ -197,5 +197,4 @@ impl Contestant {
 }
 
 #[cfg(test)]
-#[path = "target_tests.rs"]
 mod tests;

@@ -282,5 +282,4 @@ async fn fetch_http(
 }
 
 #[cfg(test)]
-#[path = "arena_tests.rs"]
 mod tests;

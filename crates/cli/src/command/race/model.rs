@@ -2,7 +2,7 @@
 
 use posthaste_emulator::{LatenessHistogram, RelayStats};
 use posthaste_lab::peers::Stack;
-use posthaste_lab::spec::{FlowSpec, NetworkSpec, RunSpec, WorkloadSpec};
+use posthaste_lab::spec::RunSpec;
 use posthaste_path::{PathSpec, PathStats, TraceStart};
 use posthaste_report::result::{FlowResult, LinkResult, Outcome, RunResult};
 
@@ -14,21 +14,9 @@ use crate::exit::Failure;
 pub(super) async fn run(plan: &Plan, stack: &Stack, start: Start) -> Result<Run, Failure> {
     // The relay begins recordings where the path says, not at a seed's place.
     let trace_start = TraceStart::At(plan.path.start());
-    let spec = RunSpec {
-        network: NetworkSpec::Simple { path: PathSpec { trace_start, ..plan.path.clone() } },
-        flows: vec![FlowSpec {
-            name: String::new(),
-            stack: stack.clone(),
-            workload: WorkloadSpec::Bulk { object: plan.object, read_rate: None },
-            start: posthaste_units::Duration::ZERO,
-            background: false,
-            count: 1,
-            warm_up: None,
-        }],
-        deadline: plan.timeout.into(),
-        datagram: plan.datagram,
-        series: None,
-    };
+    let path = PathSpec { trace_start, ..plan.path.clone() };
+    let download = RunSpec::download(path, stack.clone(), plan.object);
+    let spec = RunSpec { deadline: plan.timeout.into(), datagram: plan.datagram, ..download };
     let computed = tokio::task::spawn_blocking(move || posthaste_lab::run::run(&spec, start.seed, None));
     let result = computed
         .await

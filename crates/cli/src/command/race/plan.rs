@@ -282,5 +282,4 @@ fn expected(path: &PathSpec, object: ByteCount, datagram: u16, limit: f64) -> Du
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
 mod tests;

@@ -1,9 +1,9 @@
 //! What the runs amount to. A run that failed counts as slower than all others, so that no failure makes a median
 //! or a percentile look better.
 
+use posthaste_campaign::raced::Saving;
 use posthaste_emulator::{Lateness, LatenessHistogram};
-use posthaste_report::statistics::{self, quantile};
-use posthaste_units::Rng;
+use posthaste_report::statistics::{self, Interval, bootstrap_interval, quantile};
 
 use super::arena::Run;
 use super::plan::Plan;
@@ -33,14 +33,6 @@ pub(super) struct Standing {
     pub(super) ratio_to_limit: Option<f64>,
     /// Against the baseline; `None` for the baseline itself.
     pub(super) saving: Option<Saving>,
-}
-
-/// Share of the baseline's median that is saved, and its 95 % confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Saving {
-    pub(super) share: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
 }
 
 impl Tally {
@@ -112,7 +104,7 @@ fn finite_quantile(times: &[f64], share: f64) -> Option<f64> {
 }
 
 /// The saving over the rounds that both have run. The interval is a bootstrap over rounds, because both have met
-/// the same draws in each; with a fixed seed, so that the same runs always give the same interval.
+/// the same draws in each.
 fn saving(base: &[Run], other: &[Run]) -> Option<Saving> {
     let pairs: Vec<(f64, f64)> = base
         .iter()
@@ -121,25 +113,14 @@ fn saving(base: &[Run], other: &[Run]) -> Option<Saving> {
             Some((seconds(base), seconds(other)))
         })
         .collect();
-    let share = |pairs: &[(f64, f64)]| {
+    let share = |pairs: &[(f64, f64)]| -> Option<f64> {
         let (base, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         Some(1.0 - median(&other)? / median(&base)?)
     };
     let observed = share(&pairs)?;
-    let mut rng = Rng::from_test_seed(0);
-    let mut resampled: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|_| {
-            let resample: Vec<_> =
-                pairs.iter().map(|_| pairs[rng.below(pairs.len() as u64) as usize]).collect();
-            share(&resample)
-        })
-        .collect();
-    resampled.sort_by(f64::total_cmp);
-    let at =
-        |share: f64| resampled.get(((resampled.len().max(1) - 1) as f64 * share).round() as usize).copied();
-    Some(Saving { share: observed, low: at(0.025)?, high: at(0.975)? })
+    let Interval { low, high } = bootstrap_interval(&pairs, RESAMPLES, share)?;
+    Some(Saving { share: observed, low, high })
 }
 
 #[cfg(test)]
-#[path = "tally_tests.rs"]
 mod tests;

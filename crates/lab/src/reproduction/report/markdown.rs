@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use posthaste_report::markdown::head;
+
 use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
 use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
 
@@ -30,11 +32,9 @@ pub fn markdown(judgement: &Judgement, made: &Made) -> String {
 }
 
 fn counts(judgement: &Judgement, out: &mut String) {
-    out.push_str("\n## Count of each, by scheme\n| scheme | rows |");
-    for verdict in COLUMNS {
-        let _ = write!(out, " {} |", verdict.label());
-    }
-    let _ = writeln!(out, "\n|---|---|{}", "---|".repeat(COLUMNS.len()));
+    let columns: Vec<&str> =
+        ["scheme", "rows"].into_iter().chain(COLUMNS.iter().map(|verdict| verdict.label())).collect();
+    let _ = write!(out, "\n## Count of each, by scheme\n{}", head(&columns));
     for book in &judgement.books {
         let counts: Vec<String> = COLUMNS.iter().map(|verdict| book.count(*verdict).to_string()).collect();
         let _ = writeln!(out, "| {} | {} | {} |", cell(&book.scheme), book.rows.len(), counts.join(" | "));
@@ -49,7 +49,8 @@ fn section(book: &JudgedBook, out: &mut String) {
     if let Some(note) = &book.note {
         let _ = writeln!(out, "{note}");
     }
-    out.push_str("\n| row | published as | what | published | ours | verdict | notes |\n|---|---|---|---|---|---|---|\n");
+    let columns = ["row", "published as", "what", "published", "ours", "verdict", "notes"];
+    let _ = write!(out, "\n{}", head(&columns));
     for row in &book.rows {
         let _ = writeln!(
             out,

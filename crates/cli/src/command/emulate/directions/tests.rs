@@ -73,7 +73,7 @@ fn a_direction_may_vary_and_reorder() {
 
 #[test]
 fn what_is_documented_can_be_read() {
-    let page = include_str!("../../../../../docs/guide/emulate.md");
+    let page = include_str!("../../../../../../docs/guide/emulate.md");
     let (_, rest) = page.split_once("```toml\n").unwrap();
     let (example, _) = rest.split_once("```").unwrap();
     let spec = PathSpec::from_toml(example).unwrap();
