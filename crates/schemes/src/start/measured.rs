@@ -46,6 +46,9 @@ const CAREFUL_BURST: u64 = 10;
 /// measure a train by, which costs more than it saves from 1 Mbit/s on.
 const VERY_SLOW: Rate = Rate::from_bits_per_second(500_000);
 const LEAST_BURST: u64 = 4;
+/// What is paced at in the first flight at least: of acknowledgements that come late for other reasons the handshake's two
+/// datagrams could make any rate, and a sender that waits for its pacer alone would never know better.
+const LEAST_RATE: Rate = Rate::from_bits_per_second(64_000);
 
 /// Parameters of [`Measured`].
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -175,7 +178,7 @@ impl Measured {
             Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
             Showing::Together => (of.rate, (of.least, of.least), CAREFUL_BURST),
             Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),
-            Showing::Slow(rate) if rate < VERY_SLOW => (rate, SLOW, LEAST_BURST),
+            Showing::Slow(rate) if rate < VERY_SLOW => (rate.max(LEAST_RATE), SLOW, LEAST_BURST),
             Showing::Slow(rate) => (rate, SLOW, CAREFUL_BURST),
         };
         let window = rate.bytes_in(rtt).clamp(datagram * least, datagram * most);

@@ -20,7 +20,7 @@ const TWO_DATAGRAMS: ByteCount = ByteCount::new(2_400);
 pub(super) enum Showing {
     /// Its datagrams came apart, and at [`FAST`] or more.
     Fast,
-    /// Only one of them was acknowledged.
+    /// Only one of them was acknowledged, or the second is too small to tell anything.
     Nothing,
     /// More than one, but at the same instant: no slow link has kept them apart, and the radio or the client has
     /// gathered them.
@@ -75,7 +75,12 @@ impl Opening {
             let is_together = self.with_first >= TWO_DATAGRAMS && !self.is_marked;
             return if is_together { Showing::Together } else { Showing::Nothing };
         };
-        let rate = Rate::from_transfer(self.behind_first - CLIENT_PADDING, last.since(first));
+        // No more than the padding may have been: the time between the two is of something else.
+        let behind = self.behind_first - CLIENT_PADDING;
+        if behind.is_zero() {
+            return Showing::Nothing;
+        }
+        let rate = Rate::from_transfer(behind, last.since(first));
         if rate >= FAST && !self.is_marked { Showing::Fast } else { Showing::Slow(rate.min(FAST)) }
     }
 }

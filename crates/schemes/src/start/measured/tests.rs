@@ -120,6 +120,31 @@ fn a_very_slow_path_is_spared_the_burst() {
 }
 
 #[test]
+fn a_second_datagram_no_larger_than_the_padding_tells_nothing() {
+    // A client's first Initial is full, what follows is the rest of its hello.
+    let mut world = World::new();
+    let first = world.send(PacketSpace::Initial, 0);
+    let rest = PacketSample { bytes: ByteCount::new(562), ..world.send(PacketSpace::Initial, 1) };
+    world.now += RTT;
+    world.ack(PacketSpace::Initial, &[first]);
+    world.now += Duration::from_micros(300);
+    world.ack(PacketSpace::Initial, &[rest]);
+    assert_eq!(world.window, Rate::from_bits_per_second(12 * MBIT).bytes_in(RTT));
+}
+
+#[test]
+fn no_handshake_makes_the_pacer_stand_still() {
+    for apart in [RTT, RTT * 1_000, RTT * 1_000_000] {
+        let mut world = World::new();
+        world.handshake(apart);
+        world.send(PacketSpace::Data, 0);
+        let view = world.view();
+        let pacing = world.start.pacing(&view.rtt, DATAGRAM).unwrap();
+        assert!(pacing.rate.time_for(DATAGRAM) < milliseconds(200), "{apart:?}: {:?}", pacing.rate);
+    }
+}
+
+#[test]
 fn a_mark_on_the_handshake_makes_a_path_slow() {
     let mut world = World::new();
     let view = world.view();
