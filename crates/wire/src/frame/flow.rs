@@ -1,5 +1,5 @@
 //! Flow control: `MAX_DATA`, `MAX_STREAM_DATA`, `MAX_STREAMS` and the frames that report being blocked by them
-//! (RFC 9000 sections 19.9 to 19.14). They have no types of their own beyond [`Frame`](super::Frame)'s variants.
+//! (RFC 9000 sections 19.9 to 19.14). They have no types of their own beyond [`Frame`]'s variants.
 
 use super::Frame;
 use crate::error::Fault;
