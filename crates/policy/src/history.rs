@@ -114,17 +114,7 @@ impl PathKey {
             (Scope::Address, IpAddr::V4(_)) => 32,
             (Scope::Address, IpAddr::V6(_)) => 128,
         };
-        let address = match client {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-                Ipv4Addr::from_bits(address.to_bits() & mask).into()
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-                Ipv6Addr::from_bits(address.to_bits() & mask).into()
-            }
-        };
-        Self::Network { address, bits }
+        Self::Network { address: network(client, bits), bits }
     }
 
     /// The key as bytes, for a store.
@@ -151,6 +141,27 @@ impl PathKey {
         let key = Self::Network { address, bits };
         let is_proper = Self::of(Scope::Prefix { ipv4: bits, ipv6: bits }, address) == key;
         is_proper.then_some(key)
+    }
+}
+
+/// The address that stands for all addresses of one client: an IPv4 address itself, the /64 of an IPv6 address (hosts choose
+/// the lower half freely, RFC 4291 section 2.5.1). Shares between clients are counted by it.
+pub fn client_network(client: IpAddr) -> IpAddr {
+    let client = client.to_canonical();
+    network(client, if client.is_ipv4() { 32 } else { 64 })
+}
+
+/// The address with all but its first bits zero.
+fn network(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
     }
 }
 

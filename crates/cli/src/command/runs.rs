@@ -13,7 +13,7 @@ pub(super) trait Campaign {
     /// What a run comes to.
     type Run: Send + 'static;
 
-    /// Starts the next run. False if there is none.
+    /// Starts the next run; false if all have been started.
     fn start(&mut self, running: &mut Running<Self::Run>) -> bool;
 
     /// Takes a run that has ended.

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use posthaste_endpoint::policy::history::client_network;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -93,7 +94,7 @@ impl Slots {
 
     fn share(&self, client: IpAddr) -> Arc<Semaphore> {
         let mut shares = lock(&self.shares);
-        let client = neighbourhood(client);
+        let client = client_network(client);
         if let Some(share) = shares.of.get(&client).and_then(Weak::upgrade) {
             return share;
         }
@@ -185,14 +186,6 @@ impl Drop for Leaving<'_> {
 /// The data behind the locks are whole after every call, so a panic elsewhere does not spoil them.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whose addresses count as one client's: an IPv4 address, the /64 of an IPv6 address.
-fn neighbourhood(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        v4 @ IpAddr::V4(_) => v4,
-    }
 }
 
 #[cfg(test)]

@@ -163,6 +163,15 @@ fn nonsense_is_no_key_and_no_record() {
     }
 }
 
+#[test]
+fn a_client_is_an_ipv4_address_or_the_64_of_an_ipv6_address() {
+    let is_one = |one: &str, other: &str| client_network(ip(one)) == client_network(ip(other));
+    assert!(is_one("2001:db8::1", "2001:db8:0:0:ffff::2"));
+    assert!(!is_one("2001:db8::1", "2001:db8:0:1::1"));
+    assert!(is_one("192.0.2.1", "::ffff:192.0.2.1"));
+    assert!(!is_one("192.0.2.1", "192.0.2.2"));
+}
+
 proptest! {
     #[test]
     fn keys_and_records_survive_as_bytes(

@@ -1,7 +1,9 @@
 //! Handshakes in progress, by client: nobody may keep others from beginning theirs.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
+
+use posthaste_policy::history::client_network;
 
 use crate::limits::{LEAST_PENDING_SHARE, PENDING_SHARES};
 
@@ -21,17 +23,17 @@ impl Pending {
     /// True if the client has its share of the `most` that may be in progress.
     pub(super) fn is_share_used(&self, client: IpAddr, most: usize) -> bool {
         let share = (most / PENDING_SHARES).max(LEAST_PENDING_SHARE);
-        self.of.get(&neighbourhood(client)).is_some_and(|count| *count >= share)
+        self.of.get(&client_network(client)).is_some_and(|count| *count >= share)
     }
 
     pub(super) fn begin(&mut self, client: IpAddr) {
         self.total += 1;
-        *self.of.entry(neighbourhood(client)).or_default() += 1;
+        *self.of.entry(client_network(client)).or_default() += 1;
     }
 
     /// The handshake is over, however it ended.
     pub(super) fn end(&mut self, client: IpAddr) {
-        let client = neighbourhood(client);
+        let client = client_network(client);
         if let Some(count) = self.of.get_mut(&client) {
             *count -= 1;
             self.total -= 1;
@@ -42,15 +44,10 @@ impl Pending {
     }
 }
 
-fn neighbourhood(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        v4 @ IpAddr::V4(_) => v4,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     #[test]
