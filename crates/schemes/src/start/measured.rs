@@ -49,6 +49,8 @@ const LEAST_BURST: u64 = 4;
 /// What is paced at in the first flight at least: of acknowledgements that come late for other reasons the handshake's two
 /// datagrams could make any rate, and a sender that waits for its pacer alone would never know better.
 const LEAST_RATE: Rate = Rate::from_bits_per_second(64_000);
+/// How many times the rate that the handshake has shown packets must arrive at to refute it.
+const CONTRADICTION: u64 = 4;
 
 /// Parameters of [`Measured`].
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -133,6 +135,8 @@ impl StartFactory for Parameters {
 struct Flight {
     window: ByteCount,
     pacing: Pacing,
+    /// The handshake alone says that the path is slow.
+    is_slow: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +186,10 @@ impl Measured {
             Showing::Slow(rate) => (rate, SLOW, CAREFUL_BURST),
         };
         let window = rate.bytes_in(rtt).clamp(datagram * least, datagram * most);
-        Flight { window, pacing: Pacing { rate, burst: datagram * burst } }
+        // The first packet leaves before there is a flight to pace.
+        let burst = datagram * burst.saturating_sub(1);
+        let is_slow = matches!(showing, Showing::Slow(_));
+        Flight { window, pacing: Pacing { rate, burst }, is_slow }
     }
 
     /// An ack of the handshake: the flight is planned anew with what it shows.
@@ -199,7 +206,8 @@ impl Measured {
     /// An ack of the first flight: what its trains show by now.
     fn on_flight_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
         let newest = ack.packets.last()?;
-        let has_news = self.trains.on_ack(ack.now, newest.number);
+        let has_news = self.trains.on_ack(ack.now, ack.packets);
+        let seen = self.trains.glimpse();
         let is_complete = self.trains.is_complete(newest.number);
         let shown = self.trains.shown().filter(|_| has_news);
         let answer = shown.map(|shown| Adjustment {
@@ -209,10 +217,25 @@ impl Measured {
             ..Adjustment::default()
         });
         self.has_jumped |= answer.is_some();
+        let answer = answer.or_else(|| self.look_again(seen?));
         if is_complete {
             self.phase = Phase::Over;
         }
         answer
+    }
+
+    /// A handshake can make a path look slow that is not: a thin uplink, a lost packet, a radio's pause. The first packets
+    /// that are acknowledged apart tell. If they agree that the path is too slow for a train, it is a ceiling.
+    fn look_again(&mut self, seen: Rate) -> Option<Adjustment> {
+        let flight = self.flight.as_mut().filter(|flight| flight.is_slow)?;
+        let shown = flight.pacing.rate;
+        flight.is_slow = false;
+        if seen.as_bits_per_second() >= shown.as_bits_per_second().saturating_mul(CONTRADICTION) {
+            flight.pacing.rate = self.parameters.unknown_rate.min(seen);
+            return None;
+        }
+        let rate_ceiling = (shown < VERY_SLOW).then(|| shown.max(seen));
+        rate_ceiling.map(|_| Adjustment { rate_ceiling, ..Adjustment::default() })
     }
 
     /// The window that `shown` justifies, if that is more than there is.

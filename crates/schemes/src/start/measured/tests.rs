@@ -111,11 +111,12 @@ fn the_handshake_sizes_the_first_flight() {
 
 #[test]
 fn a_very_slow_path_is_spared_the_burst() {
+    // The first packet leaves before a flight is paced.
     for (apart, datagrams) in [(1_000, 10), (4_000, 10), (8_000, 4)] {
         let mut world = World::new();
         world.handshake(Duration::from_micros(apart));
         let burst = world.start.flight.map(|flight| flight.pacing.burst);
-        assert_eq!(burst, Some(DATAGRAM * datagrams), "{apart} us");
+        assert_eq!(burst, Some(DATAGRAM * (datagrams - 1)), "{apart} us");
     }
 }
 
@@ -272,4 +273,52 @@ fn a_short_answer_does_not_use_the_measurement_up() {
         world.ack(PacketSpace::Data, pair);
     }
     assert!(is_near(world.ceiling, 100 * MBIT), "{:?}", world.ceiling);
+}
+
+/// A handshake that shows 0.4 Mbit/s, and a train of four of which pairs are acknowledged this far apart.
+fn very_slow(apart: Duration) -> World {
+    let mut world = World::new();
+    world.handshake(milliseconds(8));
+    let sent: Vec<_> = (0..4).map(|number| world.send(PacketSpace::Data, number)).collect();
+    world.now += RTT;
+    for pair in sent.chunks(2) {
+        world.now += apart;
+        world.ack(PacketSpace::Data, pair);
+    }
+    world
+}
+
+#[test]
+fn a_path_too_slow_for_a_train_has_a_ceiling() {
+    let world = very_slow(milliseconds(48));
+    assert!(is_near(world.ceiling, 400_000), "{:?}", world.ceiling);
+    let paced = world.start.pacing(&steady_rtt(RTT), DATAGRAM).map(|pacing| pacing.rate);
+    assert!(is_near(paced, 400_000), "{paced:?}");
+}
+
+#[test]
+fn packets_that_arrive_fast_refute_a_slow_handshake() {
+    let world = very_slow(milliseconds(1));
+    assert_eq!(world.ceiling, None);
+    let paced = world.start.pacing(&steady_rtt(RTT), DATAGRAM).map(|pacing| pacing.rate);
+    assert_eq!(paced, Some(Rate::from_bits_per_second(12 * MBIT)));
+}
+
+#[test]
+fn a_train_whose_end_is_acknowledged_with_the_next_tells_a_least_rate() {
+    let mut world = World::new();
+    world.handshake(Duration::from_micros(100));
+    world.window = DATAGRAM * 10;
+    let first: Vec<_> = (0..10).map(|number| world.send(PacketSpace::Data, number)).collect();
+    world.now += milliseconds(2);
+    let next: Vec<_> = (10..20).map(|number| world.send(PacketSpace::Data, number)).collect();
+    world.now += RTT;
+    world.ack(PacketSpace::Data, &first[..2]);
+    world.now += milliseconds(1);
+    let both: Vec<_> = first[2..].iter().chain(&next[..2]).copied().collect();
+    world.ack(PacketSpace::Data, &both);
+    // Eight of them in a millisecond, or in less.
+    let half = Rate::from_bits_per_second(8 * 9_600 * 1_000 / 2).bytes_in(RTT);
+    assert!((0.9..=1.1).contains(&(world.window.as_f64() / half.as_f64())), "{} of {half}", world.window);
+    assert_eq!(world.ceiling, None, "it may have been faster");
 }

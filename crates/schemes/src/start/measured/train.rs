@@ -1,6 +1,6 @@
 //! Trains of packets that left together: how far apart their acknowledgements come tells the bottleneck's rate.
 
-use posthaste_policy::sample::SentSample;
+use posthaste_policy::sample::{PacketSample, SentSample};
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 /// A pause between two packets after which the next begins a train of its own.
@@ -33,6 +33,8 @@ struct Train {
     ended: Time,
     /// Arrival and highest number of the first acknowledgement and of the latest.
     acked: Option<[(Time, u64); 2]>,
+    /// The latest acknowledgement was shared with a later train.
+    is_late: bool,
 }
 
 impl Train {
@@ -48,6 +50,28 @@ impl Train {
         self.bytes.resize(missing.max(self.bytes.len()), total);
         self.bytes.push(total + sent.bytes);
         self.ended = sent.now;
+    }
+
+    /// The packet `number` is acknowledged; true if that tells the rate. If the acknowledgement `is_shared` with a later
+    /// train, this one had arrived before it: what is known without it is better.
+    fn on_ack(&mut self, now: Time, number: u64, is_shared: bool) -> bool {
+        let is_known = self.shown().is_some();
+        match &mut self.acked {
+            None => self.acked = Some([(now, number); 2]),
+            Some([_, latest]) if number > latest.1 && !(is_shared && is_known) => {
+                *latest = (now, number);
+                self.is_late = is_shared;
+            }
+            Some(_) => return false,
+        }
+        self.shown().is_some()
+    }
+
+    /// The rate between two acknowledgements, however few packets that are.
+    fn glimpse(&self) -> Option<Rate> {
+        let [(began, first), (ended, last)] = self.acked?;
+        let spread = ended.since(began).max(LEAST_SPREAD);
+        (last > first).then(|| Rate::from_transfer(self.bytes_to(last) - self.bytes_to(first), spread))
     }
 
     fn bytes_to(&self, number: u64) -> ByteCount {
@@ -69,7 +93,7 @@ impl Train {
         }
         let bytes = self.bytes_to(last) - self.bytes_to(first);
         let rate = Rate::from_transfer(bytes, spread.max(LEAST_SPREAD));
-        Some(Shown { rate, is_least: spread < LEAST_SPREAD })
+        Some(Shown { rate, is_least: spread < LEAST_SPREAD || self.is_late })
     }
 }
 
@@ -104,21 +128,30 @@ impl Trains {
                 began: sent.now,
                 ended: sent.now,
                 acked: None,
+                is_late: false,
             });
         }
     }
 
-    /// An acknowledgement covers packets up to `number`; true if it completes or continues a measurement.
-    pub(super) fn on_ack(&mut self, now: Time, number: u64) -> bool {
+    /// Packets are acknowledged; true if that completes or continues a measurement. One acknowledgement can end a train
+    /// and begin the next.
+    pub(super) fn on_ack(&mut self, now: Time, packets: &[PacketSample]) -> bool {
         self.is_sealed |= self.packets >= LEAST_FLIGHT;
-        let covers = |train: &&mut Train| (train.first..=train.last()).contains(&number);
-        let Some(train) = self.trains.iter_mut().find(covers) else { return false };
-        match &mut train.acked {
-            None => train.acked = Some([(now, number); 2]),
-            Some([_, latest]) if number > latest.1 => *latest = (now, number),
-            Some(_) => return false,
+        let mut has_news = false;
+        let newest = packets.last().map_or(0, |packet| packet.number);
+        for train in &mut self.trains {
+            let (first, last) = (train.first, train.last());
+            let mut numbers = packets.iter().rev().map(|packet| packet.number);
+            if let Some(number) = numbers.find(|number| (first..=last).contains(number)) {
+                has_news |= train.on_ack(now, number, newest > last);
+            }
         }
-        train.shown().is_some()
+        has_news
+    }
+
+    /// What the first train shows that has been acknowledged at two times, however short it is.
+    pub(super) fn glimpse(&self) -> Option<Rate> {
+        self.trains.iter().find_map(Train::glimpse)
     }
 
     /// True once a flight worth measuring is acknowledged to its end, which `number` is. A smaller one is forgotten.
