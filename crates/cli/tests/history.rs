@@ -251,7 +251,7 @@ fn a_history_that_nobody_would_use_is_refused() {
     serve.arg("serve").arg(folders.path("www")).args(["--history", "store", "--state"]);
     let (code, _, stderr) = run(serve.arg(folders.path("state")));
     assert_eq!(code, 2);
-    assert!(stderr.contains("cubic") && stderr.contains("--profile history"), "{stderr}");
+    assert!(stderr.contains("mobile") && stderr.contains("--profile history"), "{stderr}");
     let mut show = common::posthaste();
     let (code, stdout, _) = run(show.args(["history", "show", "--state"]).arg(folders.path("state")));
     assert_eq!(code, 0);

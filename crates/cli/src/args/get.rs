@@ -58,7 +58,7 @@ pub(crate) struct Get {
 
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)
-    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    #[arg(long, value_name = "NAME", default_value = "mobile")]
     pub(crate) profile: String,
 
     /// Trust the certificates in this PEM file instead of the system's

@@ -57,7 +57,7 @@ pub(crate) struct Serve {
 
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)
-    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    #[arg(long, value_name = "NAME", default_value = "mobile")]
     pub(crate) profile: String,
 
     /// Directory for state kept between runs: certificate, secret, sessions, history

@@ -158,6 +158,8 @@ pub struct Measured {
     opening: Opening,
     flight: Option<Flight>,
     trains: Trains,
+    /// 1-RTT bytes acknowledged before the measurement was over.
+    acked: ByteCount,
     has_jumped: bool,
 }
 
@@ -171,6 +173,7 @@ impl Measured {
             opening: Opening::default(),
             flight: None,
             trains: Trains::default(),
+            acked: ByteCount::ZERO,
             has_jumped: false,
         }
     }
@@ -206,6 +209,7 @@ impl Measured {
     /// An ack of the first flight: what its trains show by now.
     fn on_flight_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
         let newest = ack.packets.last()?;
+        self.acked += ack.packets.iter().map(|packet| packet.bytes).sum::<ByteCount>();
         let has_news = self.trains.on_ack(ack.now, ack.packets);
         let seen = self.trains.glimpse();
         let is_complete = self.trains.is_complete(newest.number);
@@ -305,10 +309,13 @@ impl Start for Measured {
         None
     }
 
-    fn pacing(&self, _rtt: &RttView, _max_datagram_size: ByteCount) -> Option<Pacing> {
+    fn pacing(&self, _rtt: &RttView, max_datagram_size: ByteCount) -> Option<Pacing> {
         // Not before it begins, so that its burst finds the pacer's bucket full.
         let flight = self.flight.filter(|_| self.phase == Phase::Flight && !self.has_jumped)?;
-        Some(flight.pacing)
+        // What the handshake has shown, a client's own computing perhaps, holds for this flight: trains whose packets the
+        // pacing keeps apart never tell better.
+        let most = flight.window.max(max_datagram_size * train::LEAST_FLIGHT);
+        (self.acked < most).then_some(flight.pacing)
     }
 
     fn phase(&self) -> Option<&'static str> {

@@ -1,9 +1,10 @@
 //! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's. After two such tests in a row, or at once where startup has met a crowded link (`response.rs`), a shadow, a CUBIC of our own that is told of each ack and each congestive loss,
-//! says what one flow of that kind would hold. It bounds the window, which may then hold two bandwidth-delay products as
-//! BBR's does, and lifts it where that is less than a CUBIC's. It goes once two tests in a row have found no queue.
+//! else's. After two such tests in a row, or at once where startup has met a crowded link (`response.rs`), a shadow says
+//! what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
+//! the window, which may then hold two bandwidth-delay products as BBR's does, and lifts it where that is less than a
+//! CUBIC's. It goes once two tests in a row have found no queue.
 
 use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
 use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};
@@ -36,8 +37,8 @@ pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
         "beside others",
         format!(
-            "a shadow CUBIC (c {STEEPNESS}) bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain tests that find a \
-             queue to {TESTS} that do not, {TEST_INTERVAL} apart"
+            "a shadow CUBIC (c {STEEPNESS}) bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain \
+             tests that find a queue to {TESTS} that do not, {TEST_INTERVAL} apart"
         ),
     )]
 }
@@ -166,7 +167,8 @@ impl Mobile {
         self.start_hold();
     }
 
-    /// Others were there before: a shadow begins with `window`. What startup has sent too much is lost for a round trip more.
+    /// Others were there before: a shadow begins with `window`. What startup has sent too much is lost for a round trip
+    /// more.
     pub(super) fn join_others(&mut self, sample: &Sample, window: f64) {
         self.neighbour.begin_shadow(self.limits, window);
         self.neighbour.heard_from = sample.now + sample.smoothed_rtt;

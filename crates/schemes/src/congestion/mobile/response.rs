@@ -120,6 +120,7 @@ impl Mobile {
         let held = self.reach.ceiling.unwrap_or(0.0) * sample.rtt.as_secs_f64();
         let window = (PART * held).max(self.minimum_pipe());
         self.path.raise_bandwidth(window / super::seconds(self.path.least_rtt()));
+        // An ease ends what startup has left behind; there is nothing of our own to drain, so none follows.
         self.start_ease(sample.now);
         self.join_others(sample, window);
         self.start_hold();

@@ -322,3 +322,26 @@ fn a_train_whose_end_is_acknowledged_with_the_next_tells_a_least_rate() {
     assert!((0.9..=1.1).contains(&(world.window.as_f64() / half.as_f64())), "{} of {half}", world.window);
     assert_eq!(world.ceiling, None, "it may have been faster");
 }
+
+#[test]
+fn a_path_shorter_than_the_pause_between_packets_is_paced_for_one_flight() {
+    // The client computes for 8 ms, so the path looks slow; each packet is acknowledged before the next leaves.
+    let mut world = World::new();
+    world.handshake(milliseconds(8));
+    let pacing = |world: &World| world.start.pacing(&steady_rtt(RTT), DATAGRAM);
+    for number in 0..16 {
+        let sent = world.send(PacketSpace::Data, number);
+        assert!(pacing(&world).is_some(), "{number}");
+        world.now += milliseconds(1);
+        world.ack(PacketSpace::Data, &[sent]);
+        world.now += milliseconds(6);
+    }
+    assert_eq!(pacing(&world), None);
+    // What follows is measured as ever.
+    let sent: Vec<_> = (16..48).map(|number| world.send(PacketSpace::Data, number)).collect();
+    for (index, pair) in sent.chunks(2).enumerate() {
+        world.now += if index == 0 { RTT } else { Duration::from_micros(192) };
+        world.ack(PacketSpace::Data, pair);
+    }
+    assert!(is_near(world.ceiling, 100 * MBIT), "{:?}", world.ceiling);
+}

@@ -98,7 +98,7 @@ impl Train {
 }
 
 /// Packets from which on a flight is worth measuring: less is an answer too short to tell anything, and the next may.
-const LEAST_FLIGHT: u64 = 16;
+pub(super) const LEAST_FLIGHT: u64 = 16;
 
 /// The trains of the first flight.
 #[derive(Debug, Clone, Default)]
