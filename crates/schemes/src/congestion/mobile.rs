@@ -19,6 +19,7 @@ mod own_loss;
 mod path;
 mod reach;
 mod response;
+mod steps;
 
 use posthaste_policy::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
 use posthaste_policy::{
@@ -237,6 +238,12 @@ impl Congestion for Mobile {
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
         if let Some(ceiling) = self.reach.ceiling.filter(|_| self.state == State::Reach) {
             self.response.on_ack(ack, ceiling, self.path.least_rtt(), self.datagram());
+        }
+        if self.neighbour.is_beside() {
+            // What others send comes in steps, too.
+            self.path.forget_steps();
+        } else if let Some(rtt) = ack.rtt_sample {
+            self.path.note_step(&sample, rtt, &self.rounds, self.reach.ceiling.unwrap_or(0.0));
         }
         if self.path.had_hidden_queue {
             self.own.forget();

@@ -218,7 +218,9 @@ impl Bottleneck {
         let is_dropped = self.rng.chance(self.link.loss) || self.queue() + DATAGRAM > self.link.buffer;
         if !is_dropped {
             self.link_free_at = self.link_free_at.max(now) + self.link.rate.time_for(DATAGRAM);
-            self.acks.push_back((self.link_free_at + self.link.rtt, number, self.marks));
+            // Where the delay falls, acks do not overtake those before them.
+            let last = self.acks.back().map_or(now, |(at, ..)| *at);
+            self.acks.push_back(((self.link_free_at + self.link.rtt).max(last), number, self.marks));
         }
     }
 

@@ -12,13 +12,13 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 const MOST_ROUNDS: f64 = 63.0;
 /// Rounds between two probes while probes meet neither queue nor congestive loss.
 const FREE_ROUNDS: u64 = 10;
-/// Rounds before the first probe if startup has ended below what trains have shown.
+/// Rounds before the first probe if startup has ended below what trains have shown, or where they have shown nothing.
 const DOUBTFUL_ROUNDS: u64 = 1;
 /// What probes try, the next as soon as one has found what it tried.
 const UP_GAINS: [f64; 3] = [1.25, 1.5, 2.0];
 /// The part of what a probe tries that it must find for the next.
 const UP_FOUND: f64 = 0.8;
-/// Rounds of a probe before it is judged: the first brings acks of before.
+/// Rounds of each gain of a probe before it is judged: the first brings acks of before.
 const UP_ROUNDS: u64 = 2;
 /// Rounds after which the flight counts as eased whatever it is.
 const EASE_ROUNDS: u64 = 4;
@@ -117,7 +117,7 @@ impl Mobile {
         if self.cycle.is_testing {
             return self.step_test(sample);
         }
-        let has_queue = self.path.queue() > self.path.eps();
+        let has_queue = self.path.queue() > self.path.strict_eps();
         if self.neighbour.is_beside() && !self.is_test_due(sample.now) {
             // What is given up, others take: only as much as a probe has put into the queue.
             let is_low = sample.in_flight <= self.path.bdp().max(self.minimum_pipe());
@@ -209,7 +209,7 @@ impl Mobile {
             }
             self.cycle.gain = (self.cycle.gain + 1).min(UP_GAINS.len() - 1);
             self.cycle.base = self.path.bandwidth();
-            self.cycle.rounds = UP_ROUNDS - 1;
+            self.cycle.rounds = 0;
         }
     }
 

@@ -11,6 +11,8 @@ use crate::congestion::recovery::{Episode, Recovery};
 
 /// Loss of a round trip beyond the path's own, above which too much was in flight (`LossThresh` of the BBR draft).
 const LOSS_THRESHOLD: f64 = 0.02;
+/// Packets that a share of lost ones is counted on at the least: among fewer a single one is no share.
+const LEAST_COUNTED: u64 = 100;
 /// The deepest cut of a bound in one round (`Beta` of the BBR draft).
 pub(super) const BETA: f64 = 0.7;
 
@@ -44,6 +46,8 @@ pub(super) struct Losses {
     ranges: u32,
     pub(super) ranges_last_round: u32,
     last_lost: Option<u64>,
+    /// The same packet, if it met no queue and is the only one for long enough to be chance.
+    chance: Option<u64>,
     delivered: ByteCount,
     /// What spurious losses would undo.
     pub(super) episode: Option<Episode<Undo>>,
@@ -64,6 +68,7 @@ impl Default for Losses {
             ranges: 0,
             ranges_last_round: 0,
             last_lost: None,
+            chance: None,
             delivered: ByteCount::ZERO,
             episode: None,
         }
@@ -133,9 +138,10 @@ impl Mobile {
         LOSS_THRESHOLD + part + OwnLoss::scatter(part, in_flight / self.datagram())
     }
 
-    /// True if losing `lost` of `in_flight` says that too much was in flight.
+    /// True if losing `lost` of `in_flight` says that too much was in flight. One packet of a small flight is a large part
+    /// of it, and may be chance where no queue stands: a share is counted on 100 packets at the least then.
     pub(super) fn is_too_much(&self, lost: f64, in_flight: f64) -> bool {
-        lost > in_flight * self.loss_threshold(in_flight)
+        self.losses.chance.is_none() && lost > in_flight * self.loss_threshold(in_flight)
     }
 
     /// An ack arrives: rounds are kept, and the bounds follow what was lost in them.
@@ -185,6 +191,9 @@ impl Mobile {
             self.own.on_lost(packet.sent_at, has_queue);
             self.losses.note();
             let continues = self.losses.last_lost.is_some_and(|last| packet.number == last + 1);
+            let is_near = |last: u64| packet.number < last.saturating_add(LEAST_COUNTED);
+            let is_chance = !has_queue && !self.losses.last_lost.is_some_and(is_near);
+            self.losses.chance = is_chance.then_some(packet.number);
             self.losses.ranges += u32::from(!continues);
             self.losses.last_lost = Some(packet.number);
             let since = (total - packet.lost).as_f64();

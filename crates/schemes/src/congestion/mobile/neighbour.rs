@@ -61,6 +61,8 @@ pub(super) struct Neighbour {
     /// Packets settled and lost since the shadow last stepped back.
     settled: f64,
     lost: f64,
+    /// The longest queue that has been seen since the shadow began.
+    longest_queue: Duration,
 }
 
 impl Neighbour {
@@ -102,12 +104,13 @@ impl Neighbour {
     }
 
     /// A shadow that stands at `window` and grows from there.
-    fn begin_shadow(&mut self, limits: PathLimits, window: f64) {
+    pub(super) fn begin_shadow(&mut self, limits: PathLimits, window: f64) {
         let increase = CubicIncrease::new(cubic::Parameters { c: STEEPNESS, ..cubic::Parameters::default() });
         let mut shadow = LossBased::new(increase, Box::new(Classic), limits);
         let window = Some(ByteCount::from_f64(window));
         shadow.adjust(&Adjustment { window, slow_start_threshold: window, ..Adjustment::default() });
         self.shadow = Some(shadow);
+        self.longest_queue = Duration::ZERO;
     }
 }
 
@@ -117,7 +120,7 @@ impl Mobile {
         if self.cycle.rounds < 1 || !self.rounds.started && self.cycle.rounds < 2 {
             return;
         }
-        let is_empty = self.path.queue() <= self.path.eps().max(self.cycle.queue_before / 2);
+        let is_empty = self.path.queue() <= self.path.strict_eps().max(self.cycle.queue_before / 2);
         if is_empty {
             self.pass_test(sample.now);
             self.start_hold();
@@ -196,6 +199,7 @@ impl Mobile {
             self.neighbour.lift = 0.0;
             return;
         }
+        self.neighbour.longest_queue = self.neighbour.longest_queue.max(self.path.queue());
         let present = self.path.bandwidth() * sample.smoothed_rtt.as_secs_f64();
         let usable = LIFT * self.window_gain() * present;
         self.neighbour.usable = usable;
@@ -203,13 +207,15 @@ impl Mobile {
     }
 
     /// The shadow hears of losses that are congestion's: more, since the last of them, than the path's own part, two
-    /// deviations of it and one packet.
+    /// deviations of it and one packet. Where no queue has been seen since the shadow began, nobody has been seen to fill
+    /// it, and a path that loses one packet in 100 would starve the flow.
     pub(super) fn tell_neighbour(&mut self, loss: &LossSample<'_>) {
         if loss.packets.iter().all(|packet| packet.sent_at < self.neighbour.heard_from) {
             return;
         }
         let own = self.own.part(self.parameters.tolerated_loss);
-        let is_told = self.own.is_known() || self.path.peak_queue() > self.path.eps();
+        let has_seen_queue = self.neighbour.longest_queue > self.path.eps();
+        let is_told = self.own.is_known() && has_seen_queue || self.path.peak_queue() > self.path.eps();
         let neighbour = &mut self.neighbour;
         let packets = loss.packets.len() as f64;
         neighbour.settled += packets;

@@ -2,6 +2,7 @@
 
 use posthaste_units::{ByteCount, Duration, Time};
 
+use super::steps::{Arrival, Steps};
 use crate::congestion::model::{Rounds, Sample, Throttled, WindowedMax};
 
 /// How many cycles of probing the rate is the greatest of.
@@ -22,6 +23,8 @@ const QUEUE_PART: u64 = 8;
 const FALL_QUEUE: Duration = Duration::from_micros(12_500);
 /// The same as a part of the least RTT.
 const FALL_PART: u64 = 4;
+/// Steps of the delay count up to this part of the least RTT, one in so many.
+const MOST_STEP_PART: u64 = 2;
 /// No path jitters by more.
 const MOST_JITTER: Duration = Duration::from_millis(250);
 
@@ -44,6 +47,7 @@ pub(super) struct Path {
     /// Moving mean of what one round trip differs from the one before, beyond what two packets of a neighbour's make.
     jitter: Duration,
     last_rtt: Duration,
+    steps: Steps,
     aggregation: Aggregation,
     /// What was sent slowly on purpose says nothing of the path's rate.
     pub(super) throttled: Throttled,
@@ -137,7 +141,7 @@ impl Path {
 
     /// How much RTTs differ without a queue.
     pub(super) fn jitter(&self) -> Duration {
-        self.jitter
+        self.jitter.max(self.step())
     }
 
     /// Bytes that one lump of acks covers beyond the rate.
@@ -156,8 +160,36 @@ impl Path {
         self.least_rtt_at = now;
     }
 
-    /// The delay from which on a queue stands.
+    /// An ack with this round trip, less the receiver's delay, arrives: does the medium's delay change by itself? A train
+    /// may have shown a `ceiling` above the known rate.
+    pub(super) fn note_step(&mut self, sample: &Sample, rtt: Duration, rounds: &Rounds, ceiling: f64) {
+        let fastest = self.bandwidth().max(ceiling).max(1.0);
+        let service = Duration::from_secs_f64(sample.newly_acked / fastest);
+        self.steps.update(rounds.count, Arrival { sent_at: sample.sent_at, rtt, service });
+    }
+
+    /// Steps are no longer the medium's.
+    pub(super) fn forget_steps(&mut self) {
+        self.steps = Steps::default();
+    }
+
+    /// How much the medium's delay has changed by itself.
+    fn step(&self) -> Duration {
+        self.steps.greatest().min(self.most_step())
+    }
+
+    /// A neighbour's burst is a step too: more than this is never excused.
+    fn most_step(&self) -> Duration {
+        self.least_rtt() / MOST_STEP_PART
+    }
+
+    /// The delay from which on a queue stands. Of a delay that has stepped by as much, twice that is seen.
     pub(super) fn eps(&self) -> Duration {
+        self.strict_eps().max((self.step() * 2).min(self.most_step()))
+    }
+
+    /// The same where a neighbour is looked for, whose bursts would be steps.
+    pub(super) fn strict_eps(&self) -> Duration {
         (self.least_rtt() / QUEUE_PART).max(LEAST_QUEUE).max(self.jitter * 2)
     }
 
@@ -192,7 +224,7 @@ impl Path {
 
     /// True if in both of the last rounds a queue stood that this sender's rate does not explain.
     pub(super) fn has_standing_queue(&self) -> bool {
-        let limit = FALL_QUEUE.max(self.least_rtt() / FALL_PART).max(self.jitter * 2);
+        let limit = FALL_QUEUE.max(self.least_rtt() / FALL_PART).max(self.jitter * 2).max(self.step());
         let stands =
             |rtt: &Option<Duration>| rtt.is_some_and(|least| least.saturating_sub(self.least_rtt()) > limit);
         self.round_rtts.iter().skip(1).all(stands)

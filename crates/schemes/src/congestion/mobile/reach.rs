@@ -54,7 +54,7 @@ pub(super) struct Reach {
     pub(super) ceiling: Option<f64>,
     /// When the first 1-RTT packet was acknowledged: those sent before met the queue of their own burst.
     first_acked: Option<Time>,
-    /// Startup has ended below what trains have shown: a probe is due soon.
+    /// Startup has ended below what trains have shown, or they have shown nothing: a probe is due soon.
     pub(super) is_doubtful: bool,
     full_rate: f64,
     full_rounds: u32,
@@ -117,9 +117,9 @@ impl Mobile {
         if self.reach.ceiling.is_some() { eps.max(self.path.least_rtt() / CEILING_QUEUE_PART) } else { eps }
     }
 
-    /// Startup ends. Below a ceiling the rate is doubtful: a probe follows soon.
+    /// Startup ends. Below a ceiling, or without one, the rate is doubtful: a probe follows soon.
     fn leave_early(&mut self, sample: &Sample) {
-        self.reach.is_doubtful = self.reach.ceiling.is_some() && !self.is_ceiling_reached();
+        self.reach.is_doubtful = !self.is_ceiling_reached();
         self.start_ease(sample.now);
     }
 

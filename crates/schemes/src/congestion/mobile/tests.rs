@@ -1,7 +1,9 @@
 //! The controller on a bottleneck of 10 Mbit/s and 40 ms, one mechanism after the other.
 
+use posthaste_policy::sample::PacketSample;
+
 use super::*;
-use crate::testing::{Bottleneck, DATAGRAM, Link, milliseconds};
+use crate::testing::{Bottleneck, DATAGRAM, Link, loss, milliseconds, packet, steady_rtt};
 
 fn mobile(parameters: Parameters) -> Mobile {
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 3 };
@@ -67,7 +69,9 @@ fn below_a_ceiling_the_ceiling_is_paced_at() {
 fn startup_is_not_left_for_loss_that_the_path_may_have() {
     let (mut path, mut controller) =
         (Bottleneck::new(Link { loss: 0.08, ..Link::usual() }), mobile(Parameters::default()));
-    path.run(&mut controller, milliseconds(1_000), |_, _| {});
+    while controller.state == State::Reach && path.now < Time::ZERO + milliseconds(2_000) {
+        path.run(&mut controller, milliseconds(5), |_, _| {});
+    }
     assert_ne!(controller.state, State::Reach);
     assert!(controller.losses.bound.is_infinite(), "{}", controller.losses.bound);
 }
@@ -425,4 +429,104 @@ fn losses_of_startup_do_not_cut_the_shadow_that_answers_them() {
     };
     assert!(!lose(began + milliseconds(20)));
     assert!(lose(path.now));
+}
+
+#[test]
+fn one_loss_in_a_hundred_packets_is_no_congestion() {
+    let (path, mut controller) = settled(Link::usual());
+    let mut lose = |number: u64| {
+        // One of twenty: more than two in a hundred.
+        let lost = PacketSample { in_flight: DATAGRAM * 20, ..packet(number, path.now) };
+        controller.on_loss(&loss(path.now, &[lost], steady_rtt(path.link.rtt)))
+    };
+    assert_ne!(lose(100_000), LossCause::Congestion);
+    assert_ne!(lose(100_100), LossCause::Congestion);
+    assert_eq!(lose(100_150), LossCause::Congestion);
+}
+
+#[test]
+fn a_delay_that_steps_is_no_queue() {
+    // Above the least round trip by more than a queue is suspected from, for two to three rounds at a time.
+    let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(Parameters::default()));
+    let mut rng = Rng::from_test_seed(5);
+    let mut wander = |path: &mut Bottleneck, controller: &mut Mobile, steps: u32| {
+        for _ in 0..steps {
+            path.link.rtt = milliseconds(36 + rng.below(12));
+            path.run(controller, milliseconds(100), |_, _| {});
+        }
+        path.delivered.as_f64()
+    };
+    let before = wander(&mut path, &mut controller, 30);
+    let after = wander(&mut path, &mut controller, 100);
+    let part = (after - before) / path.link.rate.bytes_in(milliseconds(10_000)).as_f64();
+    assert!(part > 0.93, "{part}");
+    assert!(controller.path.eps() > milliseconds(6), "{}", controller.path.eps());
+}
+
+#[test]
+fn only_what_comes_at_once_and_stays_is_a_step() {
+    let service = milliseconds(1);
+    let greatest = |rtts: &[u64]| {
+        let mut steps = steps::Steps::default();
+        for (index, rtt) in rtts.iter().enumerate() {
+            let sent_at = Time::ZERO + milliseconds(index as u64);
+            steps.update(1, steps::Arrival { sent_at, rtt: milliseconds(*rtt), service });
+        }
+        steps.greatest()
+    };
+    assert_eq!(greatest(&[40, 40, 48, 48, 48]), milliseconds(7));
+    assert_eq!(greatest(&[40, 40, 48, 40, 40]), Duration::from_millis(0), "one late ack");
+    assert_eq!(greatest(&[40, 41, 42, 43, 44, 45]), Duration::ZERO, "a queue that grows");
+    assert_eq!(greatest(&[48, 48, 40, 40]), Duration::ZERO);
+}
+
+#[test]
+fn a_step_is_excused_up_to_half_of_the_round_trip_and_for_twenty_rounds() {
+    let (mut path, mut controller) = settled(Link::usual());
+    path.link.rtt = milliseconds(240);
+    path.run(&mut controller, milliseconds(500), |_, _| {});
+    assert!(controller.path.eps() > milliseconds(10), "{}", controller.path.eps());
+    assert!(controller.path.eps() <= controller.path.least_rtt() / 2 + controller.path.jitter() * 2);
+    path.run(&mut controller, milliseconds(20_000), |_, _| {});
+    let eps = controller.path.eps();
+    assert!(eps <= (controller.path.least_rtt() / 8).max(milliseconds(4)), "{eps}");
+}
+
+#[test]
+fn a_tenfold_rise_is_found_by_few_probes() {
+    let (mut path, mut controller) =
+        settled(Link { rate: Rate::from_bits_per_second(1_000_000), ..Link::usual() });
+    path.link = Link::usual();
+    let bandwidth = |controller: &Mobile| controller.path.bandwidth() * 8.0;
+    let mut probes = 0;
+    while bandwidth(&controller) < 9_000_000.0 && probes < 20 {
+        let was_up = controller.state == State::Up;
+        path.run(&mut controller, milliseconds(5), |_, _| {});
+        probes += u32::from(!was_up && controller.state == State::Up);
+    }
+    assert!(probes <= 2, "{probes} probes");
+}
+
+#[test]
+fn a_shadow_next_to_nobody_hears_of_no_chance_loss() {
+    let (mut path, mut controller) = settled(Link { loss: 0.004, ..Link::usual() });
+    let window = controller.path.bdp() / 4.0;
+    controller.neighbour.begin_shadow(controller.limits, window);
+    let (_, lost) = stretch(&mut path, &mut controller, milliseconds(2_500));
+    assert!(lost > 0.0);
+    assert!(controller.neighbour.window() > window, "{} of {window}", controller.neighbour.window());
+}
+
+#[test]
+fn a_startup_that_no_train_has_measured_is_followed_by_a_probe() {
+    let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(Parameters::default()));
+    let mut held = None;
+    let mut probed = None;
+    path.run(&mut controller, milliseconds(3_000), |path, controller| match controller.state().phase {
+        Phase::Named("hold") if held.is_none() => held = Some(path.now),
+        Phase::Named("up") if probed.is_none() => probed = Some(path.now),
+        _ => {}
+    });
+    let waited = probed.expect("a probe").since(held.expect("startup ends"));
+    assert!(waited < path.link.rtt * 4, "{waited}");
 }
