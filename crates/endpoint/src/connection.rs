@@ -1,13 +1,11 @@
 //! A connection's handle.
 
-mod datagrams;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use posthaste_transport::{
-    CloseReason, ConnectionHandle, ConnectionStats, Direction, GroupToken, LocalError, Priority, Side,
+    CloseReason, ConnectionHandle, ConnectionStats, Direction, Event, GroupToken, LocalError, Priority, Side,
     StreamId,
 };
 use rustls::pki_types::CertificateDer;
@@ -18,8 +16,6 @@ use crate::error::ConnectionError;
 use crate::state::{Guard, Shared};
 use crate::stream::{RecvStream, SendStream};
 use crate::wait::wait;
-
-pub use datagrams::SendDatagramError;
 
 /// A QUIC connection.
 ///
@@ -39,7 +35,7 @@ pub use datagrams::SendDatagramError;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Connection(Arc<ConnectionRef>);
+pub struct Connection(pub(crate) Arc<ConnectionRef>);
 
 /// What became of what a client has sent before the handshake was complete (0-RTT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +177,7 @@ impl Connection {
         let handle = self.0.handle;
         let connected = wait(
             &self.0.shared,
-            |state| state.waiting(handle, Wait::Connected),
+            |state| state.waiting(handle, Wait::event(&Event::Connected)),
             |guard| match guard.connection(handle) {
                 Some(state) => match &state.ended {
                     Some(ended) => Poll::Ready(Err(Ended::error(ended))),
@@ -209,7 +205,7 @@ impl Connection {
         let handle = self.0.handle;
         let grouped = wait(
             &self.0.shared,
-            |state| state.waiting(handle, Wait::Grouped),
+            |state| state.waiting(handle, Wait::event(&Event::Grouped)),
             |guard| match guard.live(handle) {
                 Ok(connection) if connection.group_limit().is_none() => Poll::Ready(Ok(None)),
                 Ok(connection) => {

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::mem::{Discriminant, discriminant};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use posthaste_transport::{CloseReason, Connection, ConnectionStats, Direction, Side, StreamEvent, StreamId};
+use posthaste_transport::{
+    CloseReason, Connection, ConnectionStats, Direction, Event, Side, StreamEvent, StreamId,
+};
 use posthaste_units::Time;
 use rustls::pki_types::CertificateDer;
 
@@ -14,33 +17,20 @@ use crate::connection::EarlyData;
 use crate::error::ConnectionError;
 use crate::wakers::WakerSet;
 
-/// What a task may wait for on a connection.
+/// What a task may wait for on a connection. Its end wakes all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    Connected,
-    Grouped,
-    Closed,
+    /// An event of the transport's, whatever it carries.
+    Event(Discriminant<Event>),
     Open(Direction),
     Accept(Direction),
-    /// A message of the peer's.
-    Datagram,
-    /// Room for a message to the peer.
-    DatagramRoom,
+    Closed,
 }
 
 impl Wait {
-    const COUNT: usize = 9;
-
-    const fn index(self) -> usize {
-        match self {
-            Self::Connected => 0,
-            Self::Closed => 1,
-            Self::Open(direction) => 2 + direction.index(),
-            Self::Accept(direction) => 4 + direction.index(),
-            Self::Grouped => 6,
-            Self::Datagram => 7,
-            Self::DatagramRoom => 8,
-        }
+    /// The next event of this kind.
+    pub(crate) fn event(example: &Event) -> Self {
+        Self::Event(discriminant(example))
     }
 }
 
@@ -111,7 +101,8 @@ pub(crate) struct ConnectionState {
     pub(crate) identity: Option<Box<Identity>>,
     /// Bidirectional streams of the peer's that the application has taken.
     accepted_bidi: u64,
-    waiting: [WakerSet; Wait::COUNT],
+    /// Of each thing that was waited for, the tasks that still do.
+    waiting: Vec<(Wait, WakerSet)>,
     streams: BTreeMap<StreamId, StreamState>,
 }
 
@@ -169,7 +160,7 @@ impl ConnectionState {
             last_stats: connection.stats(),
             identity: None,
             accepted_bidi: 0,
-            waiting: Default::default(),
+            waiting: Vec::new(),
             streams: BTreeMap::new(),
         }
     }
@@ -184,24 +175,24 @@ impl ConnectionState {
     }
 
     pub(crate) fn waiting(&mut self, wait: Wait) -> &mut WakerSet {
-        let [connected, closed, open_bi, open_uni, accept_bi, accept_uni, grouped, datagram, room] =
-            &mut self.waiting;
-        match wait.index() {
-            0 => connected,
-            1 => closed,
-            2 => open_bi,
-            3 => open_uni,
-            4 => accept_bi,
-            5 => accept_uni,
-            6 => grouped,
-            7 => datagram,
-            _ => room,
+        let known = self.waiting.iter().position(|(other, _)| *other == wait);
+        let index = known.unwrap_or_else(|| {
+            self.waiting.push((wait, WakerSet::default()));
+            self.waiting.len() - 1
+        });
+        &mut self.waiting[index].1
+    }
+
+    /// Wakes the tasks that wait for this.
+    pub(crate) fn wake(&mut self, wait: Wait, wakes: &mut Vec<Waker>) {
+        if let Some((_, tasks)) = self.waiting.iter_mut().find(|(other, _)| *other == wait) {
+            tasks.take(wakes);
         }
     }
 
     pub(crate) fn on_connected(&mut self, now: Time, wakes: &mut Vec<Waker>) {
         self.connected_at = Some(now);
-        self.waiting(Wait::Connected).take(wakes);
+        self.wake(Wait::event(&Event::Connected), wakes);
     }
 
     /// The connection is over: keeps what may be asked for later and wakes everyone.
@@ -211,7 +202,7 @@ impl ConnectionState {
             self.last_stats = connection.stats();
             self.identity = Some(Box::new(Identity::of(connection)));
         }
-        self.waiting.iter_mut().for_each(|set| set.take(wakes));
+        self.waiting.iter_mut().for_each(|(_, tasks)| tasks.take(wakes));
         for stream in self.streams.values_mut() {
             wakes.extend(stream.reader.take());
             wakes.extend(stream.writer.take());
@@ -221,8 +212,8 @@ impl ConnectionState {
 
     pub(crate) fn on_stream_event(&mut self, event: StreamEvent, wakes: &mut Vec<Waker>) {
         match event {
-            StreamEvent::Opened { direction } => self.waiting(Wait::Accept(direction)).take(wakes),
-            StreamEvent::Available(direction) => self.waiting(Wait::Open(direction)).take(wakes),
+            StreamEvent::Opened { direction } => self.wake(Wait::Accept(direction), wakes),
+            StreamEvent::Available(direction) => self.wake(Wait::Open(direction), wakes),
             StreamEvent::Readable(id) => {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     wakes.extend(stream.reader.take());

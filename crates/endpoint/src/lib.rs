@@ -72,6 +72,7 @@
 mod clock;
 mod connection;
 mod connection_state;
+mod datagrams;
 mod driver;
 mod endpoint;
 mod error;
@@ -91,7 +92,8 @@ mod token_cache;
 mod wait;
 mod wakers;
 
-pub use connection::{Connection, EarlyData, SendDatagramError};
+pub use connection::{Connection, EarlyData};
+pub use datagrams::SendDatagramError;
 pub use endpoint::Endpoint;
 pub use error::{ConnectionError, ReadError, RebindError, WriteError};
 #[cfg(feature = "history-store")]

@@ -287,10 +287,6 @@ impl State {
                 Event::EarlyDataAccepted => self.on_early(now, handle, true, wakes),
                 Event::EarlyDataRejected => self.on_early(now, handle, false, wakes),
                 Event::Connected => self.on_connected(now, handle, wakes),
-                Event::Confirmed => {}
-                Event::Grouped => self.wake(handle, Wait::Grouped, wakes),
-                Event::DatagramsReceived => self.wake(handle, Wait::Datagram, wakes),
-                Event::DatagramsUnblocked => self.wake(handle, Wait::DatagramRoom, wakes),
                 Event::Notice(notice) => {
                     tracing::warn!(?handle, policy = notice.policy, "{}", notice.text);
                 }
@@ -301,15 +297,14 @@ impl State {
                 }
                 Event::Closed(reason) => self.end(handle, &Ended::Closed(reason), wakes),
                 Event::Drained => self.on_drained(handle, wakes),
+                event => {
+                    if let Some(connection) = self.connections.get_mut(&handle) {
+                        connection.wake(Wait::event(&event), wakes);
+                    }
+                }
             }
         }
         is_answer_due
-    }
-
-    fn wake(&mut self, handle: ConnectionHandle, wait: Wait, wakes: &mut Vec<Waker>) {
-        if let Some(tasks) = self.waiting(handle, wait) {
-            tasks.take(wakes);
-        }
     }
 
     fn on_connected(&mut self, now: Time, handle: ConnectionHandle, wakes: &mut Vec<Waker>) {

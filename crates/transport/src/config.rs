@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use posthaste_policy::Profile;
 use posthaste_units::ByteCount;
+use posthaste_wire::TransportParameters;
 use posthaste_wire::packet::version;
 #[cfg(feature = "qlog")]
 use posthaste_wire::{ConnectionId, Side};
@@ -95,6 +96,22 @@ impl TransportConfig {
             key_limits: KeyLimits::default(),
             #[cfg(feature = "qlog")]
             qlog: None,
+        }
+    }
+}
+
+impl TransportConfig {
+    /// The transport parameters that say what these settings are (RFC 9000 section 18.2); a connection adds its own.
+    pub(crate) fn parameters(&self) -> TransportParameters {
+        TransportParameters {
+            max_idle_timeout: posthaste_units::Duration::from(self.max_idle_timeout).as_millis(),
+            ack_delay_exponent: u64::from(ACK_DELAY_EXPONENT),
+            max_ack_delay: self.profile.max_ack_delay().as_millis(),
+            disable_active_migration: !self.active_migration,
+            grease_quic_bit: self.grease,
+            ack_window: self.ack_window,
+            max_datagram_frame_size: self.max_datagram_frame_size,
+            ..TransportParameters::default()
         }
     }
 }

@@ -1,7 +1,8 @@
 //! One connection: a thin conductor over the parts that own its state.
 //!
-//! In `connection/`, `receive.rs` and `dispatch.rs` handle what comes in, `transmit.rs` what goes out, `api.rs` has the
-//! methods for users, and the rest connects one part each. No other room but `router` knows this one.
+//! All lists of the parts are in this file: who sends frames, who receives which, who has events. In `connection/`,
+//! `receive.rs` and `dispatch.rs` handle what comes in, `transmit.rs` what goes out, `api.rs` has the methods for users, and
+//! the rest connects one part each. No other room but `router` knows this one.
 
 mod api;
 mod chance;
@@ -21,32 +22,35 @@ mod repair;
 mod retry;
 mod roaming;
 mod settle;
+mod stats;
 mod timers;
 mod tokens;
 #[cfg(feature = "qlog")]
 mod trace;
 mod transmit;
 
+pub use datagrams::{DatagramOrder, DatagramStats, SendDatagramError, WhenFull};
 pub use roaming::Move;
+pub use stats::{ConnectionStats, Traffic};
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_units::{Duration, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
-use posthaste_wire::{Side, TransportParameters};
+use posthaste_wire::{Frame, Side, TransportParameters};
 
 use crate::acks::Acks;
 use crate::config::TransportConfig;
 use crate::control::outcome::AckOutcome;
 use crate::crypto::OneRttKeys;
-use crate::datagrams::Datagrams;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event, EventQueue};
 use crate::group::Grouping;
 use crate::handshake::birth::Birth;
 use crate::handshake::setup::HandshakeSetup;
 use crate::handshake::{Handshake, Progress};
+use crate::packet::datagram::PacketContext;
 use crate::packet::frame_owner::FrameOwner;
 use crate::packet::space::PacketSpace;
 use crate::path::Path;
@@ -54,17 +58,18 @@ use crate::path::history::PathLearning;
 use crate::path::mtu::Mtu;
 use crate::qlog::Log;
 use crate::recovery::{Expired, HandshakeView, Recovery};
-use crate::stats::Counters;
 use crate::streams::Streams;
 use crate::tokens::new_token::NewTokens;
 
 use chance::Chance;
+use datagrams::Datagrams;
 use eliciting::Eliciting;
 use idle::IdleClock;
 use ids::{LocalIds, RemoteIds};
 use lifecycle::Lifecycle;
 use repair::Repairs;
 use roaming::{Roaming, fresh_control};
+use stats::Counters;
 use timers::{Timer, Timers};
 
 /// Probe timeouts for which a closed connection lingers (RFC 9000 section 10.2).
@@ -161,6 +166,56 @@ impl Connection {
             first,
             last,
         ]
+    }
+
+    /// Hands a frame to its owner.
+    pub(crate) fn dispatch(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
+        let frame_type = frame.frame_type();
+        self.dispatch_untyped(context, frame).map_err(|fault| match fault {
+            Fault::Peer(error) => Fault::Peer(error.in_frame(frame_type)),
+            tls @ Fault::Tls(_) => tls,
+        })
+    }
+
+    fn dispatch_untyped(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
+        let credit = self.credit_context(context.now);
+        match frame {
+            Frame::Padding | Frame::Ping => {}
+            Frame::PathResponse(data) => self.on_path_response(context.now, data),
+            Frame::Ack(ack) => self.on_ack(context, &ack)?,
+            Frame::Crypto(crypto) => self.handshake.on_crypto(context.space, crypto)?,
+            Frame::Stream(stream) => self.streams.on_stream(stream, &credit)?,
+            Frame::Datagram(message) => self.datagrams.on_frame(&message)?,
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset, &credit)?,
+            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop)?,
+            Frame::MaxData(maximum) => self.streams.on_max_data(maximum),
+            Frame::MaxStreamData { id, maximum } => self.streams.on_max_stream_data(id, maximum)?,
+            Frame::MaxStreams { direction, maximum } => self.streams.on_max_streams(direction, maximum)?,
+            Frame::DataBlocked(limit) => {
+                self.streams.on_data_blocked(limit, &credit);
+                self.answer_blocked_peer(context.now);
+            }
+            Frame::StreamDataBlocked { id, limit } => {
+                self.streams.on_stream_data_blocked(id, limit, &credit)?;
+                self.answer_blocked_peer(context.now);
+            }
+            Frame::StreamsBlocked { direction, limit } => {
+                self.streams.on_streams_blocked(direction, limit)?;
+            }
+            Frame::NewConnectionId(new) => self.remote_ids.on_new(context.now, &new)?,
+            Frame::RetireConnectionId(sequence) => {
+                self.local_ids.retire(context.now, sequence, &context.destination)?;
+            }
+            Frame::PathChallenge(data) => self.on_path_challenge(context, data),
+            Frame::NewToken(token) => self.on_new_token(&token)?,
+            Frame::HandshakeDone => self.on_handshake_done(context.now)?,
+            Frame::AckFrequency(frame) => self.acks.on_frequency(&frame)?,
+            Frame::GroupToken(token) => self.on_group_token(token)?,
+            Frame::AckWindow(frame) => self.on_ack_window(context, &frame)?,
+            Frame::ImmediateAck => self.acks.on_immediate(context.now),
+            Frame::Close(close) => self.on_close(context.now, close),
+        }
+        Ok(())
     }
 
     /// True if an owner has a frame to send. Streams are asked first: they mostly have.

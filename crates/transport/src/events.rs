@@ -11,6 +11,7 @@ use crate::streams::StreamEvent;
 
 /// Something that a connection's user may want to act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// A server endpoint has accepted a connection; its handshake is under way.
     Incoming,

@@ -5,8 +5,8 @@
 //! that nothing needs to be kept for the trace; `connection/trace.rs` finds out what has changed. Times are those that the
 //! caller passes in: equal runs leave equal traces.
 
-mod frames;
 mod seen;
+mod vocabulary;
 mod writer;
 
 use std::net::SocketAddr;
@@ -22,8 +22,8 @@ use qlog::events::quic::{
     CongestionStateUpdatedTrigger, ConnectionClosed, ConnectionClosedTrigger, ConnectionStarted,
     KeyDiscarded, KeyType, KeyUpdateOrRetiredTrigger, PacketBuffered, PacketBufferedTrigger, PacketDropped,
     PacketDroppedTrigger, PacketHeader, PacketLost, PacketLostTrigger, PacketNumberSpace, PacketReceived,
-    PacketSent, PacketSentTrigger, ParametersSet, QuicVersionInformation, RecoveryParametersSet,
-    TimerEventType, TimerType, TimerUpdated, TransportInitiator,
+    PacketSent, PacketSentTrigger, QuicVersionInformation, RecoveryParametersSet, TimerEventType, TimerType,
+    TimerUpdated, TransportInitiator,
 };
 use qlog::events::{ApplicationError, ConnectionClosedEventError, EventData, RawInfo, TupleEndpointInfo};
 use qlog::{CommonFields, ReferenceTime, TimeFormat, TraceSeq, VantagePoint, VantagePointType};
@@ -41,8 +41,8 @@ use crate::packet::datagram::{Dropped, PacketContext};
 use crate::packet::space::PacketSpace;
 use crate::recovery::{DEFAULT_ACK_DELAY_EXPONENT, Expired};
 
-use frames::{frames, text, transport_error};
 use seen::Seen;
+use vocabulary::{frames, parameters_set, text, transport_error};
 use writer::Writer;
 
 /// The name that the schema has for the event; the qlog crate has that of an older version.
@@ -295,31 +295,7 @@ impl Trace {
     }
 
     fn parameters(&mut self, now: Time, parameters: &TransportParameters, initiator: TransportInitiator) {
-        let id = |id: Option<ConnectionId>| id.map(|id| id.to_string());
-        let datagrams = Some(parameters.max_datagram_frame_size).filter(|size| *size > 0);
-        let event = ParametersSet {
-            initiator: Some(initiator),
-            original_destination_connection_id: id(parameters.original_destination_connection_id),
-            initial_source_connection_id: id(parameters.initial_source_connection_id),
-            retry_source_connection_id: id(parameters.retry_source_connection_id),
-            // Who knows it can end the connection.
-            stateless_reset_token: None,
-            disable_active_migration: Some(parameters.disable_active_migration),
-            max_idle_timeout: Some(parameters.max_idle_timeout),
-            max_udp_payload_size: Some(parameters.max_udp_payload_size),
-            ack_delay_exponent: Some(parameters.ack_delay_exponent),
-            max_ack_delay: Some(parameters.max_ack_delay),
-            active_connection_id_limit: Some(parameters.active_connection_id_limit),
-            initial_max_data: Some(parameters.initial_max_data),
-            initial_max_stream_data_bidi_local: Some(parameters.initial_max_stream_data_bidi_local),
-            initial_max_stream_data_bidi_remote: Some(parameters.initial_max_stream_data_bidi_remote),
-            initial_max_stream_data_uni: Some(parameters.initial_max_stream_data_uni),
-            initial_max_streams_bidi: Some(parameters.initial_max_streams_bidi),
-            initial_max_streams_uni: Some(parameters.initial_max_streams_uni),
-            max_datagram_frame_size: datagrams,
-            ..ParametersSet::default()
-        };
-        self.writer.event(now, EventData::QuicParametersSet(Box::new(event)));
+        self.writer.event(now, EventData::QuicParametersSet(Box::new(parameters_set(parameters, initiator))));
     }
 }
 

@@ -11,6 +11,7 @@ mod pending;
 mod resets;
 pub(crate) mod slots;
 mod stateless;
+pub(crate) mod stats;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -35,7 +36,6 @@ use crate::handshake::setup::{HandshakeSetup, TokenKeeper};
 use crate::limits;
 use crate::packet::builder::MIN_INITIAL_DATAGRAM;
 use crate::packet::datagram::{DatagramInfo, Transmit};
-use crate::stats::EndpointStats;
 use crate::streams::{LocalLimits, Streams, StreamsConfig};
 use crate::tokens::address::{Bearer, TokenSealer};
 use crate::tokens::new_token::TokenOwner;
@@ -50,6 +50,7 @@ use pending::Pending;
 use resets::Resets;
 use slots::{ConnectionHandle, Slots};
 use stateless::Stateless;
+use stats::EndpointStats;
 
 /// A client's first Initial is sent to an unpredictable ID of at least this length (RFC 9000 section 7.2).
 const MIN_INITIAL_ID_LEN: usize = 8;

@@ -182,6 +182,22 @@ impl TransportParameters {
         }
     }
 
+    /// What a client that resumes may rely on before the handshake is complete: a server that accepts 0-RTT must not have
+    /// lessened any of it (RFC 9000 section 7.4.1, RFC 9221 section 3).
+    pub const fn relied_on_early(&self) -> [u64; 8] {
+        [
+            self.initial_max_data,
+            self.initial_max_stream_data_bidi_local,
+            self.initial_max_stream_data_bidi_remote,
+            self.initial_max_stream_data_uni,
+            self.initial_max_streams_bidi,
+            self.initial_max_streams_uni,
+            self.active_connection_id_limit,
+            // spec: rfc9221 3 accepted-not-smaller
+            self.max_datagram_frame_size,
+        ]
+    }
+
     /// The parameters that are integers.
     const fn integers(&self) -> [(u64, u64); 12] {
         [

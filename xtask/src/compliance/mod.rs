@@ -1,4 +1,4 @@
-//! Which demands of RFC 9000, 9001 and 9002 the code cites: `cargo xtask compliance`.
+//! Which demands of the RFCs the code cites: `cargo xtask compliance`.
 //!
 //! The demands are listed in `specs/`, the citations are comments (`// spec: rfc9000 4.1 slug`). A citation says that
 //! somebody has read both and found them to agree; the tool keeps the two from drifting apart: a citation of what is
@@ -8,7 +8,7 @@ mod citation;
 mod report;
 mod requirement;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::workspace::root;
@@ -16,9 +16,8 @@ use citation::{Citation, Kind};
 use report::Report;
 use requirement::{List, Requirement};
 
-/// The lists, relative to the root.
-const LISTS: [&str; 4] =
-    ["specs/rfc9000.toml", "specs/rfc9001.toml", "specs/rfc9002.toml", "specs/rfc9221.toml"];
+/// The folder of the lists, relative to the root.
+const LISTS: &str = "specs";
 
 /// Folders whose Rust files are searched for citations, relative to the root.
 const SEARCHED: [&str; 2] = ["crates", "interop/peers"];
@@ -87,15 +86,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(is_enough)
 }
 
+/// The lists of all RFCs, by their names.
 fn read_lists(root: &Path) -> Result<Vec<List>> {
-    LISTS
-        .iter()
-        .map(|path| {
-            let text =
-                std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
-            requirement::parse(&text).map_err(|error| format!("{path}: {error}").into())
-        })
-        .collect()
+    let files = std::fs::read_dir(root.join(LISTS))?.map(|entry| Ok(entry?.path()));
+    let mut paths = files.collect::<Result<Vec<PathBuf>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(&path).map_err(|error| fault(&error))?;
+        requirement::parse(&text).map_err(|error| fault(&error).into())
+    };
+    paths.into_iter().map(read).collect()
 }
 
 /// Gives each citation to its requirement.

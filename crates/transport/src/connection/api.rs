@@ -12,7 +12,6 @@ use crate::connection::Connection;
 use crate::crypto::OneRttKeys;
 use crate::error::LocalError;
 use crate::events::CloseReason;
-use crate::stats::ConnectionStats;
 use crate::streams::{Priority, Read, ReadError, WriteError};
 
 /// Longest reason that is sent in a close, in bytes, so that it fits the smallest datagram.
@@ -124,38 +123,6 @@ impl Connection {
     /// Key updates so far, by either end.
     pub fn key_updates(&self) -> u64 {
         self.handshake.one_rtt().map_or(0, OneRttKeys::updates)
-    }
-
-    /// The connection's statistics.
-    pub fn stats(&self) -> ConnectionStats {
-        let control = &self.path.control;
-        let counters = &self.counters;
-        ConnectionStats {
-            sent: counters.sent,
-            received: counters.received,
-            packets_sent: counters.packets_sent,
-            ack_eliciting_sent: counters.ack_eliciting_sent,
-            packets_copied: counters.packets_copied,
-            bytes_copied: counters.bytes_copied,
-            packets_received: counters.packets_received,
-            packets_lost: counters.packets_lost,
-            packets_spuriously_lost: counters.packets_spuriously_lost,
-            packets_dropped: counters.packets_dropped,
-            probe_timeouts: counters.probe_timeouts,
-            acks_sent: counters.acks_sent,
-            acks_received: counters.acks_received,
-            connected_at: counters.connected_at,
-            rtt: control.rtt(),
-            congestion: control.state(),
-            in_flight: control.bytes_in_flight(),
-            pacing_rate: control.pacing().map(|pacing| pacing.rate),
-            max_datagram_size: self.path.max_datagram_size(),
-            black_holes: counters.black_holes,
-            notices: counters.notices,
-            moves: self.roaming.moves,
-            streams: self.streams.stats(),
-            datagrams: self.datagrams.stats(),
-        }
     }
 
     /// Which end this is.

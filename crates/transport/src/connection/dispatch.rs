@@ -1,9 +1,9 @@
-//! Each frame to its owner, and what became of each frame sent back to it.
+//! Frames that concern several parts of the connection, and the outcome of each frame sent, told to its owner.
 
 use posthaste_policy::sample::AckView;
 use posthaste_units::Time;
+use posthaste_wire::Side;
 use posthaste_wire::frame::{AckFrame, AckWindowFrame, CloseFrame, CloseKind};
-use posthaste_wire::{Frame, Side};
 
 use crate::connection::Connection;
 use crate::error::{Fault, PeerError, TransportErrorCode};
@@ -14,56 +14,6 @@ use crate::packet::space::PacketSpace;
 use crate::streams::CreditContext;
 
 impl Connection {
-    /// Hands a frame to its owner.
-    pub(crate) fn dispatch(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
-        let frame_type = frame.frame_type();
-        self.dispatch_untyped(context, frame).map_err(|fault| match fault {
-            Fault::Peer(error) => Fault::Peer(error.in_frame(frame_type)),
-            tls @ Fault::Tls(_) => tls,
-        })
-    }
-
-    fn dispatch_untyped(&mut self, context: &PacketContext, frame: Frame) -> Result<(), Fault> {
-        let credit = self.credit_context(context.now);
-        match frame {
-            Frame::Padding | Frame::Ping => {}
-            Frame::PathResponse(data) => self.on_path_response(context.now, data),
-            Frame::Ack(ack) => self.on_ack(context, &ack)?,
-            Frame::Crypto(crypto) => self.handshake.on_crypto(context.space, crypto)?,
-            Frame::Stream(stream) => self.streams.on_stream(stream, &credit)?,
-            Frame::Datagram(message) => self.datagrams.on_frame(&message)?,
-            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset, &credit)?,
-            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop)?,
-            Frame::MaxData(maximum) => self.streams.on_max_data(maximum),
-            Frame::MaxStreamData { id, maximum } => self.streams.on_max_stream_data(id, maximum)?,
-            Frame::MaxStreams { direction, maximum } => self.streams.on_max_streams(direction, maximum)?,
-            Frame::DataBlocked(limit) => {
-                self.streams.on_data_blocked(limit, &credit);
-                self.answer_blocked_peer(context.now);
-            }
-            Frame::StreamDataBlocked { id, limit } => {
-                self.streams.on_stream_data_blocked(id, limit, &credit)?;
-                self.answer_blocked_peer(context.now);
-            }
-            Frame::StreamsBlocked { direction, limit } => {
-                self.streams.on_streams_blocked(direction, limit)?;
-            }
-            Frame::NewConnectionId(new) => self.remote_ids.on_new(context.now, &new)?,
-            Frame::RetireConnectionId(sequence) => {
-                self.local_ids.retire(context.now, sequence, &context.destination)?;
-            }
-            Frame::PathChallenge(data) => self.on_path_challenge(context, data),
-            Frame::NewToken(token) => self.on_new_token(&token)?,
-            Frame::HandshakeDone => self.on_handshake_done(context.now)?,
-            Frame::AckFrequency(frame) => self.acks.on_frequency(&frame)?,
-            Frame::GroupToken(token) => self.on_group_token(token)?,
-            Frame::AckWindow(frame) => self.on_ack_window(context, &frame)?,
-            Frame::ImmediateAck => self.acks.on_immediate(context.now),
-            Frame::Close(close) => self.on_close(context.now, close),
-        }
-        Ok(())
-    }
-
     /// What credit policies are told of the moment.
     pub(crate) fn credit_context(&self, now: Time) -> CreditContext {
         let rtt = self.path.control.rtt();
@@ -76,7 +26,11 @@ impl Connection {
     }
 
     /// `ACK_WINDOW` (docs/spec/ack-window.md): the limits first, so that what the ACK sets off may use them.
-    fn on_ack_window(&mut self, context: &PacketContext, frame: &AckWindowFrame) -> Result<(), Fault> {
+    pub(super) fn on_ack_window(
+        &mut self,
+        context: &PacketContext,
+        frame: &AckWindowFrame,
+    ) -> Result<(), Fault> {
         if !self.config.ack_window {
             let reason = "ACK_WINDOW was not offered";
             return Err(PeerError::new(TransportErrorCode::FRAME_ENCODING_ERROR, reason).into());
@@ -92,13 +46,13 @@ impl Connection {
     }
 
     /// Where limits travel inside of ACK frames, a peer that a limit blocks is answered at once.
-    fn answer_blocked_peer(&mut self, now: Time) {
+    pub(super) fn answer_blocked_peer(&mut self, now: Time) {
         if self.streams.rides_in_acks() {
             self.acks.on_immediate(now);
         }
     }
 
-    fn on_ack(&mut self, context: &PacketContext, ack: &AckFrame) -> Result<(), Fault> {
+    pub(super) fn on_ack(&mut self, context: &PacketContext, ack: &AckFrame) -> Result<(), Fault> {
         self.counters.acks_received += 1;
         let view = self.handshake_view();
         let space = context.space;
@@ -216,7 +170,7 @@ impl Connection {
         }
     }
 
-    fn on_handshake_done(&mut self, now: Time) -> Result<(), PeerError> {
+    pub(super) fn on_handshake_done(&mut self, now: Time) -> Result<(), PeerError> {
         if self.side() == Side::Server {
             return Err(PeerError::new(
                 TransportErrorCode::PROTOCOL_VIOLATION,
@@ -231,7 +185,7 @@ impl Connection {
         Ok(())
     }
 
-    fn on_close(&mut self, now: Time, close: CloseFrame) {
+    pub(super) fn on_close(&mut self, now: Time, close: CloseFrame) {
         let reason = match close.kind {
             CloseKind::Application => {
                 CloseReason::PeerApplication { error_code: close.error_code, reason: close.reason }

@@ -1,11 +1,11 @@
 //! The transport parameters that this end sends (RFC 9000 section 18.2).
 
-use posthaste_units::{Duration, Rng};
+use posthaste_units::Rng;
 use posthaste_wire::packet::version;
 use posthaste_wire::{ConnectionId, ResetToken, TransportParameters, VersionInformation};
 
 use crate::acks::frequency::MIN_ACK_DELAY;
-use crate::config::{ACK_DELAY_EXPONENT, TransportConfig};
+use crate::config::TransportConfig;
 use crate::limits;
 use crate::streams::LocalLimits;
 
@@ -43,10 +43,8 @@ pub(crate) fn encode(
         // spec: rfc9000 18.2 token-from-server-only, 18.2 client-sends-its-own
         stateless_reset_token: server.map(|server| server.reset_token),
         version_information: Some(version_information(version, server.is_some())),
-        grease_quic_bit: config.grease,
         min_ack_delay: min_ack_delay(config),
         group_size,
-        ack_window: config.ack_window,
         grease,
         ..common(config, limits_granted, local_id)
     };
@@ -73,20 +71,19 @@ pub(crate) fn common(
     limits_granted: &LocalLimits,
     local_id: ConnectionId,
 ) -> TransportParameters {
+    TransportParameters { initial_source_connection_id: Some(local_id), ..granted(config, limits_granted) }
+}
+
+/// What a connection grants its peer: settings and limits.
+pub(crate) fn granted(config: &TransportConfig, limits_granted: &LocalLimits) -> TransportParameters {
     TransportParameters {
-        max_idle_timeout: Duration::from(config.max_idle_timeout).as_millis(),
         initial_max_data: limits_granted.max_data,
         initial_max_stream_data_bidi_local: limits_granted.max_stream_data,
         initial_max_stream_data_bidi_remote: limits_granted.max_stream_data,
         initial_max_stream_data_uni: limits_granted.max_stream_data,
         initial_max_streams_bidi: limits_granted.max_streams_bidi,
         initial_max_streams_uni: limits_granted.max_streams_uni,
-        ack_delay_exponent: u64::from(ACK_DELAY_EXPONENT),
-        max_ack_delay: config.profile.max_ack_delay().as_millis(),
-        disable_active_migration: !config.active_migration,
         active_connection_id_limit: limits::PEER_CONNECTION_IDS,
-        max_datagram_frame_size: config.max_datagram_frame_size,
-        initial_source_connection_id: Some(local_id),
-        ..TransportParameters::default()
+        ..config.parameters()
     }
 }

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
+use posthaste_wire::TransportParameters;
 use rustls::server::StoresServerSessions;
-
-use crate::limits;
-use crate::streams::LocalLimits;
 
 /// Bytes of the scope's name.
 const SCOPE_LEN: usize = 8;
@@ -44,25 +42,16 @@ impl StoresServerSessions for Scoped {
     }
 }
 
-/// The configuration whose sessions are those of connections of this version which grant these limits.
+/// The configuration whose sessions are those of connections of this version which grant a client the same.
 pub(crate) fn scoped(
     tls: &Arc<rustls::ServerConfig>,
     version: u32,
-    granted: &LocalLimits,
-    max_datagram_frame_size: u64,
+    granted: &TransportParameters,
 ) -> Arc<rustls::ServerConfig> {
     // spec: rfc9000 7.4.1 accepted-not-violated, 7.4.1 accepted-not-smaller, 7.4.1 unsupported-rejected
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(&version.to_be_bytes());
-    for limit in [
-        granted.max_data,
-        granted.max_stream_data,
-        granted.max_streams_bidi,
-        granted.max_streams_uni,
-        limits::PEER_CONNECTION_IDS,
-        // spec: rfc9221 3 accepted-not-smaller
-        max_datagram_frame_size,
-    ] {
+    for limit in granted.relied_on_early() {
         context.update(&limit.to_be_bytes());
     }
     let mut scope = [0; SCOPE_LEN];

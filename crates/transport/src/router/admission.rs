@@ -179,8 +179,8 @@ impl Endpoint {
         {
             return Arc::clone(tls);
         }
-        let datagrams = server.transport.max_datagram_frame_size;
-        let tls = sessions::scoped(&server.tls, version, granted, datagrams);
+        let parameters = parameters::granted(&server.transport, granted);
+        let tls = sessions::scoped(&server.tls, version, &parameters);
         // A profile may grant ever other limits: only the latest are kept.
         if self.scoped_tls.len() >= SCOPED_TLS {
             self.scoped_tls.remove(0);

@@ -1,10 +1,11 @@
-//! Counters and gauges of one connection and of an endpoint.
+//! Counters and gauges of a connection: what each is, and where it is read.
 
 use posthaste_policy::CongestionState;
 use posthaste_policy::sample::RttView;
 use posthaste_units::{ByteCount, Rate, Time};
 
-use crate::datagrams::DatagramStats;
+use crate::connection::Connection;
+use crate::connection::datagrams::DatagramStats;
 use crate::streams::StreamsStats;
 
 /// One connection's statistics. Counters start at zero with the connection.
@@ -69,29 +70,38 @@ pub struct Traffic {
     pub bytes: ByteCount,
 }
 
-/// An endpoint's counters: what was dropped before it reached a connection, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EndpointStats {
-    /// Connections accepted in all.
-    pub accepted: u64,
-    /// Datagrams whose header could not be parsed.
-    pub malformed: u64,
-    /// Datagrams for no connection, and not worth an answer.
-    pub unroutable: u64,
-    /// Datagrams of 0-RTT packets that were kept because they came before the Initial that begins their connection.
-    pub early_kept: u64,
-    /// Initials dropped: too small, or too many handshakes in progress, or not accepting.
-    pub refused: u64,
-    /// Retry packets sent.
-    pub retries_sent: u64,
-    /// Initials answered with `INVALID_TOKEN`.
-    pub invalid_tokens: u64,
-    /// Connections accepted from clients that showed a good token.
-    pub validated_by_token: u64,
-    /// Stateless resets sent.
-    pub resets_sent: u64,
-    /// Version negotiation packets sent.
-    pub version_negotiations_sent: u64,
+impl Connection {
+    /// The connection's statistics.
+    pub fn stats(&self) -> ConnectionStats {
+        let control = &self.path.control;
+        let counters = &self.counters;
+        ConnectionStats {
+            sent: counters.sent,
+            received: counters.received,
+            packets_sent: counters.packets_sent,
+            ack_eliciting_sent: counters.ack_eliciting_sent,
+            packets_copied: counters.packets_copied,
+            bytes_copied: counters.bytes_copied,
+            packets_received: counters.packets_received,
+            packets_lost: counters.packets_lost,
+            packets_spuriously_lost: counters.packets_spuriously_lost,
+            packets_dropped: counters.packets_dropped,
+            probe_timeouts: counters.probe_timeouts,
+            acks_sent: counters.acks_sent,
+            acks_received: counters.acks_received,
+            connected_at: counters.connected_at,
+            rtt: control.rtt(),
+            congestion: control.state(),
+            in_flight: control.bytes_in_flight(),
+            pacing_rate: control.pacing().map(|pacing| pacing.rate),
+            max_datagram_size: self.path.max_datagram_size(),
+            black_holes: counters.black_holes,
+            notices: counters.notices,
+            moves: self.roaming.moves,
+            streams: self.streams.stats(),
+            datagrams: self.datagrams.stats(),
+        }
+    }
 }
 
 impl Traffic {

@@ -1,9 +1,11 @@
-//! A packet's frames, as qlog has them.
+//! The wire's frames, transport parameters and error codes in qlog's words.
 
 use bytes::Bytes;
 use posthaste_wire::frame::{self, AckFrame, AckWindowFrame, CloseFrame, CloseKind};
-use posthaste_wire::{Direction, Frame};
-use qlog::events::quic::{AckRange, ErrorSpace, QuicFrame, StreamType, TransportError};
+use posthaste_wire::{ConnectionId, Direction, Frame, TransportParameters};
+use qlog::events::quic::{
+    AckRange, ErrorSpace, ParametersSet, QuicFrame, StreamType, TransportError, TransportInitiator,
+};
 use qlog::events::{ApplicationError, ConnectionClosedFrameError, RawInfo};
 use qlog::{HexSlice, Token};
 
@@ -151,6 +153,37 @@ fn convert_close(close: &CloseFrame) -> QuicFrame {
         reason: Some(text(&close.reason)),
         reason_bytes: None,
         trigger_frame_type,
+    }
+}
+
+/// The transport parameters of one end.
+pub(super) fn parameters_set(
+    parameters: &TransportParameters,
+    initiator: TransportInitiator,
+) -> ParametersSet {
+    let id = |id: Option<ConnectionId>| id.map(|id| id.to_string());
+    let datagrams = Some(parameters.max_datagram_frame_size).filter(|size| *size > 0);
+    ParametersSet {
+        initiator: Some(initiator),
+        original_destination_connection_id: id(parameters.original_destination_connection_id),
+        initial_source_connection_id: id(parameters.initial_source_connection_id),
+        retry_source_connection_id: id(parameters.retry_source_connection_id),
+        // Who knows it can end the connection.
+        stateless_reset_token: None,
+        disable_active_migration: Some(parameters.disable_active_migration),
+        max_idle_timeout: Some(parameters.max_idle_timeout),
+        max_udp_payload_size: Some(parameters.max_udp_payload_size),
+        ack_delay_exponent: Some(parameters.ack_delay_exponent),
+        max_ack_delay: Some(parameters.max_ack_delay),
+        active_connection_id_limit: Some(parameters.active_connection_id_limit),
+        initial_max_data: Some(parameters.initial_max_data),
+        initial_max_stream_data_bidi_local: Some(parameters.initial_max_stream_data_bidi_local),
+        initial_max_stream_data_bidi_remote: Some(parameters.initial_max_stream_data_bidi_remote),
+        initial_max_stream_data_uni: Some(parameters.initial_max_stream_data_uni),
+        initial_max_streams_bidi: Some(parameters.initial_max_streams_bidi),
+        initial_max_streams_uni: Some(parameters.initial_max_streams_uni),
+        max_datagram_frame_size: datagrams,
+        ..ParametersSet::default()
     }
 }
 

@@ -3,9 +3,9 @@
 use std::task::Poll;
 
 use bytes::Bytes;
-use posthaste_transport::{DatagramOrder, SendDatagramError as Refusal, WhenFull};
+use posthaste_transport::{DatagramOrder, Event, SendDatagramError as Refusal, WhenFull};
 
-use super::Connection;
+use crate::connection::Connection;
 use crate::connection_state::Wait;
 use crate::error::ConnectionError;
 use crate::wait::wait;
@@ -48,7 +48,7 @@ impl Connection {
         let handle = self.0.handle;
         let sent = wait(
             &self.0.shared,
-            |state| state.waiting(handle, Wait::DatagramRoom),
+            |state| state.waiting(handle, Wait::event(&Event::DatagramsUnblocked)),
             |guard| {
                 let connection = match guard.live(handle) {
                     Ok(connection) => connection,
@@ -74,7 +74,7 @@ impl Connection {
         let handle = self.0.handle;
         let received = wait(
             &self.0.shared,
-            |state| state.waiting(handle, Wait::Datagram),
+            |state| state.waiting(handle, Wait::event(&Event::DatagramsReceived)),
             |guard| match guard.live(handle) {
                 Ok(connection) => {
                     connection.receive_datagram().map_or(Poll::Pending, |got| Poll::Ready(Ok(got)))
