@@ -50,6 +50,9 @@ const GREATEST_RTT: u64 = 10;
 const JUMP: (u64, u64) = (1, 2);
 /// Round trips whose greatest delivery counts as what the path carries.
 const OBSERVED_ROUNDS: usize = 8;
+/// Round trips after which the initial data are complete although the window was never full, because the pacer alone
+/// bounds the sender.
+const PACED_FLIGHT: u8 = 2;
 
 /// Parameters of [`Careful`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -147,6 +150,8 @@ struct FirstFlight {
     later: ByteCount,
     /// They have arrived.
     is_acked: bool,
+    /// Round trips in a row in which the sender always had data, and the window was not full.
+    paced_rounds: u8,
 }
 
 impl FirstFlight {
@@ -167,6 +172,20 @@ impl FirstFlight {
         let later = ack.packets.iter().filter(|packet| self.is_later(packet.sent_at));
         self.later -= later.map(|packet| packet.bytes).sum();
         self.is_acked |= self.ends_at.is_some() && ack.in_flight <= self.later;
+        if ack.app_limited {
+            self.paced_rounds = 0;
+        } else if ack.round_started {
+            self.paced_rounds = self.paced_rounds.saturating_add(1);
+        }
+        if self.paced_rounds >= PACED_FLIGHT {
+            self.ends_at = self.ends_at.or(self.last_sent);
+        }
+    }
+
+    /// True if only the pacer holds data back, on a machine that wakes the sender too late for its rate: that does not make
+    /// it application-limited (RFC 9002 section 7.8), so the jump does not wait for a full window.
+    fn is_paced(&self) -> bool {
+        self.is_acked && self.paced_rounds > PACED_FLIGHT
     }
 }
 
@@ -207,6 +226,19 @@ impl Careful {
         let (numerator, denominator) = JUMP;
         let target = path.window.mul_ratio(numerator, denominator).min(self.parameters.max_jump);
         if target > view.congestion.window { Ok(target) } else { Err(Unfit) }
+    }
+
+    /// Jumps if the path is the known one. What is in flight then is what a retreat falls back on.
+    fn end_reconnaissance(&mut self, view: &PathView) -> Option<Adjustment> {
+        let State::Reconnaissance(known, _) = self.state else { return None };
+        let Ok(target) = self.target(&known, view) else {
+            self.state = State::Normal;
+            return None;
+        };
+        let initial_window = self.initial_window(view.max_datagram_size);
+        let (jump, adjustment) = Jump::begin(view, target, initial_window, view.in_flight);
+        self.state = State::Jumped(jump, known);
+        Some(adjustment)
     }
 
     fn on_congestion(
@@ -296,28 +328,20 @@ impl Start for Careful {
             State::Normal => None,
             State::Reconnaissance(_, flight) => {
                 flight.on_sent(sent);
-                None
+                if flight.is_paced() { self.end_reconnaissance(view) } else { None }
             }
             State::Jumped(jump, _) => jump.on_sent(sent, view),
         }
     }
 
     fn on_blocked(&mut self, view: &PathView) -> Option<Adjustment> {
-        let State::Reconnaissance(known, flight) = &mut self.state else { return None };
+        let State::Reconnaissance(_, flight) = &mut self.state else { return None };
         if !flight.is_acked || !view.rtt.is_measured {
             flight.ends_at = flight.ends_at.or(flight.last_sent);
             return None;
         }
-        let known = *known;
-        // As in the RFC's examples: when the window is full. What is in flight then is what a retreat falls back on.
-        if let Ok(target) = self.target(&known, view) {
-            let initial_window = self.initial_window(view.max_datagram_size);
-            let (jump, adjustment) = Jump::begin(view, target, initial_window, view.in_flight);
-            self.state = State::Jumped(jump, known);
-            return Some(adjustment);
-        }
-        self.state = State::Normal;
-        None
+        // As in the RFC's examples: when the window is full.
+        self.end_reconnaissance(view)
     }
 
     fn on_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {

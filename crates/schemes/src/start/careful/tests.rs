@@ -115,6 +115,36 @@ fn a_gap_in_the_first_flight_is_waited_for() {
     assert!(careful.on_blocked(&view(RTT, 20)).is_some(), "what is in flight left later");
 }
 
+/// Where the machine wakes the sender late, the pacer keeps the window from ever being full.
+#[test]
+fn a_sender_that_only_the_pacer_holds_back_jumps_after_three_round_trips() {
+    for app_limited in [false, true] {
+        let mut careful = careful(Parameters::default(), Some(known(300)));
+        let mut jumped = Vec::new();
+        for round in 0..5 {
+            let numbers = round * 9..round * 9 + 9;
+            for number in numbers.clone() {
+                let bytes = DATAGRAM;
+                let sent = SentSample {
+                    now: sent_at(number),
+                    space: PacketSpace::Data,
+                    number,
+                    bytes,
+                    prior_in_flight: bytes,
+                    app_limited,
+                };
+                jumped.extend(careful.on_sent(&sent, &view(RTT, 20)).map(|jump| (round, jump.window)));
+            }
+            let flight: Vec<_> = numbers.map(|number| packet(number, sent_at(number))).collect();
+            let ack = ack(view(RTT, 20).now, &flight, steady_rtt(RTT), round);
+            let ack = AckSample { round_started: true, app_limited, ..ack };
+            careful.on_ack(&ack, &view(RTT, 20));
+        }
+        let expected = if app_limited { vec![] } else { vec![(3, Some(DATAGRAM * 150))] };
+        assert_eq!(jumped, expected, "{app_limited}");
+    }
+}
+
 /// Section 3.2, lifetime: it may end while a sender with little to send still reconnoitres.
 #[test]
 fn what_has_become_too_old_since_it_was_recalled_is_not_used() {
