@@ -103,6 +103,10 @@ impl Parameters {
                 format!("{rate} for a round trip, {least} to {most} datagrams, {burst} of them at once"),
             ),
             Constant::new(
+                "first flight, very fast path",
+                format!("the same, {least} of them at once from {} on", opening::VERY_FAST),
+            ),
+            Constant::new(
                 "first flight, acknowledged at one instant",
                 format!("{rate}, {least} datagrams, {CAREFUL_BURST} of them at once"),
             ),
@@ -182,6 +186,7 @@ impl Measured {
     fn plan(&self, showing: Showing, rtt: Duration, datagram: ByteCount) -> Flight {
         let of = &self.parameters;
         let (rate, (least, most), burst) = match showing {
+            Showing::VeryFast => (of.rate, (of.least, of.most.max(of.least)), of.burst.max(of.least)),
             Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
             Showing::Together => (of.rate, (of.least, of.least), CAREFUL_BURST),
             Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),

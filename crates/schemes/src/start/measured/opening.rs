@@ -7,6 +7,9 @@ use posthaste_units::{ByteCount, Rate, Time};
 /// acknowledgements, which makes the path look slower, never faster.
 pub(super) const FAST: Rate = Rate::from_bits_per_second(12_000_000);
 
+/// From this rate on a whole first flight takes no more than 4 ms of the bottleneck.
+pub(super) const VERY_FAST: Rate = Rate::from_bits_per_second(200_000_000);
+
 /// How much larger a client's first datagram is than its second: an Initial is padded to 1,200 bytes (RFC 9000 section
 /// 14.1), what follows it is not. A link that is as fast in both directions brings the acknowledgements closer together by
 /// that much.
@@ -18,6 +21,8 @@ const TWO_DATAGRAMS: ByteCount = ByteCount::new(2_400);
 /// What the handshake has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Showing {
+    /// Its datagrams came apart, and at [`VERY_FAST`] or more.
+    VeryFast,
     /// Its datagrams came apart, and at [`FAST`] or more.
     Fast,
     /// Only one of them was acknowledged, or the second is too small to tell anything.
@@ -81,6 +86,12 @@ impl Opening {
             return Showing::Nothing;
         }
         let rate = Rate::from_transfer(behind, last.since(first));
-        if rate >= FAST && !self.is_marked { Showing::Fast } else { Showing::Slow(rate.min(FAST)) }
+        if rate < FAST || self.is_marked {
+            Showing::Slow(rate.min(FAST))
+        } else if rate < VERY_FAST {
+            Showing::Fast
+        } else {
+            Showing::VeryFast
+        }
     }
 }

@@ -110,6 +110,18 @@ fn the_handshake_sizes_the_first_flight() {
 }
 
 #[test]
+fn only_a_very_fast_path_is_sent_its_least_flight_at_once() {
+    // 400 bytes in 10, 16, 17 and 100 us.
+    for (apart, datagrams) in [(10, 84), (16, 84), (17, 48), (100, 48)] {
+        let mut world = World::new();
+        world.handshake(Duration::from_micros(apart));
+        let burst = world.start.flight.map(|flight| flight.pacing.burst);
+        assert_eq!(burst, Some(DATAGRAM * (datagrams - 1)), "{apart} us");
+        assert_eq!(world.window.get() / DATAGRAM.get(), 200, "{apart} us");
+    }
+}
+
+#[test]
 fn a_very_slow_path_is_spared_the_burst() {
     // The first packet leaves before a flight is paced.
     for (apart, datagrams) in [(1_000, 10), (4_000, 10), (8_000, 4)] {
