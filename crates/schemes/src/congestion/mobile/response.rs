@@ -21,7 +21,7 @@ const LEAST_EXCESS: Duration = Duration::from_millis(6);
 const JITTERS: f64 = 2.0;
 /// The same as a part of the time in which the packets left, and of what they take of it at the link's rate: others that
 /// fill the link delay them by all of that, and a train that showed half too much by a third.
-const PART_OF_TIME: f64 = 0.2;
+const PART_OF_TIME: f64 = 0.35;
 const PART_OF_SENT: f64 = 0.5;
 /// Less than this of what the link could have delivered has arrived: its queue is full.
 const ARRIVED: f64 = 0.8;
