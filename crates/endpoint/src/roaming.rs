@@ -58,8 +58,9 @@ impl Endpoint {
 
     /// From now on looks every `interval` (1 s does) by which local address the system would reach the peers, and
     /// [rebinds](Self::rebind) when that has changed: a download then outlives the change from one network to
-    /// another. For endpoints bound to an unspecified address; ends with the endpoint. It asks the routing table;
-    /// nothing is sent for it. Must be called inside the tokio runtime.
+    /// another. Where there was no way to the peers for a time and the old one has come back, each connection probes it
+    /// at once. For endpoints bound to an unspecified address; ends with the endpoint. It asks the routing table; nothing
+    /// is sent for that. Must be called inside the tokio runtime.
     pub fn follow_network(&self, interval: Duration) {
         let endpoint = Arc::downgrade(&self.0);
         tokio::spawn(async move {
@@ -68,9 +69,10 @@ impl Endpoint {
                 tokio::time::sleep(interval).await;
                 let Some(endpoint) = look(&endpoint) else { return };
                 let Some(remote) = endpoint.any_remote() else { continue };
-                let Ok(source) = source_towards(remote) else { continue };
-                if route.has_changed(remote, source) {
-                    endpoint.leave_for(source);
+                match route.look(remote, source_towards(remote).ok()) {
+                    Change::Nothing => {}
+                    Change::Returned => endpoint.probe(),
+                    Change::Moved(source) => endpoint.leave_for(source),
                 }
             }
         });
@@ -84,6 +86,19 @@ impl Endpoint {
             Ok(()) => tracing::info!(%source, "the network has changed: going on from another address"),
             Err(error) => tracing::warn!(%source, %error, "the network has changed"),
         }
+    }
+
+    /// The network may be back: probes on all connections at once, rather than when their probe timeouts are due.
+    pub fn probe(&self) {
+        let mut guard = self.0.shared.lock();
+        let handles: Vec<_> = guard.open_handles().collect();
+        let now = clock::now();
+        for handle in handles {
+            if let Some(connection) = guard.transport.connection_mut(handle) {
+                connection.probe(now);
+            }
+        }
+        guard.wake_driver();
     }
 
     /// The peer of a connection that this end has made.
@@ -102,13 +117,35 @@ fn look(endpoint: &Weak<EndpointRef>) -> Option<Endpoint> {
 
 /// How a peer was reached when it was last looked at.
 #[derive(Debug, Default)]
-struct Route(Option<(SocketAddr, IpAddr)>);
+struct Route {
+    last: Option<(SocketAddr, IpAddr)>,
+    /// There was no way since.
+    is_lost: bool,
+}
+
+/// What has become of the way to a peer.
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    Nothing,
+    /// It was lost and is there again.
+    Returned,
+    /// It begins at this address now.
+    Moved(IpAddr),
+}
 
 impl Route {
-    /// True if the same peer is reached from another address than before.
-    fn has_changed(&mut self, remote: SocketAddr, source: IpAddr) -> bool {
-        let before = self.0.replace((remote, source));
-        before.is_some_and(|(peer, address)| peer == remote && address != source)
+    /// `source`: the address from which `remote` is reached now; `None` if it is not.
+    fn look(&mut self, remote: SocketAddr, source: Option<IpAddr>) -> Change {
+        let Some(source) = source else {
+            self.is_lost = true;
+            return Change::Nothing;
+        };
+        let was_lost = std::mem::take(&mut self.is_lost);
+        match self.last.replace((remote, source)) {
+            Some((peer, address)) if peer == remote && address != source => Change::Moved(source),
+            _ if was_lost => Change::Returned,
+            _ => Change::Nothing,
+        }
     }
 }
 
@@ -127,15 +164,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_changes_with_its_source_alone() {
+    fn a_route_changes_with_its_source_and_returns_after_a_loss() {
         let (a, b) = (SocketAddr::from(([10, 0, 0, 1], 1)), SocketAddr::from(([10, 0, 0, 2], 1)));
         let (wifi, cellular) = (IpAddr::from([192, 168, 1, 2]), IpAddr::from([100, 64, 0, 9]));
         let mut route = Route::default();
-        assert!(!route.has_changed(a, wifi));
-        assert!(!route.has_changed(a, wifi));
-        assert!(route.has_changed(a, cellular));
-        assert!(!route.has_changed(b, wifi), "another peer may be reached by another way");
-        assert!(route.has_changed(b, cellular));
+        assert_eq!(route.look(a, Some(wifi)), Change::Nothing);
+        assert_eq!(route.look(a, Some(wifi)), Change::Nothing);
+        assert_eq!(route.look(a, Some(cellular)), Change::Moved(cellular));
+        assert_eq!(route.look(b, Some(wifi)), Change::Nothing, "another peer may be reached by another way");
+        assert_eq!(route.look(b, Some(cellular)), Change::Moved(cellular));
+        assert_eq!([None, None].map(|source| route.look(b, source)), [Change::Nothing, Change::Nothing]);
+        assert_eq!(route.look(b, Some(cellular)), Change::Returned);
+        assert_eq!(route.look(b, Some(cellular)), Change::Nothing);
+        route.look(b, None);
+        assert_eq!(route.look(b, Some(wifi)), Change::Moved(wifi));
     }
 
     #[test]

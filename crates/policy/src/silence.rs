@@ -14,8 +14,9 @@ use crate::{Adjustment, Description, LossCause, Pacing};
 /// A silence begins with a probe timeout for 1-RTT packets and ends with the next ack that newly acknowledges one.
 /// Every answer is carried out after the controller has been told of the same thing.
 pub trait Silence: Debug + Send {
-    /// The wait before the next probe: `base` is the probe timeout (RFC 9002 section 6.2.1) and `count` the
-    /// number of probe timeouts in a row.
+    /// The wait before the next probe of 1-RTT packets: `base` is the probe timeout (RFC 9002 section 6.2.1) and
+    /// `count` the number of probe timeouts in a row. The handshake's probes back off as that section has it, whatever
+    /// the policy.
     fn probe_timeout(&self, base: Duration, count: u32) -> Duration;
 
     /// Told that a probe timeout for 1-RTT packets has expired; two probes are about to leave.

@@ -199,6 +199,8 @@ pub(crate) struct Recovery {
     peer_max_ack_delay: Duration,
     peer_ack_delay_exponent: u8,
     pto_count: u32,
+    /// What `pto_count` was when the peer was last heard.
+    heard_at_count: u32,
     /// The 1-RTT number that will not be used.
     skip_at: u64,
     /// The last probe timeout.
@@ -216,6 +218,7 @@ impl Recovery {
             peer_max_ack_delay: DEFAULT_MAX_ACK_DELAY,
             peer_ack_delay_exponent: DEFAULT_ACK_DELAY_EXPONENT,
             pto_count: 0,
+            heard_at_count: 0,
             skip_at: NONE_PLANNED,
             probed_at: Time::ZERO,
             last_event_at: Time::ZERO,

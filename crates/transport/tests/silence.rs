@@ -84,6 +84,16 @@ impl Stage {
         self.pair.now
     }
 
+    /// Runs until the client has received more of the stream than now; how long that took.
+    fn until_received(&mut self) -> Duration {
+        let received = |stage: &mut Self| stage.pair.client.connection(stage.client).stats().streams.received;
+        let (from, before) = (self.pair.now, received(self));
+        while received(self) == before {
+            self.run(1);
+        }
+        self.pair.now.since(from)
+    }
+
     /// Datagrams that the server has sent since.
     fn sent_since(&self, since: Time) -> usize {
         self.pair.log.iter().filter(|sent| !sent.from_client && sent.at >= since && sent.size > 100).count()
@@ -215,4 +225,54 @@ fn nothing_but_probes_leaves_in_a_silence_whatever_there_is_to_send() {
         }
         assert!(read >= 43_000, "{read}");
     }
+}
+
+#[test]
+fn a_transfer_goes_on_within_a_second_of_the_end_of_an_outage() {
+    for silence in [COLLAPSE, SAFE, PAPER] {
+        for outage in [20_000, 20_350, 20_700, 28_000] {
+            let mut stage = Stage::new(silence);
+            stage.run(300);
+            let probes = stage.stats().probe_timeouts;
+            stage.outage(outage);
+            let probes = stage.stats().probe_timeouts - probes;
+            assert!(probes <= outage / 1000 + 6, "{silence}: {probes} probe timeouts in {outage} ms");
+            let took = stage.until_received();
+            assert!(took <= Duration::from_secs(1) + RTT, "{silence}: {took} after {outage} ms");
+            let sent = stage.stats().sent.datagrams;
+            stage.run(400);
+            assert!(stage.stats().sent.datagrams > sent + 50, "{silence}: it goes on");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_sees_its_network_come_back_ends_the_outage_at_once() {
+    // The probe timeouts of these outages end at different times after the path's return.
+    for outage in [20_000, 20_350, 20_700] {
+        let mut stage = Stage::new(COLLAPSE);
+        stage.run(300);
+        stage.outage(outage);
+        let now = stage.pair.now;
+        stage.pair.client.connection(stage.client).probe(now);
+        let took = stage.until_received();
+        assert!(took <= RTT * 2, "{took} after {outage} ms");
+    }
+}
+
+#[test]
+fn packets_of_the_peer_do_not_stop_the_back_off_while_ours_are_lost() {
+    let mut stage = Stage::new(COLLAPSE);
+    stage.run(300);
+    let down = stage.pair.down;
+    stage.pair.down.loss = 1.0;
+    let (before, end) = (stage.stats().probe_timeouts, stage.pair.now + Duration::from_secs(20));
+    while stage.pair.now < end {
+        stage.pair.client.connection(stage.client).ping();
+        stage.run(50);
+    }
+    let probes = stage.stats().probe_timeouts - before;
+    assert!((15..=26).contains(&probes), "{probes} probe timeouts in 20 s");
+    stage.pair.down = down;
+    assert!(stage.until_received() <= Duration::from_secs(1) + RTT);
 }

@@ -58,14 +58,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probe_timeouts_double_up_to_a_minute() {
+    fn probe_timeouts_double_up_to_a_second_and_after_two_minutes_up_to_a_minute() {
         // spec: rfc9002 6.2.1 back-off-doubles
-        let base = Duration::from_millis(300);
-        let waits: Vec<u64> = [0, 1, 2, 3, 7, 8, 40, u32::MAX]
-            .map(|count| Collapse.probe_timeout(base, count).as_millis())
-            .into();
-        assert_eq!(waits, [300, 600, 1200, 2400, 38_400, 60_000, 60_000, 60_000]);
+        let waits = |base: u64, counts: [u32; 8]| {
+            counts.map(|count| Collapse.probe_timeout(Duration::from_millis(base), count).as_millis())
+        };
+        let counts = [0, 1, 2, 119, 120, 121, 126, u32::MAX];
+        assert_eq!(waits(300, counts), [300, 600, 1000, 1000, 1000, 2000, 60_000, 60_000]);
+        assert_eq!(waits(2000, counts), [2000, 4000, 4000, 4000, 4000, 8000, 60_000, 60_000]);
         let long = Duration::from_secs(90);
-        assert_eq!(Collapse.probe_timeout(long, 3), long, "a path slower than the bound is not probed early");
+        assert_eq!(Collapse.probe_timeout(long, 0), long);
+        assert_eq!(
+            Collapse.probe_timeout(long, 300),
+            long,
+            "a path slower than the bound is not probed early"
+        );
     }
 }

@@ -12,6 +12,7 @@ use crate::connection::Connection;
 use crate::crypto::OneRttKeys;
 use crate::error::LocalError;
 use crate::events::CloseReason;
+use crate::packet::space::PacketSpace;
 use crate::streams::{Priority, Read, ReadError, WriteError};
 
 /// Longest reason that is sent in a close, in bytes, so that it fits the smallest datagram.
@@ -104,6 +105,22 @@ impl Connection {
         if self.lifecycle.is_open() {
             self.eliciting.ping();
         }
+    }
+
+    /// The way to the peer may be open again, as after the network was lost: sends a probe at once rather than when the
+    /// next probe timeout is due, and lets the back-off begin anew.
+    pub fn probe(&mut self, now: Time) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        self.recovery.restart_probing();
+        if self.handshake.is_confirmed() {
+            self.eliciting.owe_probe(PacketSpace::Data);
+            self.recovery.frames_to_probe(PacketSpace::Data, &mut self.outcome);
+        }
+        self.probe_handshake_beside(PacketSpace::Data);
+        self.settle_outcome(now);
+        self.update_timers(now);
     }
 
     /// Begins a key update (RFC 9001 section 6.1).

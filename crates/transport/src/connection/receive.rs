@@ -74,6 +74,9 @@ impl Connection {
         }
         if is_authentic {
             self.idle.on_peer_heard(now);
+            if self.handshake.is_confirmed() {
+                self.recovery.on_peer_heard();
+            }
             if self.side() == Side::Client {
                 self.note_local_ip(now, info.local_ip);
             }

@@ -12,6 +12,18 @@ use crate::packet::space::PacketSpace;
 /// Packets that a probe timeout sends: two, so that one may be lost (section 6.2.4).
 const PROBE_PACKETS: u8 = 2;
 
+/// Probe timeouts in a row from which on each sends one packet: what is lost then is lost to an outage.
+const SINGLE_PROBES_AFTER: u32 = 6;
+
+/// Probe timeouts without a word from the peer after which its next packet counts as the end of an outage.
+const OUTAGE_TIMEOUTS: u32 = 2;
+
+/// Where the back-off of the handshake's probes stops doubling: RFC 8961 section 4, rule 3c permits 60 s and more.
+const LONGEST_HANDSHAKE_WAIT: Duration = Duration::from_secs(60);
+
+/// Doublings that a u64 shift can hold; the bound above comes first.
+const GREATEST_DOUBLINGS: u32 = 40;
+
 /// The packet that a client without anything in flight sends so that a server short of credit goes on.
 const ANTI_DEADLOCK_PACKETS: u8 = 1;
 
@@ -68,6 +80,22 @@ impl Recovery {
         rtt.probe_base() + self.peer_max_ack_delay
     }
 
+    /// An authentic packet of the peer has come, after the handshake was confirmed. If it ends an outage, probing starts
+    /// again at once: the peer's acknowledgements may have been lost with all else. Where the peer was heard all the
+    /// time, it is this end's packets that are lost, and the back-off goes on.
+    pub(crate) fn on_peer_heard(&mut self) {
+        if self.pto_count.saturating_sub(self.heard_at_count) >= OUTAGE_TIMEOUTS {
+            self.pto_count = 0;
+        }
+        self.heard_at_count = self.pto_count;
+    }
+
+    /// There is reason to think that the path works again: the back-off begins anew.
+    pub(crate) fn restart_probing(&mut self) {
+        self.pto_count = 0;
+        self.heard_at_count = 0;
+    }
+
     /// Probe timeouts in a row.
     pub(crate) fn pto_count(&self) -> u32 {
         self.pto_count
@@ -89,12 +117,17 @@ impl Recovery {
             if !space.sent.has_ack_eliciting() || (id == PacketSpace::Data && !view.is_confirmed) {
                 continue;
             }
-            let base =
-                if id == PacketSpace::Data { self.pto_interval(&path.rtt) } else { path.rtt.probe_base() };
-            let at = self.probe_from(space.last_ack_eliciting_at, base, path);
+            let wait = if id == PacketSpace::Data {
+                path.probe_timeout(self.pto_interval(&path.rtt), self.pto_count)
+            } else {
+                handshake_back_off(path.rtt.probe_base(), self.pto_count)
+            };
+            let at = self.probe_from(space.last_ack_eliciting_at, wait);
             // spec: rfc9002 6.2.1 earlier-of-handshake
             if earliest.as_ref().is_none_or(|probe| at < probe.at) {
-                earliest = Some(Probe { at, space: id, packets: PROBE_PACKETS });
+                let is_outage = id == PacketSpace::Data && self.pto_count >= SINGLE_PROBES_AFTER;
+                let packets = if is_outage { 1 } else { PROBE_PACKETS };
+                earliest = Some(Probe { at, space: id, packets });
             }
         }
         if earliest.is_none() && view.is_client && !view.peer_address_validated {
@@ -102,17 +135,24 @@ impl Recovery {
             // spec: rfc9002 6.2.2.1 client-sends-initial, rfc9000 8.1 client-probes, 8.1 probe-by-keys
             // The server may be out of anti-amplification credit: only the client can go on (section 6.2.2.1).
             let space = if view.has_handshake_keys { PacketSpace::Handshake } else { PacketSpace::Initial };
-            let at = self.probe_from(self.last_event_at, path.rtt.probe_base(), path);
+            let wait = handshake_back_off(path.rtt.probe_base(), self.pto_count);
+            let at = self.probe_from(self.last_event_at, wait);
             earliest = Some(Probe { at, space, packets: ANTI_DEADLOCK_PACKETS });
         }
         earliest
     }
 
     /// A probe's time. A probe timeout that could not send anything counts as a start, too: the timer always moves.
-    fn probe_from(&self, start: Time, base: Duration, path: &PathControl) -> Time {
+    fn probe_from(&self, start: Time, wait: Duration) -> Time {
         // spec: rfc9002 6.2.1 probe-floor
-        start.max(self.probed_at) + path.probe_timeout(base, self.pto_count).max(GRANULARITY)
+        start.max(self.probed_at) + wait.max(GRANULARITY)
     }
+}
+
+/// The wait before the handshake's next probe: twice the last, up to a minute. A server that is overloaded is left alone.
+fn handshake_back_off(base: Duration, count: u32) -> Duration {
+    // spec: rfc9002 6.2.1 back-off-doubles
+    (base * (1 << count.min(GREATEST_DOUBLINGS))).min(LONGEST_HANDSHAKE_WAIT.max(base))
 }
 
 /// A probe that will be due.
