@@ -76,6 +76,17 @@ impl Path {
         self.received = self.received.saturating_add(bytes as u64);
     }
 
+    /// The peer's port has changed within the handshake; `bytes` came from the new one. What was proved of the old one
+    /// does not hold for it; what is counted goes on, because it is the same host's.
+    pub(crate) fn change_port(&mut self, remote: SocketAddr, bytes: usize) {
+        self.remote = remote;
+        if self.validation.is_valid() {
+            self.validation = Validation::new(false);
+            (self.received, self.sent) = (0, 0);
+        }
+        self.on_received(bytes);
+    }
+
     /// Counts bytes sent on the path.
     pub(crate) fn on_sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);

@@ -6,6 +6,7 @@ mod datagrams;
 mod early_data;
 mod groups;
 mod guaranteed;
+mod handshake_moves;
 mod neighbours;
 mod panicking_factory;
 mod path_history;

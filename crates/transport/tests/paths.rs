@@ -562,3 +562,25 @@ fn moves_repeat_with_the_seed() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn a_path_whose_validation_failed_is_tried_again_while_the_client_goes_on_sending_from_it() {
+    let mut download = Download::new(3_000_000);
+    download.run_to(500_000);
+    let before = download.server_remote();
+    let down = download.pair.down;
+    // No challenge arrives: the server goes back, hears the client again, and so on.
+    download.pair.down.loss = 1.0;
+    download.pair.client.address = address(ELSEWHERE);
+    download.run_until_followed();
+    let (server, began) = (download.server, download.pair.now);
+    download.run_until(|pair, _| pair.server.connection(server).remote() == before);
+    download.run_until(|pair, _| pair.now > began + Duration::from_secs(20));
+    assert!(download.pair.server.connection(server).stats().moves >= 4);
+    let returned = download.pair.now;
+    download.pair.down = down;
+    download.finish();
+    assert_eq!(download.server_remote(), address(ELSEWHERE));
+    let took = download.pair.now.since(returned);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}

@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::control::PathControl;
 use crate::error::LocalError;
 use crate::packet::datagram::{Arrived, PacketContext};
+use crate::packet::space::PacketSpace;
 use crate::path::Path;
 
 /// Probe timeouts for which a path that is not in use is remembered after its peer was last heard on it.
@@ -17,6 +18,9 @@ const LINGER_PROBE_TIMEOUTS: u64 = 3;
 
 /// Probe timeouts in a row after which a client that has moved takes the server to have lost sight of it.
 const LOST_SIGHT_PROBE_TIMEOUTS: u32 = 3;
+
+/// Packets of a handshake's flight in one space that are sent again to a port that has changed.
+const FLIGHT_PACKETS: usize = 8;
 
 impl Connection {
     /// Counts a datagram for the path that it came on. False if it must be dropped.
@@ -30,8 +34,11 @@ impl Connection {
         // Until its address is validated, a path must not let others raise what may be sent to that address. A
         // client takes nothing from elsewhere at all (RFC 9000 section 9).
         // spec: rfc9000 9 unknown-server-dropped
-        if self.side() == Side::Client || !self.path.validation.is_valid() && !self.handshake.is_confirmed() {
+        if self.side() == Side::Client {
             return false;
+        }
+        if !self.handshake.is_confirmed() {
+            return self.path.remote.ip() == info.remote.ip();
         }
         if let Some(other) = self.roaming.others.get_mut(info.remote) {
             other.on_received(len);
@@ -163,6 +170,29 @@ impl Connection {
         }
         // spec: rfc9000 9.3 follows-the-peer, 9 forbidden-move-tolerated
         self.follow(context.now, path);
+    }
+
+    /// On a server, before the handshake is confirmed: a new packet of the client's has come. RFC 9000 section 9 relies on
+    /// clients that stay where they are until then, but a NAT may give another port to a client that pauses, and answers to
+    /// the old one would reach nobody. So the newest packet of its number space is answered where it came from, if that is
+    /// the same host; what the host may be sent in all does not grow by that.
+    pub(crate) fn follow_port(&mut self, context: &PacketContext, number: u64) {
+        let Arrived { info, len } = context.arrived;
+        // 0-RTT packets may have waited for their keys, and tell where the client was.
+        let is_newest =
+            context.space != PacketSpace::Data && self.acks.received[context.space].largest() == Some(number);
+        if self.handshake.is_confirmed() || info.remote == self.path.remote || !is_newest {
+            return;
+        }
+        self.path.change_port(info.remote, len);
+        self.roaming.moves += 1;
+        self.recovery.restart_probing();
+        for space in [PacketSpace::Initial, PacketSpace::Handshake] {
+            if self.recovery.frames_of_flight(space, FLIGHT_PACKETS, &mut self.outcome) {
+                self.eliciting.owe_probe(space);
+            }
+        }
+        self.settle_outcome(context.now);
     }
 
     /// What the peer sends to on the path in use.

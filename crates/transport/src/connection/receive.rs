@@ -270,6 +270,7 @@ impl Connection {
             return Ok(());
         };
         self.log.packet_received(context, opened.number, &opened.payload);
+        self.follow_port(context, opened.number);
         if context.space == PacketSpace::Handshake && self.side() == Side::Server {
             // The client has our Handshake keys, hence received at its address (RFC 9000 section 8.1), and
             // needs Initial packets no longer (RFC 9001 section 4.9.1).
