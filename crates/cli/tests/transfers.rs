@@ -416,8 +416,8 @@ fn transfers_are_cut_off_after_the_grace_or_a_second_interrupt() {
         let mut server = Server::start(&folders, &["--grace", grace]);
         let target = folders.path("in").join("copy");
         let mut command = server.get();
-        command.arg(server.url(name)).args(["--timeout", "2", "-o"]).arg(&target).stderr(Stdio::null());
-        let mut get = command.spawn().unwrap();
+        command.arg(server.url(name)).args(["--timeout", "2", "-o"]).arg(&target).stderr(Stdio::piped());
+        let get = command.spawn().unwrap();
         wait_until("a partial file", || partial_length(&folders) > 0);
         let began = Instant::now();
         for _ in 0..signals {
@@ -426,7 +426,15 @@ fn transfers_are_cut_off_after_the_grace_or_a_second_interrupt() {
         }
         assert_eq!(server.wait().code(), Some(code));
         assert!(began.elapsed() < limit);
-        assert_eq!(wait(&mut get).code(), Some(1));
+        let mut stopped = server.event();
+        while stopped["event"] != "stopped" {
+            stopped = server.event();
+        }
+        assert_eq!((&stopped["connections_cut_off"], &stopped["requests_cut_off"]), (&1.into(), &1.into()));
+        let output = get.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("the server has stopped"), "the second interrupt says good-bye, too: {said}");
         assert!(folders.fetched().is_empty());
     }
 }

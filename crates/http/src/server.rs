@@ -1,22 +1,22 @@
 //! An HTTP/3 server: a task per connection, a task per request.
 
 use std::convert::Infallible;
-use std::future::{Future, IntoFuture, poll_fn};
+use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream};
-use posthaste_http3::{Code, Event, Role, Settings};
+use posthaste_endpoint::Endpoint;
+use posthaste_http3::Code;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
-use crate::link::Link;
 use crate::service::{AnyService, Request, erase};
 
+mod connection;
 mod early;
 mod exchange;
 mod incoming;
@@ -24,8 +24,8 @@ mod outgoing;
 mod slots;
 mod visitor;
 
+use connection::Phase;
 use slots::Slots;
-use visitor::{RequestStream, Visitor};
 
 pub use early::Early;
 pub use exchange::{AccessLog, AccessRecord};
@@ -33,9 +33,6 @@ pub use outgoing::Outcome;
 
 /// The ALPN protocol of HTTP/3 (RFC 9114 section 3.1).
 pub const ALPN: &[u8] = b"h3";
-
-/// Requests that a client may abandon before they are readable, on one connection; more is an attack.
-const MAX_ABANDONED_REQUESTS: usize = 1000;
 
 /// How long the connections may take to say goodbye once the server has closed them.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -60,7 +57,8 @@ pub struct ServerOptions {
     /// Time in which a client must take the next 64 KiB of its responses, or send the next bytes of a request's body that
     /// its service waits for; while others of its messages move, one may wait for its turn. Default 60 s.
     pub stall_timeout: Duration,
-    /// Time that requests in progress are given to end once the server stops. Default 10 s.
+    /// Time that requests in progress are given to end once the server stops, and clients to read what they have
+    /// acknowledged. Default 10 s.
     pub grace: Duration,
     /// Told of each request when it is over. Default none.
     pub access_log: Option<Arc<dyn AccessLog>>,
@@ -97,6 +95,8 @@ impl std::fmt::Debug for ServerOptions {
 pub struct Ended {
     /// Connections that were cut off because their requests were not over in time.
     pub cut_off: usize,
+    /// Requests on them that were not over.
+    pub requests_cut_off: usize,
 }
 
 /// What the tasks of a server share.
@@ -151,6 +151,7 @@ where
         service: erase(service),
         options: ServerOptions::default(),
         stop: Box::pin(std::future::pending()),
+        cut: Box::pin(std::future::pending()),
     }
 }
 
@@ -161,6 +162,7 @@ pub struct Serve {
     service: Box<dyn AnyService>,
     options: ServerOptions,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    cut: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl Serve {
@@ -171,18 +173,26 @@ impl Serve {
     }
 
     /// Serves until `stop` resolves, and then ends in order: no new connections, GOAWAY on the open ones (RFC 9114
-    /// section 5.2), the requests in progress finish within [`ServerOptions::grace`].
+    /// section 5.2), the requests in progress finish within [`ServerOptions::grace`]. As long lives a connection whose
+    /// client has acknowledged a response's last byte, and may not have read it: an end of the connection would take it
+    /// away. A client that needs nothing more closes its connection when it is told of the end.
     pub fn until(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
         self.stop = Box::pin(stop);
         self
     }
 
+    /// Once the server stops, ends the grace early when `cut` resolves: connections are closed, requests cut off.
+    pub fn cut(mut self, cut: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.cut = Box::pin(cut);
+        self
+    }
+
     /// Runs the server. Dropping the future ends it at once, without a word to the clients.
     pub async fn run(self) -> Ended {
-        let Self { endpoint, service, options, mut stop } = self;
+        let Self { endpoint, service, options, mut stop, cut } = self;
         let slots = Slots::new(&options);
         let shared = Arc::new(Shared { options, slots });
-        let (stopping, stopped) = watch::channel(false);
+        let (phase, phases) = watch::channel(Phase::Serving);
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -193,7 +203,8 @@ impl Serve {
                     }
                     Some(quic) => {
                         let shared = Arc::clone(&shared);
-                        connections.spawn(connection(shared, service.another(), quic, stopped.clone()));
+                        let service = service.another();
+                        connections.spawn(connection::serve(shared, service, quic, phases.clone()));
                     }
                     None => break,
                 },
@@ -201,19 +212,40 @@ impl Serve {
             }
         }
         endpoint.stop_accepting();
-        stopping.send_replace(true);
-        let all_over = async { while connections.join_next().await.is_some() {} };
-        let cut_off = match timeout(shared.options.grace, all_over).await {
-            Ok(()) => 0,
-            Err(_) => connections.len(),
-        };
-        endpoint.close(Code::H3_NO_ERROR.value(), b"the server has stopped");
-        connections.abort_all();
+        phase.send_replace(Phase::Stopping);
+        tokio::select! {
+            () = async { while connections.join_next().await.is_some() {} } => {}
+            () = sleep(shared.options.grace) => {}
+            () = cut => {}
+        }
+        phase.send_replace(Phase::Over);
+        let ended = cut_off(&mut connections).await;
+        endpoint.close(Code::H3_NO_ERROR.value(), connection::STOPPED);
         if timeout(FAREWELL, endpoint.wait_idle()).await.is_err() {
             tracing::debug!("some connections were still closing when the server ended");
         }
-        Ended { cut_off }
+        ended
     }
+}
+
+/// The end of the connections that are left, each of which says how many requests it has lost.
+async fn cut_off(connections: &mut JoinSet<usize>) -> Ended {
+    let mut ended = Ended { cut_off: 0, requests_cut_off: 0 };
+    let all = async {
+        while let Some(over) = connections.join_next().await {
+            let requests = over.unwrap_or(0);
+            ended.cut_off += usize::from(requests > 0);
+            ended.requests_cut_off += requests;
+        }
+    };
+    let is_over = timeout(FAREWELL, all).await.is_ok();
+    if !is_over {
+        // Services that do not end.
+        ended.cut_off += connections.len();
+        ended.requests_cut_off += connections.len();
+        connections.abort_all();
+    }
+    ended
 }
 
 impl IntoFuture for Serve {
@@ -229,69 +261,4 @@ impl std::fmt::Debug for Serve {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serve").field("options", &self.options).finish_non_exhaustive()
     }
-}
-
-/// Serves one connection to its end.
-async fn connection(
-    shared: Arc<Shared>,
-    service: Box<dyn AnyService>,
-    quic: Connection,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let client = quic.remote_address();
-    let settings = Settings { max_field_section_size: shared.options.max_header_size, ..Settings::default() };
-    let mut link = Link::new(quic.clone(), Role::Server, &settings);
-    let visitor = Arc::new(Visitor::new(quic.clone()));
-    let mut requests = JoinSet::new();
-    let mut abandoned = 0;
-    // The stream of the first request that has not come.
-    let mut next_stream = 0;
-    let mut stopping = false;
-    while !(stopping && requests.is_empty()) {
-        tokio::select! {
-            // New requests last: a priority that came before its request is known by then, and no flood of requests
-            // keeps the rest from being seen.
-            biased;
-            event = poll_fn(|cx| link.poll_event(cx)) => match event {
-                Ok(Event::PriorityUpdate { stream, priority }) => visitor.update_priority(stream, priority),
-                // A client that takes no more pushes never got any, and its settings bind encoders with a table.
-                Ok(Event::GoAway(_) | Event::Settings(_)) => {}
-                Err(reason) => {
-                    tracing::debug!(%client, %reason, "connection ended");
-                    break;
-                }
-            },
-            Some(over) = requests.join_next() => {
-                abandoned += usize::from(matches!(over, Ok(exchange::Served::Abandoned)));
-                if abandoned > MAX_ABANDONED_REQUESTS {
-                    quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many requests given up");
-                    break;
-                }
-            }
-            _ = stopped.changed(), if !stopping => {
-                stopping = true;
-                link.go_away(next_stream);
-            }
-            accepted = quic.accept_bi() => match accepted {
-                Ok((send, recv)) if stopping => reject(send, recv),
-                Ok((send, recv)) => {
-                    next_stream = send.id().to_wire() + 4;
-                    let request = RequestStream::arrived(Arc::clone(&visitor), send, recv, &shared.options);
-                    requests.spawn(exchange::run(Arc::clone(&shared), service.another(), request));
-                }
-                Err(reason) => {
-                    tracing::debug!(%client, %reason, "connection ended");
-                    break;
-                }
-            },
-        }
-    }
-    // Their streams are answered, or lost with the connection; either way the tasks come to their end.
-    while requests.join_next().await.is_some() {}
-}
-
-/// The client did not know of the end yet: it may ask again elsewhere (RFC 9114 section 5.2).
-fn reject(mut send: SendStream, mut recv: RecvStream) {
-    send.reset(Code::H3_REQUEST_REJECTED.value());
-    recv.stop(Code::H3_REQUEST_REJECTED.value());
 }

@@ -236,8 +236,40 @@ async fn a_request_without_end_is_cut_off_after_the_grace() {
     let client = server.client();
     let response = client.get(&server.uri("/")).await.unwrap();
     let ended = timeout(PATIENCE, server.stop()).await.expect("the server does not end").unwrap();
-    assert_eq!(ended.cut_off, 1);
+    assert_eq!((ended.cut_off, ended.requests_cut_off), (1, 1));
     body(response).await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_has_acknowledged_and_not_read_is_read_while_the_server_stops() {
+    let content = sample(100_000);
+    let (_directory, server) = static_server(&[("file", &content)]);
+    let client = server.client();
+    let response = client.get(&server.uri("/file")).await.unwrap();
+    // All of it is in the client's transport.
+    server.log.lines(1).await;
+    let began = tokio::time::Instant::now();
+    let ended = server.stop();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(body(response).await.unwrap() == content);
+    let ended = timeout(PATIENCE, ended).await.expect("the server does not end").unwrap();
+    assert_eq!((ended.cut_off, ended.requests_cut_off), (0, 0));
+    assert!(began.elapsed() < Duration::from_secs(8), "a client that has read all closes its connection");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_close_holds_a_stopping_server_for_the_grace_at_most() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("file"), b"content").unwrap();
+    let files = StaticFiles::new(directory.path(), false).unwrap();
+    let server = Server::start(files, |options| options.grace = Duration::from_millis(600));
+    let client = server.client();
+    let _unread = client.get(&server.uri("/file")).await.unwrap();
+    server.log.lines(1).await;
+    let began = tokio::time::Instant::now();
+    let ended = timeout(PATIENCE, server.stop()).await.expect("the server does not end").unwrap();
+    assert_eq!((ended.cut_off, ended.requests_cut_off), (0, 0), "it has all of its response");
+    assert!(began.elapsed() > Duration::from_millis(300), "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,8 @@ use super::{HistoryPlace, seconds};
 /// Without --cert and --key, it creates a certificate for localhost, 127.0.0.1 and ::1 and reuses it later. It prints
 /// the URL, commands ready to paste, and one line per request: time, client, method, path, status, bytes, duration.
 ///
-/// The first Ctrl-C (or SIGTERM) refuses new requests and lets those in progress finish; the second ends at once.
+/// The first Ctrl-C (or SIGTERM) refuses new requests and lets those in progress finish; the second cuts them off and
+/// tells their clients; the third ends at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

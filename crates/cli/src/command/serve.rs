@@ -13,6 +13,7 @@ use posthaste_endpoint::{
 };
 use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
 use serde::Serialize;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::FAREWELL;
@@ -68,13 +69,10 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
         access_log: Some(Arc::new(Printed { json: args.json, queue: stdout.clone() })),
         ..ServerOptions::default()
     };
-    let (stop, stopped) = tokio::sync::oneshot::channel();
-    let server = serve(endpoint, files).options(options).until(async move {
-        // A sender that is dropped means the same.
-        let _ = stopped.await;
-    });
+    let ((stop, stopped), (cut, is_cut)) = (oneshot::channel(), oneshot::channel());
+    let server = serve(endpoint, files).options(options).until(told(stopped)).cut(told(is_cut));
     let server = tokio::spawn(server.run());
-    let end = until_stopped(&args, server, stop, &mut interrupts, [&stdout, log]).await;
+    let end = until_stopped(&args, server, [stop, cut], &mut interrupts, [&stdout, log]).await;
     // What is left for the next run.
     kept_sessions.save(&sessions);
     if history.is_some_and(|history| !history.flush()) {
@@ -84,11 +82,17 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
     end
 }
 
-/// Waits for the server's end, at the first interrupt for that of its requests, at the second for nothing.
+/// Resolves when the sender says so, or is dropped.
+async fn told(receiver: oneshot::Receiver<()>) {
+    let _ = receiver.await;
+}
+
+/// Waits for the server's end, at the first interrupt for that of its requests, at the second for the word of it to its
+/// clients, at the third for nothing.
 async fn until_stopped(
     args: &Serve,
     mut server: JoinHandle<Ended>,
-    stop: tokio::sync::oneshot::Sender<()>,
+    [stop, cut]: [oneshot::Sender<()>; 2],
     interrupts: &mut Interrupts,
     outputs @ [_, log]: [&LogQueue; 2],
 ) -> Result<ExitCode, Failure> {
@@ -99,18 +103,23 @@ async fn until_stopped(
     note(
         log,
         format_args!(
-            "stopping; requests in progress get {} s to finish, Ctrl-C again ends at once",
+            "stopping; requests in progress get {} s to finish, Ctrl-C again cuts them off",
             args.grace.as_secs_f64()
         ),
     );
     let _ = stop.send(());
     tokio::select! {
-        ended = &mut server => finish(args, ended, outputs),
-        () = interrupts.next() => {
-            note(log, "ended at once");
-            Ok(ExitCode::from(FAILED))
-        }
+        ended = &mut server => return finish(args, ended, outputs),
+        () = interrupts.next() => {}
     }
+    let _ = cut.send(());
+    tokio::select! {
+        ended = server => {
+            finish(args, ended, outputs)?;
+        }
+        () = interrupts.next() => note(log, "ended at once"),
+    }
+    Ok(ExitCode::from(FAILED))
 }
 
 /// A remark to stderr.
@@ -364,10 +373,15 @@ fn finish(
 ) -> Result<ExitCode, Failure> {
     let ended = ended.map_err(|error| Failure::runtime(format!("the server failed: {error}")))?;
     if args.json {
-        let stopped = serde_json::json!({ "event": "stopped", "connections_cut_off": ended.cut_off });
+        let stopped = serde_json::json!({
+            "event": "stopped",
+            "connections_cut_off": ended.cut_off,
+            "requests_cut_off": ended.requests_cut_off,
+        });
         stdout.json_line(&stopped);
     } else if ended.cut_off > 0 {
-        note(log, format_args!("stopped; {} connections were cut off", ended.cut_off));
+        let Ended { cut_off, requests_cut_off } = ended;
+        note(log, format_args!("stopped; {requests_cut_off} requests on {cut_off} connections were cut off"));
     } else {
         note(log, "stopped");
     }

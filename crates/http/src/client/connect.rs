@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -22,6 +22,9 @@ use crate::uri::Origin;
 /// Head start of each address before the next is tried too (RFC 8305 section 5).
 const HEAD_START: Duration = Duration::from_millis(250);
 
+/// How often a connection that the server is leaving is looked at, whether it is still in use.
+const LOOK_AT_USE: Duration = Duration::from_millis(50);
+
 /// Addresses of one name that are tried at most.
 const MAX_ADDRESSES: usize = 8;
 
@@ -37,7 +40,12 @@ pub(super) struct Live {
     pub(super) progress: Progress,
     /// No new requests.
     left: AtomicBool,
+    /// Held by each request until its response is dropped.
+    busy: Busy,
 }
+
+/// Shows, by the number of its clones, whether a connection is in use.
+pub(super) type Busy = Arc<()>;
 
 /// The connection beside its requests.
 struct Http3 {
@@ -71,6 +79,11 @@ impl Live {
     pub(super) fn is_usable(&self) -> bool {
         let is_leaving = self.http3.leaving.borrow().is_some();
         !is_leaving && !self.left.load(Ordering::Relaxed) && self.quic.close_reason().is_none()
+    }
+
+    /// Keeps the connection open, even if the server is leaving.
+    pub(super) fn busy(&self) -> Busy {
+        Arc::clone(&self.busy)
     }
 
     /// Sends no new requests on it.
@@ -166,7 +179,8 @@ async fn live(
     resolution: Duration,
     deadline: Instant,
 ) -> Result<Live, ClientError> {
-    let hello = http3(options, origin, quic.clone());
+    let busy = Busy::default();
+    let hello = http3(options, origin, quic.clone(), Arc::downgrade(&busy));
     let http3 = timeout_at(deadline, hello).await.unwrap_or_else(|_| {
         quic.close(Code::H3_NO_ERROR.value(), b"");
         Err(ClientError::NoHttp3 { origin: origin.clone(), reason: "it permits no streams".to_owned() })
@@ -179,6 +193,7 @@ async fn live(
         http3,
         progress: Progress::default(),
         left: AtomicBool::new(false),
+        busy,
     })
 }
 
@@ -290,7 +305,12 @@ async fn connect_with(
 }
 
 /// Starts HTTP/3: the settings are sent, the server's are read as they come.
-async fn http3(options: &ClientOptions, origin: &Origin, quic: Connection) -> Result<Http3, ClientError> {
+async fn http3(
+    options: &ClientOptions,
+    origin: &Origin,
+    quic: Connection,
+    busy: Weak<()>,
+) -> Result<Http3, ClientError> {
     let fail = |reason: String| ClientError::NoHttp3 { origin: origin.clone(), reason };
     if let Some(alpn) = quic.alpn().filter(|alpn| alpn != crate::ALPN) {
         return Err(fail(format!("it speaks `{}`", String::from_utf8_lossy(&alpn))));
@@ -300,7 +320,7 @@ async fn http3(options: &ClientOptions, origin: &Origin, quic: Connection) -> Re
     link.ready().await.map_err(|error| fail(error.to_string()))?;
     let (leaving_sender, leaving) = watch::channel(None);
     let breach = Arc::new(OnceLock::new());
-    let driver = drive(link, origin.clone(), leaving_sender, Arc::clone(&breach));
+    let driver = drive(link, origin.clone(), leaving_sender, Arc::clone(&breach), busy);
     Ok(Http3 { leaving, breach, driver: tokio::spawn(driver).abort_handle() })
 }
 
@@ -309,9 +329,24 @@ async fn drive(
     origin: Origin,
     leaving: watch::Sender<Option<u64>>,
     breach: Arc<OnceLock<String>>,
+    busy: Weak<()>,
 ) {
+    // The connection itself holds it, too.
+    let is_idle = || busy.strong_count() <= 1;
+    let mut was_idle = false;
     loop {
-        match poll_fn(|cx| link.poll_event(cx)).await {
+        let event = tokio::select! {
+            event = poll_fn(|cx| link.poll_event(cx)) => event,
+            () = sleep(LOOK_AT_USE), if leaving.borrow().is_some() => {
+                // A server that leaves waits for its clients. Twice, because a request may just be about to begin.
+                if is_idle() && was_idle {
+                    return;
+                }
+                was_idle = is_idle();
+                continue;
+            }
+        };
+        match event {
             Ok(Event::GoAway(first)) => {
                 leaving.send_replace(Some(first));
             }

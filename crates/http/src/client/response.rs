@@ -9,7 +9,7 @@ use posthaste_endpoint::{CloseReason, Side, WriteError};
 use posthaste_http3::{Code, MessageError, MessageKind, Part, encode};
 use tokio::time::Instant;
 
-use super::connect::Live;
+use super::connect::{Busy, Live};
 use super::upload::Upload;
 use super::{ClientError, ClientOptions, ConnectionReport};
 use crate::message_stream::{MessageReceiver, MessageSender, ReceiveError};
@@ -23,6 +23,7 @@ pub struct Response {
     uri: Uri,
     head: http::Response<()>,
     live: Arc<Live>,
+    _busy: Busy,
     receiver: MessageReceiver,
     /// The request's body, while it is being sent.
     upload: Option<Upload>,
@@ -47,7 +48,7 @@ impl Response {
         options: &ClientOptions,
         started: Instant,
     ) -> Result<Self, ClientError> {
-        let uri = request.uri().clone();
+        let (uri, busy) = (request.uri().clone(), live.busy());
         let limit = options.first_byte_timeout;
         let mut upload = None;
         let heads = exchange_heads(&live, request, options.max_header_size, &mut upload);
@@ -58,6 +59,7 @@ impl Response {
             uri,
             head,
             live,
+            _busy: busy,
             receiver,
             upload,
             first_byte: started.elapsed(),

@@ -1,0 +1,157 @@
+//! One client's connection, from its first stream to its end.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use posthaste_endpoint::{Connection, RecvStream, SendStream};
+use posthaste_http3::{Code, Event, Role, Settings};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::Shared;
+use super::exchange::{self, Served};
+use super::visitor::{RequestStream, Visitor};
+use crate::link::{Link, LinkError};
+use crate::service::AnyService;
+
+/// Requests that a client may abandon before they are readable, on one connection; more is an attack.
+const MAX_ABANDONED_REQUESTS: usize = 1000;
+
+/// What clients are told at the end.
+pub(super) const STOPPED: &[u8] = b"the server has stopped";
+
+/// How far a server has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It takes requests.
+    Serving,
+    /// It finishes those that it has.
+    Stopping,
+    /// Its time is over.
+    Over,
+}
+
+/// Serves one connection to its end. How many of its requests the end of the server has cut off.
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    service: Box<dyn AnyService>,
+    quic: Connection,
+    mut phases: watch::Receiver<Phase>,
+) -> usize {
+    let settings = Settings { max_field_section_size: shared.options.max_header_size, ..Settings::default() };
+    let mut link = Link::new(quic.clone(), Role::Server, &settings);
+    let visitor = Arc::new(Visitor::new(quic.clone()));
+    let mut requests =
+        Requests { shared, service, visitor, tasks: JoinSet::new(), abandoned: 0, next: 0, last: None };
+    let mut cut_off = 0;
+    // A server that has begun to stop meanwhile is noticed by the first turn.
+    phases.mark_changed();
+    let mut phase = Phase::Serving;
+    while !(phase == Phase::Stopping && requests.are_read(Instant::now())) {
+        let done = requests.read_at().filter(|_| phase == Phase::Stopping && requests.tasks.is_empty());
+        let is_over = tokio::select! {
+            // New requests last: a priority that came before its request is known by then, and no flood of requests
+            // keeps the rest from being seen.
+            biased;
+            event = poll_fn(|cx| link.poll_event(cx)) => requests.on_event(event),
+            Some(over) = requests.tasks.join_next() => {
+                requests.on_served(&over.unwrap_or(Served::Answered));
+                let is_flood = requests.abandoned > MAX_ABANDONED_REQUESTS;
+                if is_flood {
+                    quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many requests given up");
+                }
+                is_flood
+            }
+            Ok(()) = phases.changed() => {
+                phase = *phases.borrow_and_update();
+                if phase == Phase::Stopping {
+                    link.go_away(requests.next);
+                }
+                if phase == Phase::Over {
+                    cut_off = requests.tasks.len();
+                    quic.close(Code::H3_NO_ERROR.value(), STOPPED);
+                }
+                phase == Phase::Over
+            }
+            () = sleep_until(done.unwrap_or_else(Instant::now)), if done.is_some() => false,
+            accepted = quic.accept_bi() => match accepted {
+                Ok(stream) => {
+                    requests.on_stream(stream, phase);
+                    false
+                }
+                Err(reason) => requests.on_lost(&reason.into()),
+            },
+        };
+        if is_over {
+            break;
+        }
+    }
+    // Their streams are answered, or lost with the connection; either way the tasks come to their end.
+    while requests.tasks.join_next().await.is_some() {}
+    cut_off
+}
+
+/// The requests of one connection.
+struct Requests {
+    shared: Arc<Shared>,
+    service: Box<dyn AnyService>,
+    visitor: Arc<Visitor>,
+    tasks: JoinSet<Served>,
+    abandoned: usize,
+    /// The stream of the first request that has not come.
+    next: u64,
+    /// When the last response was acknowledged to its end.
+    last: Option<Instant>,
+}
+
+impl Requests {
+    /// True if nothing is left to be answered, and of what was answered nothing to be read. The client's transport
+    /// acknowledges what it has received; that its application has read it, it does not say.
+    fn are_read(&self, now: Instant) -> bool {
+        self.tasks.is_empty() && self.read_at().is_none_or(|at| at <= now)
+    }
+
+    /// When the client has had its time to read.
+    fn read_at(&self) -> Option<Instant> {
+        self.last.map(|last| last + self.shared.options.grace)
+    }
+
+    /// True, as in the following, if the connection is over.
+    fn on_event(&self, event: Result<Event, LinkError>) -> bool {
+        match event {
+            Ok(Event::PriorityUpdate { stream, priority }) => self.visitor.update_priority(stream, priority),
+            // A client that takes no more pushes never got any, and its settings bind encoders with a table.
+            Ok(Event::GoAway(_) | Event::Settings(_)) => {}
+            Err(reason) => return self.on_lost(&reason),
+        }
+        false
+    }
+
+    fn on_lost(&self, reason: &LinkError) -> bool {
+        tracing::debug!(client = %self.visitor.address, %reason, "connection ended");
+        true
+    }
+
+    fn on_served(&mut self, served: &Served) {
+        match served {
+            Served::Answered => self.last = Some(Instant::now()),
+            Served::Abandoned => self.abandoned += 1,
+        }
+    }
+
+    fn on_stream(&mut self, (send, recv): (SendStream, RecvStream), phase: Phase) {
+        if phase != Phase::Serving {
+            return reject(send, recv);
+        }
+        self.next = send.id().to_wire() + 4;
+        let request = RequestStream::arrived(Arc::clone(&self.visitor), send, recv, &self.shared.options);
+        self.tasks.spawn(exchange::run(Arc::clone(&self.shared), self.service.another(), request));
+    }
+}
+
+/// The client did not know of the end yet: it may ask again elsewhere (RFC 9114 section 5.2).
+fn reject(mut send: SendStream, mut recv: RecvStream) {
+    send.reset(Code::H3_REQUEST_REJECTED.value());
+    recv.stop(Code::H3_REQUEST_REJECTED.value());
+}
