@@ -18,6 +18,7 @@ use crate::receive_buffers::{Arenas, ReceiveBuffers};
 use crate::socket::{self, Outgoing, Socket};
 use crate::state::{Shared, State};
 use crate::timer::Timer;
+use crate::trouble::{Remedy, Trouble};
 
 /// Rounds in a row before other tasks get their turn.
 const ROUNDS_PER_POLL: usize = 8;
@@ -42,8 +43,8 @@ const BYTES_PER_ROUND: usize = 256 * 1024;
 /// called: it must not be able to keep the processor busy.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// Errors in a row, without a reception between them, that show a socket to be broken.
-const MAX_RECEIVE_ERRORS: u32 = 64;
+/// How often a socket is tried to be bound in place of a broken one.
+const BIND_AGAIN: Duration = Duration::from_secs(1);
 
 /// The driver of one endpoint; a future that ends when nobody uses the endpoint any more.
 pub(crate) struct Driver {
@@ -60,7 +61,13 @@ pub(crate) struct Driver {
     timer: Timer,
     /// When `timer` fires; `None` if that is of no interest.
     armed: Option<Time>,
-    receive_errors: u32,
+    /// Errors of both directions of the socket.
+    receiving: Trouble,
+    sending: Trouble,
+    /// Nothing is received before.
+    retry_at: Option<Time>,
+    /// The socket's address could not be bound again yet: what is sent is lost.
+    is_stand_in: bool,
     /// Something has begun that applications will answer.
     is_answer_due: bool,
     /// Turns that other tasks have got since something was sent last.
@@ -92,7 +99,10 @@ impl Driver {
             wakes: Vec::new(),
             timer: Timer::new(),
             armed: None,
-            receive_errors: 0,
+            receiving: Trouble::default(),
+            sending: Trouble::default(),
+            retry_at: None,
+            is_stand_in: false,
             is_answer_due: false,
             turns: 0,
         }
@@ -154,16 +164,52 @@ impl Driver {
     fn change_socket(&mut self, state: &mut State) -> bool {
         let Some(socket) = state.rebound.take() else { return false };
         self.socket = socket;
-        self.receive_errors = 0;
+        (self.receiving, self.sending) = (Trouble::default(), Trouble::default());
+        (self.retry_at, self.is_stand_in) = (None, false);
         (self.filled, self.sent) = (0, 0);
         true
+    }
+
+    /// Puts another socket at the same address in the place of one that is broken. The address is free only when the old
+    /// one is closed, so that another must stand in meanwhile.
+    fn replace_socket(&mut self, now: Time) {
+        if !self.is_stand_in {
+            match self.socket.stand_in() {
+                Ok(stand_in) => self.set_socket(stand_in),
+                Err(error) => return tracing::error!(%error, "no socket to replace the one that is broken"),
+            }
+        }
+        match self.socket.take_place() {
+            Ok(socket) => {
+                tracing::warn!("the socket reported nothing but errors, and was replaced");
+                self.set_socket(socket);
+                (self.is_stand_in, self.retry_at) = (false, None);
+            }
+            Err(error) => {
+                tracing::error!(%error, "the socket's address cannot be bound again yet");
+                (self.is_stand_in, self.retry_at) = (true, Some(now + BIND_AGAIN));
+            }
+        }
+    }
+
+    fn set_socket(&mut self, socket: Socket) {
+        self.socket = Arc::new(socket);
+        self.shared.set_socket(&self.socket);
     }
 
     /// Hands what is collected to the system; pending if it has no room.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.sent < self.filled {
-            if let Some(outgoing) = self.outgoing.get_mut(self.sent) {
-                std::task::ready!(self.socket.poll_send(cx, outgoing));
+            if let Some(outgoing) = self.outgoing.get_mut(self.sent).filter(|_| !self.is_stand_in) {
+                if std::task::ready!(self.socket.poll_send(cx, outgoing)) {
+                    self.sending.on_success();
+                } else {
+                    // The transport's own back-off is the pace of further attempts.
+                    let now = clock::now();
+                    if self.sending.on_error(now) == Remedy::Replace {
+                        self.replace_socket(now);
+                    }
+                }
             }
             self.sent += 1;
         }
@@ -175,20 +221,36 @@ impl Driver {
     /// Takes a batch from the socket; how many bytes, 0 if there is nothing.
     ///
     /// # Errors
-    /// The socket is broken.
+    /// The socket is closed. All else is survived: see [`Trouble`].
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
+        if let Some(at) = self.retry_at {
+            let now = clock::now();
+            if at > now {
+                return Ok(0);
+            }
+            self.retry_at = None;
+            if self.is_stand_in {
+                self.replace_socket(now);
+            }
+        }
         loop {
             match self.socket.poll_receive(cx, &mut self.buffers) {
                 Poll::Pending => return Ok(0),
                 Poll::Ready(Ok(_)) => {
-                    self.receive_errors = 0;
+                    self.receiving.on_success();
                     // An empty datagram counts, too: it was received, and there may be more behind it.
                     return Ok(self.buffers.bytes().max(1));
                 }
-                Poll::Ready(Err(error)) => {
-                    self.receive_errors += 1;
-                    if !socket::is_transient(&error) || self.receive_errors >= MAX_RECEIVE_ERRORS {
-                        return Err(error);
+                Poll::Ready(Err(error)) if socket::is_final(&error) => return Err(error),
+                Poll::Ready(Err(_)) => {
+                    let now = clock::now();
+                    match self.receiving.on_error(now) {
+                        Remedy::Retry => {}
+                        Remedy::Wait(at) => {
+                            self.retry_at = Some(at);
+                            return Ok(0);
+                        }
+                        Remedy::Replace => self.replace_socket(now),
                     }
                 }
             }
@@ -230,7 +292,7 @@ impl Driver {
         if state.is_abandoned() {
             return Round::Done;
         }
-        let deadline = state.transport.next_timeout();
+        let deadline = state.transport.next_timeout().into_iter().chain(self.retry_at).min();
         if self.poll_timer(now, deadline, cx).is_ready() {
             return Round::Again { received: 0 };
         }
@@ -293,3 +355,6 @@ impl Drop for Driver {
         state.fail(io::Error::other("the endpoint's driver has stopped"), &mut wakes.tasks);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -169,7 +169,7 @@ impl Endpoint {
     /// # Errors
     /// What the system reported.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.shared.socket().local_addr()
+        Ok(self.0.shared.socket().local_addr())
     }
 
     /// Counters of the transport: what was accepted, and what was dropped before it reached a connection.

@@ -89,6 +89,7 @@ mod stream;
 mod timer;
 pub mod tls;
 mod token_cache;
+mod trouble;
 mod wait;
 mod wakers;
 

@@ -27,7 +27,7 @@ impl Endpoint {
             return Err(RebindError::Server);
         }
         let old = shared.socket();
-        let old_local = old.local_addr().map_err(RebindError::Bind)?;
+        let old_local = old.local_addr();
         if old_local.is_ipv4() != local.is_ipv4() {
             return Err(RebindError::OtherFamily(old_local));
         }

@@ -31,6 +31,8 @@ pub struct SocketStats {
     pub receptions: u64,
     /// Errors reported in place of a reception.
     pub receive_errors: u64,
+    /// Sockets that took the place of one that reported nothing but errors for 10 s.
+    pub replacements: u64,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +42,7 @@ struct Counters {
     sends_blocked: AtomicU64,
     receptions: AtomicU64,
     receive_errors: AtomicU64,
+    replacements: AtomicU64,
 }
 
 /// Counts one, and answers whether it was the first.
@@ -54,6 +57,9 @@ pub(crate) struct Socket {
     local: SocketAddr,
     /// Shared with the sockets that take this one's place.
     counters: Arc<Counters>,
+    /// For tests: it reports nothing but errors.
+    #[cfg(test)]
+    is_broken: std::sync::atomic::AtomicBool,
 }
 
 impl Socket {
@@ -65,6 +71,24 @@ impl Socket {
     /// Binds another socket to take this one's place: it counts on.
     pub(crate) fn rebind(&self, local: SocketAddr) -> io::Result<Self> {
         Self::bind_with(local, Arc::clone(&self.counters))
+    }
+
+    /// A socket bound elsewhere that stands in for this one, so that this one can be dropped, and its address bound again.
+    pub(crate) fn stand_in(&self) -> io::Result<Self> {
+        let any: std::net::IpAddr = if self.local.is_ipv4() {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        } else {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        };
+        let stand_in = Self::bind_with(SocketAddr::new(any, 0), Arc::clone(&self.counters))?;
+        Ok(Self { local: self.local, ..stand_in })
+    }
+
+    /// Binds the address of this stand-in.
+    pub(crate) fn take_place(&self) -> io::Result<Self> {
+        let socket = self.rebind(self.local)?;
+        count(&self.counters.replacements);
+        Ok(socket)
     }
 
     fn bind_with(local: SocketAddr, counters: Arc<Counters>) -> io::Result<Self> {
@@ -80,11 +104,37 @@ impl Socket {
         let _ = offload.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         let local = socket.local_addr()?;
         let io = tokio::net::UdpSocket::from_std(socket)?;
-        Ok(Self { io, offload, local, counters })
+        Ok(Self {
+            io,
+            offload,
+            local,
+            counters,
+            #[cfg(test)]
+            is_broken: std::sync::atomic::AtomicBool::new(false),
+        })
     }
 
-    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.local_addr()
+    /// The error that a test has the socket report.
+    #[cfg(test)]
+    fn fault(&self) -> io::Result<()> {
+        if self.is_broken.load(Ordering::Relaxed) { Err(io::Error::from_raw_os_error(105)) } else { Ok(()) }
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "it has faults in tests only")]
+    fn fault(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// From now on it reports nothing but errors.
+    #[cfg(test)]
+    pub(crate) fn break_down(&self) {
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
+    /// Where it is bound.
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.local
     }
 
     /// The address by which this socket reaches `remote`: an IPv6 socket reaches IPv4 by mapped addresses.
@@ -105,7 +155,8 @@ impl Socket {
     }
 
     pub(crate) fn stats(&self) -> SocketStats {
-        let Counters { sends, send_errors, sends_blocked, receptions, receive_errors } = &*self.counters;
+        let Counters { sends, send_errors, sends_blocked, receptions, receive_errors, replacements } =
+            &*self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         SocketStats {
             sends: read(sends),
@@ -113,25 +164,31 @@ impl Socket {
             sends_blocked: read(sends_blocked),
             receptions: read(receptions),
             receive_errors: read(receive_errors),
+            replacements: read(replacements),
         }
     }
 
     /// Receives a batch; the number of receptions.
     ///
     /// # Errors
-    /// What the system reported. Anything but a broken socket is of no account: UDP errors concern one datagram.
+    /// What the system reported: see [`is_final`].
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         buffers: &mut ReceiveBuffers,
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.io.poll_recv_ready(cx))?;
-            let received = buffers.fill(|slices, metas| {
-                self.io.try_io(Interest::READABLE, || {
-                    self.offload.recv(UdpSockRef::from(&self.io), slices, metas)
-                })
-            });
+            let received = match self.fault() {
+                Ok(()) => {
+                    ready!(self.io.poll_recv_ready(cx))?;
+                    buffers.fill(|slices, metas| {
+                        self.io.try_io(Interest::READABLE, || {
+                            self.offload.recv(UdpSockRef::from(&self.io), slices, metas)
+                        })
+                    })
+                }
+                Err(error) => Err(error),
+            };
             match received {
                 Ok(receptions) => {
                     self.counters.receptions.fetch_add(receptions as u64, Ordering::Relaxed);
@@ -152,17 +209,21 @@ impl Socket {
     }
 
     /// Sends what is left of `outgoing`. Pending when the system has no room: nothing is lost, and the task is
-    /// woken when it has. Errors are counted and logged: the datagrams are lost as they might be on the way.
-    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, outgoing: &mut Outgoing) -> Poll<()> {
+    /// woken when it has. Errors are counted and logged: the datagrams are lost as they might be on the way. False if the
+    /// last of it was an error.
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, outgoing: &mut Outgoing) -> Poll<bool> {
+        let mut is_sent = true;
         while let Some(transmit) = outgoing.next_send(self.max_segments()) {
-            let sent = self
-                .io
-                .try_io(Interest::WRITABLE, || self.offload.try_send(UdpSockRef::from(&self.io), &transmit));
+            let sent = self.fault().and_then(|()| {
+                let send = || self.offload.try_send(UdpSockRef::from(&self.io), &transmit);
+                self.io.try_io(Interest::WRITABLE, send)
+            });
             let (size, segmented) = (transmit.contents.len(), transmit.segment_size.is_some());
             match sent {
                 Ok(()) => {
                     self.counters.sends.fetch_add(1, Ordering::Relaxed);
                     outgoing.sent += size;
+                    is_sent = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // An error of the readiness means that the runtime stops: nobody will send any more.
@@ -176,10 +237,11 @@ impl Socket {
                 Err(error) => {
                     self.note_send_error(&error, outgoing);
                     outgoing.sent += size;
+                    is_sent = quinn_udp::is_msg_size_err(&error);
                 }
             }
         }
-        Poll::Ready(())
+        Poll::Ready(is_sent)
     }
 
     fn note_send_error(&self, error: &io::Error, outgoing: &Outgoing) {
@@ -258,22 +320,26 @@ pub(crate) fn from_udp(codepoint: quinn_udp::EcnCodepoint) -> EcnCodepoint {
     }
 }
 
-/// True for errors of a receiving socket that concern a datagram or the network's state, not the socket.
-pub(crate) fn is_transient(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    matches!(
-        error.kind(),
-        Kind::ConnectionRefused
-            | Kind::ConnectionReset
-            | Kind::HostUnreachable
-            | Kind::NetworkUnreachable
-            | Kind::NetworkDown
-            | Kind::Interrupted
-            | Kind::OutOfMemory
-            | Kind::PermissionDenied
-            | Kind::TimedOut
-    ) || quinn_udp::is_msg_size_err(error)
+/// True for errors after which nothing more can come of a socket: it is closed (`EBADF`, `ENOTSOCK`), or the runtime
+/// stops, which no error number of the system says. All others concern a datagram, the network or the machine's state.
+pub(crate) fn is_final(error: &io::Error) -> bool {
+    match error.raw_os_error() {
+        #[cfg(unix)]
+        Some(number) => matches!(number, EBADF | ENOTSOCK),
+        #[cfg(not(unix))]
+        Some(number) => number == WSAENOTSOCK,
+        None => true,
+    }
 }
+
+#[cfg(unix)]
+const EBADF: i32 = 9;
+#[cfg(target_os = "linux")]
+const ENOTSOCK: i32 = 88;
+#[cfg(all(unix, not(target_os = "linux")))]
+const ENOTSOCK: i32 = 38;
+#[cfg(not(unix))]
+const WSAENOTSOCK: i32 = 10_038;
 
 #[cfg(test)]
 mod tests {
@@ -325,8 +391,8 @@ mod tests {
         let sender = Socket::bind(from.parse().unwrap()).unwrap();
         let receiver = Socket::bind(to.parse().unwrap()).unwrap();
         let mut outgoing = outgoing(20 * 1200, Some(1200));
-        let port = receiver.local_addr().unwrap().port();
-        let remote = sender.local_addr().unwrap().ip();
+        let port = receiver.local_addr().port();
+        let remote = sender.local_addr().ip();
         if let Some(transmit) = &mut outgoing.transmit {
             transmit.remote = SocketAddr::new(remote, port);
         }
@@ -353,6 +419,15 @@ mod tests {
             20,
             "IPv4 to a socket for both families"
         );
+    }
+
+    #[test]
+    fn a_socket_is_lost_only_when_it_is_closed() {
+        for number in 1..=133 {
+            let is_closed = [EBADF, ENOTSOCK].contains(&number);
+            assert_eq!(is_final(&io::Error::from_raw_os_error(number)), is_closed, "{number}");
+        }
+        assert!(is_final(&io::Error::other("the runtime stops")));
     }
 
     #[test]
