@@ -174,7 +174,8 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     /// TLS settings; must offer TLS 1.3 and an ALPN protocol.
     pub tls: Arc<rustls::ServerConfig>,
-    /// Handshakes that may be in progress at once; further Initials are dropped. Default 4096.
+    /// Handshakes that may be in progress at once; for a further one the oldest goes whose client has not proved its
+    /// address, if there is one. Default 4096.
     pub max_pending_handshakes: usize,
     /// When to ask clients for a proof of their address. Default under load.
     pub retry: RetryPolicy,

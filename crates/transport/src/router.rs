@@ -464,8 +464,8 @@ impl Endpoint {
             };
         }
         let has_begun = settled.is_drained || !settled.is_handshaking;
-        if has_begun && let Some(client) = self.slots.set_pending(index, None) {
-            self.pending.end(client);
+        if has_begun && let Some(ticket) = self.slots.set_pending(index, None) {
+            self.pending.end(ticket);
             self.offer_tokens(index);
         }
         if settled.is_closed {

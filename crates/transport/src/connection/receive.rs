@@ -328,7 +328,10 @@ impl Connection {
         };
         // spec: rfc9000 6.2 attempt-abandoned, 6.2 late-negotiation-dropped, 6.2 own-version-in-list
         let is_late = self.setup.peer_id_is_fixed || self.setup.retry_source.is_some();
-        if self.side() == Side::Server || is_late || versions.contains(&self.setup.version) {
+        // It names the packet that it answers: only who has seen that can have sent it (RFC 9000 section 17.2.1).
+        let is_foreign = packet.header.scid() != Some(*self.remote_ids.current());
+        let is_wrong = is_late || is_foreign || versions.contains(&self.setup.version);
+        if self.side() == Side::Server || is_wrong {
             return self.drop_packet(now, Some(PacketType::VersionNegotiation), Dropped::Invalid);
         }
         let reason = CloseReason::VersionMismatch(versions.clone());

@@ -12,13 +12,14 @@ use posthaste_wire::packet::{Invariants, number, split};
 use posthaste_wire::varint::Reader;
 use posthaste_wire::{ConnectionId, Frame, Side};
 
+use super::pending::Room;
 use super::{Endpoint, new_streams};
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::Connection;
 use crate::connection::ids::LOCAL_ID_LEN;
 use crate::crypto::{InitialKeys, open, remove_header_protection, seal, server_session};
 use crate::error::TransportErrorCode;
-use crate::events::Event;
+use crate::events::{CloseReason, Event};
 use crate::flow::receive_budget::Account;
 use crate::handshake::birth::Birth;
 use crate::handshake::parameters::{self, ServerPart};
@@ -53,16 +54,21 @@ impl Endpoint {
     /// A client's first Initial.
     pub(super) fn accept(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
         let Some(server) = self.server.clone() else { return };
-        if !self.is_accepting || self.pending.total() >= server.max_pending_handshakes {
+        if !self.is_accepting {
             self.stats.refused += 1;
             return;
         }
+        let (client, most) = (info.remote.ip(), server.max_pending_handshakes);
         let Some(account) = server.transport.receive_budget.open() else {
             self.stats.refused += 1;
             return;
         };
         let Some(setup) = self.admit(now, &server, info, invariants, &data) else { return };
         let is_validated = setup.is_validated;
+        if self.pending.room(client, most) == Room::None {
+            self.stats.refused += 1;
+            return;
+        }
         let local_id = self.fresh_id();
         let Some(mut connection) =
             self.begin_server(now, server, info, invariants, ((local_id, account), setup), &data)
@@ -78,6 +84,9 @@ impl Endpoint {
         for (info, early) in self.early_arrivals.take(now, &invariants.dcid) {
             connection.on_datagram(now, &info, early);
         }
+        if let Room::InsteadOf(oldest) = self.pending.room(client, most) {
+            self.evict(now, oldest);
+        }
         self.stats.accepted += 1;
         self.stats.validated_by_token += u64::from(is_validated);
         // The client's own choice stays a name of the connection: a copy of its first Initial that the network
@@ -86,11 +95,19 @@ impl Endpoint {
         if let Some(index) = self.slots.index(handle) {
             self.recall(now, index);
             self.coordinate(now, index);
-            let client = info.remote.ip();
-            self.slots.set_pending(index, Some(client));
-            self.pending.begin(client);
+            let ticket = self.pending.begin(client, index, is_validated);
+            self.slots.set_pending(index, Some(ticket));
         }
         self.last_events.push_back((handle, Event::Incoming));
+    }
+
+    /// Gives a handshake up that nobody has answered. Its client, if it is one, begins anew.
+    fn evict(&mut self, now: Time, index: u32) {
+        if let Some(connection) = self.slots.get_mut(index) {
+            connection.vanish(CloseReason::Local { error_code: TransportErrorCode::CONNECTION_REFUSED.0 });
+            self.stats.evicted += 1;
+            self.settle(now, index);
+        }
     }
 
     /// What the handshake of a client that is let in begins with. The others are answered here, if at all.
@@ -107,11 +124,11 @@ impl Endpoint {
             remote: info.remote,
             version: invariants.version,
         };
-        let is_share_used = self.pending.is_share_used(info.remote.ip(), server.max_pending_handshakes);
+        let is_crowded = self.pending.room(info.remote.ip(), server.max_pending_handshakes) != Room::Free;
         let may_ask = matches!(server.retry, RetryPolicy::UnderLoad { .. });
         let (original, is_validated, payload) = match self.standing(server, invariants, &bearer, data) {
             // Somebody else may have written the address of those that are in progress.
-            Standing::Unknown if is_share_used && may_ask => {
+            Standing::Unknown if is_crowded && may_ask => {
                 self.send_retry(info, invariants, &bearer);
                 return None;
             }
@@ -123,10 +140,6 @@ impl Endpoint {
                 let code = TransportErrorCode::INVALID_TOKEN;
                 let is_answered = self.refuse(info, invariants, server, data.clone(), code);
                 self.stats.invalid_tokens += u64::from(is_answered);
-                return None;
-            }
-            Standing::Unknown | Standing::Retried { .. } | Standing::Known { .. } if is_share_used => {
-                self.stats.refused += 1;
                 return None;
             }
             Standing::Unknown => (invariants.dcid, false, None),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use posthaste_units::Time;
 
+use super::pending::Ticket;
 use crate::connection::Connection;
 
 /// Names a connection of one endpoint; never reused, even after the connection is drained.
@@ -21,8 +22,8 @@ struct Slot {
     is_dirty: bool,
     /// Queued to be polled for events.
     is_eventful: bool,
-    /// The client, while its handshake counts among those in progress.
-    pending_of: Option<IpAddr>,
+    /// While its handshake counts among those in progress.
+    pending: Option<Ticket>,
     /// The peer's host, while it counts among the live connections there.
     counted_at: Option<IpAddr>,
     /// The time under which it stands in the endpoint's timers.
@@ -95,9 +96,9 @@ impl Slots {
         self.slot_mut(index).map(|slot| std::mem::replace(&mut slot.is_eventful, mark))
     }
 
-    /// Notes the client whose handshake is in progress; the note before.
-    pub(crate) fn set_pending(&mut self, index: u32, client: Option<IpAddr>) -> Option<IpAddr> {
-        self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.pending_of, client))
+    /// Notes that a handshake is in progress, or over; the note before.
+    pub(crate) fn set_pending(&mut self, index: u32, ticket: Option<Ticket>) -> Option<Ticket> {
+        self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.pending, ticket))
     }
 
     /// Notes the host at which a connection counts as live; the host before.

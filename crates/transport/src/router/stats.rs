@@ -13,6 +13,8 @@ pub struct EndpointStats {
     pub early_kept: u64,
     /// Initials dropped: too small, or too many handshakes in progress, or not accepting.
     pub refused: u64,
+    /// Handshakes in progress given up for newer ones: nobody had answered them for the longest time.
+    pub evicted: u64,
     /// Retry packets sent.
     pub retries_sent: u64,
     /// Initials answered with `INVALID_TOKEN`.

@@ -1,6 +1,8 @@
 //! Version negotiation and stateless resets, both ways.
 
-use posthaste_transport::{CloseReason, DatagramInfo, Endpoint};
+use std::net::SocketAddr;
+
+use posthaste_transport::{CloseReason, DatagramInfo, Endpoint, Event, RetryPolicy};
 use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::frame::NewConnectionId;
 use posthaste_wire::packet::{
@@ -8,6 +10,7 @@ use posthaste_wire::packet::{
 };
 use posthaste_wire::{ConnectionId, Frame, ResetToken};
 
+use crate::support::Pair;
 use crate::support::arena::Arena;
 use crate::support::rogue::{Oddity, proper};
 use crate::support::tls;
@@ -93,6 +96,14 @@ fn a_client_believes_a_version_negotiation_only_if_it_is_the_first_answer_and_ma
     assert_eq!(arena.closed(), Some(&CloseReason::VersionMismatch(listed.to_vec())));
     arena.run_for(Duration::from_secs(10));
     assert_eq!(arena.endpoint.connections(), 0);
+
+    let mut arena = begin();
+    let mut foreign = Vec::new();
+    let other = ConnectionId::new(b"another1").expect("short enough");
+    write_version_negotiation(&mut foreign, arena.rogue.remote_id, other, &listed, 0);
+    arena.inject(&foreign);
+    arena.drain();
+    assert!(arena.closed().is_none(), "it answers another client's packet, or nobody's");
 
     let mut arena = begin();
     arena.inject(&negotiation(&arena, &[0xff00_001d, version::V1]));
@@ -285,6 +296,7 @@ fn noise_neither_grows_state_nor_gets_more_answers_than_the_bound() {
 fn handshakes_in_progress_are_bounded() {
     let mut config = tls::server_config(1);
     config.max_pending_handshakes = 16;
+    config.retry = RetryPolicy::Never;
     let mut endpoint = Endpoint::new([1; 32], Some(config));
     let mut buffer = Vec::new();
     let mut rogue = crate::support::rogue::Rogue::client(1, proper());
@@ -299,7 +311,8 @@ fn handshakes_in_progress_are_bounded() {
         }
     }
     assert_eq!(endpoint.connections(), 16);
-    assert_eq!(endpoint.stats().refused, 184);
+    // The newest are there: nobody had answered the others.
+    assert_eq!((endpoint.stats().refused, endpoint.stats().evicted), (0, 184));
     while let Some(at) = endpoint.next_timeout() {
         endpoint.on_timeout(at);
         while endpoint.poll_transmit(at, &mut buffer, 10).is_some() {
@@ -334,6 +347,67 @@ fn one_address_does_not_take_all_handshakes() {
     assert_eq!((endpoint.connections(), endpoint.stats().retries_sent), (32, 168));
     begin(&mut endpoint, 200, [192, 0, 2, 2]);
     assert_eq!((endpoint.connections(), endpoint.stats().refused), (33, 0));
+}
+
+#[test]
+fn a_newcomer_gets_in_while_handshakes_that_nobody_answers_take_all_places() {
+    for retry in [RetryPolicy::Never, RetryPolicy::default()] {
+        let mut config = tls::server_config(1);
+        (config.max_pending_handshakes, config.retry) = (64, retry);
+        let mut pair = Pair::with_server(1, config);
+        let mut rogue = crate::support::rogue::Rogue::client(1, proper());
+        let flight = rogue.flight();
+        let mut begin = |pair: &mut Pair, index: u64| {
+            let original = ConnectionId::new(&index.to_be_bytes()).expect("short enough");
+            let initial = reseal(&flight[0], &original);
+            let host = SocketAddr::from(([192, 0, 2, (index % 200) as u8], 666));
+            let now = pair.now;
+            pair.server.endpoint.on_datagram(
+                now,
+                &DatagramInfo { remote: host, ..info() },
+                initial[..].into(),
+            );
+        };
+        for index in 0..500 {
+            begin(&mut pair, index);
+            pair.drain();
+        }
+        let client = pair.connect();
+        let began = pair.now;
+        // Others go on meanwhile, 32 of them in a round trip.
+        for index in 500..1000 {
+            begin(&mut pair, index);
+            pair.run_for(Duration::from_micros(600));
+            if pair.client.has(client, |event| *event == Event::Confirmed) {
+                break;
+            }
+        }
+        pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
+        let took = pair.now.since(began);
+        assert!(took < Duration::from_secs(2), "{took:?}, {retry:?}");
+    }
+}
+
+#[test]
+fn a_token_takes_the_place_of_a_handshake_that_nobody_answers() {
+    // The address's whole share, and all places, are taken by Initials that anybody can have sent.
+    let mut config = tls::server_config(1);
+    (config.max_pending_handshakes, config.retry) = (16, RetryPolicy::UnderLoad { handshakes: 16 });
+    let mut pair = Pair::with_server(1, config);
+    let mut rogue = crate::support::rogue::Rogue::client(1, proper());
+    let flight = rogue.flight();
+    for index in 0..16_u64 {
+        let original = ConnectionId::new(&index.to_be_bytes()).expect("short enough");
+        let initial = reseal(&flight[0], &original);
+        let now = pair.now;
+        pair.server.endpoint.on_datagram(now, &info(), initial[..].into());
+    }
+    let client = pair.connect();
+    let began = pair.now;
+    pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
+    assert!(pair.now.since(began) < Duration::from_millis(500), "{:?}", pair.now.since(began));
+    let stats = pair.server.endpoint.stats();
+    assert_eq!((stats.retries_sent, stats.validated_by_token, stats.evicted), (1, 1, 1));
 }
 
 /// The Initial as a client that chose another destination ID would have sent it.
