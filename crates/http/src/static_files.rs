@@ -15,12 +15,14 @@ use tower_service::Service;
 
 use crate::service::{Body, Response, text};
 
+mod calls;
 mod conditional;
 mod file_body;
 mod listing;
 mod locate;
 mod range;
 
+use calls::{Calls, Lane};
 use conditional::{Validators, Verdict};
 use file_body::{FileBody, Transfers};
 use locate::{Found, PathError, RequestPath};
@@ -55,6 +57,7 @@ struct Inner {
     /// Whether names that begin with a dot are served.
     hidden: bool,
     transfers: Transfers,
+    calls: Calls,
 }
 
 impl StaticFiles {
@@ -66,16 +69,14 @@ impl StaticFiles {
         let root = root.canonicalize()?;
         // Not only to see that it is a directory: one that cannot be read is better reported now.
         std::fs::read_dir(&root)?;
-        Ok(Self { inner: Arc::new(Inner { root, listing, hidden: false, transfers: Transfers::default() }) })
+        Ok(Self { inner: Arc::new(Inner::new(root, listing, false)) })
     }
 
     /// The same directory with the files and directories whose names begin with a dot; listings do not name them.
     #[must_use]
     pub fn with_hidden_files(self) -> Self {
         let Inner { root, listing, .. } = &*self.inner;
-        let inner =
-            Inner { root: root.clone(), listing: *listing, hidden: true, transfers: Transfers::default() };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(Inner::new(root.clone(), *listing, true)) }
     }
 
     /// The directory, resolved.
@@ -109,56 +110,52 @@ fn now() -> SystemTime {
 }
 
 impl Inner {
+    fn new(root: PathBuf, listing: bool, hidden: bool) -> Self {
+        Self { root, listing, hidden, transfers: Transfers::default(), calls: Calls::default() }
+    }
+
     async fn respond(self: Arc<Self>, request: http::request::Parts) -> Response {
         let is_head = request.method == Method::HEAD;
         if !is_head && request.method != Method::GET {
             let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
             return with(response, header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
-        let answer =
-            tokio::task::spawn_blocking(move || self.answer(&request.uri, &request.headers, is_head, now()));
+        let path = match RequestPath::parse(request.uri.path()) {
+            Ok(path) => path,
+            Err(error) => return refusal(error),
+        };
+        let lane = self.calls.below(path.segments.first().map_or("", String::as_str));
+        let answer = lane.clone().call(move || {
+            let ask = Ask { uri: &request.uri, headers: &request.headers, is_head, now: now(), lane };
+            self.answer(&path, &ask).unwrap_or_else(refusal)
+        });
         answer.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a file could not be looked up");
-            text(StatusCode::INTERNAL_SERVER_ERROR, "")
+            match error.kind() {
+                io::ErrorKind::TimedOut => {
+                    text(StatusCode::SERVICE_UNAVAILABLE, "the file system does not answer")
+                }
+                _ => text(StatusCode::INTERNAL_SERVER_ERROR, ""),
+            }
         })
     }
 
     /// Answers a GET or HEAD request. Blocks on the file system.
-    fn answer(&self, uri: &http::Uri, headers: &HeaderMap, is_head: bool, now: SystemTime) -> Response {
-        self.try_answer(uri, headers, is_head, now).unwrap_or_else(|error| match error {
-            PathError::Malformed => text(StatusCode::BAD_REQUEST, "this path cannot name a file"),
-            PathError::NotFound => text(StatusCode::NOT_FOUND, ""),
-            PathError::Forbidden => text(StatusCode::FORBIDDEN, "the file system denies access"),
-            PathError::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, ""),
-        })
-    }
-
-    fn try_answer(
-        &self,
-        uri: &http::Uri,
-        headers: &HeaderMap,
-        is_head: bool,
-        now: SystemTime,
-    ) -> Result<Response, PathError> {
-        let path = RequestPath::parse(uri.path())?;
+    fn answer(&self, path: &RequestPath, ask: &Ask<'_>) -> Result<Response, PathError> {
         if path.is_hidden() && !self.hidden {
             return Err(PathError::NotFound);
         }
         let target = path.below(&self.root);
         match locate::open(&self.root, &target)? {
             Found::File(..) if path.is_directory => Err(PathError::NotFound),
-            Found::File(file, metadata) => {
-                self.file(&target, file, &metadata, &Ask { headers, is_head, now })
-            }
-            Found::Directory(_) if !path.is_directory => Ok(redirect(&path, uri.query())),
+            Found::File(file, metadata) => self.file(&target, file, &metadata, ask),
+            Found::Directory(_) if !path.is_directory => Ok(redirect(path, ask.uri.query())),
             Found::Directory(directory) => {
                 let index = target.join(INDEX);
                 match locate::open(&self.root, &index) {
-                    Ok(Found::File(file, metadata)) => {
-                        self.file(&index, file, &metadata, &Ask { headers, is_head, now })
-                    }
+                    Ok(Found::File(file, metadata)) => self.file(&index, file, &metadata, ask),
                     Ok(Found::Directory(_)) | Err(PathError::NotFound) if self.listing => {
-                        let page = listing::page(&self.root, &directory, uri.path())?;
+                        let page = listing::page(&self.root, &directory, ask.uri.path())?;
                         Ok(html(page))
                     }
                     Ok(Found::Directory(_)) => Err(PathError::NotFound),
@@ -207,17 +204,29 @@ impl Inner {
             fields.insert(header::CONTENT_RANGE, value(&range));
         }
         if !ask.is_head && end > start {
-            *response.body_mut() = Body::new(FileBody::open(file, start, end, &self.transfers)?);
+            *response.body_mut() = Body::new(FileBody::open(file, start, end, &self.transfers, &ask.lane)?);
         }
         Ok(response)
     }
 }
 
-/// What a request says beyond its path.
+/// What the client of an impossible or refused request is told.
+fn refusal(error: PathError) -> Response {
+    match error {
+        PathError::Malformed => text(StatusCode::BAD_REQUEST, "this path cannot name a file"),
+        PathError::NotFound => text(StatusCode::NOT_FOUND, ""),
+        PathError::Forbidden => text(StatusCode::FORBIDDEN, "the file system denies access"),
+        PathError::Failed => text(StatusCode::INTERNAL_SERVER_ERROR, ""),
+    }
+}
+
+/// What a request says beyond its path, and its share of the file system.
 struct Ask<'a> {
+    uri: &'a http::Uri,
     headers: &'a HeaderMap,
     is_head: bool,
     now: SystemTime,
+    lane: Lane,
 }
 
 /// Only GET has ranges (RFC 9110 section 14.2), and several `range` fields are none.

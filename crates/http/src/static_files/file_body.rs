@@ -11,6 +11,8 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::task::JoinHandle;
 
+use super::calls::Lane;
+
 /// Bytes read at once.
 const CHUNK: u64 = 256 * 1024;
 
@@ -56,6 +58,7 @@ pub(super) struct FileBody {
     /// Bytes not yet handed on.
     unsent: u64,
     transfer: Transfer,
+    lane: Lane,
 }
 
 #[derive(Debug)]
@@ -69,7 +72,13 @@ enum State {
 impl FileBody {
     /// Starts with the bytes from `start` to before `end`. Blocks: it reads the first chunk, so that a small file
     /// takes one trip to a blocking thread in all.
-    pub(super) fn open(mut file: File, start: u64, end: u64, transfers: &Transfers) -> io::Result<Self> {
+    pub(super) fn open(
+        mut file: File,
+        start: u64,
+        end: u64,
+        transfers: &Transfers,
+        lane: &Lane,
+    ) -> io::Result<Self> {
         let transfer = transfers.begin();
         if start > 0 {
             file.seek(SeekFrom::Start(start))?;
@@ -77,7 +86,7 @@ impl FileBody {
         let length = end.saturating_sub(start);
         let (first, file) = read_chunk(file, length.min(transfers.chunk()))?;
         let remaining = length - first.len() as u64;
-        Ok(Self { remaining, unsent: length, state: State::First(first, file), transfer })
+        Ok(Self { remaining, unsent: length, state: State::First(first, file), transfer, lane: lane.clone() })
     }
 
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
@@ -95,7 +104,9 @@ impl FileBody {
         if self.remaining > 0 {
             let length = self.remaining.min(self.transfer.0.chunk());
             self.remaining -= length;
-            self.state = State::Reading(tokio::task::spawn_blocking(move || read_chunk(file, length)));
+            // A task of its own, so that it is read while the last chunk is sent.
+            let read = self.lane.clone().call(move || read_chunk(file, length));
+            self.state = State::Reading(tokio::spawn(async move { read.await? }));
         }
         self.unsent -= chunk.len() as u64;
         Poll::Ready(Ok(Some(chunk).filter(|chunk| !chunk.is_empty())))
@@ -139,6 +150,7 @@ mod tests {
     use http_body::Body as _;
     use http_body_util::BodyExt;
 
+    use super::super::calls::Calls;
     use super::*;
 
     async fn next(body: &mut FileBody) -> io::Result<Option<Bytes>> {
@@ -157,6 +169,10 @@ mod tests {
         Ok(all)
     }
 
+    fn open(file: File, start: u64, end: u64, transfers: &Transfers) -> FileBody {
+        FileBody::open(file, start, end, transfers, &Calls::default().below("file")).unwrap()
+    }
+
     fn sample(length: usize) -> (File, Vec<u8>) {
         let content: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
@@ -170,11 +186,11 @@ mod tests {
         let transfers = Transfers::default();
         for length in [0, 1, 1000, CHUNK as usize - 1, CHUNK as usize, CHUNK as usize + 1, 700_000] {
             let (file, content) = sample(length);
-            let body = FileBody::open(file, 0, length as u64, &transfers).unwrap();
+            let body = open(file, 0, length as u64, &transfers);
             assert_eq!(collect(body).await.unwrap(), content);
         }
         let (file, content) = sample(700_000);
-        let body = FileBody::open(file, 12_345, 654_321, &transfers).unwrap();
+        let body = open(file, 12_345, 654_321, &transfers);
         assert_eq!(collect(body).await.unwrap(), content[12_345..654_321]);
         assert_eq!(transfers.0.load(Ordering::Relaxed), 0);
     }
@@ -183,7 +199,7 @@ mod tests {
     async fn a_file_that_shrinks_is_an_error_and_no_end() {
         let (file, _) = sample(700_000);
         let shorter = file.try_clone().unwrap();
-        let body = FileBody::open(file, 0, 700_000, &Transfers::default()).unwrap();
+        let body = open(file, 0, 700_000, &Transfers::default());
         shorter.set_len(400_000).unwrap();
         assert_eq!(collect(body).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
@@ -193,7 +209,7 @@ mod tests {
         let transfers = Transfers::default();
         let many: Vec<_> = (0..=FEW_TRANSFERS).map(|_| transfers.begin()).collect();
         let (file, _) = sample(700_000);
-        let mut body = FileBody::open(file, 0, 700_000, &transfers).unwrap();
+        let mut body = open(file, 0, 700_000, &transfers);
         assert_eq!(next(&mut body).await.unwrap().unwrap().len() as u64, SMALL_CHUNK);
         drop(many);
         next(&mut body).await.unwrap();
