@@ -6,6 +6,7 @@ mod check;
 mod compliance;
 mod fuzz;
 mod h3spec;
+mod hostile;
 mod identity;
 mod interop;
 mod process;
@@ -42,6 +43,8 @@ enum Command {
     H3spec(h3spec::Arguments),
     /// Run client and server against other stacks on random adverse paths, in virtual time
     Adverse(adverse::Arguments),
+    /// Treat the released binary as hostile and faulty peers, readers and networks do
+    Hostile(hostile::Arguments),
     /// Fuzz the parsers of network input
     Fuzz(fuzz::Arguments),
     /// Compare CPU time and memory with other QUIC libraries
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Interop(arguments) => interop::run(&arguments),
         Command::H3spec(arguments) => h3spec::run(&arguments),
         Command::Adverse(arguments) => adverse::run(&arguments),
+        Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Bench(command) => bench::run(&command),
     };

@@ -89,6 +89,11 @@ impl Running {
         Ok(kilobytes * 1024)
     }
 
+    /// Asks the child to end.
+    pub(crate) fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
     /// Ends the child and its process group, gently first.
     pub(crate) fn end(&mut self) {
         if let Ok(Some(_)) = self.child.try_wait() {

@@ -1,0 +1,169 @@
+//! `cargo xtask hostile`: the released binary from outside, with peers, readers and networks that are hostile or faulty.
+//!
+//! Each case is a claim of [SECURITY.md](../../SECURITY.md) or of the command line's help. What a case judges does not
+//! depend on how fast the machine is; what does is printed as a figure.
+
+mod cases;
+mod floods;
+mod path;
+mod scene;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::Result;
+use crate::workspace::build_posthaste;
+use scene::Scene;
+
+/// Of `cargo xtask hostile`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Smaller loads and no long outages: less than two minutes
+    #[arg(long)]
+    short: bool,
+    /// Print one JSON object per case
+    #[arg(long)]
+    json: bool,
+    /// Another binary than the one that is built
+    #[arg(long, value_name = "FILE")]
+    program: Option<std::path::PathBuf>,
+    /// Only cases with this in their name
+    #[arg(long = "match", value_name = "TEXT")]
+    wanted: Option<String>,
+}
+
+/// A figure and its unit.
+pub(crate) type Figure = (&'static str, f64, &'static str);
+
+/// A case: what must hold, and how it is found out.
+struct Case {
+    name: &'static str,
+    claim: &'static str,
+    run: fn(&Scene, bool) -> Result<Vec<Figure>>,
+}
+
+const CASES: [Case; 7] = [
+    Case {
+        name: "slow-readers",
+        claim: "clients that do not read their responses leave the others theirs",
+        run: cases::slow_readers,
+    },
+    Case {
+        name: "log-not-read",
+        claim: "a server whose output nobody reads serves, and stops when it is told to",
+        run: cases::log_not_read,
+    },
+    Case {
+        name: "secrets",
+        claim: "hidden files are not served, nor is a state directory; what is kept is its owner's alone",
+        run: cases::secrets,
+    },
+    Case {
+        name: "initials",
+        claim: "a flood of first packets is answered with three times its bytes at most, and shuts nobody out",
+        run: floods::initials,
+    },
+    Case {
+        name: "blackout",
+        claim: "a transfer goes on within 1 s of an outage's end, or two round trips after the first sign of life",
+        run: cases::blackout,
+    },
+    Case {
+        name: "drain",
+        claim: "SIGTERM leaves clients the time to read what they have asked for",
+        run: cases::drain,
+    },
+    Case {
+        name: "second-signal",
+        claim: "a second SIGTERM ends the server at once, and its clients are told",
+        run: cases::second_signal,
+    },
+];
+
+/// What became of a case.
+#[derive(Serialize)]
+struct Line<'a> {
+    case: &'a str,
+    claim: &'a str,
+    passed: bool,
+    error: Option<String>,
+    figures: Vec<Figure>,
+}
+
+/// Runs them; true if none failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?;
+    let is_wanted =
+        |case: &&Case| arguments.wanted.as_ref().is_none_or(|text| case.name.contains(text.as_str()));
+    let mut all_passed = true;
+    for case in CASES.iter().filter(is_wanted) {
+        let outcome = Scene::new(&program).and_then(|scene| (case.run)(&scene, arguments.short));
+        let (error, figures) = match outcome {
+            Ok(figures) => (None, figures),
+            Err(error) => (Some(error.to_string()), Vec::new()),
+        };
+        let line = Line { case: case.name, claim: case.claim, passed: error.is_none(), error, figures };
+        all_passed &= line.passed;
+        print(&line, arguments.json)?;
+    }
+    Ok(all_passed)
+}
+
+fn print(line: &Line<'_>, is_json: bool) -> Result<()> {
+    if is_json {
+        println!("{}", serde_json::to_string(line)?);
+        return Ok(());
+    }
+    let figures = line.figures.iter().map(|(name, value, unit)| {
+        let value = if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.3}") };
+        format!("{name} {value} {unit}").trim_end().to_owned()
+    });
+    let details = line.error.clone().unwrap_or_else(|| figures.collect::<Vec<_>>().join(", "));
+    println!(
+        "{} {:<14} {}\n       {details}",
+        if line.passed { "ok    " } else { "FAILED" },
+        line.case,
+        line.claim
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::workspace::root;
+
+    /// All Rust code below a folder.
+    fn code(folder: &Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") {
+                code(&path, text);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn the_threat_model_names_tests_that_exist() {
+        let security = std::fs::read_to_string(root().join("SECURITY.md")).unwrap();
+        let model = security.split("## Threat model").nth(1).unwrap();
+        let model = model.split("\n## ").next().unwrap();
+        let mut text = String::new();
+        code(&root().join("crates"), &mut text);
+        let rows = model.lines().filter(|line| line.starts_with("| o") || line.starts_with("| r"));
+        let mut tests = 0;
+        for row in rows {
+            let last = row.trim_end_matches('|').rsplit('|').next().unwrap();
+            let names: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
+            assert!(!names.is_empty(), "no test: {row}");
+            for name in names {
+                assert!(text.contains(&format!("fn {name}(")), "there is no test {name}");
+                tests += 1;
+            }
+        }
+        assert!(tests >= 30, "{tests}");
+    }
+}
