@@ -56,7 +56,7 @@ equal. harm: what a kernel flow loses, as part of what it has next to one more k
 pub(crate) struct Arguments {
     /// Profiles, as `posthaste profiles` names them (`quicming@min_rate=1mbit` for one with a guaranteed rate); `all` are all of
     /// them, `all-server` those that a server alone can use
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "standard,cubic")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "mobile,cubic")]
     profiles: Vec<String>,
     /// The kernel's controllers
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "cubic,bbr")]

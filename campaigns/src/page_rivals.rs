@@ -24,7 +24,7 @@ const PATHS: &str = "good,average,bad,lte-trace,wifi-trace";
 const PAGES: &str = "gr-page,news";
 
 /// Our profiles, the ones that the comparison is about.
-const PROFILES: &str = "standard,cubic";
+const PROFILES: &str = "mobile,cubic";
 
 /// Of the short form: one path, one rival, few runs.
 const SHORT_RUNS: u64 = 3;

@@ -17,7 +17,7 @@ use crate::command::page::Protocol;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posthaste page                                       standard and cubic, page gr-page, path average
+  posthaste page                                       mobile and cubic, page gr-page, path average
   posthaste page --page news --path bad,lte-trace --runs 20
   posthaste page --profiles all-server                 every profile that works without client support
   posthaste page --browser firefox --runs 3            the same in Firefox
@@ -57,7 +57,7 @@ pub(crate) struct Page {
         long,
         value_name = "NAME,...",
         value_delimiter = ',',
-        default_value = "standard,cubic",
+        default_value = "mobile,cubic",
         conflicts_with = "urls"
     )]
     pub(crate) profiles: Vec<String>,

@@ -22,10 +22,10 @@ fn profiles_come_first_then_rivals_and_only_chooses() {
     let file = folder.path().join("rivals.toml");
     std::fs::write(&file, "[[rival]]\nname = \"nginx\"\nprotocol = \"h2\"\ncommand = \"nginx\"\n").unwrap();
     let file = file.to_str().unwrap();
-    assert_eq!(names(&[]).unwrap(), ["posthaste standard", "posthaste cubic"]);
+    assert_eq!(names(&[]).unwrap(), ["posthaste mobile", "posthaste cubic"]);
     assert_eq!(names(&["--profiles", "cubic", "--rivals", file]).unwrap(), ["posthaste cubic", "nginx"]);
     assert_eq!(names(&["--rivals", file, "--only", "nginx"]).unwrap(), ["nginx"]);
-    assert!(names(&["--only", "x"]).unwrap_err().contains("there are: posthaste standard"));
+    assert!(names(&["--only", "x"]).unwrap_err().contains("there are: posthaste mobile"));
     assert!(names(&["--profiles", "cubic,cubic"]).unwrap_err().contains("twice"));
     assert!(names(&["--profiles", "nonesuch"]).is_err());
 }
