@@ -146,6 +146,8 @@ impl Mobile {
         self.cycle.rate_before = 0.0;
         self.neighbour.tests_passed = (self.neighbour.tests_passed + 1).min(TESTS);
         if self.neighbour.tests_passed >= TESTS {
+            // What they leave is looked for at once, and what was never theirs.
+            self.reach.is_doubtful |= self.neighbour.is_beside();
             self.neighbour.shadow = None;
         }
     }

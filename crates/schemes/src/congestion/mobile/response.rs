@@ -16,8 +16,10 @@ use crate::congestion::model::Sample;
 
 /// Acks in a row that must show it: radio links delay single ones.
 const ACKS: usize = 12;
-/// The delay beyond the sender's own queue that counts, at least, and in jitters.
+/// The delay beyond the sender's own queue that counts: at least, as a part of the least RTT, by which a radio link's delay
+/// wanders, and in jitters.
 const LEAST_EXCESS: Duration = Duration::from_millis(6);
+const EXCESS_PART: u64 = 8;
 const JITTERS: f64 = 2.0;
 /// The same as a part of the time in which the packets left, and of what they take of it at the link's rate: others that
 /// fill the link delay them by all of that, and a train that showed half too much by a third.
@@ -36,8 +38,8 @@ pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
         "crowded link",
         format!(
-            "{ACKS} acks delayed {LEAST_EXCESS} beyond the own queue, or less than {ARRIVED} of what could arrive: startup \
-             ends at {PART} of rate x RTT"
+            "{ACKS} acks delayed {LEAST_EXCESS} (and an {EXCESS_PART}th of the least RTT) beyond the own queue, or less than \
+             {ARRIVED} of what could arrive: startup ends at {PART} of rate x RTT"
         ),
     )]
 }
@@ -95,7 +97,7 @@ impl Response {
     }
 
     /// True if others fill the link.
-    pub(super) fn is_crowded(&self, jitter: Duration) -> bool {
+    pub(super) fn is_crowded(&self, least_rtt: Duration, jitter: Duration) -> bool {
         if self.acks < ACKS {
             return false;
         }
@@ -103,7 +105,8 @@ impl Response {
         let time = self.newest.map_or(0.0, |(sent_at, _)| sent_at.since(self.sent_from).as_secs_f64());
         let jitter = JITTERS * jitter.as_secs_f64();
         // Others can put no more before a packet than they send meanwhile.
-        let is_delayed = least.min(time) > LEAST_EXCESS.as_secs_f64().max(jitter)
+        let least_excess = LEAST_EXCESS.max(least_rtt / EXCESS_PART).as_secs_f64();
+        let is_delayed = least.min(time) > least_excess.max(jitter)
             && least > (PART_OF_TIME * time).max(PART_OF_SENT * self.arrived.min(time));
         is_delayed || self.is_short && least > FULL_EXCESS.as_secs_f64()
     }
@@ -112,7 +115,7 @@ impl Response {
 impl Mobile {
     /// True if startup has met a link that others fill.
     pub(super) fn is_link_crowded(&self) -> bool {
-        self.parameters.shadow && self.response.is_crowded(self.path.jitter())
+        self.parameters.shadow && self.response.is_crowded(self.path.least_rtt(), self.path.jitter())
     }
 
     /// Startup ends beside others.
