@@ -16,15 +16,16 @@ use crate::congestion::model::Sample;
 
 /// Acks in a row that must show it: radio links delay single ones.
 const ACKS: usize = 12;
-/// The delay beyond the sender's own queue that counts: at least, as a part of the least RTT, by which a radio link's delay
-/// wanders, and in jitters.
+/// The delay beyond the sender's own queue that counts, at least, and in jitters.
 const LEAST_EXCESS: Duration = Duration::from_millis(6);
-const EXCESS_PART: u64 = 8;
 const JITTERS: f64 = 2.0;
 /// The same as a part of the time in which the packets left, and of what they take of it at the link's rate: others that
 /// fill the link delay them by all of that, and a train that showed half too much by a third.
 const PART_OF_TIME: f64 = 0.35;
 const PART_OF_SENT: f64 = 0.5;
+/// How much it must have grown over those acks, as a part of what they brought at the link's rate: others that fill the
+/// link go on delaying each packet, where a radio link's delay steps and stays.
+const GROWTH: f64 = 0.25;
 /// Less than this of what the link could have delivered has arrived: its queue is full.
 const ARRIVED: f64 = 0.8;
 /// Datagrams that it could have delivered by then, and the excess that must stand.
@@ -38,8 +39,8 @@ pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
         "crowded link",
         format!(
-            "{ACKS} acks delayed {LEAST_EXCESS} (and an {EXCESS_PART}th of the least RTT) beyond the own queue, or less than \
-             {ARRIVED} of what could arrive: startup ends at {PART} of rate x RTT"
+            "{ACKS} acks delayed ever more, {LEAST_EXCESS} or more beyond the own queue, or less than {ARRIVED} of what could \
+             arrive: startup ends at {PART} of rate x RTT"
         ),
     )]
 }
@@ -57,8 +58,8 @@ pub(super) struct Response {
     /// What was sent and what arrived of it, in seconds of the link's rate.
     sent: f64,
     arrived: f64,
-    /// Delays of the last acks beyond the own queue, a ring.
-    excess: [f64; ACKS],
+    /// Delays of the last acks beyond the own queue, and what had arrived by then: a ring.
+    excess: [(f64, f64); ACKS],
     acks: usize,
     /// Less has arrived than the link could have delivered.
     is_short: bool,
@@ -91,31 +92,38 @@ impl Response {
         let possible = self.sent.min(ack.now.since(self.acked_from).as_secs_f64());
         self.is_short = possible * rate > LEAST_COMPARED * datagram && self.arrived < ARRIVED * possible;
         if let Some(excess) = self.excess.get_mut(self.acks % ACKS) {
-            *excess = delay - self.own;
+            *excess = (delay - self.own, self.arrived);
         }
         self.acks += 1;
     }
 
     /// True if others fill the link.
-    pub(super) fn is_crowded(&self, least_rtt: Duration, jitter: Duration) -> bool {
+    pub(super) fn is_crowded(&self, jitter: Duration) -> bool {
         if self.acks < ACKS {
             return false;
         }
-        let least = self.excess.iter().copied().fold(f64::INFINITY, f64::min);
+        let least = self.excess.iter().map(|(excess, _)| *excess).fold(f64::INFINITY, f64::min);
         let time = self.newest.map_or(0.0, |(sent_at, _)| sent_at.since(self.sent_from).as_secs_f64());
         let jitter = JITTERS * jitter.as_secs_f64();
         // Others can put no more before a packet than they send meanwhile.
-        let least_excess = LEAST_EXCESS.max(least_rtt / EXCESS_PART).as_secs_f64();
-        let is_delayed = least.min(time) > least_excess.max(jitter)
+        let is_delayed = self.is_growing()
+            && least.min(time) > LEAST_EXCESS.as_secs_f64().max(jitter)
             && least > (PART_OF_TIME * time).max(PART_OF_SENT * self.arrived.min(time));
         is_delayed || self.is_short && least > FULL_EXCESS.as_secs_f64()
+    }
+
+    /// True if the last acks were delayed ever more.
+    fn is_growing(&self) -> bool {
+        let oldest = self.excess.get(self.acks % ACKS).copied().unwrap_or_default();
+        let newest = self.excess.get((self.acks + ACKS - 1) % ACKS).copied().unwrap_or_default();
+        newest.0 - oldest.0 > GROWTH * (newest.1 - oldest.1).max(0.0)
     }
 }
 
 impl Mobile {
     /// True if startup has met a link that others fill.
     pub(super) fn is_link_crowded(&self) -> bool {
-        self.parameters.shadow && self.response.is_crowded(self.path.least_rtt(), self.path.jitter())
+        self.parameters.shadow && self.response.is_crowded(self.path.jitter())
     }
 
     /// Startup ends beside others.
