@@ -357,7 +357,7 @@ fn a_newcomer_gets_in_while_handshakes_that_nobody_answers_take_all_places() {
         let mut pair = Pair::with_server(1, config);
         let mut rogue = crate::support::rogue::Rogue::client(1, proper());
         let flight = rogue.flight();
-        let mut begin = |pair: &mut Pair, index: u64| {
+        let knock = |pair: &mut Pair, index: u64| {
             let original = ConnectionId::new(&index.to_be_bytes()).expect("short enough");
             let initial = reseal(&flight[0], &original);
             let host = SocketAddr::from(([192, 0, 2, (index % 200) as u8], 666));
@@ -369,14 +369,14 @@ fn a_newcomer_gets_in_while_handshakes_that_nobody_answers_take_all_places() {
             );
         };
         for index in 0..500 {
-            begin(&mut pair, index);
+            knock(&mut pair, index);
             pair.drain();
         }
         let client = pair.connect();
         let began = pair.now;
         // Others go on meanwhile, 32 of them in a round trip.
         for index in 500..1000 {
-            begin(&mut pair, index);
+            knock(&mut pair, index);
             pair.run_for(Duration::from_micros(600));
             if pair.client.has(client, |event| *event == Event::Confirmed) {
                 break;
