@@ -31,7 +31,9 @@ async fn a_socket_that_reports_nothing_but_errors_is_replaced_and_its_connection
         let (mut send, mut recv) = connection.open_bi().await.unwrap();
         for turn in 0..2_u8 {
             if turn > 0 {
-                [&server, &client].map(|end| end.0.shared.socket().break_down());
+                for end in [&server, &client] {
+                    end.0.shared.socket().break_down();
+                }
             }
             send.write_all(&[turn]).await.unwrap();
             assert_eq!(recv.read_chunk(100).await.unwrap().unwrap()[..], [turn]);
