@@ -28,7 +28,7 @@ const PROFILES: &str = "mobile,cubic";
 
 /// Of the short form: one path, one rival, few runs.
 const SHORT_RUNS: u64 = 3;
-const SHORT_ONLY: &str = "posthaste standard,nginx-h2-cubic";
+const SHORT_ONLY: &str = "posthaste mobile,nginx-h2-cubic";
 
 /// Of `cargo campaigns page-rivals`.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ const SHORT_ONLY: &str = "posthaste standard,nginx-h2-cubic";
     after_help = "Without options: 2 pages x 5 paths x 8 servers x 20 runs, each with a cold and a warm visit. Every run is kept in the journal
 as soon as it is made: the same command goes on where it was stopped, and Ctrl-C writes the report of what there is.
 Every profile that a server alone can use, beside the rivals: --profiles all-server --path average --page gr-page --runs 5
-Servers: posthaste standard, posthaste cubic; nginx-h2-cubic, nginx-h2-bbr, nginx-h1-cubic, nginx-h1-bbr (the kernel's TCP), quiche, quic-go.
+Servers: posthaste mobile, posthaste cubic; nginx-h2-cubic, nginx-h2-bbr, nginx-h1-cubic, nginx-h1-bbr (the kernel's TCP), quiche, quic-go.
 Exit code: 0 if every run has loaded the page, else that of `posthaste page`; with --short also 0, with a word, where there can be none."
 )]
 pub(crate) struct Arguments {
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     /// Profiles of our server; `all-server` are all that a server alone can use
     #[arg(long, value_name = "NAME,...", default_value = PROFILES)]
     profiles: String,
-    /// Only these servers, such as "posthaste standard,nginx-h2-cubic"
+    /// Only these servers, such as "posthaste mobile,nginx-h2-cubic"
     #[arg(long, value_name = "NAME,...")]
     only: Option<String>,
     /// Runs at a time
