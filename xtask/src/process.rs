@@ -16,8 +16,9 @@ use crate::Result;
 
 /// How often a child is looked at.
 const TICK: Duration = Duration::from_millis(5);
-/// What a child gets to end by itself.
-const GRACE: Duration = Duration::from_secs(3);
+/// What a child gets to end by itself: more than a server of ours gives clients that went without a word (10 s), whose
+/// traces it writes after that.
+const GRACE: Duration = Duration::from_secs(13);
 
 /// A running child and everything that it starts (its process group); dropping it ends them.
 #[derive(Debug)]

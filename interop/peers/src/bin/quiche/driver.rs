@@ -129,6 +129,10 @@ impl<A: Application> Driver<A> {
             match entry.application.progress(&mut entry.connection) {
                 Ok(false) => (),
                 Ok(true) => {
+                    // A connection that is closing sends nothing else: a response that came with the server's first
+                    // flight would end the handshake before the server has the client's Finished.
+                    let sender = Sender { socket: &self.socket, state: &self.state, local: self.local };
+                    sender.flush(&mut entry.connection, &mut self.send_buffer).await?;
                     // An error says that it is closing already.
                     let _ = entry.connection.close(true, 0x100, b"done");
                 }
