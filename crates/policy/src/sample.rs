@@ -95,6 +95,9 @@ pub struct AckSample<'a> {
     pub packets: &'a [PacketSample],
     /// Their sizes summed.
     pub acked: ByteCount,
+    /// How long the peer says that it held the newest packet before it acknowledged it, in every space (RFC 9000 section
+    /// 19.3); zero where an older ack has told of that packet. Nothing bounds it.
+    pub ack_delay: Duration,
     /// The adjusted RTT sample that the ack gave, if it gave one.
     pub rtt_sample: Option<Duration>,
     /// The estimate, this sample included.

@@ -43,6 +43,7 @@ pub(crate) fn ack(now: Time, packets: &[PacketSample], rtt: RttView, round: u64)
         space: PacketSpace::Data,
         packets,
         acked,
+        ack_delay: Duration::ZERO,
         rtt_sample: Some(rtt.latest),
         rtt,
         prior_in_flight: acked,

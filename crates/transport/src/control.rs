@@ -302,6 +302,7 @@ impl PathControl {
             space: acked.space,
             packets,
             acked: bytes,
+            ack_delay: acked.ack_delay,
             rtt_sample: acked.rtt_sample,
             rtt,
             prior_in_flight,

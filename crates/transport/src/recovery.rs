@@ -333,10 +333,12 @@ impl Recovery {
             return Ok(());
         }
         self.last_event_at = self.last_event_at.max(now);
-        let rtt_sample = match newly.newest {
+        let newest = newly.newest.filter(|(number, _)| *number == largest);
+        let ack_delay = newest.map_or(Duration::ZERO, |_| self.told_delay(id, ack));
+        let rtt_sample = match newest {
             // spec: rfc9002 5.1 no-sample-from-bare-acks
-            Some((number, stamp)) if number == largest && newly.any_ack_eliciting => {
-                let delay = self.ack_delay(id, ack, view);
+            Some((_, stamp)) if newly.any_ack_eliciting => {
+                let delay = self.believed_delay(id, ack_delay, view);
                 Some(path.rtt.on_sample(now, now.since(stamp.sent_at), delay))
             }
             _ => None,
@@ -345,6 +347,7 @@ impl Recovery {
             now,
             space: id,
             newest: newly.newest.map(|(_, stamp)| stamp),
+            ack_delay,
             rtt_sample,
             largest_sent: self.spaces[id].next_number.saturating_sub(1),
             ecn_marked: newly.ecn_marked,
@@ -387,18 +390,23 @@ impl Recovery {
         newly
     }
 
-    /// The peer's ack delay as far as it is to be believed (section 5.3).
-    fn ack_delay(&self, id: PacketSpace, ack: &AckFrame, view: HandshakeView) -> Duration {
-        let exponent = match id {
-            // A peer acknowledges Initial packets at once; a delay would be the fault of missing keys.
-            PacketSpace::Initial => return Duration::ZERO,
-            PacketSpace::Handshake => DEFAULT_ACK_DELAY_EXPONENT,
-            PacketSpace::Data => self.peer_ack_delay_exponent,
-        };
+    /// The ack delay that the frame tells.
+    fn told_delay(&self, id: PacketSpace, ack: &AckFrame) -> Duration {
+        let is_data = id == PacketSpace::Data;
+        let exponent = if is_data { self.peer_ack_delay_exponent } else { DEFAULT_ACK_DELAY_EXPONENT };
         let factor = 1u64.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
-        let delay = Duration::from_micros(ack.delay.saturating_mul(factor));
-        // spec: rfc9002 5.3 delay-bounded
-        if view.is_confirmed { delay.min(self.peer_max_ack_delay) } else { delay }
+        Duration::from_micros(ack.delay.saturating_mul(factor))
+    }
+
+    /// What of it is no part of the round trip (section 5.3).
+    fn believed_delay(&self, id: PacketSpace, told: Duration, view: HandshakeView) -> Duration {
+        match id {
+            // A peer acknowledges Initial packets at once; a delay would be the fault of missing keys.
+            PacketSpace::Initial => Duration::ZERO,
+            // spec: rfc9002 5.3 delay-bounded
+            _ if view.is_confirmed => told.min(self.peer_max_ack_delay),
+            _ => told,
+        }
     }
 
     /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4). Answers with

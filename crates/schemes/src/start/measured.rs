@@ -49,6 +49,8 @@ const LEAST_BURST: u64 = 4;
 /// What is paced at in the first flight at least: of acknowledgements that come late for other reasons the handshake's two
 /// datagrams could make any rate, and a sender that waits for its pacer alone would never know better.
 const LEAST_RATE: Rate = Rate::from_bits_per_second(64_000);
+/// A datagram with an Initial has this size at least (RFC 9000 section 14.1).
+const HANDSHAKE_DATAGRAM: ByteCount = ByteCount::new(1_200);
 /// How many times the rate that the handshake has shown packets must arrive at to refute it.
 const CONTRADICTION: u64 = 4;
 
@@ -185,12 +187,18 @@ impl Measured {
     /// The first flight of a path that has shown this.
     fn plan(&self, showing: Showing, rtt: Duration, datagram: ByteCount) -> Flight {
         let of = &self.parameters;
+        // In a round trip the path has carried a datagram of the handshake whole, whatever the client computed meanwhile.
+        let least_rate = Rate::from_transfer(HANDSHAKE_DATAGRAM, rtt).max(LEAST_RATE);
+        let showing = match showing {
+            Showing::Slow(rate) => Showing::Slow(rate.max(least_rate)),
+            showing => showing,
+        };
         let (rate, (least, most), burst) = match showing {
             Showing::VeryFast => (of.rate, (of.least, of.most.max(of.least)), of.burst.max(of.least)),
             Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
             Showing::Together => (of.rate, (of.least, of.least), CAREFUL_BURST),
             Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),
-            Showing::Slow(rate) if rate < VERY_SLOW => (rate.max(LEAST_RATE), SLOW, LEAST_BURST),
+            Showing::Slow(rate) if rate < VERY_SLOW => (rate, SLOW, LEAST_BURST),
             Showing::Slow(rate) => (rate, SLOW, CAREFUL_BURST),
         };
         let window = rate.bytes_in(rtt).clamp(datagram * least, datagram * most);

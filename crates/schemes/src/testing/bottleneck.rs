@@ -255,6 +255,7 @@ impl Bottleneck {
             space: PacketSpace::Data,
             packets: &[sent.sample],
             acked: DATAGRAM,
+            ack_delay: Duration::ZERO,
             rtt_sample: Some(latest),
             rtt: self.rtt(),
             prior_in_flight,

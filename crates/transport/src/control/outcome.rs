@@ -35,6 +35,8 @@ pub(crate) struct Acked {
     pub(crate) newest: Option<Stamp>,
     /// The adjusted RTT sample, if there is one.
     pub(crate) rtt_sample: Option<Duration>,
+    /// What the peer says that it held the newest packet.
+    pub(crate) ack_delay: Duration,
     /// Highest packet number sent in the space.
     pub(crate) largest_sent: u64,
     /// How many were sent with an ECN mark, on whatever path.

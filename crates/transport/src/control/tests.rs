@@ -301,7 +301,9 @@ fn acknowledge(path: &mut PathControl, at: u64, sent: &[(u64, Stamp)]) {
     let (largest_sent, newest) = *sent.last().expect("packets");
     let packets: Vec<_> = sent.iter().map(|(number, stamp)| stamp.sample(*number, SIZE)).collect();
     let (now, rtt_sample, newest) = (at_millis(at), Some(Duration::from_millis(50)), Some(newest));
-    let acked = Acked { now, space: DATA, newest, rtt_sample, largest_sent, ecn_marked: 0, ecn: None };
+    let ack_delay = Duration::ZERO;
+    let acked =
+        Acked { now, space: DATA, newest, ack_delay, rtt_sample, largest_sent, ecn_marked: 0, ecn: None };
     path.on_acked(&acked, &packets, 0);
 }
 

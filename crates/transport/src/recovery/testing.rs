@@ -26,6 +26,7 @@ pub(crate) const MAX_DATAGRAM: ByteCount = ByteCount::new(1200);
 pub(crate) struct AckNote {
     pub(crate) packets: Vec<PacketSample>,
     pub(crate) acked: u64,
+    pub(crate) ack_delay: Duration,
     pub(crate) rtt_sample: Option<Duration>,
     pub(crate) prior_in_flight: u64,
     pub(crate) in_flight: u64,
@@ -111,6 +112,7 @@ impl Congestion for Recorder {
         self.log().acks.push(AckNote {
             packets: ack.packets.to_vec(),
             acked: ack.acked.get(),
+            ack_delay: ack.ack_delay,
             rtt_sample: ack.rtt_sample,
             prior_in_flight: ack.prior_in_flight.get(),
             in_flight: ack.in_flight.get(),

@@ -83,6 +83,9 @@ fn the_ack_delay_is_decoded_and_believed_as_section_5_3_says() {
         harness.at(300).on_ack(space, &frame).expect("legal");
         let sample = harness.log().acks[1].rtt_sample.expect("sampled");
         assert_eq!(sample.as_millis(), expected, "{space:?} {is_confirmed} {delay}");
+        let factor = if space == DATA { 1 << 10 } else { 1 << 3 };
+        let told = Duration::from_micros(delay.saturating_mul(factor));
+        assert_eq!(harness.log().acks[1].ack_delay, told, "policies hear what the peer says, in every space");
     }
 }
 

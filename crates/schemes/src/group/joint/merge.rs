@@ -195,6 +195,7 @@ impl Merge {
             space: PacketSpace::Data,
             packets: &[packet],
             acked: ack.acked,
+            ack_delay: Duration::ZERO,
             rtt_sample: None,
             rtt: view.rtt,
             prior_in_flight,

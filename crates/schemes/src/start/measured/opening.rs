@@ -39,6 +39,7 @@ pub(super) enum Showing {
 pub(super) struct Opening {
     /// When the flight left: later packets are repairs.
     sent_at: Option<Time>,
+    /// When what was acknowledged first and last arrived, plus the way back.
     first_acked: Option<Time>,
     last_acked: Option<Time>,
     /// Bytes acknowledged at the time of the first acknowledgement, and after it.
@@ -57,16 +58,17 @@ impl Opening {
     pub(super) fn on_ack(&mut self, ack: &AckSample<'_>) {
         let of_flight = ack.packets.iter().filter(|packet| self.sent_at == Some(packet.sent_at));
         let bytes: ByteCount = of_flight.map(|packet| packet.bytes).sum();
-        if bytes.is_zero() {
-            return;
-        }
-        if self.first_acked.is_some_and(|first| first < ack.now) {
+        let (Some(sent_at), false) = (self.sent_at, bytes.is_zero()) else { return };
+        // A browser verifies a certificate for tens of milliseconds before it acknowledges what came with it, and says so.
+        let waited = ack.now.since(sent_at);
+        let arrived = sent_at + waited.saturating_sub(ack.ack_delay);
+        if self.first_acked.is_some_and(|first| first < arrived) {
             self.behind_first += bytes;
-            self.last_acked = Some(ack.now);
+            self.last_acked = self.last_acked.max(Some(arrived));
         } else {
             self.with_first += bytes;
         }
-        self.first_acked.get_or_insert(ack.now);
+        self.first_acked.get_or_insert(arrived);
     }
 
     /// A packet was marked CE: a queue stands already.

@@ -55,7 +55,12 @@ impl World {
     }
 
     fn ack(&mut self, space: PacketSpace, packets: &[PacketSample]) {
-        let sample = AckSample { space, ..ack(self.now, packets, steady_rtt(RTT), 1) };
+        self.ack_held(space, packets, Duration::ZERO);
+    }
+
+    /// The client says that it held the newest for `ack_delay`.
+    fn ack_held(&mut self, space: PacketSpace, packets: &[PacketSample], ack_delay: Duration) {
+        let sample = AckSample { space, ack_delay, ..ack(self.now, packets, steady_rtt(RTT), 1) };
         let view = self.view();
         let Some(answer) = self.start.on_ack(&sample, &view) else { return };
         self.window = answer.window.unwrap_or(self.window);
@@ -70,6 +75,16 @@ impl World {
         self.ack(PacketSpace::Initial, &[first]);
         self.now += apart;
         self.ack(PacketSpace::Handshake, &[second]);
+    }
+
+    /// The same by a client that computes for `held` before its second acknowledgement, and says that it did so.
+    fn handshake_held(&mut self, apart: Duration, held: Duration) {
+        let first = self.send(PacketSpace::Initial, 0);
+        let second = self.send(PacketSpace::Handshake, 0);
+        self.now += RTT;
+        self.ack(PacketSpace::Initial, &[first]);
+        self.now += apart + held;
+        self.ack_held(PacketSpace::Handshake, &[second], held);
     }
 
     /// A train of `count` that leaves at once; every second packet that arrives is acknowledged as a link of `rate`
@@ -107,6 +122,35 @@ fn the_handshake_sizes_the_first_flight() {
     world.now += RTT;
     world.ack(PacketSpace::Initial, &[first]);
     assert_eq!(world.window, Rate::from_bits_per_second(12 * MBIT).bytes_in(RTT), "nothing shown");
+}
+
+#[test]
+fn a_client_that_computes_and_says_so_does_not_make_a_path_slow() {
+    for held in [0, 7, 60, 400].map(milliseconds) {
+        let mut world = World::new();
+        world.handshake_held(Duration::from_micros(100), held);
+        assert_eq!(world.window, DATAGRAM * 200, "fast, held for {held}");
+        let mut world = World::new();
+        world.handshake_held(milliseconds(8), held);
+        assert_eq!(world.window, DATAGRAM * 10, "400 kbit/s, held for {held}");
+    }
+    // More than has passed: it counts as arrived with the first.
+    let mut world = World::new();
+    let first = world.send(PacketSpace::Initial, 0);
+    let second = world.send(PacketSpace::Handshake, 0);
+    world.now += RTT;
+    world.ack(PacketSpace::Initial, &[first]);
+    world.now += milliseconds(8);
+    world.ack_held(PacketSpace::Handshake, &[second], Duration::from_micros(u64::MAX));
+    assert_eq!(world.window, DATAGRAM * 84);
+}
+
+#[test]
+fn a_path_is_no_slower_than_a_datagram_in_a_round_trip() {
+    let mut world = World::new();
+    world.handshake(milliseconds(400));
+    let least = Rate::from_transfer(ByteCount::new(1_200), RTT);
+    assert_eq!(world.start.flight.map(|flight| flight.pacing.rate), Some(least));
 }
 
 #[test]
