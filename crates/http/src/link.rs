@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -110,13 +110,6 @@ impl Link {
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, LinkError>> {
         self.poll_control(cx)?;
-        while let Poll::Ready(accepted) = self.connection.poll_accept_uni(cx) {
-            self.readings.push(read(accepted?, UniStream::default()));
-            if self.readings.len() > MAX_UNIDIRECTIONAL_STREAMS {
-                let reason = "too many unidirectional streams";
-                return Poll::Ready(Err(Error { code: Code::H3_EXCESSIVE_LOAD, reason }.into()));
-            }
-        }
         if self.role == Role::Client && self.connection.poll_accept_bi(cx)?.is_ready() {
             Peer::on_server_request()?;
         }
@@ -124,9 +117,19 @@ impl Link {
             if let Some(event) = self.events.pop_front() {
                 return Poll::Ready(Ok(event));
             }
-            match ready!(self.readings.poll_next_unpin(cx)) {
-                Some((stream, state, data)) => self.on_read(stream, state, data)?,
-                None => return Poll::Pending,
+            // Those that have come are read before they are judged: their types may be there.
+            while self.readings.len() <= MAX_UNIDIRECTIONAL_STREAMS
+                && let Poll::Ready(accepted) = self.connection.poll_accept_uni(cx)
+            {
+                self.readings.push(read(accepted?, UniStream::default()));
+            }
+            match self.readings.poll_next_unpin(cx) {
+                Poll::Ready(Some((stream, state, data))) => self.on_read(stream, state, data)?,
+                Poll::Pending if self.readings.len() > MAX_UNIDIRECTIONAL_STREAMS => {
+                    let reason = "too many unidirectional streams";
+                    return Poll::Ready(Err(Error { code: Code::H3_EXCESSIVE_LOAD, reason }.into()));
+                }
+                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
             }
         }
     }

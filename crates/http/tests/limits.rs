@@ -1,12 +1,14 @@
 //! Every bound on what the other end can make us hold or do, pushed past from outside.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{PATIENCE, Server, by, listen, sized, trust};
+use crate::common::{PATIENCE, Server, by, listen, listen_with, sized, trust};
 use bytes::Bytes;
 use http::StatusCode;
 use posthaste_endpoint::{
-    CloseReason, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream,
+    CloseReason, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream, TransportConfig,
+    default_transport,
 };
 use posthaste_http::{Client, ClientError, ClientOptions, ServerOptions, text};
 use posthaste_http3::{
@@ -120,9 +122,39 @@ async fn what_is_passed_over_is_not_kept() {
     assert_eq!(ask(&connection, request(0)).await, StatusCode::OK);
 }
 
+/// Permits more streams than HTTP/3 reads at once.
+fn many_streams() -> TransportConfig {
+    let mut transport = default_transport();
+    transport.max_concurrent_uni_streams = 2 * MAX_UNIDIRECTIONAL_STREAMS as u64;
+    transport
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_streams_of_unknown_types_as_the_transport_permits_may_come_at_once() {
+    let server = server(|_| {});
+    let (_endpoint, connection) = visit(&server).await;
+    let mut streams = Vec::new();
+    for _ in 0..default_transport().max_concurrent_uni_streams {
+        let mut stream = timeout(PATIENCE, connection.open_uni()).await.expect("it is permitted").unwrap();
+        // A type of two bytes, half of which is late.
+        stream.write_all(&[0x40]).await.unwrap();
+        streams.push(stream);
+    }
+    assert_eq!(ask(&connection, request(0)).await, StatusCode::OK);
+    for stream in &mut streams {
+        stream.write_all(&[0x21]).await.unwrap();
+    }
+    for stream in streams {
+        let stopped = timeout(PATIENCE, stream.stopped()).await.expect("it is read").unwrap();
+        assert_eq!(stopped, Some(0x103));
+    }
+    assert_eq!(ask(&connection, request(0)).await, StatusCode::OK);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_without_a_type_are_few_and_those_of_unknown_types_do_not_count() {
-    let server = server(|_| {});
+    let answer = by(|_: &str| text(StatusCode::OK, ""));
+    let server = Server::start_at(listen_with(many_streams()), answer, |_| {});
     let (_endpoint, connection) = visit(&server).await;
     for _ in 0..100 {
         let stream = say(&connection, &[0x21]).await;
@@ -226,8 +258,8 @@ async fn fetch<F: Future<Output = ()> + Send>(
         act(connection.clone(), send, recv).await;
         timeout(PATIENCE, connection.closed()).await.ok()
     });
-    let options = ClientOptions { max_header_size: 2000, ..ClientOptions::new(trust(&certificate)) };
-    let client = Client::new(options);
+    let quic = trust(&certificate).with_transport(Arc::new(many_streams()));
+    let client = Client::new(ClientOptions { max_header_size: 2000, ..ClientOptions::new(quic) });
     let result = timeout(PATIENCE, client.get(&uri)).await.expect("the client waits");
     client.close().await;
     (result.map(|response| response.status()), acting.await.unwrap())

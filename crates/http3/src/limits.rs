@@ -9,8 +9,9 @@ pub const MAX_FRAME_PAYLOAD: u64 = 128 * 1024;
 pub const MAX_CONTROL_FRAME: u64 = 4 * 1024;
 
 /// Unidirectional streams of a peer that are read at the same time: three critical streams, and streams whose type has
-/// not arrived. Streams of unknown types are stopped and do not count.
-pub const MAX_UNIDIRECTIONAL_STREAMS: usize = 16;
+/// not arrived. Streams of unknown types are stopped and do not count. As many as the transport permits by default: a
+/// stream opens all with lower numbers (RFC 9000 section 2.1), whose first bytes may be late.
+pub const MAX_UNIDIRECTIONAL_STREAMS: usize = 32;
 
 /// Priority updates stored for requests that have not arrived (RFC 9218 section 7). Further updates are dropped, and
 /// the header field of those requests applies.
