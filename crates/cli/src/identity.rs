@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use posthaste_endpoint::tls::crypto_provider;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SanType};
+use rustls::CertificateError;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
@@ -20,6 +21,9 @@ use crate::exit::Failure;
 
 /// Certificate and key that are kept, in one file so that they always belong together.
 pub(crate) const KEPT: &str = "localhost.pem";
+
+/// What was there before, in case that it was the clock that was wrong.
+const REPLACED: &str = "localhost-replaced.pem";
 
 /// The certificate alone, to be given to clients.
 const PUBLIC: &str = "localhost-certificate.pem";
@@ -71,19 +75,23 @@ impl Identity {
     }
 
     /// The one kept in `state`, if it is good for another while, or a new one that is then kept.
+    ///
+    /// Clients trust the one that is kept, and the clock may be wrong: one that has not begun yet stays, unless the one
+    /// before is good; one that has ended is replaced and set aside. Both are told in the log.
     pub(crate) fn keep(state: &Path, now: SystemTime) -> Result<Self, Failure> {
         let file = state.join(PUBLIC);
         let fail = |error: &dyn std::fmt::Display| {
             Failure::runtime(format!("cannot keep a certificate in {}: {error}", state.display()))
                 .hint("choose a writable directory with --state DIR, or give --cert and --key")
         };
-        if read_kept(&state.join(KEPT), now).is_none() {
+        let kept = state.join(KEPT);
+        if !is_usable(state, now).map_err(|error| fail(&error))? {
             let made = make(now).map_err(|error| fail(&error))?;
             create_private_directory(state).map_err(|error| fail(&error))?;
-            replace(&state.join(KEPT), made.as_bytes()).map_err(|error| fail(&error))?;
+            replace(&kept, made.as_bytes()).map_err(|error| fail(&error))?;
         }
-        let (chain, key, spki_hash) =
-            read_kept(&state.join(KEPT), now).ok_or_else(|| fail(&"what was written cannot be read back"))?;
+        let ((chain, key, spki_hash), _) =
+            read_kept(&kept, now).ok_or_else(|| fail(&"what was written cannot be read back"))?;
         let public = pem_of(&chain);
         if std::fs::read(&file).ok().as_deref() != Some(public.as_bytes()) {
             replace(&file, public.as_bytes()).map_err(|error| fail(&error))?;
@@ -94,22 +102,74 @@ impl Identity {
 
 type Kept = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String);
 
-/// What is in the file, unless it is missing, damaged, or refused by a client that trusts it, now or soon.
-fn read_kept(path: &Path, now: SystemTime) -> Option<Kept> {
+/// How a kept certificate stands to the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// Good now and for another while.
+    Good,
+    /// It begins later.
+    Early,
+    /// It has ended, or ends soon.
+    Late,
+}
+
+/// True if the certificate that is kept in `state` is to be used. One that is to be replaced is set aside.
+fn is_usable(state: &Path, now: SystemTime) -> std::io::Result<bool> {
+    let (kept, replaced) = (state.join(KEPT), state.join(REPLACED));
+    let (year, month, day) = year_month_day(now);
+    let clock = format!("{year}-{month:02}-{day:02}");
+    let file = kept.display();
+    match read_kept(&kept, now).map(|(_, fit)| fit) {
+        Some(Fit::Good) => Ok(true),
+        Some(Fit::Early) if read_kept(&replaced, now).is_some_and(|(_, fit)| fit == Fit::Good) => {
+            std::fs::rename(&replaced, &kept)?;
+            tracing::warn!(%clock, "the certificate in {file} begins later; the one before it is good and used again");
+            Ok(true)
+        }
+        Some(Fit::Early) => {
+            tracing::warn!(
+                %clock,
+                "the certificate in {file} begins later; it is kept: set the clock, or delete it to get a new one"
+            );
+            Ok(true)
+        }
+        Some(Fit::Late) => {
+            std::fs::rename(&kept, &replaced)?;
+            let aside = replaced.display();
+            tracing::warn!(
+                %clock,
+                "the certificate in {file} has ended or ends soon; a new one takes its place, which clients must be given; \
+                 the old one is in {aside}, and used again if the clock was wrong"
+            );
+            Ok(false)
+        }
+        None => {
+            if kept.exists() {
+                tracing::warn!("{file} is damaged or of no use; a new certificate takes its place");
+            }
+            Ok(false)
+        }
+    }
+}
+
+/// What is in the file, unless it is missing, damaged, or refused by a client that trusts it, whatever the time.
+fn read_kept(path: &Path, now: SystemTime) -> Option<(Kept, Fit)> {
     let pem = std::fs::read(path).ok()?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().ok()?;
     let key = PrivateKeyDer::from_pem_slice(&pem).ok()?;
     let certificate = chain.first()?;
     let signing_key = crypto_provider().key_provider.load_private_key(key.clone_key()).ok()?;
     rustls::sign::CertifiedKey::new(chain.clone(), signing_key).keys_match().ok()?;
-    is_acceptable(certificate, now)?;
-    is_acceptable(certificate, now + RENEWAL)?;
+    let fit = match fit(certificate, now)? {
+        Fit::Good => fit(certificate, now + RENEWAL)?,
+        other => other,
+    };
     let hash = spki_hash(&key).ok()?;
-    Some((chain, key, hash))
+    Some(((chain, key, hash), fit))
 }
 
-/// Whether a client that trusts `certificate` accepts it for localhost at `time`.
-fn is_acceptable(certificate: &CertificateDer<'static>, time: SystemTime) -> Option<()> {
+/// Whether a client that trusts `certificate` accepts it for localhost at `time`; `None` if it does at no time.
+fn fit(certificate: &CertificateDer<'static>, time: SystemTime) -> Option<Fit> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).ok()?;
     let verifier =
@@ -117,9 +177,18 @@ fn is_acceptable(certificate: &CertificateDer<'static>, time: SystemTime) -> Opt
     let time = UnixTime::since_unix_epoch(time.duration_since(UNIX_EPOCH).ok()?);
     for name in ["localhost", "127.0.0.1", "::1"] {
         let name = ServerName::try_from(name).ok()?;
-        verifier.verify_server_cert(certificate, &[], &name, &[], time).ok()?;
+        match verifier.verify_server_cert(certificate, &[], &name, &[], time) {
+            Ok(_) => {}
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            )) => return Some(Fit::Early),
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::Expired | CertificateError::ExpiredContext { .. },
+            )) => return Some(Fit::Late),
+            Err(_) => return None,
+        }
     }
-    Some(())
+    Some(Fit::Good)
 }
 
 /// A new certificate for localhost and its key, in PEM. ECDSA on P-256, which every client has.
@@ -215,6 +284,30 @@ mod tests {
         let given = Identity::load(&renewed.file, &state.join(KEPT)).unwrap();
         assert_eq!((given.chain, given.spki_hash), (renewed.chain, renewed.spki_hash));
         assert!(!given.is_own);
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_for_a_time_costs_no_certificate() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = directory.path();
+        let (now, year) = (SystemTime::now(), Duration::from_secs(366 * 24 * 3600));
+        let first = Identity::keep(state, now).unwrap();
+        let keeps = |time| Identity::keep(state, time).unwrap().chain == first.chain;
+        assert!(keeps(now - year), "a year back");
+        assert!(keeps(UNIX_EPOCH), "a battery that is empty");
+        assert!(keeps(now));
+        let ahead = Identity::keep(state, now + 2 * year).unwrap();
+        assert_ne!(ahead.chain, first.chain, "it has ended");
+        assert_eq!(Identity::keep(state, now + 2 * year).unwrap().chain, ahead.chain);
+        assert!(keeps(now), "the clock was wrong");
+        assert_eq!(
+            std::fs::read_to_string(&first.file).unwrap(),
+            pem_of(&first.chain),
+            "clients get it, too"
+        );
+        // The one before serves only while it is good.
+        std::fs::write(state.join(REPLACED), "nonsense").unwrap();
+        assert!(keeps(now - year));
     }
 
     #[cfg(unix)]

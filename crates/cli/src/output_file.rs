@@ -1,7 +1,7 @@
 //! Files that appear under their name when they are whole, and not before.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -85,7 +85,8 @@ pub(crate) fn open_file(path: &Path) -> io::Result<(File, Option<PartialFile>)> 
 pub(crate) struct PartialFile {
     partial: PathBuf,
     destination: PathBuf,
-    is_placed: bool,
+    /// It stays where it is when this is dropped: in place, or to be continued.
+    is_left: bool,
 }
 
 impl PartialFile {
@@ -97,24 +98,42 @@ impl PartialFile {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let partial = destination.with_file_name(format!(".{short}.{}-{number}.part", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
-        if let Ok(replaced) = destination.metadata() {
-            // Who may read the old file may read the new one, and nobody else.
-            file.set_permissions(replaced.permissions())?;
-        }
-        Ok((file, Self { partial, destination: destination.to_owned(), is_placed: false }))
+        keep_permissions(&file, destination)?;
+        Ok((file, Self { partial, destination: destination.to_owned(), is_left: false }))
+    }
+
+    /// The name of the partial file of `destination` that is to be continued.
+    pub(crate) fn kept_name(destination: &Path) -> io::Result<PathBuf> {
+        let name = destination.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        Ok(destination.with_file_name(format!(".{name}.posthaste-part")))
+    }
+
+    /// That file, with the first `length` bytes of what it has. If `is_left`, it stays without being put in place.
+    pub(crate) fn keep(destination: &Path, length: u64, is_left: bool) -> io::Result<(File, Self)> {
+        let partial = Self::kept_name(destination)?;
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&partial)?;
+        file.set_len(length)?;
+        file.seek(SeekFrom::End(0))?;
+        keep_permissions(&file, destination)?;
+        Ok((file, Self { partial, destination: destination.to_owned(), is_left }))
     }
 
     /// Gives it its name.
     pub(crate) fn place(mut self) -> io::Result<()> {
         std::fs::rename(&self.partial, &self.destination)?;
-        self.is_placed = true;
+        self.is_left = true;
         Ok(())
     }
 }
 
+/// Who may read the old file may read the new one, and nobody else.
+fn keep_permissions(file: &File, destination: &Path) -> io::Result<()> {
+    destination.metadata().map_or(Ok(()), |replaced| file.set_permissions(replaced.permissions()))
+}
+
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        if !self.is_placed {
+        if !self.is_left {
             // It may be gone already; there is nothing more to do about it.
             let _ = std::fs::remove_file(&self.partial);
         }

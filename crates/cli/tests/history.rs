@@ -230,6 +230,30 @@ fn a_disk_that_goes_while_the_server_runs_costs_the_history_and_nothing_else() {
 }
 
 #[test]
+fn a_history_with_holes_is_refused_without_the_text_of_a_panic() {
+    let mut stage = Stage::new();
+    let (server, _) = stage.serve(&["--profile", "history"]);
+    stage.get(&server, 1);
+    stop(server);
+    let file = stage.folders.path("state").join("history.redb");
+    // The header stays, so that redb believes what follows, and panics.
+    let mut bytes = common::read(&file);
+    let middle = bytes.len() / 2;
+    bytes[4096..middle].fill(0x55);
+    std::fs::write(&file, &bytes).unwrap();
+    let mut show = common::posthaste();
+    let (code, _, stderr) = run(show.args(["history", "show", "--state"]).arg(stage.folders.path("state")));
+    assert_eq!(code, 1);
+    assert!(stderr.contains("its structure is broken") && !stderr.contains("panicked"), "{stderr}");
+    let (mut server, _) = stage.serve(&["--profile", "history"]);
+    assert_eq!(stage.get(&server, 1)["transfers"][0]["ok"], true);
+    let stderr = server.child.stderr.take().unwrap();
+    stop(server);
+    let said = std::io::read_to_string(stderr).unwrap();
+    assert!(said.contains("history.redb") && !said.contains("panicked"), "{said}");
+}
+
+#[test]
 fn files_that_are_no_history_are_refused_with_a_reason_and_a_server_begins_anew() {
     let mut stage = Stage::new();
     let folder = stage.folders.path("state");

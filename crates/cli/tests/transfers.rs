@@ -475,3 +475,57 @@ fn version_cipher_and_a_move_are_the_users_choice() {
     assert!(trace.contains(r#""chosen_version":"6b3343cf""#), "version 2");
     assert!(trace.contains("path_challenge") && trace.contains("path_response"), "it has moved");
 }
+
+/// A client none of whose files may grow beyond 1 MiB: then it fails.
+fn limited(get: &std::process::Command) -> std::process::Command {
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$@\"", "sh"]).arg(get.get_program());
+    shell.args(get.get_args()).env_remove("RUST_LOG");
+    shell
+}
+
+#[test]
+fn an_incomplete_file_is_continued_unless_it_has_changed() {
+    const LIMIT: usize = 1 << 20;
+    let folders = Folders::new();
+    let content = sample(3_000_000);
+    folders.publish("file", &content);
+    let server = Server::start(&folders, &[]);
+    let target = folders.path("in").join("copy");
+    let mut get = server.get();
+    get.arg(server.url("file")).args(["--continue", "--json", "-o"]).arg(&target);
+    let received = |stdout: &[u8]| {
+        let report: serde_json::Value = serde_json::from_slice(stdout).unwrap();
+        report["transfers"][0]["bytes"].as_u64().unwrap()
+    };
+    assert_eq!(run(&mut limited(&get)).0, 1, "it is too large");
+    assert_eq!(folders.fetched(), [".copy.posthaste-part", ".copy.posthaste-part.json"]);
+    let (code, stdout, stderr) = run(&mut get);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains(&format!("continued at byte {LIMIT}")), "{stderr}");
+    assert_eq!(received(&stdout), (content.len() - LIMIT) as u64);
+    assert!(read(&target) == content);
+    assert_eq!(folders.fetched(), ["copy"]);
+
+    // Another content, of the same length.
+    assert_eq!(run(&mut limited(&get)).0, 1);
+    let changed: Vec<u8> = content.iter().map(|byte| !byte).collect();
+    folders.publish("file", &changed);
+    let (code, stdout, stderr) = run(&mut get);
+    assert_eq!((code, received(&stdout)), (0, changed.len() as u64), "{stderr}");
+    assert!(read(&target) == changed);
+    // Shorter than what is kept.
+    assert_eq!(run(&mut limited(&get)).0, 1);
+    folders.publish("file", b"short");
+    assert_eq!(run(&mut get).0, 0);
+    assert_eq!(read(&target), b"short");
+    // Of another URL.
+    folders.publish("file", &content);
+    assert_eq!(run(&mut limited(&get)).0, 1);
+    folders.publish("other", &changed);
+    let mut other = server.get();
+    other.arg(server.url("other")).args(["--continue", "-o"]).arg(&target);
+    assert_eq!(run(&mut other).0, 0);
+    assert!(read(&target) == changed);
+    assert_eq!(folders.fetched(), ["copy"]);
+}

@@ -8,14 +8,15 @@
 //! all that is in memory. A place that cannot be (no such folder, no permission, a folder in the file's place) is
 //! somebody's mistake instead, and an error at the start; [`may_pass`] draws the line.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
 use std::time::{Duration as Span, Instant};
 
@@ -454,7 +455,7 @@ fn attempt<T>(path: &Path, work: impl Fn(&Database) -> Result<T, Problem>) -> Re
     };
     for _ in 0..TRIES {
         let damaged = |reason: String| HistoryError::Damaged { path: path.to_owned(), reason };
-        return match std::panic::catch_unwind(AssertUnwindSafe(open)) {
+        return match without_report(open) {
             Err(_) => Err(damaged("its structure is broken".to_owned())),
             Ok(Ok(done)) => Ok(done),
             Ok(Err(Problem::Layout(None))) => Err(damaged("it does not say what it is".to_owned())),
@@ -471,6 +472,30 @@ fn attempt<T>(path: &Path, work: impl Fn(&Database) -> Result<T, Problem>) -> Re
         };
     }
     Err(HistoryError::InUse { path: path.to_owned() })
+}
+
+thread_local! {
+    /// A panic of this thread is expected, and told by who caught it.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What `work` gives; an error if it panics, and then no message of the panic on stderr. Those of other threads are
+/// reported as ever.
+fn without_report<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    static HOOK: Once = Once::new();
+
+    HOOK.call_once(|| {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !IS_CAUGHT.get() {
+                report(panic);
+            }
+        }));
+    });
+    IS_CAUGHT.set(true);
+    let result = std::panic::catch_unwind(AssertUnwindSafe(work));
+    IS_CAUGHT.set(false);
+    result
 }
 
 fn judge(path: &Path, error: redb::Error) -> HistoryError {

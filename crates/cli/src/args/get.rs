@@ -22,7 +22,7 @@ pub(crate) enum QuicVersion {
 /// Fetch files over HTTP/3.
 ///
 /// All URLs of one server share a connection and are fetched in parallel. A file appears under its name only when it is
-/// complete: a failed or interrupted transfer leaves nothing behind.
+/// complete: a failed or interrupted transfer leaves nothing behind, unless --continue keeps it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,6 +43,7 @@ another's remaining range; if a connection fails, the others fetch its range. It
 out of order. Files below 512 KiB, and servers without ranges, validators or groups, get one connection; a note gives
 the reason. --ungrouped uses several connections with any server: each then takes the share of one download.
 Exit code: 0 if everything arrived with a 2xx status, 1 if something did not, 2 for a usage error.")]
+#[expect(clippy::struct_excessive_bools, reason = "independent options, each of which is on or off")]
 pub(crate) struct Get {
     /// URLs to fetch, https only
     #[arg(value_name = "URL", required = true)]
@@ -55,6 +56,10 @@ pub(crate) struct Get {
     /// Write into this directory; each file is named after the last part of its URL's path
     #[arg(short = 'O', long, value_name = "DIR")]
     pub(crate) output_directory: Option<PathBuf>,
+
+    /// Keep incomplete files, and continue those of earlier runs; a file that has changed is fetched anew
+    #[arg(long = "continue", conflicts_with_all = ["connections", "repeat"])]
+    pub(crate) resume: bool,
 
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)

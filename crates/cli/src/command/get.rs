@@ -24,6 +24,7 @@ mod output;
 mod parts;
 mod progress;
 mod report;
+mod resume;
 
 use mover::Mover;
 use output::{Destination, Output, Wanted};
@@ -38,6 +39,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         args.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
     let destinations = output::destinations(&args, &uris)?;
     parts::check(&args, &destinations)?;
+    resume::check(&args, &destinations)?;
     let profile = profile::complete(&args.profile)?;
     let mut transport = profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?;
     // Who only receives does not notice when a router forgets it: the server has to hear from where to send to.
@@ -58,7 +60,11 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         () = interrupts.next() => {
             progress.clear();
             client.close().await;
-            return Err(Failure::runtime("interrupted; nothing incomplete was kept"));
+            return Err(Failure::runtime(if args.resume {
+                "interrupted; the same command goes on from here"
+            } else {
+                "interrupted; nothing incomplete was kept"
+            }));
         }
     };
     progress.clear();
@@ -134,10 +140,14 @@ async fn transfer(
 ) -> Transfer {
     let started = Instant::now();
     let mut transfer = Transfer::new(url, &destination);
-    let outcome = if client.2.connections > 1 {
-        parts::fetch(client, progress, &uri, destination, &mut transfer).await
-    } else {
-        fetch(client, progress, &uri, destination, &mut transfer).await
+    let outcome = match &destination {
+        Destination::File(path) if client.2.resume => {
+            resume::fetch((client.0, client.1), progress, &uri, path, &mut transfer).await
+        }
+        _ if client.2.connections > 1 => {
+            parts::fetch(client, progress, &uri, destination, &mut transfer).await
+        }
+        _ => fetch(client, progress, &uri, destination, &mut transfer).await,
     };
     transfer.total = started.elapsed();
     if let Err(problem) = outcome {

@@ -166,6 +166,18 @@ impl Output {
         Ok(output)
     }
 
+    /// Goes on with a partial file of `path`, from where the file stands.
+    pub(super) fn of(file: File, partial: PartialFile, path: &Path) -> Self {
+        Self {
+            writer: Some(Writer::File(file)),
+            partial: Some(partial),
+            block: Vec::new(),
+            runs: Vec::new(),
+            flushed: Instant::now(),
+            shown: path.display().to_string(),
+        }
+    }
+
     /// Takes the next bytes.
     pub(super) async fn write(&mut self, data: Bytes) -> Result<Wanted, OutputError> {
         if self.writer.is_none() {
@@ -216,7 +228,7 @@ impl Output {
 }
 
 /// What a blocking task came to; one that panicked has failed like any other.
-fn joined<T>(result: Result<io::Result<T>, tokio::task::JoinError>) -> io::Result<T> {
+pub(super) fn joined<T>(result: Result<io::Result<T>, tokio::task::JoinError>) -> io::Result<T> {
     result.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
