@@ -154,6 +154,17 @@ fn one() -> u32 {
     1
 }
 
+/// How the ranges of a split object come to its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ranges {
+    /// Four ranges for each connection; a connection takes the next when it has asked for less than two.
+    #[default]
+    AsFree,
+    /// One range for each connection, all of the same length: the slowest connection decides when the object is there.
+    Fixed,
+}
+
 /// What a client does. [`crate::apps::client`] makes an application of it; `crates/lab/src/apps/workload.rs` has
 /// what is asked of it beforehand.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -172,6 +183,9 @@ pub enum WorkloadSpec {
     Split {
         /// Its size.
         object: ByteCount,
+        /// Which connection fetches what; `as-free` unless given.
+        #[serde(default)]
+        ranges: Ranges,
     },
     /// One object without end: its flow counts what has been read when the run ends.
     Endless {

@@ -69,10 +69,10 @@ fn profiles_differ_in_what_their_names_say() {
     for name in ["fast-autotune", "fast-autotune-paper"] {
         assert_eq!(differences(name), ["credit.stream=fast", "credit.connection=fast"]);
     }
-    for name in ["modquic-cubic", "modquic-cubic-paper"] {
-        let expected = ["silence=freeze", "credit.stream=on_ack", "credit.connection=on_ack"];
-        assert_eq!(differences(name), expected);
-    }
+    let expected =
+        ["slow_start=hybrid", "silence=freeze", "credit.stream=on_ack", "credit.connection=on_ack"];
+    assert_eq!(differences("modquic-cubic-paper"), expected);
+    assert_eq!(differences("modquic-cubic"), expected[1..]);
     for (name, congestion, group) in [
         ("mquic-bbr", "bbr3", Some("joint")),
         ("mquic-bbr-paper", "bbr1", Some("coordinated")),
@@ -91,6 +91,15 @@ fn profiles_differ_in_what_their_names_say() {
     assert_eq!(differences("history"), ["start=careful"]);
     assert_eq!(differences("history-paper"), ["start=history"]);
     assert_eq!(differences("cubic-iw32"), Vec::<String>::new());
+    assert_eq!(differences("gquic-2017"), ["slow_start=hybrid"]);
+    assert_eq!(differences("gquic-2017-reno"), ["slow_start=hybrid", "congestion=newreno"]);
+    assert_eq!(differences("gquic-2017-bbr"), ["slow_start=own", "congestion=bbr1"]);
+    for name in ["gquic-2017", "gquic-2017-reno", "gquic-2017-bbr"] {
+        let profile = named(name).unwrap();
+        assert_eq!(profile.start().initial_window(ByteCount::new(1350)), ByteCount::new(43_200), "{name}");
+        assert_eq!(profile.stream_credit().initial_window(), ByteCount::new(6 << 20), "{name}");
+        assert_eq!(profile.connection_credit().initial_window(), ByteCount::new(15 << 20), "{name}");
+    }
     assert_eq!(named("cubic-iw32").unwrap().start().initial_window(DATAGRAM), DATAGRAM * 32);
 }
 
@@ -109,7 +118,7 @@ fn unknown_keys_and_policies_are_refused_with_their_line_and_what_is_valid() {
         ("description = \"x\"\n\n[congestion.cubik]\n", 3, ["cubik", "`newreno`, `cubic`, `bbr1`"]),
         ("[slow_start.hystart]\n", 1, ["hystart", "`hystart_pp`"]),
         ("[congestion.cubic]\nbeta = 0.7\ngamma = 1.0\n", 3, ["gamma", "`fast_convergence`"]),
-        ("[congestion.newreno]\nbeta = 0.7\n", 2, ["beta", "expected `recovery`"]),
+        ("[congestion.newreno]\ngamma = 0.7\n", 2, ["gamma", "`recovery`"]),
         ("[credit.strean.fixed]\nwindow = 4096\n", 1, ["strean", "`connection`"]),
         ("[credit.stream.fixed]\n", 1, ["missing", "window"]),
         ("[congestion.cubic]\n[congestion.newreno]\n", 2, ["two policies", "`bbr3`"]),

@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use crate::congestion::cubic::MOST_FLOWS;
 use posthaste_units::{ByteCount, Duration, Rate};
 use serde::Deserializer;
 use serde::de::{Deserialize, Error, Visitor};
@@ -96,6 +97,11 @@ pub(crate) fn update_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result
 /// A real strictly between 0 and 1.
 pub(crate) fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     real_above_zero(deserializer, 1.0, false)
+}
+
+/// Flows that one connection stands for: 1 to 64.
+pub(crate) fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(u32::deserialize(deserializer)?, &(1..=MOST_FLOWS))
 }
 
 /// Loss that is tolerated: 0 to 0.2.

@@ -2,13 +2,14 @@
 //!
 //! Each connection takes the next range when it has asked for less than two: while one range arrives, the next has
 //! been asked for, so that no connection waits for a round trip, and a slow one holds up no more than its two. With one
-//! connection the object is one range.
+//! connection the object is one range. With fixed ranges ([`Ranges::Fixed`]) each connection has one, and no more.
 
 use posthaste_units::{Duration, Time};
 
 use super::download::{Download, Step};
 use super::{App, AppReport, Exchange, Hosts, Progress};
 use crate::peer::{Peer, PeerEvent};
+use crate::spec::Ranges;
 
 /// Ranges for each connection.
 const RANGES_A_CONNECTION: u64 = 4;
@@ -24,6 +25,7 @@ const WARM: Duration = Duration::from_secs(1);
 pub struct Split {
     host: usize,
     start_at: Time,
+    ranges: Ranges,
     state: State,
     /// Bytes that no range has been asked for yet.
     unasked: u64,
@@ -51,6 +53,7 @@ impl Split {
         Self {
             host,
             start_at,
+            ranges: Ranges::default(),
             state: State::Waiting,
             unasked: bytes,
             range: bytes,
@@ -61,15 +64,25 @@ impl Split {
         }
     }
 
+    /// The same download with ranges of this kind.
+    #[must_use]
+    pub fn with_ranges(mut self, ranges: Ranges) -> Self {
+        self.ranges = ranges;
+        self
+    }
+
     fn begin(&mut self, now: Time, peer: &mut dyn Peer) {
         self.state = State::Loading;
         self.report.started = Some(now);
         self.report.connected = Some(now);
         let legs = peer.legs();
         self.downloads.resize_with(legs, Vec::new);
-        if legs > 1 {
-            self.range = self.unasked.div_ceil(legs as u64 * RANGES_A_CONNECTION).max(LEAST_RANGE);
-        }
+        let legs = legs as u64;
+        self.range = match self.ranges {
+            Ranges::AsFree if legs > 1 => self.unasked.div_ceil(legs * RANGES_A_CONNECTION).max(LEAST_RANGE),
+            Ranges::AsFree => self.unasked,
+            Ranges::Fixed => self.unasked.div_ceil(legs.max(1)),
+        };
     }
 
     /// Asks for ranges and reads what has come, as far as it goes now.

@@ -75,7 +75,9 @@ pub fn client(
         WorkloadSpec::Bulk { object, read_rate } => {
             Box::new(Bulk::new(host, object.get(), start_at).with_read_rate(read_rate))
         }
-        WorkloadSpec::Split { object } => Box::new(Split::new(host, object.get(), start_at)),
+        WorkloadSpec::Split { object, ranges } => {
+            Box::new(Split::new(host, object.get(), start_at).with_ranges(ranges))
+        }
         WorkloadSpec::Endless { read_rate } => {
             Box::new(Bulk::endless(host, start_at).with_read_rate(read_rate))
         }
@@ -125,7 +127,7 @@ impl WorkloadSpec {
                 check(object.get() <= MAX_OBJECT, "object", "less than 2^62 bytes, as streams are")?;
                 check(*read_rate != Some(Rate::ZERO), "read-rate", "greater than zero")
             }
-            Self::Split { object } => {
+            Self::Split { object, .. } => {
                 check((1..=MAX_OBJECT).contains(&object.get()), "object", "1 to 2^62 - 1 bytes")
             }
             Self::Endless { read_rate } => {
@@ -167,7 +169,7 @@ impl WorkloadSpec {
     /// Body bytes in all; `None` if it never ends.
     pub fn body_bytes(&self) -> Option<u64> {
         match self {
-            Self::Bulk { object, .. } | Self::Split { object } | Self::Parallel { object, .. } => {
+            Self::Bulk { object, .. } | Self::Split { object, .. } | Self::Parallel { object, .. } => {
                 Some(object.get())
             }
             Self::Endless { .. } | Self::OnOff { .. } => None,

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 59] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 60] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -20,6 +20,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 59] = [
     ("cg-radio", include_str!("../../experiments/cg-radio.toml")),
     ("cg-sync", include_str!("../../experiments/cg-sync.toml")),
     ("cg-count", include_str!("../../experiments/cg-count.toml")),
+    ("cg-ranges", include_str!("../../experiments/cg-ranges.toml")),
     ("cg-iw", include_str!("../../experiments/cg-iw.toml")),
     ("cg-share", include_str!("../../experiments/cg-share.toml")),
     ("cg-page", include_str!("../../experiments/cg-page.toml")),

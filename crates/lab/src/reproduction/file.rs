@@ -59,6 +59,12 @@ pub(super) struct RuleFile {
     #[serde(default)]
     pub(super) not_measured: Option<String>,
     #[serde(default)]
+    pub(super) not_reproduced: Option<String>,
+    #[serde(default)]
+    pub(super) repeats: Option<String>,
+    #[serde(default)]
+    pub(super) fitted: Option<String>,
+    #[serde(default)]
     pub(super) reading: Option<String>,
     #[serde(default)]
     pub(super) varied: Option<String>,
@@ -79,6 +85,8 @@ pub(super) struct FigureFile {
     pub(super) unit: Option<String>,
     #[serde(default)]
     pub(super) at_least: bool,
+    #[serde(default)]
+    pub(super) is_shown: bool,
     #[serde(default)]
     pub(super) at: BTreeMap<String, OneOrMany>,
     #[serde(default)]

@@ -11,8 +11,7 @@ use super::resolve::{Claim, Figure, Place, Task};
 use super::verdict::{self, Range, Verdict};
 use super::{Book, Needed, Reproduction};
 use crate::experiment_result::{CellResult, ExperimentResult};
-use crate::metric::Unit;
-use crate::statistics;
+use crate::statistics::{self, Interval};
 
 /// All rows of all books.
 #[derive(Debug, Clone, Serialize)]
@@ -49,6 +48,8 @@ pub struct JudgedRow {
     pub place: String,
     /// The verdict.
     pub verdict: Verdict,
+    /// True if an effect is judged (a reduction, a gain, a comparison in words), false for plain values.
+    pub is_effect: bool,
     /// Its figures beside ours.
     pub figures: Vec<JudgedFigure>,
     /// What its rule says of it without any run.
@@ -90,6 +91,11 @@ impl Judgement {
         self.books.iter().map(|book| book.count(verdict)).sum()
     }
 
+    /// Rows with this verdict that judge effects (`true`) or plain values.
+    pub fn count_of(&self, is_effect: bool, verdict: Verdict) -> usize {
+        self.books.iter().map(|book| book.count_of(is_effect, verdict)).sum()
+    }
+
     /// Rows of all books.
     pub fn rows(&self) -> usize {
         self.books.iter().map(|book| book.rows.len()).sum()
@@ -98,7 +104,10 @@ impl Judgement {
     /// Rows that are not reproduced and of which nothing is said.
     pub fn unexplained(&self) -> usize {
         let rows = self.books.iter().flat_map(|book| &book.rows);
-        rows.filter(|row| row.verdict == Verdict::NotReproduced && row.varied.is_none()).count()
+        rows.filter(|row| {
+            row.verdict == Verdict::NotReproduced && row.varied.is_none() && row.stated.is_none()
+        })
+        .count()
     }
 }
 
@@ -106,6 +115,11 @@ impl JudgedBook {
     /// Rows with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|row| row.verdict == verdict).count()
+    }
+
+    /// Rows with this verdict that judge effects (`true`) or plain values.
+    pub fn count_of(&self, is_effect: bool, verdict: Verdict) -> usize {
+        self.rows.iter().filter(|row| row.is_effect == is_effect && row.verdict == verdict).count()
     }
 }
 
@@ -145,6 +159,9 @@ impl Reproduction {
         let worst = figures.iter().filter_map(|figure| figure.verdict).max();
         let verdict =
             task.stated.as_ref().map(|(verdict, _)| *verdict).or(worst).unwrap_or(Verdict::NotMeasured);
+        let is_fitted = task.fitted.is_some() && verdict == Verdict::Reproduced;
+        let verdict = if is_fitted { Verdict::Fitted } else { verdict };
+        let fitted = task.fitted.iter().map(|what| format!("Fitted: {what}"));
         let columns = book.table.columns_of(&book.table.rows[row]);
         let column = |heading: &str| {
             columns
@@ -162,14 +179,14 @@ impl Reproduction {
             setting: setting.join(", "),
             place: column("where"),
             verdict,
+            is_effect: task.figures.iter().any(|figure| !figure.is_shown && is_effect(figure.judge)),
             figures,
             stated: task.stated.as_ref().map(|(_, why)| why.clone()),
             reading: task.reading.clone(),
-            varied: task
-                .varied
-                .clone()
-                .filter(|_| matches!(verdict, Verdict::SameDirection | Verdict::NotReproduced)),
-            remarks: task.remarks.clone(),
+            varied: task.varied.clone().filter(|_| {
+                matches!(verdict, Verdict::SameDirection | Verdict::NoEffect | Verdict::NotReproduced)
+            }),
+            remarks: fitted.chain(task.remarks.iter().cloned()).collect(),
             experiment: task.experiment.clone(),
             cells: needed.map(|needed| cells_of(task, needed)).unwrap_or_default(),
             seeds: found.map_or(0, |result| result.seeds),
@@ -295,10 +312,13 @@ impl<'a> Bench<'a> {
             _ => self.effects(figure),
         };
         if let Some(why) = &figure.impossible {
-            judged.verdict = Some(Verdict::CannotHold);
+            // Two values that cannot be may still stand in a ratio that can.
+            if figure.judge != Judge::Ratio {
+                judged.verdict = Some(Verdict::CannotHold);
+            }
             judged.why = Some(why.clone());
         }
-        if is_stated || figure.judge == Judge::Shown {
+        if is_stated || figure.is_shown {
             judged.verdict = None;
         }
         judged
@@ -342,10 +362,21 @@ impl<'a> Bench<'a> {
             ),
             several => format!("{} cells", several.len()),
         };
-        if let Some(text) = self.interval_text(figure, unit, is_relative) {
+        let interval = self.interval(figure);
+        if let Some(Interval { low, high }) = interval {
+            let text = |value: f64| if is_relative { percent(value, false) } else { unit.text(value) };
+            let text = format!("95 %: {} to {}", text(low), text(high));
             detail = if detail.is_empty() { text } else { format!("{detail}; {text}") };
         }
-        let verdict = figure.published.map(|published| verdict_of(figure, effect, published));
+        let verdict = figure.published.map(|published| {
+            let verdict = verdict_of(figure, effect, published);
+            match (interval, effect_published(figure, published)) {
+                (Some(Interval { low, high }), Some(published)) => {
+                    verdict::of_sure_effect(verdict, low, high, published)
+                }
+                _ => verdict,
+            }
+        });
         JudgedFigure {
             what: what(figure),
             published: published_text(figure),
@@ -357,16 +388,14 @@ impl<'a> Bench<'a> {
     }
 
     /// How sure one can be of ours, where it comes from one cell, or one and its baseline.
-    fn interval_text(&self, figure: &Figure, unit: Unit, is_relative: bool) -> Option<String> {
+    fn interval(&self, figure: &Figure) -> Option<Interval> {
         let [place] = figure.places.as_slice() else { return None };
         let sample = |cell: usize| figure.measure.sample(self.result, self.cell(cell)?, figure.flow);
         let sides = Sides { ours: sample(place.cell)?, baseline: place.baseline.and_then(sample) };
         let statistic = figure.measure.statistic()?;
-        let found = interval::of(&sides, statistic, |ours, baseline| {
+        interval::of(&sides, statistic, |ours, baseline| {
             effect_of(figure.judge, ours * figure.scale, baseline.map(|value| value * figure.scale))
-        })?;
-        let text = |value: f64| if is_relative { percent(value, false) } else { unit.text(value) };
-        Some(format!("95 %: {} to {}", text(found.low), text(found.high)))
+        })
     }
 
     fn r_squared(&self, figure: &Figure) -> JudgedFigure {
@@ -468,15 +497,25 @@ fn together(effects: &[f64], over: Option<Over>) -> f64 {
     }
 }
 
+/// True if what is judged has a direction, or is a comparison.
+fn is_effect(judge: Judge) -> bool {
+    !matches!(judge, Judge::Value | Judge::RSquared | Judge::Shown)
+}
+
+/// The published effect, where one is published.
+fn effect_published(figure: &Figure, published: Range) -> Option<Range> {
+    match (figure.judge, figure.against) {
+        (Judge::Ratio, Some(against)) => Some(published.map(|value| value / against - 1.0)),
+        (judge, _) => is_effect(judge).then_some(published),
+    }
+}
+
 fn verdict_of(figure: &Figure, effect: f64, published: Range) -> Verdict {
     if effect.is_nan() {
         return Verdict::NotReproduced;
     }
-    match (figure.judge, figure.against) {
-        (Judge::Value | Judge::Shown, _) => verdict::of_value(effect, published),
-        (Judge::Ratio, Some(against)) => {
-            verdict::of_effect(effect, published.map(|value| value / against - 1.0))
-        }
-        _ => verdict::of_effect(effect, published),
+    match effect_published(figure, published) {
+        None => verdict::of_value(effect, published),
+        Some(published) => verdict::of_effect(effect, published),
     }
 }

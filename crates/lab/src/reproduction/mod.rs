@@ -33,7 +33,10 @@
 //! [[rule]]
 //! choose = { metric = "window_path" }
 //! cannot-hold = "..."                                  # instead of figures: why it cannot, with the arithmetic;
-//!                                                      # or `not-measured`, with the reason
+//!                                                      # or `not-measured` or `not-reproduced`, with the reason;
+//!                                                      # or `repeats`, with the row that has the same figure
+//! fitted = "..."                                       # what was chosen so that ours comes out (optional): such a
+//!                                                      # row is never reproduced
 //!
 //! [[remark]]                                           # printed with these rows, whatever their rule
 //! choose = { location = "domestic-high" }
@@ -50,6 +53,7 @@
 //!   column), `slope` (of m along the axis `along`), `r-squared` (of m against b over all cells), `claims`, or `shown` (not judged);
 //! - `column` (`value` unless given), `part` (of `0.62/0.61` or `21.6;1.5`, counted from 1), `unit` (the column `unit`
 //!   unless given), `at-least` (the published figure is a lower bound); a figure may be a range, `18..24`;
+//! - `is-shown`: another reading, which stands below the one that is judged;
 //! - `at`, `baseline`: beside or instead of the rule's; `name`: what it is called where there are several;
 //! - `over`: where a row stands at several cells: the `mean`, the `least` or the `greatest` of what they show;
 //! - `flow`: which flow of the run (0, the first, unless given); `share-of`: a rate that m is a part of; `times-rtt`: m is
@@ -75,7 +79,7 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use judge::{JudgedBook, JudgedFigure, JudgedRow, Judgement};
-pub use verdict::{NO_EFFECT, Range, TOLERANCE, Verdict, of_claims, of_effect, of_value};
+pub use verdict::{NO_EFFECT, Range, TOLERANCE, Verdict, of_claims, of_effect, of_sure_effect, of_value};
 
 use crate::experiment::Experiment;
 use crate::experiment::rows::Table;

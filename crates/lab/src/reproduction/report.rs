@@ -26,7 +26,10 @@ pub struct Made {
 }
 
 /// The order of verdicts in tables.
-const COLUMNS: [Verdict; 5] = Verdict::ALL;
+const COLUMNS: [Verdict; 8] = Verdict::ALL;
+
+/// Effects and plain values are counted apart: that a link is full shows little of a scheme.
+const KINDS: [(&str, bool); 2] = [("effects", true), ("plain values", false)];
 
 /// What a stranger must know first.
 const INTRODUCTION: &str = "Posthaste implements schemes from five papers. Their published figures, row by row, stand here next to ours: runs of the real \
@@ -37,7 +40,7 @@ const QUICK: &str = "These are the few runs of the short form, which shows that 
 
 /// Counts by scheme, for a terminal.
 pub fn table(judgement: &Judgement) -> String {
-    let width = judgement.books.iter().map(|book| book.scheme.len()).max().unwrap_or(0).max(6);
+    let width = judgement.books.iter().map(|book| book.scheme.len()).max().unwrap_or(0).max(12);
     let mut out = format!("\x1b[1m{:width$}\x1b[0m  {:>6}", "scheme", "rows");
     for verdict in COLUMNS {
         // Writing to a text cannot fail.
@@ -55,6 +58,10 @@ pub fn table(judgement: &Judgement) -> String {
         line(&book.scheme, book.rows.len(), &|verdict| book.count(verdict));
     }
     line("all", judgement.rows(), &|verdict| judgement.count(verdict));
+    for (name, is_effect) in KINDS {
+        let count = |verdict| judgement.count_of(is_effect, verdict);
+        line(name, COLUMNS.map(count).iter().sum(), &count);
+    }
     out
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Task {
     pub(super) figures: Vec<Figure>,
     pub(super) reading: Option<String>,
     pub(super) varied: Option<String>,
+    /// What was chosen so that ours comes out.
+    pub(super) fitted: Option<String>,
     pub(super) remarks: Vec<String>,
 }
 
@@ -49,6 +51,8 @@ pub(super) struct Figure {
     pub(super) claims: Vec<Claim>,
     /// Why no sender can do it.
     pub(super) impossible: Option<String>,
+    /// Not judged, but shown below what is.
+    pub(super) is_shown: bool,
 }
 
 /// Indices into the cells of an experiment.
@@ -155,12 +159,20 @@ fn add_rule(
     experiments: &mut Experiments,
     tasks: &mut [Option<Task>],
 ) -> Result<(), String> {
-    let stated = match (&rule.cannot_hold, &rule.not_measured) {
-        (Some(_), Some(_)) => return Err("`cannot-hold` and `not-measured` are one too many".to_owned()),
-        (Some(why), None) => Some((Verdict::CannotHold, why.clone())),
-        (None, Some(why)) => Some((Verdict::NotMeasured, why.clone())),
-        (None, None) => None,
-    };
+    let mut stated = [
+        (Verdict::CannotHold, &rule.cannot_hold),
+        (Verdict::NotMeasured, &rule.not_measured),
+        (Verdict::NotReproduced, &rule.not_reproduced),
+        (Verdict::Repeated, &rule.repeats),
+    ]
+    .into_iter()
+    .filter_map(|(verdict, why)| Some((verdict, why.clone()?)));
+    let (stated, more) = (stated.next(), stated.next());
+    if more.is_some() {
+        return Err(
+            "of `cannot-hold`, `not-measured`, `not-reproduced` and `repeats` one is possible".to_owned()
+        );
+    }
     let mut needed = match &rule.experiment {
         Some(name) => Some(needed(name, experiments)?),
         None if rule.figure.is_empty() && stated.is_some() => None,
@@ -193,6 +205,7 @@ fn add_rule(
             figures,
             reading: rule.reading.clone(),
             varied: rule.varied.clone(),
+            fitted: rule.fitted.clone(),
             remarks: Vec::new(),
         });
     }
@@ -240,6 +253,7 @@ impl Site<'_> {
                 .map(|claim| self.claim(claim, measure, &places))
                 .collect::<Result<_, _>>()?,
             impossible: None,
+            is_shown: figure.is_shown || figure.judge == Judge::Shown,
             places,
         };
         check(figure, &resolved)?;

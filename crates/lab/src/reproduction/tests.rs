@@ -63,6 +63,22 @@ fn an_effect_is_reproduced_within_a_third() {
 }
 
 #[test]
+fn an_effect_whose_interval_has_zero_is_not_seen() {
+    use Verdict::{NoEffect, NotReproduced, Reproduced, SameDirection};
+    let published = range(0.3, 0.3);
+    for (verdict, low, high, expected) in [
+        (Reproduced, 0.1, 0.5, Reproduced),
+        (Reproduced, -0.01, 0.5, NoEffect),
+        (SameDirection, 0.0, 0.2, NoEffect),
+        (SameDirection, -0.2, -0.1, SameDirection),
+        (NotReproduced, -0.2, 0.1, NotReproduced),
+    ] {
+        assert_eq!(of_sure_effect(verdict, low, high, published), expected, "{verdict:?} {low} {high}");
+    }
+    assert_eq!(of_sure_effect(Reproduced, -0.1, 0.1, range(0.0, 0.0)), Reproduced, "none is published");
+}
+
+#[test]
 fn a_range_has_two_borders_and_at_least_has_one() {
     use Verdict::{NotReproduced, Reproduced, SameDirection};
     for (ours, expected) in [
@@ -107,8 +123,11 @@ fn the_worst_figure_is_the_rows() {
     let order = [
         Verdict::Reproduced,
         Verdict::SameDirection,
+        Verdict::NoEffect,
+        Verdict::Fitted,
         Verdict::CannotHold,
         Verdict::NotMeasured,
+        Verdict::Repeated,
         Verdict::NotReproduced,
     ];
     assert!(order.is_sorted());
@@ -266,7 +285,10 @@ fn rows_are_judged_by_their_ratio_to_the_baseline() {
 #[test]
 fn what_is_faster_than_the_path_cannot_hold() {
     // 1 Mbit/s: 1,311 kB take more than ten seconds.
-    let all = book("8mbit", "1mbit").unwrap();
+    let value = "judge = \"value\", measure = \"completion.mean\", column = \"quicming_s\", unit = \"s\"";
+    let ratio = "judge = \"ratio\", measure = \"completion.mean\", column = \"quicming_s\", against-column = \"quic_s\", unit = \"s\"";
+    let text = BOOK.replace("8mbit", "1mbit").replace(ratio, value);
+    let all = Reproduction::from_toml("own", &text).unwrap();
     let result = results(&all, |stack| Some(if stack == "cubic" { 10.0 } else { 8.0 }));
     let judged = all.judge(&[result]);
     let row = &judged.books[0].rows[0];
@@ -274,12 +296,36 @@ fn what_is_faster_than_the_path_cannot_hold() {
     let why = row.figures[0].why.as_deref().unwrap();
     assert!(why.starts_with("7 s is less than the 1") && why.contains("1.00 Mbit/s"), "{why}");
     assert_ne!(judged.books[0].rows[11].verdict, Verdict::CannotHold, "25 s are possible");
+    // The ratio of two values that cannot be is judged as a ratio, and says so of the value.
+    let all = book("8mbit", "1mbit").unwrap();
+    let result = results(&all, |stack| Some(if stack == "cubic" { 10.0 } else { 8.0 }));
+    let row = &all.judge(&[result]).books[0].rows[0];
+    assert_eq!(row.verdict, Verdict::Reproduced);
+    assert!(row.figures[0].why.as_deref().unwrap().starts_with("7 s is less than the 1"));
     // A bound of the rule's own.
-    let all = book("unit = \"s\"", "unit = \"s\", floor = { value = 20, because = \"so it is\" }").unwrap();
+    let bound = format!("{value}, floor = {{ value = 20, because = \"so it is\" }}");
+    let all = Reproduction::from_toml("own", &BOOK.replace(ratio, &bound)).unwrap();
     let result = results(&all, |_| Some(1.0));
     let judged = all.judge(&[result]);
     assert_eq!(judged.count(Verdict::CannotHold), 10);
     assert_eq!(judged.books[0].rows[0].figures[0].why.as_deref(), Some("7 s is below 20 s: so it is"));
+}
+
+#[test]
+fn what_is_fitted_shown_or_printed_twice_is_never_reproduced() {
+    let result = |all: &Reproduction| results(all, |stack| Some(if stack == "cubic" { 9.0 } else { 7.0 }));
+    let verdict = |all: Result<Reproduction, RuleError>| {
+        let all = all.unwrap();
+        let row = all.judge(&[result(&all)]).books[0].rows[0].clone();
+        (row.verdict, row.is_effect)
+    };
+    assert_eq!(verdict(book("8mbit", "8mbit")), (Verdict::Reproduced, true));
+    let with = |key: &str| book("varied =", &format!("{key}\nvaried ="));
+    assert_eq!(verdict(with("fitted = \"the rate\"")).0, Verdict::Fitted);
+    assert_eq!(verdict(with("repeats = \"row 2\"")).0, Verdict::Repeated);
+    let shown = book("unit = \"s\"", "unit = \"s\", is-shown = true");
+    assert_eq!(verdict(shown), (Verdict::NotMeasured, false), "nothing is judged");
+    assert!(fault("varied =", "repeats = \"a\"\ncannot-hold = \"b\"\nvaried =").contains("one is possible"));
 }
 
 #[test]

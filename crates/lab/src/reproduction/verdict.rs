@@ -15,26 +15,43 @@ pub enum Verdict {
     Reproduced,
     /// The same sign, but not within a third.
     SameDirection,
+    /// The sign of ours is not sure: zero is within the interval.
+    NoEffect,
+    /// Something of the setting was chosen so that this figure comes out.
+    Fitted,
     /// No sender can do it on the path that is printed.
     CannotHold,
     /// Our runs have nothing that could be set beside it.
     NotMeasured,
+    /// Published twice, and judged at its first place.
+    Repeated,
     /// Neither within a third nor of the same sign.
     NotReproduced,
 }
 
 impl Verdict {
     /// All, in the order of tables.
-    pub const ALL: [Self; 5] =
-        [Self::Reproduced, Self::SameDirection, Self::NotReproduced, Self::CannotHold, Self::NotMeasured];
+    pub const ALL: [Self; 8] = [
+        Self::Reproduced,
+        Self::SameDirection,
+        Self::NoEffect,
+        Self::NotReproduced,
+        Self::CannotHold,
+        Self::NotMeasured,
+        Self::Fitted,
+        Self::Repeated,
+    ];
 
     /// For people.
     pub fn label(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
             Self::SameDirection => "same direction",
+            Self::NoEffect => "no effect seen",
+            Self::Fitted => "fitted",
             Self::CannotHold => "cannot hold",
             Self::NotMeasured => "cannot be measured so",
+            Self::Repeated => "judged above",
             Self::NotReproduced => "not reproduced",
         }
     }
@@ -48,9 +65,20 @@ impl Verdict {
                  value. Where no effect is published, ours is at most 5 %."
             }
             Self::SameDirection => "Ours has the same sign, but is not within a third.",
+            Self::NoEffect => {
+                "An effect is published, and zero is within the 95 % interval of ours, whatever its sign and size."
+            }
+            Self::Fitted => {
+                "Ours is the published figure because something of the setting was chosen so; the note says what. It \
+                 shows nothing, and is not counted as reproduced."
+            }
+            Self::Repeated => {
+                "The paper prints the same figure twice: it is judged at the row that the note names."
+            }
             Self::NotReproduced => "Neither: the note says what was varied and what the traces show.",
             Self::CannotHold => {
-                "No sender can do it on the path that is printed; the note has the arithmetic."
+                "No sender can do it on the path that is printed, by the paper's own definition of what is measured; the \
+                 note has the arithmetic. A ratio of two such values is judged as a ratio."
             }
             Self::NotMeasured => "Our runs have nothing comparable; the note has the reason.",
         }
@@ -113,6 +141,12 @@ pub fn of_effect(ours: f64, published: Range) -> Verdict {
     } else {
         Verdict::NotReproduced
     }
+}
+
+/// The verdict on an effect of ours that lies between `low` and `high` with the confidence of intervals.
+pub fn of_sure_effect(verdict: Verdict, low: f64, high: f64, published: Range) -> Verdict {
+    let has_sign = matches!(verdict, Verdict::Reproduced | Verdict::SameDirection) && !published.is_zero();
+    if has_sign && low <= 0.0 && high >= 0.0 { Verdict::NoEffect } else { verdict }
 }
 
 /// The verdict on a plain value, which has no direction.

@@ -1,7 +1,9 @@
 //! Congestion control `newreno`: one datagram more a round trip, half on loss.
 //!
 //! - Claims: the behaviour that RFC 9002 describes, against which everything else is measured.
-//! - Source: RFC 9002 section 7 and appendix B.
+//! - Source: RFC 9002 section 7 and appendix B. With `flows` above 1: Chromium's emulation of several connections
+//!   (`TcpCubicSenderBase::RenoBeta` and `TcpCubicSenderBytes::MaybeIncreaseCwnd`, versions 61 to 63), in which one of N
+//!   backs off at a time and all of them grow.
 //! - Use when: as the baseline, or where a path must be shared with Reno to the letter.
 //! - Breaks when: BDP is large (regaining half of 1,000 datagrams takes 500 round trips) or loss is random (the
 //!   window settles near 1.22 / sqrt(loss) datagrams, whatever the capacity).
@@ -12,7 +14,7 @@ use posthaste_policy::{
 use serde::Deserialize;
 
 use super::loss_based::{Avoidance, Growth, LossBased, Shrinking, shared_constants};
-use crate::{Entry, Property};
+use crate::{Entry, Property, value};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -34,18 +36,34 @@ pub const ENTRY: Entry = Entry::congestion::<Parameters>(TEXT).with(&[
 const LOSS_REDUCTION_FACTOR: f64 = 0.5;
 
 /// Parameters of [`NewReno`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Parameters {
+    /// The window's factor on a congestion event of one flow, above 0 and below 1; RFC 9002 has 0.5 (the default),
+    /// Chromium 0.7.
+    #[serde(deserialize_with = "value::fraction")]
+    pub beta: f64,
+    /// How many flows the connection stands for, 1 (the default) to 64: the window keeps (N - 1 + beta) / N on loss and
+    /// grows by N datagrams a round trip.
+    #[serde(deserialize_with = "value::flows")]
+    pub flows: u32,
     /// How the flight shrinks in recovery: `at_once` (the default, RFC 9002's letter) or `prr`.
     pub recovery: Shrinking,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { beta: LOSS_REDUCTION_FACTOR, flows: 1, recovery: Shrinking::default() }
+    }
 }
 
 impl Parameters {
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
+        let increase = AdditiveIncrease::new(self.beta, self.flows);
         let mut constants = vec![
-            Constant::new("loss reduction factor", LOSS_REDUCTION_FACTOR),
+            Constant::new("loss reduction factor", increase.factor),
+            Constant::new("datagrams a round trip", increase.flows),
             Constant::new("recovery", self.recovery.name()),
         ];
         constants.extend(shared_constants());
@@ -55,7 +73,10 @@ impl Parameters {
 
 impl CongestionFactory for Parameters {
     fn build(&self, limits: PathLimits, slow_start: Box<dyn SlowStart>) -> Box<dyn Congestion> {
-        Box::new(NewReno::new(AdditiveIncrease, slow_start, limits).with_shrinking(self.recovery))
+        Box::new(
+            NewReno::new(AdditiveIncrease::new(self.beta, self.flows), slow_start, limits)
+                .with_shrinking(self.recovery),
+        )
     }
 
     fn describe(&self) -> Description {
@@ -67,18 +88,40 @@ impl CongestionFactory for Parameters {
 pub type NewReno = LossBased<AdditiveIncrease>;
 
 /// Additive increase, multiplicative decrease; see the module.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AdditiveIncrease;
+#[derive(Debug, Clone, Copy)]
+pub struct AdditiveIncrease {
+    /// The window's factor on loss.
+    factor: f64,
+    /// Datagrams that a round trip adds.
+    flows: f64,
+}
+
+impl AdditiveIncrease {
+    /// What `flows` flows do together that each keep `beta` of their window on a loss of their own.
+    pub fn new(beta: f64, flows: u32) -> Self {
+        let flows = f64::from(flows);
+        Self { factor: (flows - 1.0 + beta) / flows, flows }
+    }
+}
+
+impl Default for AdditiveIncrease {
+    fn default() -> Self {
+        Self::new(LOSS_REDUCTION_FACTOR, 1)
+    }
+}
 
 impl Avoidance for AdditiveIncrease {
     fn on_ack(&mut self, growth: &Growth) -> f64 {
         // spec: rfc9002 7.3.3 one-datagram-a-window
-        // Section 7.3.3: a datagram for each window acknowledged.
-        growth.window + growth.share * growth.datagram * growth.acked / growth.window
+        // Section 7.3.3: a datagram for each window acknowledged, for each flow.
+        growth.window + self.flows * growth.share * growth.datagram * growth.acked / growth.window
     }
 
     fn reduce(&mut self, window: f64) -> f64 {
         // spec: rfc9002 7.3.2 threshold-halved
-        window * LOSS_REDUCTION_FACTOR
+        window * self.factor
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ fn limits() -> PathLimits {
 
 fn controllers() -> [Box<dyn Congestion>; 2] {
     [
-        Box::new(LossBased::new(AdditiveIncrease, Box::new(Classic), limits())),
+        Box::new(LossBased::new(AdditiveIncrease::default(), Box::new(Classic), limits())),
         Box::new(LossBased::new(
             CubicIncrease::new(cubic::Parameters::default()),
             Box::new(Classic),

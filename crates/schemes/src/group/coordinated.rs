@@ -3,7 +3,8 @@
 //! - Claims: N connections start as one would, and what one of them finds out about the path all of them use: fewer
 //!   slow starts end too early, and no connection is left behind with a small window.
 //! - Source: the paper on coordinated parallel QUIC connections (mQUIC), sections 3 and 4; `d'` is 1.0 as its own
-//!   figures demand (printed as 1.05 its recursion never ends).
+//!   figures demand (printed as 1.05 its recursion never ends). Its equations 2 to 5 relate windows that are one round
+//!   trip apart, so fluctuations of several members within one round trip are one step of the recursion.
 //! - Use when: the bottleneck is the client's own (a private network, one's own access link), or to repeat the paper.
 //! - Breaks when: others share the bottleneck: after slow start the members are N flows and take N flows' share, up to
 //!   17 times their windows are raised against a signal of congestion (RFC 9002 section 7.3.1 is then not kept).
@@ -50,7 +51,8 @@ pub enum Extent {
     /// Slow start by network fluctuation events, windows or rates after it.
     #[default]
     Full,
-    /// Only windows, once all members have left slow start.
+    /// Only windows: levelled after each fluctuation, and after slow start where they have drifted apart. Each member
+    /// leaves slow start on its own.
     WindowsOnly,
 }
 
@@ -100,6 +102,8 @@ pub struct Coordinated {
     is_slow_start_over: bool,
     /// The only member has left slow start.
     has_left_alone: bool,
+    /// When a fluctuation last changed the windows of all.
+    reduced_at: Option<Time>,
     /// When windows or rates were last compared.
     compared_at: Option<Time>,
 }
@@ -112,6 +116,7 @@ impl Coordinated {
             gain: INITIAL_GAIN,
             is_slow_start_over: false,
             has_left_alone: false,
+            reduced_at: None,
             compared_at: None,
         }
     }
@@ -125,11 +130,13 @@ impl Coordinated {
     /// A fluctuation while the members are in slow start.
     fn on_fluctuation(
         &mut self,
-        affected: MemberId,
+        event: &MemberEvent,
         prior_window: ByteCount,
+        sent_at: Time,
         members: &[MemberView],
         orders: &mut Vec<Order>,
     ) {
+        let affected = event.member;
         let reduced = ByteCount::from_f64(prior_window.as_f64() * REDUCTION);
         if let [alone] = members {
             // The recursion ends at once for one connection: that is the end of its own slow start. Those that join it
@@ -140,6 +147,12 @@ impl Coordinated {
             return;
         }
         self.has_left_alone = false;
+        // What was sent before the last reduction says nothing of the windows after it.
+        if self.reduced_at.is_some_and(|at| sent_at <= at) {
+            orders.push(Order { member: affected, action: Action::Adjust(back_with(affected, members)) });
+            return;
+        }
+        self.reduced_at = Some(event.now);
         let window = |member: &MemberView| {
             if member.id == affected { reduced } else { member.congestion.window }
         };
@@ -157,6 +170,30 @@ impl Coordinated {
                     slow_start_threshold: begins_anew.then_some(ByteCount::MAX),
                     ..Adjustment::default()
                 }
+            };
+            orders.push(Order { member: member.id, action: Action::Adjust(adjustment) });
+        }
+    }
+
+    /// A fluctuation where only windows are coordinated: all get the mean, and the affected member has left slow start.
+    fn level_after_fluctuation(
+        &mut self,
+        event: &MemberEvent,
+        sent_at: Time,
+        members: &[MemberView],
+        orders: &mut Vec<Order>,
+    ) {
+        if members.len() < 2 || self.reduced_at.is_some_and(|at| sent_at <= at) {
+            return;
+        }
+        self.reduced_at = Some(event.now);
+        let mean = mean_window(members);
+        for member in members {
+            // Those that have left slow start must not begin it again with a window below their threshold.
+            let adjustment = if member.id == event.member || !is_starting(member) {
+                leave_slow_start(mean)
+            } else {
+                Adjustment { window: Some(mean), ..Adjustment::default() }
             };
             orders.push(Order { member: member.id, action: Action::Adjust(adjustment) });
         }
@@ -188,6 +225,23 @@ impl Coordinated {
     }
 }
 
+/// The affected member back in slow start, with the mean of what the others have.
+fn back_with(affected: MemberId, members: &[MemberView]) -> Adjustment {
+    let others = members.iter().filter(|member| member.id != affected);
+    let total: ByteCount = others.map(|member| member.congestion.window).sum();
+    let share = total.as_f64() / (members.len() as f64 - 1.0);
+    Adjustment {
+        window: Some(ByteCount::from_f64(share)),
+        slow_start_threshold: Some(ByteCount::MAX),
+        ..Adjustment::default()
+    }
+}
+
+/// True before the end of the member's slow start.
+fn is_starting(member: &MemberView) -> bool {
+    member.congestion.phase == Phase::SlowStart || member.congestion.slow_start_threshold.is_none()
+}
+
 /// Congestion avoidance from this window on.
 fn leave_slow_start(window: ByteCount) -> Adjustment {
     Adjustment { window: Some(window), slow_start_threshold: Some(window), ..Adjustment::default() }
@@ -211,9 +265,6 @@ fn level_rates(rates: &[f64]) -> Option<Adjustment> {
 }
 
 fn level_windows(members: &[MemberView]) -> Option<Adjustment> {
-    let is_starting = |member: &MemberView| {
-        member.congestion.phase == Phase::SlowStart || member.congestion.slow_start_threshold.is_none()
-    };
     if members.iter().any(is_starting) {
         return None;
     }
@@ -231,11 +282,17 @@ fn level_windows(members: &[MemberView]) -> Option<Adjustment> {
 impl Group for Coordinated {
     fn on_event(&mut self, event: &MemberEvent, members: &[MemberView], orders: &mut Vec<Order>) {
         match event.kind {
-            MemberEventKind::Fluctuation { prior_window, .. } => {
-                let is_coordinated = self.parameters.extent == Extent::Full && !self.is_slow_start_over;
+            MemberEventKind::Fluctuation { prior_window, sent_at, .. } => {
                 // Model-based members leave startup by their own model.
-                if is_coordinated && rates(members).is_none() {
-                    self.on_fluctuation(event.member, prior_window, members, orders);
+                if rates(members).is_some() {
+                    return;
+                }
+                match self.parameters.extent {
+                    Extent::Full if self.is_slow_start_over => {}
+                    Extent::Full => self.on_fluctuation(event, prior_window, sent_at, members, orders),
+                    // After slow start the comparison once a round does it.
+                    Extent::WindowsOnly if !members.iter().any(is_starting) => {}
+                    Extent::WindowsOnly => self.level_after_fluctuation(event, sent_at, members, orders),
                 }
             }
             MemberEventKind::Round => self.compare(event, members, orders),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
+use super::{COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
 use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
 use posthaste_report::html::{escape, frame};
 
@@ -32,7 +32,8 @@ fn colour(verdict: Verdict) -> &'static str {
         Verdict::SameDirection => "var(--c4)",
         Verdict::NotReproduced => "var(--c1)",
         Verdict::CannotHold => "var(--c6)",
-        Verdict::NotMeasured => "var(--axis)",
+        Verdict::NoEffect => "var(--c5)",
+        Verdict::NotMeasured | Verdict::Fitted | Verdict::Repeated => "var(--axis)",
     }
 }
 
@@ -63,6 +64,10 @@ fn summary(judgement: &Judgement, made: &Made) -> String {
         count_row(&name, book.rows.len(), &|verdict| book.count(verdict), &mut out);
     }
     count_row("all", judgement.rows(), &|verdict| judgement.count(verdict), &mut out);
+    for (name, is_effect) in KINDS {
+        let count = |verdict| judgement.count_of(is_effect, verdict);
+        count_row(name, COLUMNS.map(count).iter().sum(), &count, &mut out);
+    }
     out.push_str("</tbody>\n</table></div>\n<h3>What the verdicts mean</h3>\n<dl>");
     for verdict in COLUMNS {
         let _ = writeln!(

@@ -1,10 +1,11 @@
 //! The judgement as Markdown.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use posthaste_report::markdown::head;
 
-use super::{COLUMNS, INTRODUCTION, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
+use super::{COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
 use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
 
 /// A page about all rows.
@@ -16,6 +17,7 @@ pub fn markdown(judgement: &Judgement, made: &Made) -> String {
         made.runs,
         made.command
     );
+    let _ = writeln!(out, "\nRuns of each cell: {}.", seeds(judgement));
     if made.is_quick {
         let _ = writeln!(out, "\n**{QUICK}**");
     }
@@ -31,16 +33,41 @@ pub fn markdown(judgement: &Judgement, made: &Made) -> String {
     out
 }
 
+/// How often each experiment was run.
+fn seeds(judgement: &Judgement) -> String {
+    let rows = judgement.books.iter().flat_map(|book| &book.rows);
+    let runs = rows.filter_map(|row| Some((row.experiment.as_deref()?, row.seeds)));
+    let runs: BTreeMap<&str, u64> = runs.collect();
+    runs.iter().map(|(name, seeds)| format!("`{name}` {seeds}")).collect::<Vec<_>>().join(", ")
+}
+
 fn counts(judgement: &Judgement, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "\nAn *effect* is a reduction, a gain or a comparison between two senders. A *plain value* is a time or a rate \
+         of one: many of them say no more than that a link is full. They are counted apart."
+    );
+    for (name, is_effect) in KINDS {
+        let _ = writeln!(out, "\n## Count of {name}, by scheme");
+        table(judgement, &|book, verdict| book.count_of(is_effect, verdict), out);
+    }
+    out.push_str("\n## Count of all rows, by scheme\n");
+    table(judgement, &JudgedBook::count, out);
+}
+
+fn table(judgement: &Judgement, count: &dyn Fn(&JudgedBook, Verdict) -> usize, out: &mut String) {
     let columns: Vec<&str> =
         ["scheme", "rows"].into_iter().chain(COLUMNS.iter().map(|verdict| verdict.label())).collect();
-    let _ = write!(out, "\n## Count of each, by scheme\n{}", head(&columns));
+    out.push_str(&head(&columns));
+    let mut line = |name: &str, counts: [usize; COLUMNS.len()]| {
+        let texts = counts.map(|count| count.to_string());
+        let _ = writeln!(out, "| {name} | {} | {} |", counts.iter().sum::<usize>(), texts.join(" | "));
+    };
     for book in &judgement.books {
-        let counts: Vec<String> = COLUMNS.iter().map(|verdict| book.count(*verdict).to_string()).collect();
-        let _ = writeln!(out, "| {} | {} | {} |", cell(&book.scheme), book.rows.len(), counts.join(" | "));
+        line(&cell(&book.scheme), COLUMNS.map(|verdict| count(book, verdict)));
     }
-    let counts: Vec<String> = COLUMNS.iter().map(|verdict| judgement.count(*verdict).to_string()).collect();
-    let _ = writeln!(out, "| **all** | {} | {} |", judgement.rows(), counts.join(" | "));
+    let all = |verdict| judgement.books.iter().map(|book| count(book, verdict)).sum();
+    line("**all**", COLUMNS.map(all));
 }
 
 fn section(book: &JudgedBook, out: &mut String) {

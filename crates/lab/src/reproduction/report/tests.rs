@@ -18,6 +18,7 @@ fn row(row: usize, verdict: Verdict) -> JudgedRow {
         setting: "good, 1MB | <b>".to_owned(),
         place: "5.1".to_owned(),
         verdict,
+        is_effect: row != 3,
         figures: vec![figure(Some(verdict)), figure(None)],
         stated: None,
         reading: Some("as it stands".to_owned()),
@@ -50,9 +51,11 @@ fn counts_are_by_scheme_and_in_all() {
     let numbers =
         |line: &str| -> Vec<usize> { line.split_whitespace().filter_map(|word| word.parse().ok()).collect() };
     let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(lines.len(), 3, "{table}");
-    assert_eq!(numbers(lines[1]), [3, 1, 0, 1, 1, 0]);
-    assert_eq!(numbers(lines[2]), [3, 1, 0, 1, 1, 0]);
+    assert_eq!(lines.len(), 5, "{table}");
+    assert_eq!(numbers(lines[1]), [3, 1, 0, 0, 1, 1, 0, 0, 0]);
+    assert_eq!(numbers(lines[2]), [3, 1, 0, 0, 1, 1, 0, 0, 0]);
+    assert_eq!(numbers(lines[3]), [2, 1, 0, 0, 1, 0, 0, 0, 0], "effects");
+    assert_eq!(numbers(lines[4]), [1, 0, 0, 0, 0, 1, 0, 0, 0], "plain values");
     assert_eq!(judgement().unexplained(), 0);
 }
 

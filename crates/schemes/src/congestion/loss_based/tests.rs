@@ -13,7 +13,7 @@ fn limits(initial: u64) -> PathLimits {
 }
 
 fn reno(initial: u64) -> NewReno {
-    LossBased::new(AdditiveIncrease, Box::new(Classic), limits(initial))
+    LossBased::new(AdditiveIncrease::default(), Box::new(Classic), limits(initial))
 }
 
 fn all(initial: u64) -> Vec<Box<dyn Congestion>> {

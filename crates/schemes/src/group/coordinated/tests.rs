@@ -8,11 +8,21 @@ use crate::testing::{DATAGRAM, datagrams};
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
 fn fluctuation(prior: u64) -> MemberEventKind {
+    fluctuation_of(prior, NOW)
+}
+
+/// One that a packet shows which was sent at `sent_at`.
+fn fluctuation_of(prior: u64, sent_at: Time) -> MemberEventKind {
     MemberEventKind::Fluctuation {
         cause: Fluctuation::SlowStartExit,
         prior_window: DATAGRAM * prior,
-        sent_at: NOW,
+        sent_at,
     }
+}
+
+/// The end of the round trip `count`.
+fn after(count: u64) -> Time {
+    NOW + Duration::from_millis(50 * count)
 }
 
 fn in_slow_start(size: u64, window: u64) -> Vec<MemberView> {
@@ -25,7 +35,9 @@ fn exit(size: u64) -> (u32, f64) {
     let mut members = in_slow_start(size, 1000);
     for count in 1..100 {
         let prior = members[0].congestion.window.get() / DATAGRAM.get();
-        let orders = orders(&mut group, NOW, 0, fluctuation(prior), &members);
+        // Each is about packets that were sent after the one before.
+        let (sent_at, now) = (after(u64::from(2 * count)), after(u64::from(2 * count + 1)));
+        let orders = orders(&mut group, now, 0, fluctuation_of(prior, sent_at), &members);
         obey(&mut members, &orders);
         if group.is_slow_start_over {
             return (count, group.gain);
@@ -63,6 +75,27 @@ fn a_fluctuation_scales_all_windows_and_puts_only_the_affected_member_back_into_
 }
 
 #[test]
+fn fluctuations_of_one_round_trip_are_one_step_of_the_recursion() {
+    let mut group = Coordinated::new(Parameters::default());
+    let mut members = in_slow_start(3, 90);
+    let first = orders(&mut group, after(1), 1, fluctuation_of(90, NOW), &members);
+    obey(&mut members, &first);
+    let (gain, window) = (group.gain, members[0].congestion.window);
+    // The same overflow at another member: sent before the windows were reduced.
+    members[2] = member(2, 40, Phase::Recovery);
+    let second = orders(&mut group, after(1), 2, fluctuation_of(57, NOW), &members);
+    assert_eq!(second.len(), 1, "{second:?}");
+    obey(&mut members, &second);
+    assert!((group.gain - gain).abs() < 1e-9);
+    assert_eq!(members[2].congestion.window, window, "back with the others");
+    assert_eq!(members[2].congestion.phase, Phase::SlowStart);
+    // Sent after it: the next step.
+    let third = orders(&mut group, after(3), 0, fluctuation_of(57, after(2)), &members);
+    assert_eq!(third.len(), 3);
+    assert!(group.gain < gain);
+}
+
+#[test]
 fn the_last_fluctuation_ends_slow_start_for_all_and_for_good() {
     let mut group = Coordinated { gain: 1.05, ..Coordinated::new(Parameters::default()) };
     let mut members = in_slow_start(2, 100);
@@ -93,15 +126,23 @@ fn windows_that_drift_apart_are_levelled_once_a_round_trip() {
 }
 
 #[test]
-fn with_windows_alone_slow_start_is_each_members_own() {
+fn with_windows_alone_fluctuations_level_windows_and_slow_start_is_each_members_own() {
     let mut group = Coordinated::new(Parameters { extent: Extent::WindowsOnly });
-    let members = in_slow_start(3, 90);
-    assert_eq!(orders(&mut group, NOW, 1, fluctuation(90), &members), []);
+    let mut members = in_slow_start(3, 90);
+    members[1] = member(1, 60, Phase::CongestionAvoidance);
+    let levelled = orders(&mut group, after(1), 1, fluctuation_of(90, NOW), &members);
+    obey(&mut members, &levelled);
+    assert!(members.iter().all(|view| view.congestion.window == DATAGRAM * 80));
+    assert_eq!(members[0].congestion.phase, Phase::SlowStart);
+    assert_eq!(members[1].congestion.phase, Phase::CongestionAvoidance);
+    let same = fluctuation_of(80, NOW);
+    assert_eq!(orders(&mut group, after(1), 0, same, &members), [], "of the same round trip");
     let mixed = [member(0, 10, Phase::SlowStart), member(1, 90, Phase::CongestionAvoidance)];
     assert_eq!(orders(&mut group, NOW, 1, MemberEventKind::Round, &mixed), [], "one is still finding out");
     let both = [member(0, 10, Phase::Recovery), member(1, 90, Phase::CongestionAvoidance)];
-    let later = NOW + Duration::from_millis(50);
-    assert_eq!(orders(&mut group, later, 1, MemberEventKind::Round, &both).len(), 2);
+    let next = fluctuation_of(90, after(2));
+    assert_eq!(orders(&mut group, after(3), 1, next, &both), [], "the comparison once a round does it");
+    assert_eq!(orders(&mut group, after(3), 1, MemberEventKind::Round, &both).len(), 2);
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn a_mark_reported_with_the_last_acknowledgement_takes_the_jump_back() {
 fn nothing_raises_the_window_of_a_retreat() {
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: INITIAL, seed: 1 };
     let mut controller =
-        LossBased::new(AdditiveIncrease, Box::new(Classic), limits).with_shrinking(Shrinking::Prr);
+        LossBased::new(AdditiveIncrease::default(), Box::new(Classic), limits).with_shrinking(Shrinking::Prr);
     let mut sender = Sender::jumped();
     sender.send(121);
     sender.lose_next();
