@@ -20,6 +20,7 @@ mod path;
 mod reach;
 mod response;
 mod steps;
+mod without;
 
 use posthaste_policy::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
 use posthaste_policy::{
@@ -41,6 +42,7 @@ use own_loss::OwnLoss;
 use path::Path;
 use reach::Reach;
 use response::Response;
+use without::{Part, Without};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -65,11 +67,13 @@ pub struct Parameters {
     pub compensate: bool,
     /// True to hold as much as a CUBIC would while somebody else is seen to hold the queue.
     pub shadow: bool,
+    /// Parts that are off, for experiments; default none.
+    pub without: Without,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { tolerated_loss: 0.1, compensate: true, shadow: true }
+        Self { tolerated_loss: 0.1, compensate: true, shadow: true, without: Without::default() }
     }
 }
 
@@ -81,6 +85,9 @@ impl Parameters {
             Constant::new("compensate", self.compensate),
             Constant::new("shadow", self.shadow),
         ];
+        if !self.without.is_empty() {
+            constants.push(Constant::new("without", self.without));
+        }
         constants.extend(reach::constants());
         constants.extend(response::constants());
         constants.extend(loss::constants());
@@ -181,6 +188,10 @@ impl Mobile {
         controller
     }
 
+    fn has(&self, part: Part) -> bool {
+        !self.parameters.without.has(part)
+    }
+
     fn datagram(&self) -> f64 {
         self.limits.max_datagram_size.as_f64().max(1.0)
     }
@@ -242,7 +253,7 @@ impl Congestion for Mobile {
         if self.neighbour.is_beside() {
             // What others send comes in steps, too.
             self.path.forget_steps();
-        } else if let Some(rtt) = ack.rtt_sample {
+        } else if let Some(rtt) = ack.rtt_sample.filter(|_| self.has(Part::Steps)) {
             self.path.note_step(&sample, rtt, &self.rounds, self.reach.ceiling.unwrap_or(0.0));
         }
         if self.path.had_hidden_queue {
@@ -309,7 +320,7 @@ impl Congestion for Mobile {
         if let Some(rate) = adjustment.rate {
             self.path.set_bandwidth(rate.as_bytes_per_second() as f64);
         }
-        if let Some(rate) = adjustment.rate_ceiling {
+        if let Some(rate) = adjustment.rate_ceiling.filter(|_| self.has(Part::Ceiling)) {
             self.reach.ceiling = Some(rate.as_bytes_per_second() as f64);
         }
     }

@@ -54,7 +54,7 @@ const RESERVE_PART: u64 = 8;
 /// Losses among the packets that no copy reaches, from which on copies of others gain nothing.
 const CERTAIN_LOSSES: f64 = 25.0;
 /// The chance that a tail may keep of having a retransmission lost again.
-const FAILURE: f64 = 0.1;
+const FAILURE: f64 = 0.02;
 /// From this share of lost packets on a retransmission is worth more than two transmissions.
 const MUCH_LOSS: f64 = 0.05;
 

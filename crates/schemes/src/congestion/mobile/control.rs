@@ -5,7 +5,7 @@ use posthaste_units::Duration;
 
 use super::cycle::{REST_PART, TEST_PART};
 use super::reach::PACING_GAIN;
-use super::{Mobile, State, seconds};
+use super::{Mobile, Part, State, seconds};
 use crate::congestion::model::Sample;
 
 /// The pacing gain while the queue is emptied.
@@ -93,7 +93,8 @@ impl Mobile {
         let least = self.path.least_rtt();
         let slack = (least / SLACK_PART).clamp(LEAST_SLACK, MOST_SLACK);
         let steady = bandwidth * (least + self.path.jitter() + slack).as_secs_f64();
-        let lumps = self.path.extra() + BURSTS * (bandwidth * BURST_SECONDS).max(2.0 * self.datagram());
+        let extra = if self.has(Part::Lumps) { self.path.extra() } else { 0.0 };
+        let lumps = extra + BURSTS * (bandwidth * BURST_SECONDS).max(2.0 * self.datagram());
         match self.state {
             State::Up if !self.neighbour.is_beside() => self.cycle.up_gain() * steady + lumps,
             State::Rest => REST_PART * self.path.bdp(),

@@ -3,7 +3,7 @@
 use posthaste_policy::Constant;
 use posthaste_units::{Duration, Time};
 
-use super::{Mobile, State};
+use super::{Mobile, Part, State};
 use crate::congestion::model::Sample;
 
 /// The least wait between two probes; up to a second more is drawn.
@@ -148,7 +148,7 @@ impl Mobile {
     }
 
     pub(super) fn step_hold(&mut self, sample: &Sample) {
-        if self.path.is_least_rtt_old(sample.now) {
+        if self.has(Part::Rest) && self.path.is_least_rtt_old(sample.now) {
             self.enter(State::Rest);
         } else if self.is_time_to_probe(sample.now) {
             if self.wants_test() { self.start_ease(sample.now) } else { self.start_up(sample) }
@@ -175,7 +175,7 @@ impl Mobile {
         self.losses.reset_short();
         self.losses.reset_signals();
         self.own.begin_fast(sample.now);
-        self.cycle.was_free = true;
+        self.cycle.was_free = self.has(Part::Cascade);
         self.reach.is_doubtful = false;
         self.cycle.up_since = sample.now;
         self.cycle.gain = 0;
@@ -201,13 +201,16 @@ impl Mobile {
             let has_found = self.path.bandwidth() >= self.cycle.base * (1.0 + UP_FOUND * tried);
             if !has_found {
                 // A window at the bound tries less than its gain; the bound rises faster each round.
-                let is_bounded = self.losses.bound <= self.window && self.cycle.rounds < BOUND_ROUNDS;
+                let is_bounded = self.has(Part::LongProbe)
+                    && self.losses.bound <= self.window
+                    && self.cycle.rounds < BOUND_ROUNDS;
                 if !is_bounded {
                     self.start_ease(sample.now);
                 }
                 return;
             }
-            self.cycle.gain = (self.cycle.gain + 1).min(UP_GAINS.len() - 1);
+            self.cycle.gain =
+                if self.has(Part::Cascade) { (self.cycle.gain + 1).min(UP_GAINS.len() - 1) } else { 0 };
             self.cycle.base = self.path.bandwidth();
             self.cycle.rounds = 0;
         }
@@ -252,6 +255,6 @@ impl Mobile {
     /// True if a queue stands that the known rate does not explain: the rate is less now, or somebody else has come.
     pub(super) fn has_rate_fallen(&self) -> bool {
         let may_tell = self.state == State::Hold && !self.neighbour.is_beside() && self.cycle.rounds > 2;
-        may_tell && self.path.has_standing_queue()
+        may_tell && self.has(Part::Fall) && self.path.has_standing_queue()
     }
 }

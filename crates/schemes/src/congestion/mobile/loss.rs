@@ -5,7 +5,7 @@ use posthaste_policy::{Constant, LossCause};
 use posthaste_units::{ByteCount, Time};
 
 use super::own_loss::OwnLoss;
-use super::{Mobile, State};
+use super::{Mobile, Part, State};
 use crate::congestion::model::Sample;
 use crate::congestion::recovery::{Episode, Recovery};
 
@@ -126,7 +126,8 @@ impl Mobile {
     /// Loss of a round trip with `in_flight` in flight that is no sign of congestion, as a part of it.
     fn loss_threshold(&self, in_flight: f64) -> f64 {
         let most = self.parameters.tolerated_loss;
-        let part = if self.state != State::Reach || self.path.common_queue() > self.path.eps() {
+        let is_settled = self.state != State::Reach || self.path.common_queue() > self.path.eps();
+        let part = if is_settled || self.own.is_known() && !self.has(Part::Greatest) {
             self.own.part(most)
         } else if self.own.is_known() {
             // Of two chunks the lower quartile is the lesser: at 8 % it often says 4.
@@ -155,6 +156,7 @@ impl Mobile {
             losses.round_ends_at = sample.total_delivered;
             losses.ranges_last_round = std::mem::take(&mut losses.ranges);
             self.lower_short_bounds(sample);
+            self.fit_shadow(sample);
         }
     }
 
@@ -192,7 +194,8 @@ impl Mobile {
             self.losses.note();
             let continues = self.losses.last_lost.is_some_and(|last| packet.number == last + 1);
             let is_near = |last: u64| packet.number < last.saturating_add(LEAST_COUNTED);
-            let is_chance = !has_queue && !self.losses.last_lost.is_some_and(is_near);
+            let is_chance =
+                self.has(Part::Chance) && !has_queue && !self.losses.last_lost.is_some_and(is_near);
             self.losses.chance = is_chance.then_some(packet.number);
             self.losses.ranges += u32::from(!continues);
             self.losses.last_lost = Some(packet.number);

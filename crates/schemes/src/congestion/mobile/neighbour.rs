@@ -10,7 +10,7 @@ use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
 use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};
 use posthaste_units::{ByteCount, Duration, Time};
 
-use super::{Mobile, State};
+use super::{Mobile, Part, State};
 use crate::congestion::LossBased;
 use crate::congestion::cubic::{self, CubicIncrease};
 use crate::congestion::model::Sample;
@@ -31,6 +31,9 @@ const LIFT: f64 = 1.25;
 const STEEPNESS: f64 = 0.8;
 /// Own loss below which each loss in a queue counts, as it does for CUBIC.
 const LITTLE_LOSS: f64 = 0.005;
+/// The part of a round trip that is lost where the shadow stands far above what there is for this flow: many have begun
+/// at once, and a CUBIC's steps of 0.7 would take as many round trips of such losses.
+const OVERRUN: f64 = 1.0 / 3.0;
 
 /// The constants, for people.
 pub(super) fn constants() -> [Constant; 1] {
@@ -38,7 +41,8 @@ pub(super) fn constants() -> [Constant; 1] {
         "beside others",
         format!(
             "a shadow CUBIC (c {STEEPNESS}) bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain \
-             tests that find a queue to {TESTS} that do not, {TEST_INTERVAL} apart"
+             tests that find a queue to {TESTS} that do not, {TEST_INTERVAL} apart; it falls to what arrives where a third \
+             is lost"
         ),
     )]
 }
@@ -56,6 +60,8 @@ pub(super) struct Neighbour {
     usable: f64,
     /// Losses of what left before are told to nobody: the shadow's first window is the answer to them.
     heard_from: Time,
+    /// The same for what the shadow falls to where much is lost.
+    fits_from: Time,
     /// While somebody else is taken to hold the queue.
     shadow: Option<LossBased<CubicIncrease>>,
     /// Packets settled and lost since the shadow last stepped back.
@@ -101,6 +107,15 @@ impl Neighbour {
     /// What the shadow would hold.
     pub(super) fn window(&self) -> f64 {
         self.shadow.as_ref().map_or(0.0, |shadow| shadow.window().as_f64())
+    }
+
+    /// The shadow stands at `window` at most.
+    fn lower(&mut self, window: f64) {
+        let Some(shadow) = self.shadow.as_mut().filter(|shadow| shadow.window().as_f64() > window) else {
+            return;
+        };
+        let window = Some(ByteCount::from_f64(window));
+        shadow.adjust(&Adjustment { window, slow_start_threshold: window, ..Adjustment::default() });
     }
 
     /// A shadow that stands at `window` and grows from there.
@@ -181,6 +196,17 @@ impl Mobile {
         self.neighbour.tests_passed = 0;
         self.neighbour.tested_at = sample.now;
         self.losses.reset_short();
+    }
+
+    /// A round trip ends: if so much of it was lost, what has arrived is this flow's part.
+    pub(super) fn fit_shadow(&mut self, sample: &Sample) {
+        let is_overrun = self.has(Part::Overrun) && sample.lost > OVERRUN * sample.tx_in_flight;
+        if is_overrun && sample.sent_at >= self.neighbour.fits_from {
+            self.neighbour.lower(sample.delivered.max(self.minimum_pipe()));
+            // What has been sent too much is lost for a round trip more.
+            self.neighbour.fits_from = sample.now + sample.smoothed_rtt;
+            self.neighbour.heard_from = self.neighbour.heard_from.max(self.neighbour.fits_from);
+        }
     }
 
     /// The gain of a probe, where there is one.

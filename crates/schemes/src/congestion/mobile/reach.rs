@@ -5,7 +5,7 @@ use posthaste_policy::sample::{AckSample, PacketSpace};
 use posthaste_units::{Duration, Time};
 
 use super::loss::BETA;
-use super::{Mobile, State};
+use super::{Mobile, Part, State};
 use crate::congestion::model::Sample;
 
 /// Growth by what is acknowledged, while no queue is seen (draft-kazuho-ccwg-rapid-start-02).
@@ -119,7 +119,7 @@ impl Mobile {
 
     /// Startup ends. Below a ceiling, or without one, the rate is doubtful: a probe follows soon.
     fn leave_early(&mut self, sample: &Sample) {
-        self.reach.is_doubtful = !self.is_ceiling_reached();
+        self.reach.is_doubtful = self.has(Part::EarlyProbe) && !self.is_ceiling_reached();
         self.start_ease(sample.now);
     }
 

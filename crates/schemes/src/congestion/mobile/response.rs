@@ -11,7 +11,7 @@ use posthaste_policy::Constant;
 use posthaste_policy::sample::{AckSample, PacketSpace};
 use posthaste_units::{Duration, Time};
 
-use super::Mobile;
+use super::{Mobile, Part};
 use crate::congestion::model::Sample;
 
 /// Acks in a row that must show it: radio links delay single ones.
@@ -123,7 +123,7 @@ impl Response {
 impl Mobile {
     /// True if startup has met a link that others fill.
     pub(super) fn is_link_crowded(&self) -> bool {
-        self.parameters.shadow && self.response.is_crowded(self.path.jitter())
+        self.parameters.shadow && self.has(Part::Crowded) && self.response.is_crowded(self.path.jitter())
     }
 
     /// Startup ends beside others.

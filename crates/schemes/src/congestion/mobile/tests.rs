@@ -532,3 +532,53 @@ fn a_startup_that_no_train_has_measured_is_followed_by_a_probe() {
     let waited = probed.expect("a probe").since(held.expect("startup ends"));
     assert!(waited < path.link.rtt * 4, "{waited}");
 }
+
+/// A round trip of `flight` bytes, of which `lost` were lost and the rest has arrived.
+fn round(now: Time, flight: f64, lost: f64) -> Sample {
+    Sample {
+        now,
+        rate: 0.0,
+        delivered: flight - lost,
+        prior_delivered: ByteCount::ZERO,
+        app_limited: false,
+        rtt: milliseconds(40),
+        newly_acked: 0.0,
+        lost,
+        tx_in_flight: flight,
+        in_flight: flight,
+        prior_in_flight: flight,
+        total_delivered: ByteCount::ZERO,
+        sent_at: now - milliseconds(40),
+        smoothed_rtt: milliseconds(40),
+    }
+}
+
+#[test]
+fn a_shadow_falls_to_what_arrives_where_a_third_is_lost_once_in_two_round_trips() {
+    let mut controller = mobile(Parameters::default());
+    controller.neighbour.begin_shadow(controller.limits, 200_000.0);
+    let start = Time::ZERO + milliseconds(1_000);
+    let mut fit = |after, lost| {
+        controller.fit_shadow(&round(start + milliseconds(after), 200_000.0, lost));
+        controller.neighbour.window()
+    };
+    assert!((fit(0, 60_000.0) - 200_000.0).abs() < 1.0, "not for three tenths");
+    assert!((fit(10, 150_000.0) - 50_000.0).abs() < 1.0);
+    assert!(
+        (fit(50, 190_000.0) - 50_000.0).abs() < 1.0,
+        "what was sent before is lost for a round trip more"
+    );
+    assert!((fit(95, 190_000.0) - 10_000.0).abs() < 1.0);
+    assert!((fit(500, 20_000.0) - 10_000.0).abs() < 1.0, "it never rises by that");
+}
+
+#[test]
+fn what_is_without_its_parts_is_told_so() {
+    let parse = |text: &str| toml::from_str::<Parameters>(text);
+    let off = parse("without = [\"steps\", \"early-probe\"]").expect("two parts");
+    assert!(off.without.has(Part::Steps) && off.without.has(Part::EarlyProbe));
+    assert!(!off.without.has(Part::Ceiling));
+    assert!(off.constants().iter().any(|constant| constant.name == "without"));
+    assert!(Parameters::default().constants().iter().all(|constant| constant.name != "without"));
+    assert!(parse("without = [\"everything\"]").is_err());
+}

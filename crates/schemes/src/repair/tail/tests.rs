@@ -100,11 +100,11 @@ fn a_retransmission_is_worth_more_where_many_are_lost_and_many_are_in_flight() {
     let table = [
         ((0, 700), 1),
         ((1, 10), 1),
-        ((1, 321), 1),
+        ((1, 321), 2),
         ((2, 422), 2),
         ((4, 700), 2),
         ((8, 700), 3),
-        ((8, 10), 1),
+        ((8, 10), 2),
         ((30, 700), 3),
     ];
     for ((lost, in_flight), expected) in table {
