@@ -17,6 +17,8 @@ const FIREFOX_NAMES: [&str; 2] = ["firefox", "firefox-esr"];
 
 /// What a browser may take for anything but the network.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// The same for its start, which took more than 20 s on two cores at a load above 15.
+pub(super) const START_PATIENCE: Duration = Duration::from_secs(90);
 
 /// Quiet for so long after the load event, a page is complete: scripts may still ask for more.
 pub(super) const QUIET: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Order;
 use super::bidi::Bidi;
-use super::browser::{Browser, FIGURES, PATIENCE, QUIET, WARM_UP, host_of};
+use super::browser::{Browser, FIGURES, PATIENCE, QUIET, START_PATIENCE, WARM_UP, host_of};
 use super::process::Process;
 use super::remote::Remote;
 use super::waterfall::Waterfall;
@@ -61,7 +61,7 @@ impl Firefox {
         let is_trusted = order.is_awaited || order.spki.len() > 1;
         let capabilities =
             json!({ "capabilities": { "alwaysMatch": { "acceptInsecureCerts": is_trusted } } });
-        let session = bidi.call("session.new", &capabilities, PATIENCE)?;
+        let session = bidi.call("session.new", &capabilities, START_PATIENCE)?;
         let version = session["capabilities"]["browserVersion"].as_str().unwrap_or("?");
         let product = format!("Firefox/{version}");
         bidi.call("session.subscribe", &json!({ "events": ["network", "browsingContext.load"] }), PATIENCE)?;

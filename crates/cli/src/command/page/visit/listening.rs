@@ -7,7 +7,7 @@ use nix::unistd::{Pid, getppid};
 use crate::command::page::protocol::Protocol;
 
 /// A server may take so long to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const TICK: Duration = Duration::from_millis(10);
 
