@@ -85,7 +85,7 @@ impl Identity {
                 .hint("choose a writable directory with --state DIR, or give --cert and --key")
         };
         let kept = state.join(KEPT);
-        if !is_usable(state, now).map_err(|error| fail(&error))? {
+        if !recover(state, now).map_err(|error| fail(&error))? {
             let made = make(now).map_err(|error| fail(&error))?;
             create_private_directory(state).map_err(|error| fail(&error))?;
             replace(&kept, made.as_bytes()).map_err(|error| fail(&error))?;
@@ -113,8 +113,9 @@ enum Fit {
     Late,
 }
 
-/// True if the certificate that is kept in `state` is to be used. One that is to be replaced is set aside.
-fn is_usable(state: &Path, now: SystemTime) -> std::io::Result<bool> {
+/// Puts the certificate in its place that the clock asks for, and sets one aside that has ended; true if one is in place
+/// then.
+fn recover(state: &Path, now: SystemTime) -> std::io::Result<bool> {
     let (kept, replaced) = (state.join(KEPT), state.join(REPLACED));
     let (year, month, day) = year_month_day(now);
     let clock = format!("{year}-{month:02}-{day:02}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use http::{StatusCode, Uri};
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
+use posthaste_http::client::Response;
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::CertificateDer;
@@ -61,7 +62,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
             progress.clear();
             client.close().await;
             return Err(Failure::runtime(if args.resume {
-                "interrupted; the same command goes on from here"
+                "interrupted; the same command continues what was kept, and fetches the rest anew"
             } else {
                 "interrupted; nothing incomplete was kept"
             }));
@@ -167,10 +168,21 @@ async fn fetch(
     transfer: &mut Transfer,
 ) -> Result<(), Problem> {
     // Before anything is asked for: what cannot be written need not be fetched.
-    let mut output = Output::open(destination).await?;
-    let mut response = client.get(uri).await?;
+    let output = Output::open(destination).await?;
+    let response = client.get(uri).await?;
     transfer.begin(&response);
     accept(response.status())?;
+    receive(response, output, (progress, mover), uri, transfer).await
+}
+
+/// Takes the body to where it goes.
+async fn receive(
+    mut response: Response,
+    mut output: Output,
+    (progress, mover): (&Progress, &Mover),
+    uri: &Uri,
+    transfer: &mut Transfer,
+) -> Result<(), Problem> {
     let bar = progress.bar(uri.path(), response.content_length());
     while let Some(chunk) = response.chunk().await? {
         transfer.bytes = response.received();

@@ -13,10 +13,10 @@ use posthaste_http::client::Response;
 use serde::{Deserialize, Serialize};
 
 use super::mover::Mover;
-use super::output::{Destination, Output, Wanted, joined};
+use super::output::{Destination, Output, joined};
 use super::progress::Progress;
 use super::report::Transfer;
-use super::{Problem, accept};
+use super::{Problem, accept, receive};
 use crate::args::Get;
 use crate::exit::Failure;
 use crate::output_file::{OutputError, PartialFile};
@@ -54,7 +54,7 @@ pub(super) async fn fetch(
         let (uri, path, note) = (uri.to_string(), path.to_owned(), note.clone());
         joined(tokio::task::spawn_blocking(move || Ok(kept(&uri, &path, &note))).await).map_err(fail)?
     };
-    let (mut response, from) = ask(client, uri, kept).await?;
+    let (response, from) = ask(client, uri, kept).await?;
     transfer.begin(&response);
     if from == 0 {
         accept(response.status())?;
@@ -67,17 +67,8 @@ pub(super) async fn fetch(
         tokio::task::spawn_blocking(move || open(&path, &note, from, said.as_ref())).await
     };
     let (file, partial) = joined(opened).map_err(fail)?;
-    let mut output = Output::of(file, partial, path);
-    let bar = progress.bar(uri.path(), response.content_length());
-    while let Some(chunk) = response.chunk().await? {
-        transfer.bytes = response.received();
-        bar.advance(chunk.len() as u64);
-        mover.received(chunk.len() as u64);
-        if output.write(chunk).await? == Wanted::No {
-            return Ok(());
-        }
-    }
-    output.finish().await?;
+    let output = Output::of(file, partial, path);
+    receive(response, output, (progress, mover), uri, transfer).await?;
     // Without its beginning it says nothing.
     let _ = joined(tokio::task::spawn_blocking(move || std::fs::remove_file(note)).await);
     Ok(())
