@@ -366,3 +366,55 @@ proptest! {
         }
     }
 }
+
+/// Asserts that a truncated number is restored to a number with these low bytes, and that no such number is nearer to what
+/// was expected (RFC 9000 appendix A.3).
+fn assert_nearest(expected: u64, truncated: u32, len: u8) {
+    let window = 1_u64 << (8 * u32::from(len));
+    let full = number::decode(expected.checked_sub(1), truncated, len);
+    assert!(full <= crate::varint::MAX);
+    assert_eq!(full % window, u64::from(truncated), "{expected} {truncated}");
+    let above = full.checked_add(window).filter(|other| *other <= crate::varint::MAX);
+    for other in [full.checked_sub(window), above].into_iter().flatten() {
+        let is_nearest = full.abs_diff(expected) <= other.abs_diff(expected);
+        assert!(
+            is_nearest,
+            "{full} instead of {other} for {truncated} of {len} where {expected} was expected"
+        );
+    }
+}
+
+/// Exhaustive for one byte near both ends and a carry; for two bytes, all numbers at each edge of the window.
+#[test]
+fn every_truncated_number_is_restored_to_the_nearest() {
+    let last = crate::varint::MAX;
+    for expected in (0..=0x300).chain(0xfe80..=0x1_0180).chain(last - 0x300..=last) {
+        for truncated in 0..=0xff {
+            assert_nearest(expected, truncated, 1);
+        }
+    }
+    let edges =
+        [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1_0000, 0x1_8000, last - 0x1_0000, last - 0x8000, last];
+    for expected in edges {
+        for truncated in 0..=0xffff {
+            assert_nearest(expected, truncated, 2);
+        }
+    }
+}
+
+/// What a sender truncates, its peer restores, whatever of the packets since the acknowledged one it has received:
+/// exhaustive for one byte, and for two bytes at both ends of what it may have.
+#[test]
+fn every_number_that_is_sent_is_restored() {
+    for acked in [0, 0x7f, 0xff80, 1 << 40] {
+        for distance in 1..=0x8000_u64 {
+            let sent = number::encode(acked + distance, Some(acked));
+            let ends = [acked, acked + distance / 2, acked + distance - 1];
+            let all = acked..acked + if distance <= 0x80 { distance } else { 0 };
+            for largest in ends.into_iter().chain(all) {
+                let restored = number::decode(Some(largest), sent.value, sent.len);
+                assert_eq!(restored, acked + distance, "{acked} acknowledged, {largest} received");
+            }
+        }
+    }
+}

@@ -64,6 +64,31 @@ fn a_length_beyond_the_address_space_is_truncation() {
     assert_eq!(reader.prefixed(), Err(Truncated));
 }
 
+/// Exhaustive in the first two bytes, which decide about length and minimality; longer forms around each power of two.
+#[test]
+fn every_encoding_reads_as_section_16_has_it() {
+    for first_two in 0..=u16::MAX {
+        let [first, second] = first_two.to_be_bytes();
+        let bytes = [first, second, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc];
+        let length = 1_usize << (first >> 6);
+        let all = bytes[..length].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(reader.varint(), Ok(all & ((1 << (8 * length - 2)) - 1)), "{bytes:?}");
+        assert_eq!(reader.position(), length, "{bytes:?}");
+        for cut in 0..length {
+            assert_eq!(Reader::new(&bytes[..cut]).varint(), Err(Truncated), "{bytes:?}");
+        }
+    }
+    let around = (0..62).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+    for value in (0..=0x1_0100).chain(around).chain([MAX]) {
+        let bytes = written(value);
+        assert_eq!(bytes.len(), len(value));
+        assert_eq!(Reader::new(&bytes).varint(), Ok(value));
+        // No shorter form holds it.
+        assert!(bytes.len() == 1 || value >= 1 << (4 * bytes.len() - 2), "{value}");
+    }
+}
+
 proptest! {
     #[test]
     fn round_trip(value in 0..=MAX, shift in 0_u32..62) {
