@@ -225,6 +225,26 @@ fn ranges_that_the_peer_knows_of_are_forgotten_but_not_what_is_news() {
     assert_eq!(received.on_packet(4), Arrival::New { out_of_order: true });
 }
 
+/// Exhaustive: six arrivals of six numbers, in each order, with each repetition.
+#[test]
+fn ranges_of_every_short_sequence_hold_what_arrived() {
+    const NUMBERS: u64 = 6;
+    for code in 0..NUMBERS.pow(6) {
+        let mut received = ReceivedPackets::immediate();
+        let mut model = BTreeSet::new();
+        for place in 0..6 {
+            let number = code / NUMBERS.pow(place) % NUMBERS;
+            let is_new = receive(&mut received, Time::ZERO, number) != Arrival::Duplicate;
+            assert_eq!(is_new, model.insert(number), "sequence {code}");
+        }
+        let ack = written(&mut received, Time::ZERO, 1000).expect("written");
+        let listed: BTreeSet<u64> = ack.ranges.iter().cloned().flatten().collect();
+        assert_eq!(listed, model, "sequence {code}");
+        let apart = ack.ranges.windows(2).all(|pair| *pair[1].end() + 1 < *pair[0].start());
+        assert!(apart, "sequence {code}: {:?}", ack.ranges);
+    }
+}
+
 proptest! {
     #[test]
     fn ranges_hold_exactly_what_arrived(numbers in prop::collection::vec(0u64..100, 1..120)) {

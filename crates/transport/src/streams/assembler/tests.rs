@@ -158,6 +158,38 @@ fn step(span: u64) -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Exhaustive: four pieces of five bytes, in each order, with each overlap (all of them contradict each other), and nothing,
+/// one byte or everything read after each.
+#[test]
+fn every_short_sequence_of_pieces_agrees_with_a_naive_model() {
+    const BYTES: u64 = 5;
+    let pieces: Vec<(u64, usize)> =
+        (0..BYTES).flat_map(|offset| (1..=BYTES - offset).map(move |len| (offset, len as usize))).collect();
+    let count = pieces.len();
+    for portion in [0, 1, usize::MAX] {
+        for code in 0..count.pow(4) {
+            let (mut assembler, mut model) = (Assembler::default(), Model::default());
+            for place in 0..4 {
+                let (offset, length) = pieces[code / count.pow(place) % count];
+                let data = vec![place as u8; length];
+                model.insert(offset, &data);
+                assembler.insert(offset, data.into());
+                let mut read = Vec::new();
+                while read.len() < portion
+                    && let Some(data) = assembler.read(portion - read.len())
+                {
+                    read.extend_from_slice(&data);
+                }
+                assert_eq!(read, model.read(portion), "{code}");
+                assert_eq!(assembler.read_offset(), model.read, "{code}");
+                assert!(assembler.blocks.len() <= BYTES as usize, "{code}");
+            }
+            assert_eq!(read_all(&mut assembler, usize::MAX), model.read(usize::MAX), "{code}");
+            assert!(!assembler.has_unread() || !model.bytes.is_empty(), "{code}");
+        }
+    }
+}
+
 proptest! {
     /// Any pieces in any order, with conflicting overlaps, read in any portions: as the model has it.
     #[test]
