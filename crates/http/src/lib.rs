@@ -58,7 +58,6 @@
 
 pub mod client;
 pub mod server;
-pub mod service;
 
 mod link;
 mod message_stream;
@@ -66,8 +65,19 @@ mod patience;
 mod static_files;
 mod uri;
 
+/// The interface to applications, of the crate `posthaste-service`: it knows no transport.
+pub mod service {
+    pub(crate) use posthaste_service::{AnyService, erase};
+    #[doc(inline)]
+    pub use posthaste_service::{
+        Body, BodyError, BodyGone, BodySender, Early, Handshake, HandshakeFailed, Peer, Request, RequestBody,
+        Response, ResponseBody, ServiceFn, service_fn, text,
+    };
+}
+
 pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
 pub use server::{ALPN, AccessLog, AccessRecord, Early, Ended, Outcome, Serve, ServerOptions, serve};
+#[doc(no_inline)]
 pub use service::{
     Body, BodyError, BodyGone, BodySender, Peer, Request, RequestBody, Response, ResponseBody, ServiceFn,
     service_fn, text,

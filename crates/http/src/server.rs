@@ -27,7 +27,7 @@ mod visitor;
 use connection::Phase;
 use slots::Slots;
 
-pub use early::Early;
+pub use crate::service::Early;
 pub use exchange::{AccessLog, AccessRecord};
 pub use outgoing::Outcome;
 

@@ -1,27 +1,21 @@
-//! Requests that came as early data.
+//! The handshake of a QUIC connection, for requests that came before its end.
 
-use posthaste_endpoint::{Connection, ConnectionError, EarlyData};
+use std::future::Future;
+use std::pin::Pin;
 
-/// The request came as early data (0-RTT): somebody on the path may have repeated it (RFC 8470). An extension of the
-/// request; requests with unsafe methods are answered with 425 before a service sees them.
-#[derive(Debug, Clone)]
-pub struct Early(Connection);
+use posthaste_endpoint::Connection;
 
-impl Early {
-    pub(super) fn new(connection: Connection) -> Self {
-        Self(connection)
-    }
+use crate::service::{Handshake, HandshakeFailed};
 
-    /// True once the handshake is complete: the request is no repetition.
-    pub fn is_settled(&self) -> bool {
+/// The handshake of this connection.
+pub(super) struct QuicHandshake(pub(super) Connection);
+
+impl Handshake for QuicHandshake {
+    fn is_complete(&self) -> bool {
         !self.0.is_handshaking()
     }
 
-    /// Waits until the handshake is complete.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub async fn settled(&self) -> Result<EarlyData, ConnectionError> {
-        self.0.handshake().await
+    fn completed(&self) -> Pin<Box<dyn Future<Output = Result<(), HandshakeFailed>> + Send + '_>> {
+        Box::pin(async { self.0.handshake().await.map(|_| ()).map_err(HandshakeFailed::new) })
     }
 }

@@ -8,10 +8,10 @@ use posthaste_endpoint::{Connection, RecvStream, SendStream, Side, StreamId};
 use posthaste_http3::{MessageKind, Priorities, Priority, PriorityParameters};
 
 use super::ServerOptions;
-use super::early::Early;
+use super::early::QuicHandshake;
 use crate::message_stream::{MessageReceiver, MessageSender, transport_priority};
 use crate::patience::Progress;
-use crate::service::Peer;
+use crate::service::{Early, Peer};
 
 /// A client's connection, as its requests see it.
 pub(super) struct Visitor {
@@ -37,7 +37,7 @@ impl Visitor {
 
     /// While what the client says may be somebody's repetition.
     pub(super) fn early(&self) -> Option<Early> {
-        self.connection.is_handshaking().then(|| Early::new(self.connection.clone()))
+        self.connection.is_handshaking().then(|| Early::new(QuicHandshake(self.connection.clone())))
     }
 
     /// The client ranks a request anew, be it on its way or still to come.

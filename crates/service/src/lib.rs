@@ -1,9 +1,9 @@
-//! The interface between the server and the applications: tower services that take and return HTTP messages.
+//! The interface between servers and applications: tower services that take and return HTTP messages.
 //!
 //! Nothing here knows a transport. A service is a
 //! `tower_service::Service<http::Request<RequestBody>, Response = http::Response<B>, Error = Infallible>`, where `B` is any
-//! `http_body::Body<Data = Bytes>`: an axum `Router`, a tower stack, [`StaticFiles`](crate::StaticFiles), or an async
-//! function ([`service_fn`]).
+//! `http_body::Body<Data = Bytes>`: an axum `Router`, a tower stack, the static files of `posthaste-http`, or an
+//! async function ([`service_fn`]).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -17,25 +17,26 @@ use tower_service::Service;
 
 mod body;
 mod channel;
+mod early;
 mod erased;
 mod error;
 
 pub use body::Body;
 pub use channel::{BodyGone, BodySender};
+pub use early::{Early, Handshake, HandshakeFailed};
+pub use erased::{Answer, AnyService, erase};
 pub use error::BodyError;
-
-pub(crate) use erased::{AnyService, erase};
 
 /// A request's body as a service gets it.
 ///
-/// What is not read stays with the client: a slow service slows the upload (see [`serve`](crate::serve)). A body that does
-/// not come whole ends with a [`BodyError`], never like one that is complete.
+/// What is not read stays with the client: a slow service slows the upload. A body that does not come whole
+/// ends with a [`BodyError`], never like one that is complete.
 pub type RequestBody = Body;
 
 /// A response's body. The server asks for the next frame when the client has room for it.
 pub type ResponseBody = Body;
 
-/// A request as a service gets it. Its extensions hold a [`Peer`], and an `Early` if it came as early data.
+/// A request as a service gets it. Its extensions hold a [`Peer`], and an [`Early`] if it came as early data.
 pub type Request = http::Request<RequestBody>;
 
 /// A response with the body type of this crate. Services may return other bodies.
@@ -76,7 +77,7 @@ pub fn text(status: StatusCode, detail: &str) -> Response {
 /// # Example
 /// A service that sends back what it receives, as it comes:
 /// ```
-/// use posthaste_http::{Request, service_fn};
+/// use posthaste_service::{Request, service_fn};
 ///
 /// let echo = service_fn(|request: Request| async { http::Response::new(request.into_body()) });
 /// ```

@@ -11,10 +11,11 @@ use super::error::BoxError;
 use super::{Body, Request, Response};
 
 /// What a service makes of one request.
-pub(crate) type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// A service whose type is forgotten. A clone of it answers one request.
-pub(crate) trait AnyService: Send {
+pub trait AnyService: Send {
+    /// Another one of the same service.
     fn another(&self) -> Box<dyn AnyService>;
 
     /// Waits until the service is ready, and has it answer.
@@ -22,7 +23,7 @@ pub(crate) trait AnyService: Send {
 }
 
 /// Forgets the service's type.
-pub(crate) fn erase<S, B>(service: S) -> Box<dyn AnyService>
+pub fn erase<S, B>(service: S) -> Box<dyn AnyService>
 where
     S: Service<Request, Response = http::Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,

@@ -79,12 +79,12 @@ impl BodySender {
 }
 
 /// The reader's end.
-pub(super) struct ChannelBody {
+pub(crate) struct ChannelBody {
     /// `None` behind the end.
     items: Option<mpsc::Receiver<Item>>,
 }
 
-pub(super) fn channel() -> (BodySender, ChannelBody) {
+pub(crate) fn channel() -> (BodySender, ChannelBody) {
     let (sender, items) = mpsc::channel(CHANNEL_FRAMES);
     (BodySender(sender), ChannelBody { items: Some(items) })
 }

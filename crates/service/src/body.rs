@@ -18,7 +18,7 @@ use super::error::{BodyError, BoxError};
 ///
 /// # Example
 /// ```
-/// use posthaste_http::Body;
+/// use posthaste_service::Body;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let mut body = Body::from("hello");
@@ -114,7 +114,7 @@ impl Body {
 }
 
 /// What polling a body for its next frame answers.
-pub(super) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
+pub(crate) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
 
 impl http_body::Body for Body {
     type Data = Bytes;
