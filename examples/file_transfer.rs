@@ -58,11 +58,11 @@ async fn main() -> Result<()> {
     // The receiver's transport has everything; closing earlier could cut the end off.
     stream.acknowledged().await?;
 
-    let received = receiving.await??;
     let stats = connection.stats();
-    println!("{received} bytes in {} datagrams, {} packets lost", stats.sent.datagrams, stats.packets_lost);
     connection.close(0, b"done");
     client.wait_idle().await;
+    let received = receiving.await??;
+    println!("{received} bytes in {} datagrams, {} packets lost", stats.sent.datagrams, stats.packets_lost);
     assert!(std::fs::read(&source)? == std::fs::read(&copy)?, "the copy differs");
     Ok(())
 }
@@ -80,6 +80,8 @@ async fn receive(server: &Endpoint, copy: &Path) -> Result<u64> {
         received += chunk.len() as u64;
     }
     file.flush().await?;
+    // The sender closes, once it knows that everything has arrived.
+    connection.closed().await;
     Ok(received)
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use crate::support::transfer::{Readers, Writers};
 use crate::support::{Link, Pair, tls};
-use posthaste_transport::{CloseReason, DatagramInfo, Direction, Event, TransportConfig, Version};
+use bytes::Bytes;
+use posthaste_transport::{
+    CloseReason, DatagramInfo, Direction, Event, StreamEvent, TransportConfig, Version,
+};
 use posthaste_units::{ByteCount, Duration};
 
 /// The client opens a stream and sends `len` bytes; the server checks them. Returns the virtual seconds it took.
@@ -142,6 +145,30 @@ fn a_close_reaches_the_peer_with_its_code_and_reason() {
         assert_eq!(host.endpoint.connections(), 0);
         assert_eq!(host.endpoint.next_timeout(), None, "nothing is left to do");
     }
+}
+
+#[test]
+fn a_reader_that_closes_at_the_end_acknowledges_the_end() {
+    let mut pair = Pair::default();
+    let (client, server) = pair.establish();
+    let id = pair.client.connection(client).open(Direction::Unidirectional).expect("a stream");
+    let (mut writers, mut readers) = (Writers::default(), Readers::default());
+    writers.add(id, 3_000);
+    pair.run_promptly_until(|pair| {
+        writers.pump(pair.client.connection(client));
+        let (now, reader) = (pair.now, pair.server.connection(server));
+        readers.pump(now, reader, usize::MAX);
+        if readers.finished.contains_key(&id) {
+            reader.close(now, 0, Bytes::new());
+        }
+        reader.is_closed()
+    });
+    pair.run_for(Duration::from_millis(100));
+    let events: Vec<&Event> = pair.client.events.iter().map(|(_, event)| event).collect();
+    let acknowledged =
+        events.iter().position(|event| **event == Event::Stream(StreamEvent::SendComplete(id)));
+    let closed = events.iter().position(|event| matches!(event, Event::Closed(_)));
+    assert!(acknowledged.is_some() && acknowledged < closed, "{events:?}");
 }
 
 #[test]

@@ -408,7 +408,8 @@ impl Connection {
             let is_needed = space == PacketSpace::Data || !self.handshake.is_confirmed();
             if is_needed && self.handshake.has_keys(space) {
                 let frame = readable_close(space, &close);
-                self.add_packet(space, &mut datagram, |_, writer| {
+                self.add_packet(space, &mut datagram, |connection, writer| {
+                    connection.write_last_ack(now, space, &frame, writer);
                     writer.push(&Frame::Close(frame), None);
                 });
             }
@@ -432,6 +433,22 @@ impl Connection {
         self.path.on_sent(len);
         self.counters.sent.add(len);
         (buffer.len() > start).then_some(len)
+    }
+
+    /// Acknowledges, in front of the close, what 1-RTT packets have brought: an application that closes once it has read
+    /// everything must not take back from its peer that everything arrived. The close itself keeps its room.
+    fn write_last_ack(
+        &mut self,
+        now: Time,
+        space: PacketSpace,
+        close: &CloseFrame,
+        writer: &mut FrameWriter<'_>,
+    ) {
+        if space == PacketSpace::Data && self.acks.received[space].has_news() {
+            writer.reserve(Frame::Close(close.clone()).encoded_len());
+            self.acks.received[space].write_ack(now, writer, ACK_DELAY_EXPONENT, None);
+            writer.reserve(0);
+        }
     }
 
     /// Ends the connection for a reason of this end's own.

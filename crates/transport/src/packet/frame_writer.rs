@@ -11,6 +11,7 @@ use crate::packet::sent_frame::{SentFrame, SentFrames};
 pub(crate) struct FrameWriter<'a> {
     buffer: &'a mut Vec<u8>,
     end: usize,
+    reserved: usize,
     frames: SentFrames,
     ack_eliciting: bool,
     in_flight: bool,
@@ -19,12 +20,17 @@ pub(crate) struct FrameWriter<'a> {
 impl<'a> FrameWriter<'a> {
     /// A writer that appends to `buffer` and may fill it up to length `end`.
     pub(crate) fn new(buffer: &'a mut Vec<u8>, end: usize) -> Self {
-        Self { buffer, end, frames: SentFrames::new(), ack_eliciting: false, in_flight: false }
+        Self { buffer, end, reserved: 0, frames: SentFrames::new(), ack_eliciting: false, in_flight: false }
     }
 
     /// Bytes that still fit.
     pub(crate) fn remaining(&self) -> usize {
-        self.end.saturating_sub(self.buffer.len())
+        self.end.saturating_sub(self.buffer.len() + self.reserved)
+    }
+
+    /// Keeps the last `bytes` of the room for a frame that follows; 0 frees them.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.reserved = bytes;
     }
 
     /// Writes an ack-eliciting frame if it fits, and records it. False if it does not fit: nothing is written.

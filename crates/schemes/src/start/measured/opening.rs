@@ -3,8 +3,9 @@
 use posthaste_policy::sample::{AckSample, SentSample};
 use posthaste_units::{ByteCount, Rate, Time};
 
-/// A path that delivers the handshake's datagrams at this rate or more is fast. A client computes between its
-/// acknowledgements, which makes the path look slower, never faster.
+/// A path that delivers the handshake's datagrams at this rate or more is fast. A client that computes
+/// between its acknowledgements and does not say so makes the path look slower; one that lies about it gets no more than
+/// this path's first flight.
 pub(super) const FAST: Rate = Rate::from_bits_per_second(12_000_000);
 
 /// From this rate on a whole first flight takes no more than 4 ms of the bottleneck.
