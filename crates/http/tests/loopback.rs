@@ -63,6 +63,20 @@ async fn files_arrive_whole_and_are_logged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn responses_say_that_their_origin_speaks_http_3() {
+    let answer = || by(|_: &str| status(StatusCode::OK));
+    for (alt_svc, is_told) in [(Some(Duration::from_mins(1)), true), (None, false)] {
+        let server = Server::start(answer(), |options| options.alt_svc = alt_svc);
+        let client = server.client();
+        let response = client.get(&server.uri("/")).await.unwrap();
+        let expected = format!("h3=\":{}\"; ma=60", server.address.port());
+        let said = response.headers().get(header::ALT_SVC).map(HeaderValue::as_bytes);
+        assert_eq!(said, is_told.then_some(expected.as_bytes()));
+        client.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn more_requests_than_streams_share_one_connection() {
     let content = sample(10_000);
     let (_directory, server) = static_server(&[("small", &content)]);

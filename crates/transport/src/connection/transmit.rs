@@ -436,7 +436,8 @@ impl Connection {
     }
 
     /// Acknowledges, in front of the close, what 1-RTT packets have brought: an application that closes once it has read
-    /// everything must not take back from its peer that everything arrived. The close itself keeps its room.
+    /// everything must not leave its peer in doubt whether everything arrived. The close itself keeps its room. A packet that
+    /// has broken the rules is not acknowledged, so an end that closes for that says nothing.
     fn write_last_ack(
         &mut self,
         now: Time,
@@ -444,7 +445,8 @@ impl Connection {
         close: &CloseFrame,
         writer: &mut FrameWriter<'_>,
     ) {
-        if space == PacketSpace::Data && self.acks.received[space].has_news() {
+        let is_at_peace = close.kind == CloseKind::Application && space == PacketSpace::Data;
+        if is_at_peace && self.acks.received[space].has_news() {
             writer.reserve(Frame::Close(close.clone()).encoded_len());
             self.acks.received[space].write_ack(now, writer, ACK_DELAY_EXPONENT, None);
             writer.reserve(0);
