@@ -26,6 +26,34 @@ fn fetch(server: &Server, folders: &Folders, name: &str, more: &[&str]) -> (serd
     (report, stderr)
 }
 
+/// Repeats `fetch` until as many connections carried it as wanted, never more: on a busy machine the last byte may be there
+/// before the last handshake is over.
+fn in_some_run(wanted: usize, mut fetch: impl FnMut() -> usize) {
+    let used: Vec<usize> =
+        std::iter::repeat_with(|| fetch()).take(20).take_while(|used| *used != wanted).collect();
+    assert!(
+        used.len() < 20 && used.iter().all(|used| (1..wanted).contains(used)),
+        "{wanted} wanted: {used:?}"
+    );
+}
+
+/// Fetches a file of `size` bytes over so many connections at most, and says how many it was.
+fn fetch_split(server: &Server, folders: &Folders, size: usize, connections: &str) -> usize {
+    let (report, stderr) = fetch(server, folders, &size.to_string(), &["--connections", connections]);
+    assert!(read(&folders.path("in").join("copy")) == sample(size), "{size} over {connections}");
+    assert_eq!(folders.fetched(), ["copy"]);
+    let transfer = &report["transfers"][0];
+    assert_eq!(transfer["bytes"].as_u64(), Some(size as u64));
+    let split = &transfer["split"];
+    match connections {
+        "1" => assert!(split.is_null(), "{report}"),
+        _ if size < 512 * 1024 => assert!(split["single"].is_string(), "{report}"),
+        _ => assert!(split["grouped"] == true, "{report}"),
+    }
+    assert_eq!(stderr, "");
+    report["connections"].as_array().unwrap().len()
+}
+
 #[test]
 fn files_of_all_sizes_arrive_whole() {
     let folders = Folders::new();
@@ -35,23 +63,10 @@ fn files_of_all_sizes_arrive_whole() {
     }
     let server = serve(&folders);
     for size in sizes {
-        for connections in ["1", "3", "16"] {
-            let (report, stderr) =
-                fetch(&server, &folders, &size.to_string(), &["--connections", connections]);
-            assert!(read(&folders.path("in").join("copy")) == sample(size), "{size} over {connections}");
-            assert_eq!(folders.fetched(), ["copy"]);
-            let transfer = &report["transfers"][0];
-            assert_eq!(transfer["bytes"].as_u64(), Some(size as u64));
-            let split = &transfer["split"];
-            let used = report["connections"].as_array().unwrap().len();
-            match connections {
-                "1" => assert!(split.is_null() && used == 1, "{report}"),
-                _ if size < 512 * 1024 => assert!(split["single"].is_string() && used == 1, "{report}"),
-                // A group of ours has eight members, a file a connection for each 256 KiB.
-                "3" => assert!(split["grouped"] == true && used == if size < 768 * 1024 { 2 } else { 3 }),
-                _ => assert!(split["grouped"] == true && used == if size < 768 * 1024 { 2 } else { 8 }),
-            }
-            assert_eq!(stderr, "");
+        // A group of ours has eight members, a file a connection for each 256 KiB.
+        let parts = (size / (256 * 1024)).clamp(1, 8);
+        for (connections, wanted) in [("1", 1), ("3", parts.min(3)), ("16", parts)] {
+            in_some_run(wanted, || fetch_split(&server, &folders, size, connections));
         }
     }
 }
@@ -64,15 +79,17 @@ fn each_file_of_several_arrives_over_the_same_connections() {
     }
     let server = serve(&folders);
     let urls = ["a", "b", "c"].map(|name| server.url(name));
-    let mut get = server.get();
-    get.args(&urls).args(["--connections", "3", "--json", "-O"]).arg(folders.path("in"));
-    let (code, stdout, stderr) = run(&mut get);
-    assert_eq!((code, stderr.as_str()), (0, ""));
-    for name in ["a", "b", "c"] {
-        assert!(read(&folders.path("in").join(name)) == sample(2_000_001));
-    }
-    let report: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
-    assert_eq!(report["connections"].as_array().unwrap().len(), 3);
+    in_some_run(3, || {
+        let mut get = server.get();
+        get.args(&urls).args(["--connections", "3", "--json", "-O"]).arg(folders.path("in"));
+        let (code, stdout, stderr) = run(&mut get);
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        for name in ["a", "b", "c"] {
+            assert!(read(&folders.path("in").join(name)) == sample(2_000_001));
+        }
+        let report: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
+        report["connections"].as_array().unwrap().len()
+    });
 }
 
 #[test]
@@ -86,11 +103,13 @@ fn a_server_without_groups_gets_one_connection_unless_the_user_insists() {
     assert_eq!(report["connections"].as_array().unwrap().len(), 1);
     assert!(stderr.contains("does not coordinate connections") && stderr.contains("--ungrouped"), "{stderr}");
 
-    let (report, stderr) = fetch(&server, &folders, "file", &["--connections", "3", "--ungrouped"]);
-    assert!(read(&folders.path("in").join("copy")) == sample(10_000_000));
-    assert_eq!(report["connections"].as_array().unwrap().len(), 3);
-    assert_eq!(report["transfers"][0]["split"]["grouped"], false);
-    assert_eq!(stderr, "");
+    in_some_run(3, || {
+        let (report, stderr) = fetch(&server, &folders, "file", &["--connections", "3", "--ungrouped"]);
+        assert!(read(&folders.path("in").join("copy")) == sample(10_000_000));
+        assert_eq!(report["transfers"][0]["split"]["grouped"], false);
+        assert_eq!(stderr, "");
+        report["connections"].as_array().unwrap().len()
+    });
 }
 
 #[test]

@@ -171,7 +171,7 @@ async fn silence_ends_in_a_timeout() {
         |_| {},
     );
     let mut options = ClientOptions::new(server.client_config());
-    options.idle_timeout = Duration::from_millis(200);
+    options.idle_timeout = Duration::from_secs(1);
     let response = Client::new(options).get(&server.uri("/")).await.unwrap();
     let error = body(response).await.unwrap_err();
     assert!(matches!(error, ClientError::IdleTimeout(_)), "{error}");
