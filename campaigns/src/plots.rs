@@ -1,9 +1,9 @@
-//! `cargo campaigns plots`: the pictures of the README and of `docs/schemes`, drawn from runs of the lab. The same source
+//! `cargo campaigns plots`: the pictures of `docs/schemes` and of `docs/results/mobile.md`, drawn from runs of the lab. The same source
 //! gives the same files.
 
+mod cells;
 mod draw;
 mod figures;
-mod overview;
 
 use std::path::{Path, PathBuf};
 
@@ -23,14 +23,14 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Of `cargo campaigns plots`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each curve is one run of an experiment of the lab (seed 0); `overview` has all seeds and takes longer.
+    after_help = "Each curve is one run of an experiment of the lab (seed 0); `mobile` has 30 runs of each cell of `mo-cells` and takes minutes.
 Example: cargo campaigns plots --only freeze --folder /tmp/pictures"
 )]
 pub(crate) struct Arguments {
-    /// Draw only these: `overview` (the README's) or names of pages in docs/schemes [default: all]
+    /// Draw only these: `mobile` (docs/results) or names of pages in docs/schemes [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// Directory for the pictures [default: docs and docs/schemes of this repository]
+    /// Directory for the pictures [default: docs/results and docs/schemes of this repository]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -39,8 +39,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let figures = chosen(&arguments.only)?;
     let place = |folder: &str| arguments.folder.clone().unwrap_or_else(|| root().join(folder));
-    if arguments.only.is_empty() || arguments.only.iter().any(|name| name == overview::NAME) {
-        write(&place("docs"), overview::NAME, &overview::svg()?)?;
+    if arguments.only.is_empty() || arguments.only.iter().any(|name| name == cells::NAME) {
+        write(&place("docs/results"), cells::NAME, &cells::svg()?)?;
     }
     for figure in figures {
         write(&place("docs/schemes"), figure.name, &picture(figure)?)?;
@@ -58,7 +58,7 @@ fn write(folder: &Path, name: &str, svg: &str) -> Result<()> {
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Figure>> {
-    let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).chain([overview::NAME]).collect();
+    let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).chain([cells::NAME]).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
         return Err(format!("no picture {unknown:?}; there are: {}", names.join(", ")).into());
     }
