@@ -1,6 +1,6 @@
 //! Files that appear under their name when they are whole, and not before.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,6 +33,12 @@ impl std::fmt::Display for OutputError {
                     f,
                     "{shown} takes bytes needs them in order, and several connections bring them in none; \
                            write to a file, or use --connections 1"
+                )
+            }
+            io::ErrorKind::ResourceBusy => {
+                write!(
+                    f,
+                    "another `posthaste get --continue` is writing {shown}; wait until it ends, or write elsewhere"
                 )
             }
             _ => write!(f, "cannot write {shown}: {error}"),
@@ -87,6 +93,8 @@ pub(crate) struct PartialFile {
     destination: PathBuf,
     /// It stays where it is when this is dropped: in place, or to be continued.
     is_left: bool,
+    /// Holds the lock of a file that is to be continued, until that file is renamed or removed.
+    _lock: Option<File>,
 }
 
 impl PartialFile {
@@ -99,7 +107,7 @@ impl PartialFile {
         let partial = destination.with_file_name(format!(".{short}.{}-{number}.part", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
         keep_permissions(&file, destination)?;
-        Ok((file, Self { partial, destination: destination.to_owned(), is_left: false }))
+        Ok((file, Self { partial, destination: destination.to_owned(), is_left: false, _lock: None }))
     }
 
     /// The name of the partial file of `destination` that is to be continued.
@@ -108,14 +116,34 @@ impl PartialFile {
         Ok(destination.with_file_name(format!(".{name}.posthaste-part")))
     }
 
-    /// That file, with the first `length` bytes of what it has. If `is_left`, it stays without being put in place.
-    pub(crate) fn keep(destination: &Path, length: u64, is_left: bool) -> io::Result<(File, Self)> {
+    /// That file with all that it has, for nobody else until this is dropped. What was empty does not stay.
+    ///
+    /// # Errors
+    /// `ResourceBusy` if another process has it.
+    pub(crate) fn claim(destination: &Path) -> io::Result<(File, Self)> {
         let partial = Self::kept_name(destination)?;
-        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&partial)?;
+        loop {
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&partial)?;
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
+                // The file system has no locks: nothing protects a file there.
+                Ok(()) | Err(TryLockError::Error(_)) => {}
+            }
+            // Another process may have put it in place between the two calls.
+            if !is_at(&file, &partial)? {
+                continue;
+            }
+            let (is_left, lock) = (file.metadata()?.len() > 0, Some(file.try_clone()?));
+            return Ok((file, Self { partial, destination: destination.to_owned(), is_left, _lock: lock }));
+        }
+    }
+
+    /// Keeps the first `length` bytes of what was claimed. If `is_left`, the file stays without being put in place.
+    pub(crate) fn keep(&mut self, file: &mut File, length: u64, is_left: bool) -> io::Result<()> {
+        self.is_left = is_left;
         file.set_len(length)?;
         file.seek(SeekFrom::End(0))?;
-        keep_permissions(&file, destination)?;
-        Ok((file, Self { partial, destination: destination.to_owned(), is_left }))
+        keep_permissions(file, &self.destination)
     }
 
     /// Gives it its name.
@@ -124,6 +152,22 @@ impl PartialFile {
         self.is_left = true;
         Ok(())
     }
+}
+
+/// True if this is the file of that name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let opened = file.metadata()?;
+    let is_same = |named: std::fs::Metadata| (named.dev(), named.ino()) == (opened.dev(), opened.ino());
+    Ok(path.metadata().is_ok_and(is_same))
+}
+
+/// True if there is a file of that name: which one it is, these systems do not tell.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> io::Result<bool> {
+    path.try_exists()
 }
 
 /// Who may read the old file may read the new one, and nobody else.
@@ -155,5 +199,35 @@ mod tests {
         OutputFile::create(&path).unwrap().write(b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn what_is_continued_has_one_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let is_busy = || {
+            let error = PartialFile::claim(&path).map(drop).unwrap_err();
+            error.kind() == io::ErrorKind::ResourceBusy
+        };
+        let (first, partial) = PartialFile::claim(&path).unwrap();
+        drop(first);
+        assert!(is_busy(), "until the guard is dropped");
+        drop(partial);
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "nothing had come");
+
+        let (mut file, mut partial) = PartialFile::claim(&path).unwrap();
+        partial.keep(&mut file, 0, true).unwrap();
+        file.write_all(b"one").unwrap();
+        drop((file, partial));
+        let (mut file, partial) = PartialFile::claim(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 3);
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"two").unwrap();
+        assert!(is_busy());
+        partial.place().unwrap();
+        // What is in place is nobody's to continue, even while its writer has it open.
+        let (_next, partial) = PartialFile::claim(&path).unwrap();
+        drop((file, partial));
+        assert_eq!(std::fs::read(&path).unwrap(), b"onetwo");
     }
 }

@@ -535,3 +535,25 @@ fn an_incomplete_file_is_continued_unless_it_has_changed() {
     assert!(read(&target) == changed);
     assert_eq!(folders.fetched(), ["copy"]);
 }
+
+#[test]
+fn a_file_that_another_process_continues_is_left_alone() {
+    let folders = Folders::new();
+    folders.publish("file", b"content");
+    let server = Server::start(&folders, &[]);
+    let target = folders.path("in").join("copy");
+    let part = folders.path("in").join(".copy.posthaste-part");
+    std::fs::write(&part, "of another").unwrap();
+    let writer = std::fs::File::open(&part).unwrap();
+    writer.lock().unwrap();
+    let mut get = server.get();
+    get.arg(server.url("file")).args(["--continue", "-o"]).arg(&target);
+    let (code, _, stderr) = run(&mut get);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("another `posthaste get --continue` is writing"), "{stderr}");
+    assert_eq!(read(&part), b"of another");
+    drop(writer);
+    assert_eq!(run(&mut get).0, 0);
+    assert_eq!(read(&target), b"content");
+    assert_eq!(folders.fetched(), ["copy"]);
+}

@@ -50,9 +50,14 @@ pub(super) async fn fetch(
 ) -> Result<(), Problem> {
     let fail = |error| OutputError { shown: path.display().to_string(), error };
     let note = note_of(path).map_err(fail)?;
-    let kept = {
+    let (claim, kept) = {
         let (uri, path, note) = (uri.to_string(), path.to_owned(), note.clone());
-        joined(tokio::task::spawn_blocking(move || Ok(kept(&uri, &path, &note))).await).map_err(fail)?
+        let claimed = tokio::task::spawn_blocking(move || {
+            let claim = PartialFile::claim(&path)?;
+            let kept = kept(&uri, claim.0.metadata()?.len(), &note);
+            Ok((claim, kept))
+        });
+        joined(claimed.await).map_err(fail)?
     };
     let (response, from) = ask(client, uri, kept).await?;
     transfer.begin(&response);
@@ -63,8 +68,8 @@ pub(super) async fn fetch(
     }
     let said = strong_tag(&response).map(|etag| Note { url: uri.to_string(), etag });
     let opened = {
-        let (path, note) = (path.to_owned(), note.clone());
-        tokio::task::spawn_blocking(move || open(&path, &note, from, said.as_ref())).await
+        let note = note.clone();
+        tokio::task::spawn_blocking(move || open(claim, &note, from, said.as_ref())).await
     };
     let (file, partial) = joined(opened).map_err(fail)?;
     let output = Output::of(file, partial, path);
@@ -126,21 +131,25 @@ fn note_of(path: &Path) -> io::Result<PathBuf> {
     Ok(name.into())
 }
 
-/// How much of `path` is kept, and its tag, if it is of this URL.
-fn kept(uri: &str, path: &Path, note: &Path) -> Option<(u64, HeaderValue)> {
+/// How much is kept, and its tag, if what is there is of this URL.
+fn kept(uri: &str, length: u64, note: &Path) -> Option<(u64, HeaderValue)> {
     let note: Note = serde_json::from_slice(&std::fs::read(note).ok()?).ok()?;
-    let length = std::fs::metadata(PartialFile::kept_name(path).ok()?).ok()?.len();
     let etag = HeaderValue::from_str(&note.etag).ok()?;
     (note.url == uri && length > 0).then_some((length, etag))
 }
 
 /// The beginning with its first `from` bytes, and a note about it: first without one, so that nobody takes what is there
 /// for what it is not.
-fn open(path: &Path, note: &Path, from: u64, said: Option<&Note>) -> io::Result<(File, PartialFile)> {
+fn open(
+    (mut file, mut partial): (File, PartialFile),
+    note: &Path,
+    from: u64,
+    said: Option<&Note>,
+) -> io::Result<(File, PartialFile)> {
     if from == 0 {
         let _ = std::fs::remove_file(note);
     }
-    let (file, partial) = PartialFile::keep(path, from, from > 0 || said.is_some())?;
+    partial.keep(&mut file, from, from > 0 || said.is_some())?;
     if let (0, Some(said)) = (from, said) {
         std::fs::write(note, serde_json::to_vec(said)?)?;
     }
