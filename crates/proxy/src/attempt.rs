@@ -1,0 +1,104 @@
+//! One request sent to the upstream, and once more where that is safe.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Version};
+use hyper::body::Incoming;
+
+use crate::failure::{BoxError, Failure};
+use crate::framing::Framing;
+use crate::patience::Patience;
+use crate::pool::{Pool, TooSlow};
+use crate::to_upstream::{EARLY_DATA, Outline};
+use crate::upload::{Outgoing, Upload};
+
+/// What is sent to the upstream.
+pub(crate) struct Attempt<'a> {
+    pub(crate) pool: &'a Pool,
+    pub(crate) outline: &'a Outline,
+    pub(crate) framing: Framing,
+    pub(crate) upload: &'a Arc<Upload>,
+    /// Longest silence of the upstream.
+    pub(crate) patience: Duration,
+}
+
+impl Attempt<'_> {
+    /// Sends the request. If that fails before any of its body was read, and the request may be repeated (RFC 9110
+    /// section 9.2.2), sends it once more, by another connection.
+    ///
+    /// # Errors
+    /// There is no response.
+    pub(crate) async fn make(&self, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
+        match self.once(is_early).await {
+            Err(failure) if failure.may_pass() && self.is_repeatable() && self.upload.is_untouched() => {
+                tracing::debug!(failure = failure.detail(), "asking the upstream once more");
+                self.once(is_early).await
+            }
+            other => other,
+        }
+    }
+
+    fn is_repeatable(&self) -> bool {
+        matches!(
+            self.outline.method,
+            Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
+        )
+    }
+
+    async fn once(&self, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
+        let mut sending = pin!(self.pool.request(self.request(is_early)));
+        let mut patience = Patience::new(self.patience, self.upload);
+        let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
+            Poll::Ready(sent) => Poll::Ready(Some(sent)),
+            Poll::Pending => patience.poll(cx).map(|()| None),
+        })
+        .await;
+        let sent = sent.ok_or(Failure::HeadTimeout(self.patience))?;
+        sent.map_err(|error| self.failure(error))
+    }
+
+    fn request(&self, is_early: bool) -> http::Request<Outgoing> {
+        let mut request = http::Request::new(Outgoing::new(self.upload, self.framing));
+        *request.method_mut() = self.outline.method.clone();
+        *request.uri_mut() = self.outline.uri.clone();
+        *request.version_mut() = Version::HTTP_11;
+        let fields = request.headers_mut();
+        fields.clone_from(&self.outline.fields);
+        self.framing.write(fields, &self.outline.trailers);
+        if is_early {
+            fields.insert(EARLY_DATA, HeaderValue::from_static("1"));
+        }
+        request
+    }
+
+    fn failure(&self, error: hyper_util::client::legacy::Error) -> Failure {
+        // Whose fault it is decides.
+        if let Some(fault) = self.upload.fault() {
+            return Failure::Body(fault);
+        }
+        let is_connect = error.is_connect();
+        let error: BoxError = error.into();
+        let slow = find::<TooSlow>(&*error).map(|slow| slow.0);
+        match slow {
+            Some(limit) => Failure::ConnectTimeout(limit),
+            None if is_connect => Failure::Connect(error),
+            None => Failure::NoResponse(error),
+        }
+    }
+}
+
+/// The first cause of this type.
+fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}

@@ -1,0 +1,71 @@
+//! A response's body on its way from the upstream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use posthaste_service::BodyError;
+
+use crate::from_upstream;
+use crate::patience::Patience;
+use crate::upload::Upload;
+
+/// The body that the client gets. Its end, whole or not, is the end of the exchange: what is left of the upload is given
+/// up. One that breaks off ends with an error, never like one that is whole.
+#[derive(Debug)]
+pub(crate) struct Download {
+    body: Incoming,
+    upload: Arc<Upload>,
+    /// How long the upstream may be silent; `None` for any time.
+    patience: Option<Patience>,
+}
+
+impl Download {
+    pub(crate) fn new(body: Incoming, upload: Arc<Upload>, patience: Option<Patience>) -> Self {
+        Self { body, upload, patience }
+    }
+}
+
+impl http_body::Body for Download {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let next = http_body::Body::poll_frame(Pin::new(&mut self.body), cx);
+        let Some(patience) = &mut self.patience else { return next.map(|next| next.map(frame)) };
+        match next {
+            Poll::Ready(next) => {
+                patience.renew();
+                Poll::Ready(next.map(frame))
+            }
+            Poll::Pending => patience.poll(cx).map(|()| Some(Err(BodyError::Stalled(patience.limit())))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        http_body::Body::is_end_stream(&self.body)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        http_body::Body::size_hint(&self.body)
+    }
+}
+
+fn frame(next: Result<Frame<Bytes>, hyper::Error>) -> Result<Frame<Bytes>, BodyError> {
+    match next.map_err(|error| BodyError::Source(error.into()))?.into_trailers() {
+        Ok(trailers) => Ok(Frame::trailers(from_upstream::trailers(trailers))),
+        Err(frame) => Ok(frame),
+    }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        self.upload.give_up();
+    }
+}

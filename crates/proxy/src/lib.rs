@@ -1,0 +1,60 @@
+//! A reverse proxy as a service: one request in, one HTTP/1.1 request to an upstream out.
+//!
+//! [`Proxy`] is a `tower_service::Service` on the types of `posthaste-service`. It knows neither where requests come from
+//! nor files of configuration.
+//!
+//! # Messages
+//! - Bodies stream both ways, and the receiver sets the pace. Trailers of responses are forwarded; those of requests if a
+//!   `trailer` field announces them.
+//! - A request goes to the upstream with its announced length, in chunks, or without a body; which of these, is decided
+//!   when its body begins or ends. Of an announced length the last bytes wait for the end of the request: an upstream
+//!   never gets a whole request of a message that is not whole.
+//! - A response that breaks off ends with an error, never like one that is whole.
+//! - After any error, and when the client gives up, the connection to the upstream is closed.
+//! - The upstream gets exactly one `Host`, the site that was asked for; `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`
+//!   written anew, unless the client is [trusted](ProxyOptions::trusted); `Via`; and no field that speaks of the client's
+//!   connection.
+//!
+//! # Answers of its own
+//! | status | when |
+//! |---|---|
+//! | 400 | the request cannot be forwarded as it is, or its body is not whole |
+//! | 408 | the client stalls in its body |
+//! | 501 | CONNECT |
+//! | 502 | no connection, no valid response, or a change of protocol that nobody asked for |
+//! | 504 | no connection or no response in time |
+//! | 508 | the request has passed a proxy of this name |
+//!
+//! # Example
+//! ```no_run
+//! use posthaste_proxy::{Proxy, ProxyOptions, Upstream};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let upstream = Upstream::new(&"http://127.0.0.1:3000".parse()?, None)?;
+//! let proxy = Proxy::new(upstream, ProxyOptions::default())?;
+//! // posthaste_http::serve(endpoint, proxy).await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod attempt;
+mod download;
+mod failure;
+mod forwarded;
+mod framing;
+mod from_upstream;
+mod limits;
+mod options;
+mod patience;
+mod pool;
+mod proxy;
+mod to_upstream;
+mod upload;
+mod upstream;
+
+pub use options::ProxyOptions;
+pub use proxy::{InvalidName, Proxy};
+pub use upstream::{Upstream, UpstreamError};
+
+/// Networks, for [`ProxyOptions::trusted`].
+pub use ipnet;

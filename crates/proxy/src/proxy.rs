@@ -1,0 +1,162 @@
+//! The service: one request in, one request to the upstream out.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::{self, HeaderMap};
+use http::{Method, StatusCode};
+use hyper::body::Incoming;
+use posthaste_service::{Body, Early, Request, Response};
+use tower_service::Service;
+
+use crate::attempt::Attempt;
+use crate::download::Download;
+use crate::failure::Failure;
+use crate::forwarded::Introduction;
+use crate::framing;
+use crate::from_upstream;
+use crate::options::ProxyOptions;
+use crate::patience::Patience;
+use crate::pool::{Pool, pool};
+use crate::to_upstream::outline;
+use crate::upload::Upload;
+use crate::upstream::Upstream;
+
+/// A reverse proxy: a service that has its requests answered by an [`Upstream`].
+///
+/// Clones share their connections.
+#[derive(Clone)]
+pub struct Proxy(Arc<Shared>);
+
+/// A proxy's name is not a token (RFC 9110 section 5.6.2).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a name for Via: letters, digits, hyphens and dots are")]
+pub struct InvalidName(String);
+
+struct Shared {
+    upstream: Upstream,
+    pool: Pool,
+    introduction: Introduction,
+    options: ProxyOptions,
+}
+
+impl Proxy {
+    /// A proxy in front of `upstream`. It connects when the first request comes.
+    ///
+    /// # Errors
+    /// [`ProxyOptions::name`] cannot stand in `Via`.
+    pub fn new(upstream: Upstream, options: ProxyOptions) -> Result<Self, InvalidName> {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if options.name.is_empty() || !options.name.bytes().all(is_name) {
+            return Err(InvalidName(options.name));
+        }
+        let introduction = Introduction {
+            name: options.name.clone(),
+            trusted: options.trusted.clone(),
+            forwarded: options.forwarded,
+        };
+        let pool = pool(&upstream, &options);
+        Ok(Self(Arc::new(Shared { upstream, pool, introduction, options })))
+    }
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").field("upstream", &self.0.upstream).finish_non_exhaustive()
+    }
+}
+
+impl Service<Request> for Proxy {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move {
+            let forwarded = shared.forward(request).await;
+            Ok(forwarded.unwrap_or_else(|failure| {
+                tracing::debug!(upstream = %shared.upstream, failure = failure.detail(), "no response");
+                failure.response()
+            }))
+        })
+    }
+}
+
+impl Shared {
+    async fn forward(&self, request: Request) -> Result<Response, Failure> {
+        let (parts, body) = request.into_parts();
+        let outline = outline(&parts, &self.introduction, &self.upstream)?;
+        let wait = self.options.first_frame_timeout;
+        let (framing, body) =
+            framing::decide(&outline.method, &parts.headers, &outline.trailers, body, wait).await?;
+        let upload = Upload::new(body);
+        let attempt = Attempt {
+            pool: &self.pool,
+            outline: &outline,
+            framing,
+            upload: &upload,
+            patience: self.options.head_timeout,
+        };
+        // A client that gives up drops this future: the upload must end with it.
+        let mut guard = GiveUp(Some(&upload));
+        // By now the handshake may be complete.
+        let early = parts.extensions.get::<Early>().filter(|early| !early.is_settled());
+        let mut response = attempt.make(early.is_some() || outline.was_early).await?;
+        if let Some(early) = early.filter(|_| !outline.was_early)
+            && response.status() == StatusCode::TOO_EARLY
+            && upload.is_untouched()
+            && early.settled().await.is_ok()
+        {
+            // RFC 8470 section 5.2: the request is no repetition, which the upstream could not know.
+            response = attempt.make(false).await?;
+        }
+        let response = self.respond(&outline.method, response, &upload)?;
+        // From here on the response's body decides.
+        guard.0 = None;
+        Ok(response)
+    }
+
+    fn respond(
+        &self,
+        method: &Method,
+        response: http::Response<Incoming>,
+        upload: &Arc<Upload>,
+    ) -> Result<Response, Failure> {
+        let (parts, body) = response.into_parts();
+        let parts = from_upstream::head(parts)?;
+        if parts.status.is_client_error() || parts.status.is_server_error() {
+            upload.hold();
+        }
+        let patience =
+            (!is_event_stream(&parts.headers)).then(|| Patience::new(self.options.idle_timeout, upload));
+        let download = Download::new(body, Arc::clone(upload), patience);
+        // What has no content by its method has none whatever the upstream sends.
+        let body = if *method == Method::HEAD { Body::empty() } else { Body::new(download) };
+        Ok(Response::from_parts(parts, body))
+    }
+}
+
+/// Gives an upload up when dropped.
+struct GiveUp<'a>(Option<&'a Upload>);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        if let Some(upload) = self.0 {
+            upload.give_up();
+        }
+    }
+}
+
+fn is_event_stream(fields: &HeaderMap) -> bool {
+    let kind = fields.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
+    let name = b"text/event-stream";
+    kind.get(..name.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(name))
+}
