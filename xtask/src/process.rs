@@ -1,7 +1,7 @@
 //! Child processes that cannot outlive their guard, with their output in files.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -75,6 +75,12 @@ impl Running {
     /// Closes the child's stdin, which asks a holder of idle connections to end.
     pub(crate) fn close_stdin(&mut self) {
         self.child.stdin = None;
+    }
+
+    /// Gives the child a line to read.
+    pub(crate) fn write_line(&mut self, line: &str) -> Result<()> {
+        let stdin = self.child.stdin.as_mut().ok_or("its stdin is closed")?;
+        Ok(writeln!(stdin, "{line}")?)
     }
 
     /// What it has printed so far.

@@ -18,7 +18,7 @@ fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
-fn megabytes(bytes: u64) -> f64 {
+pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
@@ -34,13 +34,13 @@ pub(super) fn slow_readers(scene: &Scene, is_short: bool) -> Result<Vec<Figure>>
         Ok(resident)
     };
     let (resident, live) = scene.live_during(&served, work)?;
-    Ok(vec![
+    let mut figures = vec![
         ("clients", clients as f64, ""),
-        ("live fetches", live.fetches as f64, ""),
-        ("slowest with the start of its process", seconds(live.slowest), "s"),
         ("memory before", megabytes(before), "MB"),
         ("memory", megabytes(resident), "MB"),
-    ])
+    ];
+    figures.extend(live.figures());
+    Ok(figures)
 }
 
 pub(super) fn log_not_read(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {

@@ -34,16 +34,16 @@ pub(super) fn initials(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {
     if received > 3 * flooded.bytes {
         return Err(format!("{received} bytes came for {}", flooded.bytes).into());
     }
-    Ok(vec![
+    let mut figures = vec![
         ("real first datagrams", real.len() as f64, ""),
         ("forged", f64::from(forged), ""),
         ("in", flooded.took.as_secs_f64(), "s"),
         ("bytes back per byte", factor, ""),
-        ("live fetches", live.fetches as f64, ""),
-        ("slowest with the start of its process", live.slowest.as_secs_f64(), "s"),
         ("memory before", before as f64 / 1e6, "MB"),
         ("memory", resident as f64 / 1e6, "MB"),
-    ])
+    ];
+    figures.extend(live.figures());
+    Ok(figures)
 }
 
 fn socket(host: u8) -> Result<UdpSocket> {

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::Figure;
 use crate::Result;
 use crate::process::Running;
+use crate::workspace::{cargo, run, target};
 
 /// Nothing on loopback takes this long unless it hangs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -19,31 +21,39 @@ const SMALL: usize = 10_000;
 pub(super) const BIG: usize = 32_000_000;
 /// Bytes of a file that the buffers of a client hold, and a pipe does not.
 pub(super) const MEDIUM: usize = 150_000;
-/// Between two fetches of a live client.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Seconds that no fetch of a live client takes, however busy the machine: those that wait for what others hold take longer.
+const HELD_UP: f64 = 10.0;
 
 /// Folders of one case.
 pub(super) struct Scene {
     folder: TempDir,
     pub(super) program: PathBuf,
+    /// Where [`build_clients`] has put them.
+    pub(super) clients: PathBuf,
 }
 
 /// A server that runs.
 pub(super) struct Served {
     pub(super) running: Running,
     pub(super) address: SocketAddr,
-    certificate: String,
+    pub(super) certificate: String,
 }
 
 /// What a live client has seen.
 pub(super) struct Live {
-    pub(super) fetches: usize,
-    pub(super) slowest: Duration,
+    fetches: f64,
+    /// The slowest fetch over a connection that is kept, in seconds.
+    kept: f64,
+    /// And over a new one.
+    new: f64,
+    /// Fetches that took longer than 100 ms.
+    late: f64,
 }
 
 impl Scene {
-    pub(super) fn new(program: &Path) -> Result<Self> {
-        let scene = Self { folder: tempfile::tempdir()?, program: program.to_owned() };
+    pub(super) fn new(program: &Path, clients: &Path) -> Result<Self> {
+        let (program, clients) = (program.to_owned(), clients.to_owned());
+        let scene = Self { folder: tempfile::tempdir()?, program, clients };
         for name in ["www", "in", "logs"] {
             fs::create_dir(scene.path(name))?;
         }
@@ -110,34 +120,54 @@ impl Scene {
     /// Does `work` while a client fetches a small file again and again.
     ///
     /// # Errors
-    /// A fetch failed, or `work` did.
+    /// A fetch failed or was held up, or `work` failed.
     pub(super) fn live_during<T>(
         &self,
         served: &Served,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<(T, Live)> {
-        let over = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let fetching = scope.spawn(|| -> std::result::Result<Live, String> {
-                let mut live = Live { fetches: 0, slowest: Duration::ZERO };
-                while !over.load(std::sync::atomic::Ordering::Relaxed) || live.fetches == 0 {
-                    let began = Instant::now();
-                    let output = self.get(served, "small").output().map_err(|error| error.to_string())?;
-                    if output.stdout.len() != SMALL {
-                        return Err(format!("a live client got {} bytes of {SMALL}", output.stdout.len()));
-                    }
-                    live.fetches += 1;
-                    live.slowest = live.slowest.max(began.elapsed());
-                    std::thread::sleep(PAUSE);
-                }
-                Ok(live)
-            });
-            let done = work();
-            over.store(true, std::sync::atomic::Ordering::Relaxed);
-            let live = fetching.join().map_err(|_| "the live client panicked")??;
-            Ok((done?, live))
-        })
+        let mut client = Command::new(self.clients.join("live"));
+        client.args(["--ca", &served.certificate, "--url", &format!("https://{}/small", served.address)]);
+        client.args(["--bytes", &SMALL.to_string()]);
+        let logs = self.path("logs");
+        let mut client = Running::spawn(&mut client, "live", &logs)?;
+        client.wait_for(PATIENCE, |line| (line == "begun").then_some(()))?;
+        let done = work();
+        client.close_stdin();
+        if !client.wait(PATIENCE)?.success() {
+            return Err(format!("a live client: {}", fs::read_to_string(logs.join("live.stderr"))?).into());
+        }
+        let live = client.output()?.lines().find_map(Live::read).ok_or("no figures of the live client")?;
+        if live.kept.max(live.new) > HELD_UP {
+            return Err(format!("a live client waited for {:.1} s", live.kept.max(live.new)).into());
+        }
+        Ok((done?, live))
     }
+}
+
+impl Live {
+    /// From the line that the client prints in the end.
+    fn read(line: &str) -> Option<Self> {
+        let mut numbers = line.strip_prefix("served ")?.split(' ').map_while(|word| word.parse::<f64>().ok());
+        let mut next = || numbers.next();
+        Some(Self { fetches: next()?, kept: next()?, new: next()?, late: next()? })
+    }
+
+    pub(super) fn figures(&self) -> [Figure; 4] {
+        [
+            ("live fetches", self.fetches, ""),
+            ("of them after more than 100 ms", self.late, ""),
+            ("slowest of a connection that is kept", self.kept, "s"),
+            ("of a new one", self.new, "s"),
+        ]
+    }
+}
+
+/// The examples of `posthaste-http` that are clients here, built as `cargo test` builds them: with the features of the whole
+/// workspace nothing is compiled twice.
+pub(super) fn build_clients() -> Result<PathBuf> {
+    run(cargo().args(["build", "--quiet", "--workspace", "--example", "live", "--example", "crowd"]))?;
+    Ok(target().join("debug/examples"))
 }
 
 /// A client whose output is a pipe; killed when it is dropped.
