@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::testing::{ack, loss, packet};
 
 #[derive(Debug, Clone)]
-enum Event {
+pub(super) enum Event {
     Wait(u64),
     Sent { count: u64, idle: bool },
     Acked { count: usize, rtt: u64, app_limited: bool, new_round: bool },
@@ -22,7 +22,7 @@ enum Event {
     Adjusted(Option<u64>, Option<u64>),
 }
 
-fn event() -> impl Strategy<Value = Event> {
+pub(super) fn event() -> impl Strategy<Value = Event> {
     let nanos = prop_oneof![4 => 0..500_000_000_u64, 1 => any::<u64>().prop_map(|value| value >> 8)];
     prop_oneof![
         4 => nanos.clone().prop_map(Event::Wait),
@@ -39,18 +39,39 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-struct World {
+/// A connection that lets anything happen to its controller.
+pub(super) struct World {
     now: Time,
     round: u64,
     next: u64,
-    size: ByteCount,
+    pub(super) size: ByteCount,
     in_flight: Vec<posthaste_policy::sample::PacketSample>,
-    rtt: RttView,
+    pub(super) rtt: RttView,
     delivered: ByteCount,
 }
 
 impl World {
-    fn apply(&mut self, event: &Event, controller: &mut dyn Congestion) {
+    pub(super) fn new(size: ByteCount) -> Self {
+        let initial = Duration::from_millis(333);
+        let rtt = RttView {
+            latest: initial,
+            smoothed: initial,
+            variance: initial / 2,
+            min: initial,
+            is_measured: false,
+        };
+        Self {
+            now: Time::ZERO,
+            round: 0,
+            next: 0,
+            size,
+            in_flight: Vec::new(),
+            rtt,
+            delivered: ByteCount::ZERO,
+        }
+    }
+
+    pub(super) fn apply(&mut self, event: &Event, controller: &mut dyn Congestion) {
         match *event {
             Event::Wait(nanos) => self.now += Duration::from_nanos(nanos),
             Event::Sent { count, idle } => self.send(count, idle, controller),
@@ -138,13 +159,9 @@ proptest! {
                 initial_window: profile.start().initial_window(size),
                 seed: 1,
             });
-            let initial = Duration::from_millis(333);
-            let rtt = RttView {
-                latest: initial, smoothed: initial, variance: initial / 2, min: initial, is_measured: false,
-            };
             // Those with a model of the path follow it both ways.
             let is_loss_based = !name.contains("bbr") && name != "mobile";
-            let mut world = World { now: Time::ZERO, round: 0, next: 0, size, in_flight: Vec::new(), rtt, delivered: ByteCount::ZERO };
+            let mut world = World::new(size);
             for event in &events {
                 // While a flight is shrunk, the window follows it; what it is shrunk to is what may not grow.
                 let before = controller.state().window;

@@ -51,6 +51,9 @@ const LEAST_BURST: u64 = 4;
 const LEAST_RATE: Rate = Rate::from_bits_per_second(64_000);
 /// A datagram with an Initial has this size at least (RFC 9000 section 14.1).
 const HANDSHAKE_DATAGRAM: ByteCount = ByteCount::new(1_200);
+/// The queue in front of the first flight that forbids the jump, at least, and as a part of the least RTT, one in so many.
+const OTHERS_QUEUE: Duration = Duration::from_millis(10);
+const OTHERS_PART: u64 = 4;
 /// How many times the rate that the handshake has shown packets must arrive at to refute it.
 const CONTRADICTION: u64 = 4;
 
@@ -227,8 +230,9 @@ impl Measured {
         let seen = self.trains.glimpse();
         let is_complete = self.trains.is_complete(newest.number);
         let shown = self.trains.shown().filter(|_| has_news);
+        let may_jump = !self.has_jumped && !has_met_others(ack.now.since(newest.sent_at), ack.rtt.min);
         let answer = shown.map(|shown| Adjustment {
-            window: (!self.has_jumped).then(|| self.jump(shown, ack.rtt.min, view)).flatten(),
+            window: may_jump.then(|| self.jump(shown, ack.rtt.min, view)).flatten(),
             // What came faster than can be measured is no bound.
             rate_ceiling: (!shown.is_least).then_some(shown.rate),
             ..Adjustment::default()
@@ -267,6 +271,13 @@ impl Measured {
         let target = promised.min(first * self.parameters.factor);
         (target > view.congestion.window).then_some(target)
     }
+}
+
+/// True if packets of the first flight took so much longer than those of the handshake, `least`, that others must have
+/// begun with them: what a train tells is the link's rate, and many would jump to half of it. A flight's own burst makes
+/// such a queue only where there is nothing to jump to.
+fn has_met_others(rtt: Duration, least: Duration) -> bool {
+    rtt.saturating_sub(least) > (least / OTHERS_PART).max(OTHERS_QUEUE)
 }
 
 impl Start for Measured {

@@ -88,7 +88,7 @@ impl Mobile {
     }
 
     /// What the model wants in flight at most.
-    fn target(&self) -> f64 {
+    pub(super) fn target(&self) -> f64 {
         let bandwidth = self.path.bandwidth() * self.compensation();
         let least = self.path.least_rtt();
         let slack = (least / SLACK_PART).clamp(LEAST_SLACK, MOST_SLACK);
@@ -105,7 +105,7 @@ impl Mobile {
     }
 
     /// Within what losses have shown.
-    fn bounded(&self, window: f64) -> f64 {
+    pub(super) fn bounded(&self, window: f64) -> f64 {
         let bound = match self.state {
             State::Hold | State::Rest => self.losses.bound * (1.0 - HEADROOM),
             _ => self.losses.bound,

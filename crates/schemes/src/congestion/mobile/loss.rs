@@ -185,6 +185,7 @@ impl Mobile {
         let mut total = loss.lost - loss.bytes;
         let has_queue = self.path.peak_queue() > self.path.eps();
         let mut cause = if self.own.is_known() { LossCause::Path } else { LossCause::Unknown };
+        let mut is_overrun = false;
         for packet in loss.packets {
             total += packet.bytes;
             if let Some(episode) = &mut self.losses.episode {
@@ -200,10 +201,14 @@ impl Mobile {
             self.losses.ranges += u32::from(!continues);
             self.losses.last_lost = Some(packet.number);
             let since = (total - packet.lost).as_f64();
+            is_overrun |= self.is_overrun(since, packet.in_flight.as_f64());
             if self.is_too_much(since, packet.in_flight.as_f64()) {
                 cause = LossCause::Congestion;
                 self.judge_probe(loss.now, packet, since);
             }
+        }
+        if self.state == State::Reach {
+            self.hold_back(loss, is_overrun);
         }
         self.tell_neighbour(loss);
         cause

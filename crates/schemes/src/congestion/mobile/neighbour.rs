@@ -33,7 +33,7 @@ const STEEPNESS: f64 = 0.8;
 const LITTLE_LOSS: f64 = 0.005;
 /// The part of a round trip that is lost where the shadow stands far above what there is for this flow: many have begun
 /// at once, and a CUBIC's steps of 0.7 would take as many round trips of such losses.
-const OVERRUN: f64 = 1.0 / 3.0;
+pub(super) const OVERRUN: f64 = 1.0 / 3.0;
 
 /// The constants, for people.
 pub(super) fn constants() -> [Constant; 1] {
@@ -192,6 +192,7 @@ impl Mobile {
     pub(super) fn join_others(&mut self, sample: &Sample, window: f64) {
         self.neighbour.begin_shadow(self.limits, window);
         self.neighbour.heard_from = sample.now + sample.smoothed_rtt;
+        self.neighbour.fits_from = self.neighbour.heard_from;
         self.neighbour.tests_failed = TESTS;
         self.neighbour.tests_passed = 0;
         self.neighbour.tested_at = sample.now;

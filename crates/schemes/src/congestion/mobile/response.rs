@@ -129,7 +129,9 @@ impl Mobile {
     /// Startup ends beside others.
     pub(super) fn leave_to_others(&mut self, sample: &Sample) {
         let held = self.reach.ceiling.unwrap_or(0.0) * sample.rtt.as_secs_f64();
-        let window = (PART * held).max(self.minimum_pipe());
+        // Where flights were dropped, what has arrived of them may be less.
+        let most = if self.reach.is_overrun() { self.window } else { f64::INFINITY };
+        let window = (PART * held).min(most).max(self.minimum_pipe());
         self.path.raise_bandwidth(window / super::seconds(self.path.least_rtt()));
         // An ease ends what startup has left behind; there is nothing of our own to drain, so none follows.
         self.start_ease(sample.now);

@@ -5,6 +5,8 @@ use posthaste_policy::sample::PacketSample;
 use super::*;
 use crate::testing::{Bottleneck, DATAGRAM, Link, loss, milliseconds, packet, steady_rtt};
 
+mod bounds;
+
 fn mobile(parameters: Parameters) -> Mobile {
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 3 };
     Mobile::new(parameters, limits)

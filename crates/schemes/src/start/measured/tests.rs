@@ -253,6 +253,25 @@ fn a_fast_path_that_the_handshake_has_not_shown_is_jumped_to_as_far_as_any() {
 }
 
 #[test]
+fn a_train_that_met_the_flights_of_others_is_no_reason_to_jump() {
+    let jump = |queue| {
+        let mut world = World::new();
+        world.handshake(Duration::ZERO);
+        let flight = world.window;
+        let sent: Vec<_> = (0..64).map(|number| world.send(PacketSpace::Data, number)).collect();
+        world.now += RTT + queue;
+        for packet in sent {
+            world.now += Duration::from_micros(30);
+            world.ack(PacketSpace::Data, &[packet]);
+        }
+        assert!(is_near(world.ceiling, 320 * MBIT), "{:?}", world.ceiling);
+        world.window > flight
+    };
+    assert!(jump(milliseconds(8)));
+    assert!(!jump(milliseconds(11)));
+}
+
+#[test]
 fn a_train_acknowledged_at_once_tells_nothing() {
     let mut world = World::new();
     world.handshake(Duration::from_micros(100));

@@ -1,0 +1,121 @@
+//! Whatever happens in whatever order, and whatever a peer pretends: the window stays within what has been measured.
+
+use posthaste_policy::sample::PacketSample;
+use proptest::prelude::*;
+
+use super::super::*;
+use crate::congestion::properties::{Event, World, event};
+use crate::testing::{Bottleneck, DATAGRAM, Link, loss, milliseconds, packet, steady_rtt};
+
+/// What the window may be after an ack, given the controller's state then and its window `before`.
+fn most(controller: &Mobile, before: f64) -> f64 {
+    let least = controller.minimum_pipe();
+    if controller.state != State::Reach {
+        return controller.bounded(controller.target()).max(controller.neighbour.lift).max(least);
+    }
+    let Some(ceiling) = controller.reach.ceiling else { return f64::INFINITY };
+    let seconds = controller.path.least_rtt().as_secs_f64();
+    (reach::CEILING_GAIN * ceiling * seconds).max(before).max(least)
+}
+
+proptest! {
+    /// In startup no more than the ceiling that trains have shown, then no more than the model of what has been delivered
+    /// or, next to others, what a CUBIC would hold: for acks of everything at once, in any order of events.
+    #[test]
+    fn the_window_is_at_most_ceiling_or_model(
+        events in prop::collection::vec(event(), 1..300),
+        ceiling in prop::option::of(1_000u64..10_000_000_000),
+        beside in any::<bool>(),
+    ) {
+        let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 3 };
+        let mut controller = Mobile::new(Parameters::default(), limits);
+        let rate_ceiling = ceiling.map(Rate::from_bits_per_second);
+        controller.adjust(&Adjustment { rate_ceiling, ..Adjustment::default() });
+        if beside {
+            controller.neighbour.begin_shadow(limits, 100_000.0);
+        }
+        let mut world = World::new(DATAGRAM);
+        for event in &events {
+            let before = controller.window;
+            world.apply(event, &mut controller);
+            if let Event::Acked { .. } = event
+                && (controller.window - before).abs() > 0.0
+            {
+                // A whole number of bytes, and never less than two datagrams.
+                let most = most(&controller, before).max((world.size * 2).as_f64()) + 1.0;
+                prop_assert!(controller.window <= most, "{} {most} after {event:?}", controller.window);
+            }
+        }
+    }
+}
+
+/// What a link of 1 Mbit/s drops in three seconds of a sender that was told of 200 datagrams in flight and of 100 Mbit/s.
+#[test]
+fn a_slow_path_that_pretends_to_be_fast_drops_little_more_than_one_flight() {
+    let link =
+        Link { rate: Rate::from_bits_per_second(1_000_000), buffer: ByteCount::new(20_000), ..Link::usual() };
+    let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 3 };
+    let (mut path, mut controller) = (Bottleneck::new(link), Mobile::new(Parameters::default(), limits));
+    while !controller.reach.has_begun() {
+        path.run(&mut controller, milliseconds(1), |_, _| {});
+    }
+    let rate_ceiling = Some(Rate::from_bits_per_second(100_000_000));
+    let window = Some(DATAGRAM * 200);
+    controller.adjust(&Adjustment { window, rate_ceiling, ..Adjustment::default() });
+    path.run(&mut controller, milliseconds(3_000), |_, _| {});
+    assert!(path.lost <= DATAGRAM * 250, "{}", path.lost);
+    assert!(path.delivered >= link.rate.bytes_in(milliseconds(2_000)), "{}", path.delivered);
+}
+
+/// A path that becomes longer, 40 to 120 ms, is filled again only because a rest shows its least round trip.
+#[test]
+fn a_path_that_becomes_longer_is_filled_again() {
+    let delivered = |parameters| {
+        let (mut path, mut controller) = (Bottleneck::new(Link::usual()), super::mobile(parameters));
+        path.run(&mut controller, milliseconds(5_000), |_, _| {});
+        path.link.rtt = milliseconds(120);
+        path.link.buffer = path.link.bdp() * 2;
+        path.run(&mut controller, milliseconds(25_000), |_, _| {});
+        super::stretch(&mut path, &mut controller, milliseconds(10_000)).0
+    };
+    let without = Parameters { without: [Part::Rest].into_iter().collect(), ..Parameters::default() };
+    let (with_rest, without_rest) = (delivered(Parameters::default()), delivered(without));
+    assert!(with_rest > 0.9 && without_rest < 0.7, "{with_rest} {without_rest}");
+}
+
+/// A flight of 100 datagrams leaves a path that delivers every fifth.
+#[test]
+fn nothing_is_sent_in_the_place_of_an_overrun_flight() {
+    let mut controller = super::mobile(Parameters::default());
+    let start = Time::ZERO + milliseconds(1_000);
+    controller.adjust(&Adjustment { window: Some(DATAGRAM * 100), ..Adjustment::default() });
+    let lose = |controller: &mut Mobile, lost: std::ops::Range<u64>, sent_at| {
+        let sample = |number| PacketSample {
+            in_flight: DATAGRAM * 100,
+            lost: ByteCount::ZERO,
+            ..packet(number, sent_at)
+        };
+        let packets: Vec<_> = lost.clone().map(sample).collect();
+        let bytes = DATAGRAM * packets.len() as u64;
+        let rest = DATAGRAM * (100 - lost.end);
+        let of = loss(start + milliseconds(40), &packets, steady_rtt(milliseconds(40)));
+        controller.on_loss(&posthaste_policy::sample::LossSample {
+            bytes,
+            lost: bytes,
+            in_flight: rest,
+            prior_in_flight: rest + bytes,
+            ..of
+        });
+        controller.window
+    };
+    assert!((lose(&mut controller, 0..10, start) - 120_000.0).abs() < 1.0, "a tenth may be the path's own");
+    assert!((lose(&mut controller, 10..80, start) - 24_000.0).abs() < 1.0, "what is still under way");
+    assert!(controller.reach.is_overrun());
+    assert!((lose(&mut controller, 80..100, start) - controller.minimum_pipe()).abs() < 1.0);
+    let growth = |controller: &Mobile, sent_at| {
+        let sample = Sample { sent_at, newly_acked: 1_200.0, ..super::round(start, 120_000.0, 0.0) };
+        controller.reach_window(&sample) - controller.window
+    };
+    assert!(growth(&controller, start).abs() < 1.0, "an ack of the same flight");
+    assert!((growth(&controller, start + milliseconds(41)) - 2_400.0).abs() < 1.0);
+}
