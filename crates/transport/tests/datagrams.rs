@@ -41,6 +41,7 @@ fn index(message: &Bytes) -> u64 {
 
 #[test]
 fn messages_of_all_sizes_go_both_ways() {
+    // spec: rfc9221 5 one-frame-each
     let (mut pair, client, server) = pair(1, 65_535, 65_535);
     let max = pair.client.connection(client).max_datagram_size().expect("permitted");
     assert!(max > 1_200 && max < 1_252, "{max}");

@@ -276,6 +276,7 @@ fn frames_cut_at_every_byte_are_encoding_errors() {
 
 #[test]
 fn where_frames_may_come() {
+    // spec: rfc9221 4 only-protected
     // Table 3 by hand, in the order of `one_of_each`: I and H alike, 0, 1.
     let allowed = "IH01 IH01 IH-1 IH-1 --01 --01 IH-1 ---1 --01 --01 --01 --01 --01 --01 --01 --01 --01 --01 \
                    --01 --01 --01 ---1 IH01 --01 ---1 --01 --01 ---1 ---1 ---1 --01";

@@ -203,11 +203,15 @@ fn packets_behind_one_for_another_destination_still_count() {
 
 #[test]
 fn a_clear_fixed_bit_is_refused() {
-    // spec: rfc9000 17.2 long-fixed-bit
+    // spec: rfc9000 17.2 long-fixed-bit, 17.3.1 short-fixed-bit
     let mut datagram = Vec::new();
     long_packet(&mut datagram, PacketType::Initial, (&id(&[1; 8]), &id(&[2; 8])), b"");
     datagram[0] &= !header::FIXED;
     assert_eq!(split_all(&datagram, 8), [Err(HeaderError::FixedBitClear)]);
+    let mut short = [0; 40];
+    assert_eq!(split_all(&short, 8), [Err(HeaderError::FixedBitClear)]);
+    short[0] = header::FIXED;
+    assert!(split_all(&short, 8)[0].is_ok());
 }
 
 #[test]
