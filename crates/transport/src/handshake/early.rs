@@ -103,3 +103,6 @@ impl Remembered {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
