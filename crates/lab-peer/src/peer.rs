@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 pub use posthaste_report::counters::Counters;
+use posthaste_report::result::CreditUpdate;
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 use crate::packet::Packet;
@@ -95,6 +96,20 @@ pub trait Peer {
 
     /// What the stack has counted up to `now`.
     fn counters(&self, now: Time) -> Counters;
+
+    /// How the limits of the streams have moved that this end has granted; `None` where a stack does not tell.
+    fn credit_moves(&self) -> Option<CreditMoves> {
+        None
+    }
+}
+
+/// The first moves of the limits of all streams, and when windows were reached.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CreditMoves {
+    /// The first few.
+    pub updates: Vec<CreditUpdate>,
+    /// When the largest stream window first was 128 and 512 KiB, in seconds as [`CreditUpdate::at`].
+    pub reached: [Option<f64>; 2],
 }
 
 /// A sender's state at one moment; `None` where a stack does not tell.

@@ -3,6 +3,7 @@
 use posthaste_units::{Duration, Time};
 
 use crate::packet::Packet;
+use crate::peer::Snapshot;
 use crate::result::{DirectionResult, Gauge, Series};
 use crate::world::World;
 
@@ -18,12 +19,47 @@ pub(crate) struct Arrivals {
     originals_received: u64,
     bytes_received: u64,
     delays: Vec<u64>,
+    /// When the first and the last packet left.
+    sending: Option<(Time, Time)>,
+    window: WindowMean,
+}
+
+/// The means over time of a congestion window, and of it over the round-trip time.
+#[derive(Debug, Clone, Copy, Default)]
+struct WindowMean {
+    /// Window in bytes and rate in bits a second since when.
+    now: Option<(f64, f64, Time)>,
+    byte_seconds: f64,
+    bits: f64,
+    seconds: f64,
+}
+
+impl WindowMean {
+    fn look(&mut self, now: Time, snapshot: &Snapshot) {
+        if let Some((window, rate, since)) = self.now {
+            let seconds = now.since(since).as_secs_f64();
+            self.byte_seconds += window * seconds;
+            self.bits += rate * seconds;
+            self.seconds += seconds;
+        }
+        let known = snapshot.window.zip(snapshot.rtt).filter(|(_, rtt)| !rtt.is_zero());
+        self.now = known.map(|(window, rtt)| {
+            let window = window.get() as f64;
+            (window, window * 8.0 / rtt.as_secs_f64(), now)
+        });
+    }
 }
 
 impl Arrivals {
-    pub(crate) fn on_sent(&mut self, packet: &Packet) {
+    pub(crate) fn on_sent(&mut self, now: Time, packet: &Packet) {
         self.packets_sent += 1;
         self.bytes_sent += packet.wire_length();
+        self.sending = Some((self.sending.map_or(now, |(first, _)| first), now));
+    }
+
+    /// The host has sent all that it may for now.
+    pub(crate) fn on_settled(&mut self, now: Time, snapshot: &Snapshot) {
+        self.window.look(now, snapshot);
     }
 
     pub(crate) fn on_arrival(&mut self, now: Time, packet: &Packet) {
@@ -41,6 +77,8 @@ impl Arrivals {
     pub(crate) fn summarise<'a>(all: impl Iterator<Item = &'a Self>) -> DirectionResult {
         let mut result = DirectionResult::default();
         let mut delays: Vec<u64> = Vec::new();
+        let mut sending: Option<(Time, Time)> = None;
+        let mut window = WindowMean::default();
         for arrivals in all {
             result.packets_sent += arrivals.packets_sent;
             result.bytes_sent += arrivals.bytes_sent;
@@ -48,6 +86,17 @@ impl Arrivals {
             result.originals_received += arrivals.originals_received;
             result.bytes_received += arrivals.bytes_received;
             delays.extend(&arrivals.delays);
+            if let Some((first, last)) = arrivals.sending {
+                sending = Some(sending.map_or((first, last), |(from, to)| (from.min(first), to.max(last))));
+            }
+            window.byte_seconds += arrivals.window.byte_seconds;
+            window.bits += arrivals.window.bits;
+            window.seconds += arrivals.window.seconds;
+        }
+        result.sending_seconds = sending.map_or(0.0, |(first, last)| last.since(first).as_secs_f64());
+        if window.seconds > 0.0 {
+            result.window_mean_bytes = Some(window.byte_seconds / window.seconds);
+            result.window_rate = Some(window.bits / window.seconds);
         }
         delays.sort_unstable();
         if let (Some(least), Some(greatest)) = (delays.first(), delays.last()) {

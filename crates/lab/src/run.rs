@@ -230,6 +230,12 @@ fn direction(senders: &[usize], world: &World) -> DirectionResult {
         .map(|host| host.peer.counters(world.now()))
         .fold(None, |sum, more| Some(sum.map_or(more, |sum: crate::peer::Counters| sum.plus(&more))))
         .unwrap_or_default();
+    if let [one] = senders
+        && let Some(moves) = world.hosts[*one].peer.credit_moves()
+    {
+        result.credit_updates = moves.updates;
+        result.window_reached = Some(moves.reached);
+    }
     result.blocked_seconds = result.counters.blocked_nanos.map(|nanos| nanos as f64 / 1e9);
     result
 }

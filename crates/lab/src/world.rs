@@ -297,12 +297,20 @@ impl World {
     fn transmit(&mut self, index: usize) {
         let host = &mut self.hosts[index];
         let (to, first) = (host.other, host.route[0]);
+        let mut has_sent = false;
         while let Some(mut packet) = self.hosts[index].peer.poll_transmit(self.now) {
+            has_sent = true;
             self.hash.add(self.now, index, &packet);
             self.packets += 1;
             packet.tag = crate::packet::Tag { to, hop: 0, sent_at: self.now, is_copy: false };
-            self.hosts[index].arrivals.on_sent(&packet);
+            self.hosts[index].arrivals.on_sent(self.now, &packet);
             self.links[first].path.on_packet(self.now, packet);
+        }
+        // The window moves with acknowledgements, which make a sender send.
+        if has_sent {
+            let host = &mut self.hosts[index];
+            let snapshot = host.peer.snapshot();
+            host.arrivals.on_settled(self.now, &snapshot);
         }
         let link = &mut self.links[first];
         link.due = link.path.next_timeout().unwrap_or(Time::FAR_FUTURE);

@@ -123,6 +123,32 @@ pub struct DirectionResult {
     pub counters: Counters,
     /// Seconds during which flow control alone kept data back, where the stack tells.
     pub blocked_seconds: Option<f64>,
+    /// Mean over time of the sender's congestion window in bytes, where the stack tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_mean_bytes: Option<f64>,
+    /// Mean over time of its congestion window over its smoothed round-trip time, in bits a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_rate: Option<f64>,
+    /// Seconds from its first packet to its last.
+    #[serde(default)]
+    pub sending_seconds: f64,
+    /// The first moves of the streams' limits that it has granted to the other end, where the stack tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credit_updates: Vec<CreditUpdate>,
+    /// When the largest stream window that it has granted first was 128 and 512 KiB, in seconds as [`CreditUpdate::at`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_reached: Option<[Option<f64>; 2]>,
+}
+
+/// Moves of the limits of all streams within half a round trip, as one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CreditUpdate {
+    /// Seconds since the run began.
+    pub at: f64,
+    /// The streams' windows together then, in bytes.
+    pub windows: f64,
+    /// Bytes by which their limits have moved together.
+    pub advance: f64,
 }
 
 /// One link direction.

@@ -39,5 +39,10 @@ fn replenish(view: &WindowView, window: ByteCount) -> Option<ByteCount> {
     (!advance.is_zero()).then_some(advance)
 }
 
+/// The update that may first enlarge a window, unless said otherwise: it takes two to see how long one has lasted.
+const fn second_update() -> u32 {
+    2
+}
+
 #[cfg(test)]
 mod tests;

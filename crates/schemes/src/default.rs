@@ -18,6 +18,7 @@ pub fn default_profile() -> Profile {
     let windows = |initial, maximum| autotune::Parameters {
         initial: ByteCount::new(initial),
         maximum: ByteCount::new(maximum),
+        grows_at: 2,
     };
     Profile::builder("cubic")
         .description(

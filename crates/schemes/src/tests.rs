@@ -63,7 +63,7 @@ fn profiles_differ_in_what_their_names_say() {
     assert_eq!(differences("cubic-freeze"), ["silence=freeze"]);
     assert_eq!(differences("cubic-freeze-paper"), ["silence=freeze"]);
     assert_eq!(differences("quicming"), ["congestion=guaranteed"]);
-    assert_eq!(differences("quicming-paper"), ["congestion=guaranteed"]);
+    assert_eq!(differences("quicming-paper"), ["slow_start=hybrid", "congestion=guaranteed"]);
     assert_eq!(differences("static"), ["credit.stream=fixed", "credit.connection=fixed"]);
     assert_eq!(differences("static-improved"), ["credit.stream=improved", "credit.connection=improved"]);
     for name in ["fast-autotune", "fast-autotune-paper"] {
@@ -84,12 +84,14 @@ fn profiles_differ_in_what_their_names_say() {
     }
     for (name, congestion) in [("modquic-bbr", "bbr3"), ("modquic-bbr-paper", "bbr1")] {
         let congestion = format!("congestion={congestion}");
-        let expected = ["slow_start=own", &congestion, "credit.stream=on_ack", "credit.connection=on_ack"];
+        let mut expected = vec!["slow_start=own", &congestion];
+        expected.extend((name == "modquic-bbr-paper").then_some("silence=freeze"));
+        expected.extend(["credit.stream=on_ack", "credit.connection=on_ack"]);
         assert_eq!(differences(name), expected);
     }
     assert_eq!(differences("standard"), ["slow_start=classic", "congestion=newreno"]);
     assert_eq!(differences("history"), ["start=careful"]);
-    assert_eq!(differences("history-paper"), ["start=history"]);
+    assert_eq!(differences("history-paper"), ["start=history", "slow_start=hybrid"]);
     assert_eq!(differences("cubic-iw32"), Vec::<String>::new());
     assert_eq!(differences("gquic-2017"), ["slow_start=hybrid"]);
     assert_eq!(differences("gquic-2017-reno"), ["slow_start=hybrid", "congestion=newreno"]);

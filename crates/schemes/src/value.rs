@@ -94,6 +94,28 @@ pub(crate) fn update_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     within(u64::deserialize(deserializer)?, &(26..=1000)).map(Some)
 }
 
+/// The update that may first enlarge a window: 1 to 8.
+pub(crate) fn first_growth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(u32::deserialize(deserializer)?, &(1..=8))
+}
+
+/// Factors of growth, each 1 to 1,000.
+pub(crate) fn factors<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u64; 4], D::Error> {
+    let factors = <[u64; 4]>::deserialize(deserializer)?;
+    factors.iter().try_for_each(|factor| within(*factor, &(1..=1000)).map(drop))?;
+    Ok(factors)
+}
+
+/// Parts of a bound in per cent, ascending from 1 to 100.
+pub(crate) fn thresholds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u64; 3], D::Error> {
+    let thresholds = <[u64; 3]>::deserialize(deserializer)?;
+    thresholds.iter().try_for_each(|part| within(*part, &(1..=100)).map(drop))?;
+    if thresholds.is_sorted() {
+        return Ok(thresholds);
+    }
+    Err(D::Error::custom("thresholds must ascend: [25, 50, 75]"))
+}
+
 /// A real strictly between 0 and 1.
 pub(crate) fn fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     real_above_zero(deserializer, 1.0, false)

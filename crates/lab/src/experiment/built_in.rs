@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 61] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 63] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -41,6 +41,8 @@ pub(super) const EXPERIMENTS: [(&str, &str); 61] = [
     ("bbr-loss", include_str!("../../experiments/bbr-loss.toml")),
     ("bbr-share", include_str!("../../experiments/bbr-share.toml")),
     ("wa-updates", include_str!("../../experiments/wa-updates.toml")),
+    ("wa-forms", include_str!("../../experiments/wa-forms.toml")),
+    ("fa-forms", include_str!("../../experiments/fa-forms.toml")),
     ("fa-small", include_str!("../../experiments/fa-small.toml")),
     ("fa-large", include_str!("../../experiments/fa-large.toml")),
     ("fa-size", include_str!("../../experiments/fa-size.toml")),
@@ -66,10 +68,11 @@ pub(super) const EXPERIMENTS: [(&str, &str); 61] = [
 ];
 
 /// Name and text of each file of published figures.
-pub(super) const REFERENCES: [(&str, &str); 5] = [
+pub(super) const REFERENCES: [(&str, &str); 6] = [
     ("coordinated_group.csv", include_str!("../../reference/coordinated_group.csv")),
     ("fast_autotune.csv", include_str!("../../reference/fast_autotune.csv")),
     ("guaranteed_rate.csv", include_str!("../../reference/guaranteed_rate.csv")),
+    ("guaranteed_rate_times.csv", include_str!("../../reference/guaranteed_rate_times.csv")),
     ("history_start.csv", include_str!("../../reference/history_start.csv")),
     ("window_on_ack.csv", include_str!("../../reference/window_on_ack.csv")),
 ];

@@ -14,8 +14,9 @@ use posthaste_transport::{
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::Settings;
+use super::credit_log::CreditLog;
 use crate::packet::{Body, Packet};
-use crate::peer::{Counters, Peer, PeerEvent, Read, Snapshot, StreamKey};
+use crate::peer::{Counters, CreditMoves, Peer, PeerEvent, Read, Snapshot, StreamKey};
 use crate::tls;
 
 /// Datagrams taken from the transport at once.
@@ -43,6 +44,8 @@ pub(super) struct Posthaste {
     /// What this end has permitted the other to send, and not read: the account, and the most that was in it.
     budget: ReceiveBudget,
     granted: ByteCount,
+    /// How a client's stream windows have moved.
+    credit_log: Option<CreditLog>,
 }
 
 /// One of the connections.
@@ -67,11 +70,14 @@ pub(super) fn client(
     settings: &Settings,
     rng: &mut Rng,
 ) -> Box<dyn Peer> {
-    let transport = transport(profile, settings);
+    let credit_log = CreditLog::default();
+    let transport = transport(&credit_log.around(profile), settings);
     let budget = transport.receive_budget.clone();
     let config = ClientConfig::new(settings.tls.client.clone(), transport)
         .with_group_size(if connections > 1 { connections } else { 0 });
-    Box::new(Posthaste::new(None, Some(config), connections, budget, rng))
+    let mut client = Posthaste::new(None, Some(config), connections, budget, rng);
+    client.credit_log = Some(credit_log);
+    Box::new(client)
 }
 
 /// The end that answers it.
@@ -124,6 +130,7 @@ impl Posthaste {
             events: VecDeque::new(),
             budget,
             granted: ByteCount::ZERO,
+            credit_log: None,
         }
     }
 
@@ -326,6 +333,10 @@ impl Peer for Posthaste {
         let sum = all.fold(first, |sum, counters| sum.plus(&counters));
         // The account is the end's, not a connection's.
         Counters { granted_bytes: Some(self.granted.get()), ..sum }
+    }
+
+    fn credit_moves(&self) -> Option<CreditMoves> {
+        self.credit_log.as_ref().map(CreditLog::moves)
     }
 }
 

@@ -106,6 +106,10 @@ pub(super) struct FigureFile {
     #[serde(default)]
     pub(super) times_rtt: bool,
     #[serde(default)]
+    pub(super) over_rtt: bool,
+    #[serde(default)]
+    pub(super) plus: f64,
+    #[serde(default)]
     pub(super) divide_by: Option<f64>,
     #[serde(default)]
     pub(super) floor: Option<Bound>,

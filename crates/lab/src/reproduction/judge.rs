@@ -301,7 +301,7 @@ impl<'a> Bench<'a> {
     /// The measure in the figure's unit.
     fn measured(&self, figure: &Figure, cell: usize) -> Option<f64> {
         let value = figure.measure.value(self.result, self.cell(cell)?, figure.flow)?;
-        Some(value * figure.scale)
+        Some(value * figure.scale + figure.plus)
     }
 
     fn figure(&self, figure: &Figure, is_stated: bool) -> JudgedFigure {
@@ -394,7 +394,8 @@ impl<'a> Bench<'a> {
         let sides = Sides { ours: sample(place.cell)?, baseline: place.baseline.and_then(sample) };
         let statistic = figure.measure.statistic()?;
         interval::of(&sides, statistic, |ours, baseline| {
-            effect_of(figure.judge, ours * figure.scale, baseline.map(|value| value * figure.scale))
+            let scaled = |value: f64| value * figure.scale + figure.plus;
+            effect_of(figure.judge, scaled(ours), baseline.map(scaled))
         })
     }
 

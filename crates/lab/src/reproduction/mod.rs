@@ -57,7 +57,9 @@
 //! - `at`, `baseline`: beside or instead of the rule's; `name`: what it is called where there are several;
 //! - `over`: where a row stands at several cells: the `mean`, the `least` or the `greatest` of what they show;
 //! - `flow`: which flow of the run (0, the first, unless given); `share-of`: a rate that m is a part of; `times-rtt`: m is
-//!   a rate, and its bytes in a round trip of the path are meant; `divide-by`: a number that m is divided by;
+//!   a rate, and its bytes in a round trip of the path are meant; `over-rtt`: m is bytes, and the rate is meant that has
+//!   them in a round trip of the path; `divide-by`: a number that m is divided by; `plus`: what is added to m, in its own
+//!   unit, after that (a constant that the paper's figures have and our runs have not);
 //! - `floor`, `ceiling`: `{ value = 10, because = "..." }` in the printed unit: a published figure beyond *cannot hold*. A
 //!   `value` or `ratio` above the link's rate or faster than the physical limit of its cell is found without being told;
 //! - `claims`: `[{ says = "...", here = { flows = "8" }, than = { flows = "1" }, from = 0.8, to = 1.2 }]`: m at `here` over

@@ -46,6 +46,8 @@ pub(super) struct Figure {
     pub(super) flow: usize,
     /// What the measure is multiplied by.
     pub(super) scale: f64,
+    /// What is added to the measure after that.
+    pub(super) plus: f64,
     /// The unit of that.
     pub(super) unit: Unit,
     pub(super) claims: Vec<Claim>,
@@ -246,6 +248,7 @@ impl Site<'_> {
             along: self.along(figure, &places)?,
             flow: figure.flow,
             scale: self.scale(figure, measure, &places)?,
+            plus: figure.plus,
             unit: scaled_unit(figure, measure),
             claims: figure
                 .claims
@@ -399,19 +402,26 @@ impl Site<'_> {
         if !divisor.is_finite() || divisor <= 0.0 {
             return Err("`divide-by` must be above 0".to_owned());
         }
-        match (figure.share_of, figure.times_rtt) {
-            (Some(_), true) => Err("`share-of` and `times-rtt` are one too many".to_owned()),
-            (Some(rate), false) => Ok(1.0 / (rate.as_bits_per_second() as f64 * divisor)),
-            (None, false) => Ok(1.0 / divisor),
-            (None, true) => {
-                let rtt = |place: &Place| self.experiment.cells[place.cell].spec.network.rtt();
-                let mut all: Vec<_> = places.iter().map(rtt).collect();
-                all.dedup();
-                match all.as_slice() {
-                    [rtt] => Ok(rtt.as_secs_f64() / 8.0 / divisor),
-                    _ => Err("`times-rtt` needs cells of one round-trip time".to_owned()),
-                }
-            }
+        if figure.over_rtt && measure.unit() != Unit::Bytes {
+            return Err("`over-rtt` needs a measure that is bytes".to_owned());
+        }
+        match (figure.share_of, figure.times_rtt, figure.over_rtt) {
+            (Some(rate), false, _) => Ok(1.0 / (rate.as_bits_per_second() as f64 * divisor)),
+            (Some(_), true, _) => Err("`share-of` and `times-rtt` are one too many".to_owned()),
+            (None, false, false) => Ok(1.0 / divisor),
+            (None, true, _) => Ok(self.rtt(places)? / 8.0 / divisor),
+            (None, false, true) => Ok(8.0 / self.rtt(places)? / divisor),
+        }
+    }
+
+    /// The round-trip time of all these cells in seconds.
+    fn rtt(&self, places: &[Place]) -> Result<f64, String> {
+        let rtt = |place: &Place| self.experiment.cells[place.cell].spec.network.rtt();
+        let mut all: Vec<_> = places.iter().map(rtt).collect();
+        all.dedup();
+        match all.as_slice() {
+            [rtt] => Ok(rtt.as_secs_f64()),
+            _ => Err("`times-rtt` and `over-rtt` need cells of one round-trip time".to_owned()),
         }
     }
 
@@ -486,6 +496,8 @@ fn unit_of(figure: &FigureFile, measure: Measure) -> Unit {
 fn scaled_unit(figure: &FigureFile, measure: Measure) -> Unit {
     if figure.share_of.is_some() {
         Unit::Share
+    } else if figure.over_rtt {
+        Unit::BitsPerSecond
     } else if figure.times_rtt {
         Unit::Bytes
     } else {

@@ -3,7 +3,7 @@
 use super::Reading::{self, Censored, Known, Unknown};
 use super::{Context, cells};
 use crate::counters::Counters;
-use crate::result::{DirectionResult, FlowResult, Outcome, RunResult};
+use crate::result::{CreditUpdate, DirectionResult, FlowResult, Outcome, RunResult};
 use crate::statistics;
 
 /// A reading of the run's first flow.
@@ -172,6 +172,54 @@ pub(super) fn blocked_late(context: &Context<'_>) -> Reading {
 
 pub(super) fn granted(context: &Context<'_>) -> Reading {
     up_counter(context, |counters| counters.granted_bytes)
+}
+
+/// The congestion window over the round-trip time.
+pub(super) fn window_rate(context: &Context<'_>) -> Reading {
+    first(context, |flow| told(flow.down.window_rate))
+}
+
+pub(super) fn window(context: &Context<'_>) -> Reading {
+    first(context, |flow| told(flow.down.window_mean_bytes))
+}
+
+/// A round-trip time over the packets sent in it is the time between two of them.
+pub(super) fn packet_time(context: &Context<'_>) -> Reading {
+    first(context, |flow| {
+        let gaps = flow.down.packets_sent.saturating_sub(1);
+        share(flow.down.sending_seconds * 1e3, gaps as f64)
+    })
+}
+
+/// The client's update in place `NUMBER`, counted from 1.
+fn update<const NUMBER: usize>(context: &Context<'_>, read: fn(&CreditUpdate) -> f64) -> Reading {
+    first(context, |flow| told(flow.up.credit_updates.get(NUMBER - 1).map(read)))
+}
+
+/// From the end of the handshake, of a flow that begins with the run.
+fn after_handshake(flow: &FlowResult, at: Option<f64>) -> Option<f64> {
+    Some(at? - flow.connect?)
+}
+
+pub(super) fn update_windows<const NUMBER: usize>(context: &Context<'_>) -> Reading {
+    update::<NUMBER>(context, |update| update.windows)
+}
+
+pub(super) fn update_time<const NUMBER: usize>(context: &Context<'_>) -> Reading {
+    first(context, |flow| {
+        let update = flow.up.credit_updates.get(NUMBER - 1);
+        told(after_handshake(flow, update.map(|update| update.at)))
+    })
+}
+
+pub(super) fn update_advance<const NUMBER: usize>(context: &Context<'_>) -> Reading {
+    update::<NUMBER>(context, |update| update.advance)
+}
+
+pub(super) fn window_reached<const PLACE: usize>(context: &Context<'_>) -> Reading {
+    first(context, |flow| {
+        flow.up.window_reached.map_or(Unknown, |times| reached(after_handshake(flow, times[PLACE])))
+    })
 }
 
 pub(super) fn stalled(context: &Context<'_>) -> Reading {

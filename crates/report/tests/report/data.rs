@@ -58,6 +58,7 @@ pub(crate) fn run(seed: u64, stack: &str, bytes: u64, completion: Option<f64>, l
             ..Counters::default()
         },
         blocked_seconds: None,
+        ..DirectionResult::default()
     };
     let flow = FlowResult {
         name: "fetch".to_owned(),

@@ -91,13 +91,16 @@ pub struct Parameters {
     /// N: acks in a row without loss that end wireless mode, 1 to 1,000. The paper has 10.
     #[serde(deserialize_with = "value::clean_acks")]
     pub acks: u32,
+    /// Flows for which high-speed mode's CUBIC stands, 1 to 64: Chromium's of 2017 stands for 2.
+    #[serde(deserialize_with = "value::flows")]
+    pub flows: u32,
     /// The paper's form or the safe one.
     pub variant: Variant,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { min_rate: None, acks: 10, variant: Variant::Safe }
+        Self { min_rate: None, acks: 10, flows: 1, variant: Variant::Safe }
     }
 }
 
@@ -115,8 +118,17 @@ impl Parameters {
         if self.variant == Variant::Safe {
             constants.extend(promise::constants());
         }
-        constants.extend(cubic().constants());
+        constants.extend(self.cubic().constants());
         constants
+    }
+
+    /// High-speed mode's CUBIC. A loss reduces its window at once: with it falls the rate, and with that the mode ends.
+    fn cubic(&self) -> cubic::Parameters {
+        cubic::Parameters {
+            recovery: Shrinking::AtOnce,
+            flows: cubic::Flows::Fixed(self.flows),
+            ..cubic::Parameters::default()
+        }
     }
 
     /// What the policy says of itself with these parameters.
@@ -160,11 +172,6 @@ impl CongestionFactory for Promised {
     }
 }
 
-/// High-speed mode's CUBIC. A loss reduces its window at once: with it falls the rate, and with that the mode ends.
-fn cubic() -> cubic::Parameters {
-    cubic::Parameters { recovery: Shrinking::AtOnce, ..cubic::Parameters::default() }
-}
-
 /// What the controller is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -200,7 +207,7 @@ impl Guaranteed {
         slow_start: Box<dyn SlowStart>,
         limits: PathLimits,
     ) -> Self {
-        let increase = CubicIncrease::new(cubic());
+        let increase = CubicIncrease::new(parameters.cubic());
         Self {
             acks: parameters.acks,
             promise: Promise::new(min_rate),

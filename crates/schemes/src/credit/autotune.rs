@@ -11,7 +11,7 @@ use posthaste_policy::{Constant, Credit, CreditFactory, Description, PolicyText}
 use posthaste_units::{ByteCount, Time};
 use serde::Deserialize;
 
-use super::{ahead, half, replenish};
+use super::{ahead, half, replenish, second_update};
 use crate::{Entry, value};
 
 /// What the policy says of itself.
@@ -41,6 +41,9 @@ pub struct Parameters {
     /// The greatest window: `initial` to 4 GiB.
     #[serde(deserialize_with = "value::window")]
     pub maximum: ByteCount,
+    /// The update that may first enlarge the window, 1 to 8; the first does so whenever it comes. Default 2.
+    #[serde(default = "second_update", deserialize_with = "value::first_growth")]
+    pub grows_at: u32,
 }
 
 impl Parameters {
@@ -51,6 +54,7 @@ impl Parameters {
             Constant::new("maximum", value::show_bytes(self.maximum)),
             Constant::new("renewed", "when less than half is left"),
             Constant::new("grows", format!("x{FACTOR} if renewed within {ROUND_TRIPS} round trips")),
+            Constant::new("grows_at", format!("update {}", self.grows_at)),
         ]
     }
 }
@@ -75,18 +79,22 @@ pub struct Autotune {
     parameters: Parameters,
     window: ByteCount,
     last_update: Option<Time>,
+    updates: u32,
 }
 
 impl Autotune {
     /// The policy with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, window: parameters.initial, last_update: None }
+        Self { parameters, window: parameters.initial, last_update: None, updates: 0 }
     }
 
     /// True if the last update was used up so fast that the window must be what holds the sender back.
     fn is_scarce(&self, view: &WindowView) -> bool {
-        let (Some(last), Some(rtt)) = (self.last_update, view.rtt) else { return false };
-        view.now.since(last) < rtt * ROUND_TRIPS
+        if self.updates + 1 < self.parameters.grows_at {
+            return false;
+        }
+        let Some(last) = self.last_update else { return true };
+        view.rtt.is_some_and(|rtt| view.now.since(last) < rtt * ROUND_TRIPS)
     }
 }
 
@@ -104,6 +112,7 @@ impl Credit for Autotune {
         }
         let advance = replenish(view, self.window)?;
         self.last_update = Some(view.now);
+        self.updates = self.updates.saturating_add(1);
         Some(advance)
     }
 

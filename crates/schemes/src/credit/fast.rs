@@ -18,7 +18,7 @@ use posthaste_policy::{Constant, Credit, CreditFactory, Description, PolicyText}
 use posthaste_units::{ByteCount, Time};
 use serde::Deserialize;
 
-use super::{Variant, ahead, half, replenish};
+use super::{Variant, ahead, half, replenish, second_update};
 use crate::{Entry, value};
 
 /// What the policy says of itself.
@@ -50,25 +50,62 @@ pub struct Parameters {
     /// The greatest window: `initial` to 4 GiB.
     #[serde(deserialize_with = "value::window")]
     pub maximum: ByteCount,
+    /// The update that may first enlarge the window, 1 to 8; the first does so whenever it comes. Default 2, the rule
+    /// of the paper's text; its worked example has 1, its trace 3.
+    #[serde(default = "second_update", deserialize_with = "value::first_growth")]
+    pub grows_at: u32,
+    /// K below the first threshold, to the second, to the third, and above, 1 to 1,000 each. Default the paper's 16,
+    /// 8, 4, 2.
+    #[serde(default = "published_factors", deserialize_with = "value::factors")]
+    pub factors: [u64; 4],
+    /// The thresholds of the occupancy in per cent, ascending. Default the paper's 25, 50, 75.
+    #[serde(default = "published_thresholds", deserialize_with = "value::thresholds")]
+    pub thresholds: [u64; 3],
     /// Safe, the default: windows also shrink, and a blocked peer counts at once.
     #[serde(default)]
     pub variant: Variant,
 }
 
+const fn published_factors() -> [u64; 4] {
+    [16, 8, 4, 2]
+}
+
+const fn published_thresholds() -> [u64; 3] {
+    [25, 50, 75]
+}
+
 impl Parameters {
+    /// The factor K by which a window of `window` bytes grows.
+    pub const fn factor(&self, window: ByteCount) -> u64 {
+        // In per cent of the bound, without rounding. The paper's examples have 8 at exactly a quarter and 4 at exactly
+        // a half, its text 2 above three quarters.
+        let (parts, bound) = (window.get() as u128 * 100, self.maximum.get() as u128);
+        let [first, second, third] = self.thresholds;
+        if parts < first as u128 * bound {
+            self.factors[0]
+        } else if parts < second as u128 * bound {
+            self.factors[1]
+        } else if parts <= third as u128 * bound {
+            self.factors[2]
+        } else {
+            self.factors[3]
+        }
+    }
+
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
         let mut constants = vec![
             Constant::new("initial", value::show_bytes(self.initial)),
             Constant::new("maximum", value::show_bytes(self.maximum)),
             Constant::new("renewed", "when less than half is left"),
-            Constant::new(
-                "grows",
+            Constant::new("grows", {
+                let ([a, b, c, d], [first, second, third]) = (self.factors, self.thresholds);
                 format!(
-                    "if renewed within {ROUND_TRIPS} round trips: x16 below 25 % of the maximum, x8 below 50 %, \
-                     x4 to 75 %, x2 above"
-                ),
-            ),
+                    "if renewed within {ROUND_TRIPS} round trips: x{a} below {first} % of the maximum, x{b} below \
+                         {second} %, x{c} to {third} %, x{d} above"
+                )
+            }),
+            Constant::new("grows_at", format!("update {}", self.grows_at)),
         ];
         match self.variant {
             Variant::Paper => constants.push(Constant::new("variant", "paper")),
@@ -99,28 +136,13 @@ impl CreditFactory for Parameters {
     }
 }
 
-/// The factor K by which a window of `window` bytes grows that is bound by `maximum`.
-pub const fn factor(window: ByteCount, maximum: ByteCount) -> u64 {
-    // In quarters of the bound, without rounding. The paper's examples have 8 at exactly a quarter and 4 at exactly
-    // a half, its text 2 above three quarters.
-    let (quarters, bound) = (window.get() as u128 * 4, maximum.get() as u128);
-    if quarters < bound {
-        16
-    } else if quarters < 2 * bound {
-        8
-    } else if quarters <= 3 * bound {
-        4
-    } else {
-        2
-    }
-}
-
 /// A window that grows fast; see the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Fast {
     parameters: Parameters,
     window: ByteCount,
     last_update: Option<Time>,
+    updates: u32,
     /// Least number of bytes that have lain unread at any moment since the last update.
     unread: Option<ByteCount>,
 }
@@ -128,18 +150,21 @@ pub struct Fast {
 impl Fast {
     /// The policy with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, window: parameters.initial, last_update: None, unread: None }
+        Self { parameters, window: parameters.initial, last_update: None, updates: 0, unread: None }
     }
 
     /// True if the last update was used up so fast that the window must be what holds the sender back.
     fn is_scarce(&self, view: &WindowView) -> bool {
-        let (Some(last), Some(rtt)) = (self.last_update, view.rtt) else { return false };
-        view.now.since(last) < rtt * ROUND_TRIPS
+        if self.updates + 1 < self.parameters.grows_at {
+            return false;
+        }
+        let Some(last) = self.last_update else { return true };
+        view.rtt.is_some_and(|rtt| view.now.since(last) < rtt * ROUND_TRIPS)
     }
 
     fn grow(&mut self) {
         let maximum = self.parameters.maximum;
-        self.window = (self.window * factor(self.window, maximum)).min(maximum);
+        self.window = (self.window * self.parameters.factor(self.window)).min(maximum);
     }
 
     fn grant_as_published(&mut self, view: &WindowView) -> Option<ByteCount> {
@@ -182,6 +207,7 @@ impl Fast {
     fn renew(&mut self, view: &WindowView) -> Option<ByteCount> {
         let advance = replenish(view, self.window)?;
         self.last_update = Some(view.now);
+        self.updates = self.updates.saturating_add(1);
         self.unread = None;
         Some(advance)
     }

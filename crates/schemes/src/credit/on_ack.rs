@@ -9,9 +9,12 @@
 //! - Shown by: wa-updates, wa-packets, wa-loss, wa-rate.
 //!
 //! What we settled where the paper is silent. The estimate is the rate at which packets arrive, over a round trip;
-//! rates within 1 % are equal. ST is `step` datagrams. Losses in two rounds in a row stop growth until a round without;
+//! rates within 1 % are equal. ST is `step` datagrams. `follow = "ack"` compares the rates between acks instead, with
+//! each ack (section 3.4.3.1). Losses in two rounds in a row stop growth until a round without;
 //! a smaller window shows as slower growth of the limit, for credit is never taken back (RFC 9000 section 4.1). The
-//! packet rate moves with the window by itself: one window leaves in each round trip while credit is what bounds it.
+//! packet rate (lines 8 to 13) moves with the window by itself: one window leaves in each round trip while credit is
+//! what bounds it. `packet_rate = "printed"` follows line 12 as it is printed: an unchanged window costs ST packets a
+//! round trip, down to two.
 //! (The paper's derivation by birth and death grows the window while arrivals outrun departures, that is while a queue
 //! builds: we follow Algorithm 2.)
 //!
@@ -43,6 +46,8 @@ pub const ENTRY: Entry = Entry::credit::<Parameters>(TEXT);
 
 /// Rates that differ by less than one part in this many are equal.
 const EQUAL: u64 = 100;
+/// Packets a round trip at the least, with a packet rate as printed.
+const LEAST_PACKETS: u64 = 2;
 /// Rounds with gaps, in a row, that stop growth.
 const REPEATED: u32 = 2;
 
@@ -72,9 +77,37 @@ pub struct Parameters {
     /// ack, whatever has been read.
     #[serde(default)]
     pub variant: Variant,
+    /// How often Algorithm 2 compares rates: once a `round` (the default) or with each `ack`.
+    #[serde(default)]
+    pub follow: Follow,
+    /// The packet rate of Algorithm 2: that of the `window` (the default), or as `printed`.
+    #[serde(default)]
+    pub packet_rate: PacketRate,
     /// Bytes that the updates in one ack may take, 26 to 1000; as many as fit unless given.
     #[serde(default, deserialize_with = "value::update_field")]
     pub field: Option<u64>,
+}
+
+/// How often Algorithm 2 looks at the bandwidth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Follow {
+    /// Once a round trip, by the rate over it.
+    #[default]
+    Round,
+    /// With each ack, by the rate since the one before.
+    Ack,
+}
+
+/// How the packet rate of Algorithm 2 moves (lines 8 to 13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketRate {
+    /// With the window: line 12 is read as `>`, and a window a round trip is what leaves.
+    #[default]
+    Window,
+    /// As printed: line 12 has `==`, so that a window which stays takes a step from the rate.
+    Printed,
 }
 
 const fn one() -> u64 {
@@ -92,7 +125,20 @@ impl Parameters {
             Constant::new("initial", value::show_bytes(self.initial)),
             Constant::new("maximum", value::show_bytes(self.maximum)),
             Constant::new("renewed", "with each ack; between acks when less than half is left"),
-            Constant::new("step", format!("{} datagrams a round trip", self.step)),
+            Constant::new(
+                "step",
+                match self.follow {
+                    Follow::Round => format!("{} datagrams a round trip", self.step),
+                    Follow::Ack => format!("{} datagrams an ack", self.step),
+                },
+            ),
+            Constant::new(
+                "packet rate",
+                match self.packet_rate {
+                    PacketRate::Window => "the window's",
+                    PacketRate::Printed => "a step less for each window that stays",
+                },
+            ),
             Constant::new("equal", format!("rates within 1/{EQUAL}")),
             Constant::new("no growth", format!("after losses in {REPEATED} rounds in a row")),
             Constant::new("combined", self.combined),
@@ -136,6 +182,10 @@ pub struct OnAck {
     window: ByteCount,
     /// The round last looked at, and its rate.
     last: Option<(u64, Rate)>,
+    /// When an ack last left, and what had been received then.
+    last_ack: Option<(Time, ByteCount)>,
+    /// Steps that the packet rate is below the window's, as printed.
+    steps_below: u64,
     /// When a blocked peer last made the window larger.
     doubled: Option<Time>,
     /// What had been received then.
@@ -149,6 +199,8 @@ impl OnAck {
             parameters,
             window: parameters.initial,
             last: None,
+            last_ack: None,
+            steps_below: 0,
             doubled: None,
             received_then: ByteCount::ZERO,
         }
@@ -173,24 +225,52 @@ impl OnAck {
         }
     }
 
-    /// Algorithm 2, once a round.
-    fn follow_the_rate(&mut self, view: &WindowView) {
-        let arrivals = view.arrivals;
-        let Some(rate) = arrivals.rate else { return };
-        let Some((round, before)) = self.last.replace((arrivals.round, rate)) else { return };
-        if round == arrivals.round {
-            self.last = Some((round, before));
+    /// The estimate of the bandwidth, with a number that is another once there is a new one.
+    fn estimate(&mut self, moment: CreditMoment, view: &WindowView) -> Option<(u64, Rate)> {
+        if self.parameters.follow == Follow::Round {
+            return view.arrivals.rate.map(|rate| (view.arrivals.round, rate));
+        }
+        if moment != CreditMoment::AckLeaving {
+            return None;
+        }
+        let (since, received) = self.last_ack.unwrap_or((view.now, view.received));
+        let interval = view.now.since(since);
+        if interval.is_zero() {
+            self.last_ack = Some((since, received));
+            return None;
+        }
+        self.last_ack = Some((view.now, view.received));
+        Some((view.now.since(Time::ZERO).as_nanos(), Rate::from_transfer(view.received - received, interval)))
+    }
+
+    /// Algorithm 2, with each estimate.
+    fn follow_the_rate(&mut self, moment: CreditMoment, view: &WindowView) {
+        let Some((number, rate)) = self.estimate(moment, view) else { return };
+        let Some((last, before)) = self.last.replace((number, rate)) else { return };
+        if last == number {
+            self.last = Some((last, before));
             return;
         }
         let step = view.max_datagram_size * self.parameters.step;
         let (new, old) = (rate.as_bytes_per_second(), before.as_bytes_per_second());
         if new.abs_diff(old) <= old / EQUAL {
-            return;
-        }
-        if new < old {
+            self.steps_below += u64::from(self.effective(view) > view.max_datagram_size * LEAST_PACKETS);
+        } else if new < old {
             self.window = (self.window - step).max(self.parameters.initial);
-        } else if arrivals.rounds_with_gaps < REPEATED {
+        } else if view.arrivals.rounds_with_gaps < REPEATED {
             self.window = (self.window + step).min(self.parameters.maximum);
+        }
+    }
+
+    /// The window, or what the packet rate leaves of it.
+    fn effective(&self, view: &WindowView) -> ByteCount {
+        let least = view.max_datagram_size * LEAST_PACKETS;
+        match self.parameters.packet_rate {
+            PacketRate::Window => self.window,
+            PacketRate::Printed => {
+                let below = view.max_datagram_size * (self.parameters.step * self.steps_below);
+                (self.window - below).max(least.min(self.window))
+            }
         }
     }
 }
@@ -201,18 +281,19 @@ impl Credit for OnAck {
     }
 
     fn grant(&mut self, moment: CreditMoment, view: &WindowView) -> Option<ByteCount> {
-        self.follow_the_rate(view);
+        self.follow_the_rate(moment, view);
         if moment == CreditMoment::Blocked && self.is_safe() {
             self.double(view);
         }
+        let window = self.effective(view);
         // What is read while an ack is due travels with that. But the last ack may have left before the reader came,
         // and then nothing else would ever tell a blocked peer.
-        if moment == CreditMoment::Consumed && (view.is_ack_due || ahead(view) >= half(view, self.window)) {
+        if moment == CreditMoment::Consumed && (view.is_ack_due || ahead(view) >= half(view, window)) {
             return None;
         }
-        let advance = replenish(view, self.window)?;
-        let least = view.max_datagram_size.max(self.window / LEAST_PART);
-        let is_silly = advance < least && ahead(view) >= half(view, self.window);
+        let advance = replenish(view, window)?;
+        let least = view.max_datagram_size.max(window / LEAST_PART);
+        let is_silly = advance < least && ahead(view) >= half(view, window);
         let is_held_back = is_silly && moment == CreditMoment::AckLeaving && self.is_safe();
         (!is_held_back).then_some(advance)
     }

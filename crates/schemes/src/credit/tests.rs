@@ -19,18 +19,42 @@ mod on_ack_tests;
 const KIB: u64 = 1024;
 
 fn autotune(initial: u64, maximum: u64) -> Autotune {
-    Autotune::new(autotune::Parameters { initial: ByteCount::new(initial), maximum: ByteCount::new(maximum) })
+    Autotune::new(autotune::Parameters {
+        initial: ByteCount::new(initial),
+        maximum: ByteCount::new(maximum),
+        grows_at: 2,
+    })
 }
 
 fn fast(initial: u64, maximum: u64, variant: Variant) -> Fast {
     let (initial, maximum) = (ByteCount::new(initial), ByteCount::new(maximum));
-    Fast::new(fast::Parameters { initial, maximum, variant })
+    Fast::new(fast_parameters(initial, maximum, variant))
+}
+
+fn fast_parameters(initial: ByteCount, maximum: ByteCount, variant: Variant) -> fast::Parameters {
+    fast::Parameters {
+        initial,
+        maximum,
+        grows_at: 2,
+        factors: [16, 8, 4, 2],
+        thresholds: [25, 50, 75],
+        variant,
+    }
 }
 
 fn on_ack(initial: u64, maximum: u64, step: u64) -> OnAck {
     let (initial, maximum) = (ByteCount::new(initial), ByteCount::new(maximum));
     let variant = Variant::Paper;
-    OnAck::new(on_ack::Parameters { initial, maximum, step, combined: true, variant, field: None })
+    OnAck::new(on_ack::Parameters {
+        initial,
+        maximum,
+        step,
+        combined: true,
+        variant,
+        follow: on_ack::Follow::Round,
+        packet_rate: on_ack::PacketRate::Window,
+        field: None,
+    })
 }
 
 fn improved(window: u64) -> Improved {

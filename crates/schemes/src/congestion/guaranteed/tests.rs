@@ -13,7 +13,7 @@ fn rate(text: &str) -> Rate {
 fn controller(variant: Variant, acks: u32, min_rate: Rate) -> Guaranteed {
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 1 };
     Guaranteed::new(
-        Parameters { min_rate: Some(min_rate), acks, variant },
+        Parameters { min_rate: Some(min_rate), acks, variant, ..Parameters::default() },
         min_rate,
         Box::new(Classic),
         limits,

@@ -1,11 +1,13 @@
-use super::super::fast::factor;
 use super::*;
 
 const VARIANTS: [Variant; 2] = [Variant::Paper, Variant::Safe];
 
 #[test]
 fn the_factor_at_and_around_each_border() {
-    let k = |window: u64, maximum: u64| factor(ByteCount::new(window), ByteCount::new(maximum));
+    let k = |window: u64, maximum: u64| {
+        let maximum = ByteCount::new(maximum);
+        fast_parameters(ByteCount::new(1024), maximum, Variant::Paper).factor(ByteCount::new(window))
+    };
     // The cap hides K in the window from 6.25 % on, so K itself is what is looked at.
     let bound = 400;
     assert_eq!([k(1, bound), k(25, bound), k(99, bound)], [16, 16, 16]);
@@ -44,6 +46,36 @@ fn the_worked_example_of_the_paper() {
             "the paper's trace has a bound of 512 KB, or stops there"
         );
     }
+}
+
+#[test]
+fn growth_at_the_first_second_or_third_update_gives_the_papers_three_readings() {
+    let windows = |mut policy: Box<dyn Credit>| -> Vec<u64> {
+        let mut advertised = 4 * KIB;
+        let windows = (0..4).map(|update| {
+            let view = view(update * 170, advertised, advertised, Some(170));
+            advertised += policy.grant(CreditMoment::Consumed, &view).unwrap().get();
+            policy.window().get() / KIB
+        });
+        windows.collect()
+    };
+    let (initial, maximum) = (ByteCount::new(4 * KIB), ByteCount::new(128 * KIB));
+    let at = |grows_at: u32| {
+        let fast = fast::Parameters { grows_at, ..fast_parameters(initial, maximum, Variant::Paper) };
+        let autotune = autotune::Parameters { initial, maximum, grows_at };
+        [windows(Box::new(Fast::new(fast))), windows(Box::new(Autotune::new(autotune)))]
+    };
+    assert_eq!(at(1), [vec![64, 128, 128, 128], vec![8, 16, 32, 64]], "the worked example");
+    assert_eq!(at(2), [vec![4, 64, 128, 128], vec![4, 8, 16, 32]], "the rule of the text");
+    assert_eq!(at(3), [vec![4, 4, 64, 128], vec![4, 4, 8, 16]], "the trace");
+}
+
+#[test]
+fn factors_and_thresholds_are_parameters() {
+    let base = fast_parameters(ByteCount::new(1024), ByteCount::new(1000), Variant::Paper);
+    let own = fast::Parameters { factors: [8, 4, 2, 1], thresholds: [10, 20, 30], ..base };
+    let factors = [99, 100, 199, 200, 300, 301].map(|window| own.factor(ByteCount::new(window)));
+    assert_eq!(factors, [8, 4, 4, 2, 2, 1]);
 }
 
 #[test]

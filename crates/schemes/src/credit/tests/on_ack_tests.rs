@@ -28,6 +28,51 @@ fn each_ack_brings_the_window_up_to_date() {
 }
 
 #[test]
+fn with_each_ack_the_window_follows_the_rate_since_the_last() {
+    let (initial, maximum) = (ByteCount::new(16 * KIB), ByteCount::new(64 * KIB));
+    let follow = on_ack::Follow::Ack;
+    let mut policy = OnAck::new(on_ack::Parameters {
+        initial,
+        maximum,
+        follow,
+        variant: Variant::Paper,
+        ..policy_parameters()
+    });
+    let mut windows = Vec::new();
+    // Acks 10 ms apart, of 1,000, 1,000, 2,000, 3,000 and 2,000 bytes.
+    let mut received = 0;
+    for (number, more) in [1000, 1000, 2000, 3000, 2000].into_iter().enumerate() {
+        received += more;
+        let now = 10 * (number as u64 + 1);
+        let view = WindowView { received: ByteCount::new(received), ..view(now, 64 * KIB, 0, Some(100)) };
+        policy.grant(CreditMoment::Consumed, &view);
+        policy.grant(CreditMoment::AckLeaving, &view);
+        windows.push((policy.window().get() - 16 * KIB) / 1200);
+    }
+    // The first ack begins, the second has the first rate.
+    assert_eq!(windows, [0, 0, 1, 2, 1]);
+}
+
+#[test]
+fn a_packet_rate_as_printed_falls_while_the_window_stays() {
+    let window = ByteCount::new(16 * KIB);
+    let mut policy = OnAck::new(on_ack::Parameters {
+        initial: window,
+        maximum: window,
+        packet_rate: on_ack::PacketRate::Printed,
+        variant: Variant::Paper,
+        ..policy_parameters()
+    });
+    let mut limits = Vec::new();
+    for round in 0..20 {
+        let view = seen(view(round * 100, 0, 0, Some(100)), round, 100_000, 0);
+        limits.push(policy.grant(CreditMoment::AckLeaving, &view).unwrap().get());
+    }
+    assert_eq!(limits[..4], [16 * KIB, 16 * KIB - 1200, 16 * KIB - 2400, 16 * KIB - 3600]);
+    assert_eq!(limits[19], 2400, "two packets are left");
+}
+
+#[test]
 fn the_safe_form_renews_a_datagram_at_a_time() {
     let window = ByteCount::new(16 * KIB);
     let mut policy = OnAck::new(on_ack::Parameters {
@@ -36,7 +81,7 @@ fn the_safe_form_renews_a_datagram_at_a_time() {
         step: 0,
         combined: true,
         variant: Variant::Safe,
-        field: None,
+        ..policy_parameters()
     });
     let mut ask =
         |moment, consumed| policy.grant(moment, &view(0, 16 * KIB, consumed, Some(100))).map(ByteCount::get);
@@ -96,7 +141,16 @@ fn a_peer_that_says_that_it_is_blocked_and_sends_nothing_gets_no_larger_window()
 fn policy_parameters() -> on_ack::Parameters {
     let window = ByteCount::new(64 * KIB);
     let variant = Variant::Safe;
-    on_ack::Parameters { initial: window, maximum: window, step: 1, combined: true, variant, field: None }
+    on_ack::Parameters {
+        initial: window,
+        maximum: window,
+        step: 1,
+        combined: true,
+        variant,
+        follow: on_ack::Follow::Round,
+        packet_rate: on_ack::PacketRate::Window,
+        field: None,
+    }
 }
 
 #[test]
