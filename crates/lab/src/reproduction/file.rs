@@ -72,6 +72,7 @@ pub(super) struct RuleFile {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[expect(clippy::struct_excessive_bools, reason = "keys of a file, each by itself")]
 pub(super) struct FigureFile {
     #[serde(default)]
     pub(super) name: Option<String>,
