@@ -379,7 +379,7 @@ fn published_figures_are_judged() {
     let lab = Lab::new();
     let text = lab.fine(&["describe", "paper"]);
     for expected in
-        ["438 rows", "History start (light-weight latency reduction", "cg-gain ", "seeds with --quick"]
+        ["503 rows", "History start (light-weight latency reduction", "cg-gain ", "seeds with --quick"]
     {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
