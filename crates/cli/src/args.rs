@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "edge")]
+mod edge;
 #[cfg(feature = "emulate")]
 mod emulate;
 #[cfg(feature = "files")]
@@ -22,6 +24,8 @@ mod race;
 #[cfg(feature = "files")]
 mod serve;
 
+#[cfg(feature = "edge")]
+pub(crate) use edge::Edge;
 #[cfg(feature = "emulate")]
 pub(crate) use emulate::{Device, Emulate, EmulateInside, Meter};
 #[cfg(feature = "lab")]
@@ -47,6 +51,7 @@ pub(crate) use {
 Examples:
   posthaste race                           race profiles over an emulated path (about a minute)
   posthaste serve ./public                 serve ./public on https://127.0.0.1:4433/
+  posthaste edge --beside https://127.0.0.1 --cert CHAIN --key KEY  serve an existing site over HTTP/3
   posthaste get https://host/file -o file  fetch one file, with progress
   posthaste profiles                       list the profiles and what each is for
   posthaste lab run smoke                  measure stacks over emulated paths in virtual time
@@ -70,6 +75,8 @@ pub(crate) enum Command {
     Race(Race),
     #[cfg(feature = "files")]
     Serve(Serve),
+    #[cfg(feature = "edge")]
+    Edge(Edge),
     #[cfg(feature = "files")]
     Get(Get),
     Profiles(Profiles),

@@ -1,5 +1,7 @@
 //! The commands, a file each. Each is a feature of this package, or shares one (`files`).
 
+#[cfg(feature = "edge")]
+pub(crate) mod edge;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
 #[cfg(feature = "files")]
@@ -13,6 +15,8 @@ pub(crate) mod page;
 pub(crate) mod profiles;
 #[cfg(feature = "race")]
 pub(crate) mod race;
+#[cfg(feature = "files")]
+mod running;
 #[cfg(any(feature = "page", feature = "race"))]
 mod runs;
 #[cfg(feature = "files")]

@@ -71,7 +71,7 @@ pub(crate) fn not_built(what: impl fmt::Display) -> Failure {
 
 /// Commands that a build can lack.
 #[cfg(not(feature = "full"))]
-const OPTIONAL_COMMANDS: [&str; 7] = ["race", "serve", "get", "history", "lab", "emulate", "page"];
+const OPTIONAL_COMMANDS: [&str; 8] = ["race", "serve", "edge", "get", "history", "lab", "emulate", "page"];
 
 /// The command line begins with a command that is not in this build, or in none.
 #[cfg(not(feature = "full"))]

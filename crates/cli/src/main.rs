@@ -22,6 +22,8 @@ mod printer;
 mod profile;
 #[cfg(any(feature = "files", feature = "lab"))]
 mod state_directory;
+#[cfg(feature = "files")]
+mod trust;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<ExitCode, Failure> {
     #[cfg(feature = "files")]
-    let is_server = matches!(args.command, Command::Serve(_));
+    let is_server = is_server(&args.command);
     #[cfg(not(feature = "files"))]
     let is_server = false;
     if !is_server {
@@ -78,7 +80,9 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         #[cfg(feature = "emulate")]
         Command::EmulateInside(args) => Ok(command::emulate::run_inside(&args)),
         #[cfg(feature = "files")]
-        Command::Serve(args) => serve(args),
+        Command::Serve(args) => serve(async |log| command::serve::run(args, log).await),
+        #[cfg(feature = "edge")]
+        Command::Edge(args) => serve(async |log| command::edge::run(args, log).await),
         #[cfg(feature = "files")]
         Command::Get(args) => {
             let runtime = runtime()?;
@@ -108,17 +112,28 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Servers set up their logs themselves.
+#[cfg(feature = "files")]
+fn is_server(command: &Command) -> bool {
+    match command {
+        Command::Serve(_) => true,
+        #[cfg(feature = "edge")]
+        Command::Edge(_) => true,
+        _ => false,
+    }
+}
+
 /// A server's log must not hold it up, and so has a thread. Others do without: `emulate` goes into namespaces, which a
 /// process with several threads cannot.
 #[cfg(feature = "files")]
-fn serve(args: args::Serve) -> Result<ExitCode, Failure> {
+fn serve(run: impl AsyncFnOnce(&LogQueue) -> Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
     let log = LogQueue::new(anstream::stderr(), |lines| {
         format!("posthaste: {lines} lines of this log were dropped, because nobody read it")
     });
     let writer = log.clone();
     trace(move || writer.clone());
     let runtime = runtime()?;
-    let result = runtime.block_on(command::serve::run(args, &log));
+    let result = runtime.block_on(run(&log));
     // A file system that does not answer must not keep the process.
     runtime.shutdown_timeout(FAREWELL);
     log.drain(FAREWELL);

@@ -28,9 +28,9 @@ fn fetch(server: &Server, folders: &Folders, name: &str, more: &[&str]) -> (serd
 
 /// Repeats `fetch` until as many connections carried it as wanted, never more: on a busy machine the last byte may be there
 /// before the last handshake is over.
-fn in_some_run(wanted: usize, mut fetch: impl FnMut() -> usize) {
+fn in_some_run(wanted: usize, fetch: impl FnMut() -> usize) {
     let used: Vec<usize> =
-        std::iter::repeat_with(|| fetch()).take(20).take_while(|used| *used != wanted).collect();
+        std::iter::repeat_with(fetch).take(20).take_while(|used| *used != wanted).collect();
     assert!(
         used.len() < 20 && used.iter().all(|used| (1..wanted).contains(used)),
         "{wanted} wanted: {used:?}"

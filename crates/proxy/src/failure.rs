@@ -61,6 +61,11 @@ impl Failure {
         detail
     }
 
+    /// Whether the upstream is at fault, and not the request.
+    pub(crate) fn is_of_upstream(&self) -> bool {
+        !matches!(self, Self::Refused(..) | Self::Body(_))
+    }
+
     /// Whether another attempt may go better. What was slow will not be faster.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::NoResponse(_))

@@ -83,7 +83,12 @@ impl Service<Request> for Proxy {
         Box::pin(async move {
             let forwarded = shared.forward(request).await;
             Ok(forwarded.unwrap_or_else(|failure| {
-                tracing::debug!(upstream = %shared.upstream, failure = failure.detail(), "no response");
+                let (upstream, failed) = (&shared.upstream, failure.detail());
+                if failure.is_of_upstream() {
+                    tracing::warn!(%upstream, failed, "no response");
+                } else {
+                    tracing::debug!(%upstream, failed, "a request was not forwarded");
+                }
                 failure.response()
             }))
         })

@@ -76,11 +76,14 @@ fn matches(text: &str) -> Vec<(usize, &'static str, &'static str)> {
         .collect()
 }
 
-/// True if `line` has `words` between word boundaries.
+/// True if `line` has `words` between word boundaries, and not as the name of an option.
 fn has_words(line: &str, words: &str) -> bool {
     line.match_indices(words).any(|(start, found)| {
         let is_letter = |character: char| character.is_alphanumeric() || character == '_';
-        !line[..start].ends_with(is_letter) && !line[start + found.len()..].starts_with(is_letter)
+        let before = &line[..start];
+        !before.ends_with(is_letter)
+            && !before.ends_with("--")
+            && !line[start + found.len()..].starts_with(is_letter)
     })
 }
 
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn words_are_found_and_parts_of_words_are_not() {
-        let found = matches("Ours Beside theirs\nbesides, foreseeable\nIt is none.");
+        let found = matches("Ours Beside theirs\nbesides, foreseeable, --beside\nIt is none.");
         let short: Vec<_> = found.iter().map(|(line, pattern, _)| (*line, *pattern)).collect();
         assert_eq!(short, [(1, "beside"), (3, "is none")]);
     }

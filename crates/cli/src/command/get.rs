@@ -9,16 +9,13 @@ use http::{StatusCode, Uri};
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
 use posthaste_http::client::Response;
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
-use rustls::client::danger::ServerCertVerifier;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use tokio::time::Instant;
 
 use crate::args::{Get, QuicVersion};
 use crate::exit::{FAILED, Failure};
 use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
-use crate::{kept, printer, profile};
+use crate::{kept, printer, profile, trust};
 
 mod mover;
 mod output;
@@ -282,27 +279,10 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
     let trusted = if args.insecure {
         printer::note("--insecure: the server's certificate is not checked");
         Ok(tls::trust_in_everyone())
-    } else if let Some(file) = &args.ca {
-        let fail = |error: &dyn std::fmt::Display| {
-            Failure::usage(format!("cannot read certificates from {}: {error}", file.display()))
-                .hint("it must be a PEM file, with lines `-----BEGIN CERTIFICATE-----`")
-        };
-        let mut roots = rustls::RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(file).map_err(|error| fail(&error))? {
-            roots.add(certificate.map_err(|error| fail(&error))?).map_err(|error| fail(&error))?;
-        }
-        if roots.is_empty() {
-            return Err(fail(&"it contains no certificate"));
-        }
-        tls::trust_in_roots(roots)
     } else {
-        rustls_platform_verifier::Verifier::new(tls::crypto_provider())
-            .map(|verifier| Arc::new(verifier) as Arc<dyn ServerCertVerifier>)
-    };
-    trusted.and_then(|verifier| tls::client_config_using(provider, verifier, &[ALPN])).map_err(|error| {
-        Failure::runtime(format!("the system's trusted certificates cannot be used: {error}"))
-            .hint("name trusted certificates with --ca FILE")
-    })
+        trust::in_file_or_system(args.ca.as_deref())
+    }?;
+    tls::client_config_using(provider, trusted, &[ALPN]).map_err(|error| trust::unusable(&error))
 }
 
 #[cfg(test)]

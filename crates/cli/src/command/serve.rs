@@ -1,8 +1,7 @@
 //! `posthaste serve`: files over HTTP/3.
 
-use std::fmt::Display;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,20 +10,16 @@ use std::time::SystemTime;
 use posthaste_endpoint::{
     Endpoint, ReceiveBudget, RetryPolicy, SendBudget, ServerConfig, SessionStore, TransportConfig, tls,
 };
-use posthaste_http::{ALPN, AccessLog, AccessRecord, Ended, Outcome, ServerOptions, StaticFiles, serve};
+use posthaste_http::{ALPN, StaticFiles, serve};
 use serde::Serialize;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-use crate::FAREWELL;
+use super::running::{Running, cannot_listen, connectable, interrupts};
 use crate::args::{Cipher, Retry, Serve};
-use crate::civil_date::timestamp;
-use crate::exit::{FAILED, Failure};
+use crate::exit::Failure;
 use crate::identity::Identity;
-use crate::interrupt::Interrupts;
 use crate::kept::{self, KeptSessions};
 use crate::log_queue::LogQueue;
-use crate::printer::{self, printable, shell_quote};
+use crate::printer::{self, shell_quote};
 use crate::{profile, state_directory};
 
 mod exposure;
@@ -45,8 +40,7 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
     exposure::refuse(files.root(), &args, state(&args)?.as_deref())?;
     let identity = identity(&args)?;
     let tls = tls_config(&args, &identity)?;
-    let mut interrupts = Interrupts::catch()
-        .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
+    let interrupts = interrupts()?;
     let state = state(&args)?;
     let sessions = Arc::new(SessionStore::new());
     let (path_memory, history) = kept::path_memory(args.history, &transport.profile, state.as_deref())?;
@@ -63,79 +57,14 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
-    let stdout = requests_queue(args.json);
-    let options = ServerOptions {
-        grace: args.grace,
-        access_log: Some(Arc::new(Printed { json: args.json, queue: stdout.clone() })),
-        ..ServerOptions::default()
-    };
-    let ((stop, stopped), (cut, is_cut)) = (oneshot::channel(), oneshot::channel());
-    let server = serve(endpoint, files).options(options).until(told(stopped)).cut(told(is_cut));
-    let server = tokio::spawn(server.run());
-    let end = until_stopped(&args, server, [stop, cut], &mut interrupts, [&stdout, log]).await;
+    let running = Running { json: args.json, grace: args.grace };
+    let end = running.run(serve(endpoint, files), interrupts, log).await;
     // What is left for the next run.
     kept_sessions.save(&sessions);
     if history.is_some_and(|history| !history.flush()) {
         tracing::warn!("the path histories are not saved on disk");
     }
-    stdout.drain(FAREWELL);
     end
-}
-
-/// Resolves when the sender says so, or is dropped.
-async fn told(receiver: oneshot::Receiver<()>) {
-    let _ = receiver.await;
-}
-
-/// Waits for the server's end, at the first interrupt for that of its requests, at the second for the word of it to its
-/// clients, at the third for nothing.
-async fn until_stopped(
-    args: &Serve,
-    mut server: JoinHandle<Ended>,
-    [stop, cut]: [oneshot::Sender<()>; 2],
-    interrupts: &mut Interrupts,
-    outputs @ [_, log]: [&LogQueue; 2],
-) -> Result<ExitCode, Failure> {
-    tokio::select! {
-        ended = &mut server => return finish(args, ended, outputs),
-        () = interrupts.next() => {}
-    }
-    note(
-        log,
-        format_args!(
-            "stopping; requests in progress get {} s to finish, Ctrl-C again cuts them off",
-            args.grace.as_secs_f64()
-        ),
-    );
-    let _ = stop.send(());
-    tokio::select! {
-        ended = &mut server => return finish(args, ended, outputs),
-        () = interrupts.next() => {}
-    }
-    let _ = cut.send(());
-    tokio::select! {
-        ended = server => {
-            finish(args, ended, outputs)?;
-        }
-        () = interrupts.next() => note(log, "ended at once"),
-    }
-    Ok(ExitCode::from(FAILED))
-}
-
-/// A remark to stderr.
-fn note(log: &LogQueue, message: impl Display) {
-    log.line(format_args!("posthaste: {message}"));
-}
-
-/// Lines for stdout.
-fn requests_queue(json: bool) -> LogQueue {
-    LogQueue::new(anstream::stdout(), move |lines| {
-        if json {
-            serde_json::json!({ "event": "dropped", "lines": lines }).to_string()
-        } else {
-            format!("{lines} lines were dropped, because nobody read them")
-        }
-    })
 }
 
 fn tls_config(args: &Serve, identity: &Identity) -> Result<Arc<rustls::ServerConfig>, Failure> {
@@ -197,25 +126,6 @@ fn retry_policy(retry: Retry) -> RetryPolicy {
     }
 }
 
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            let next = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(0));
-            Failure::runtime(format!("UDP port {address} is in use")).hint(format!(
-                "another program listens there: stop it, or choose another port, as with --listen {next} \
-                 (port 0 picks a free one)"
-            ))
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            Failure::runtime(format!("this machine has no address {}", address.ip()))
-                .hint("choose an address of this machine, such as --listen 127.0.0.1:4433")
-        }
-        io::ErrorKind::PermissionDenied => Failure::runtime(format!("no permission to listen on {address}"))
-            .hint("choose a port above 1023 with --listen"),
-        _ => Failure::runtime(format!("cannot listen on {address}: {error}")),
-    }
-}
-
 /// What a person or a program needs to know to use the server.
 #[derive(Serialize)]
 struct Start {
@@ -270,15 +180,6 @@ impl Start {
     }
 }
 
-/// An address that clients on this machine can connect to.
-fn connectable(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        other => other,
-    }
-}
-
 fn announce(start: &Start, args: &Serve) -> Result<(), Failure> {
     let printed = if args.json {
         printer::json_line(start)
@@ -307,99 +208,9 @@ fn announce(start: &Start, args: &Serve) -> Result<(), Failure> {
         .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))
 }
 
-/// Prints a line a request. A server whose stdout is closed, or is not read, goes on serving.
-struct Printed {
-    json: bool,
-    queue: LogQueue,
-}
-
-/// A request for programs.
-#[derive(Serialize)]
-struct RequestEvent<'a> {
-    event: &'static str,
-    time: String,
-    client: SocketAddr,
-    method: &'a str,
-    path: String,
-    /// `null` if the client gave up before there was a response.
-    status: Option<u16>,
-    bytes: u64,
-    seconds: f64,
-    complete: bool,
-    error: Option<&'a str>,
-}
-
-impl AccessLog for Printed {
-    fn record(&self, record: &AccessRecord<'_>) {
-        let path = record.target.path_and_query().map_or("/", |path| path.as_str());
-        let error = match record.outcome {
-            Outcome::Complete => None,
-            Outcome::Aborted(reason) | Outcome::Failed(reason) => Some(reason.as_str()),
-        };
-        let time = timestamp(SystemTime::now());
-        if self.json {
-            self.queue.json_line(&RequestEvent {
-                event: "request",
-                time,
-                client: record.client,
-                method: record.method.as_str(),
-                path: path.to_owned(),
-                status: record.status.map(|status| status.as_u16()),
-                bytes: record.body_bytes,
-                seconds: record.duration.as_secs_f64(),
-                complete: error.is_none(),
-                error,
-            });
-        } else {
-            let ending = error.map(|error| format!(" \x1b[31mincomplete: {}\x1b[0m", printable(error)));
-            self.queue.line(format_args!(
-                "{time} {} {} {} {} {} B {}{}",
-                record.client,
-                record.method,
-                printable(path),
-                record.status.map_or_else(|| "-".to_owned(), |status| status.as_u16().to_string()),
-                record.body_bytes,
-                printer::duration(record.duration),
-                ending.unwrap_or_default()
-            ));
-        }
-    }
-}
-
-fn finish(
-    args: &Serve,
-    ended: Result<Ended, tokio::task::JoinError>,
-    [stdout, log]: [&LogQueue; 2],
-) -> Result<ExitCode, Failure> {
-    let ended = ended.map_err(|error| Failure::runtime(format!("the server failed: {error}")))?;
-    if args.json {
-        let stopped = serde_json::json!({
-            "event": "stopped",
-            "connections_cut_off": ended.cut_off,
-            "requests_cut_off": ended.requests_cut_off,
-        });
-        stdout.json_line(&stopped);
-    } else if ended.cut_off > 0 {
-        let Ended { cut_off, requests_cut_off } = ended;
-        note(log, format_args!("stopped; {requests_cut_off} requests on {cut_off} connections were cut off"));
-    } else {
-        note(log, "stopped");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn errors_of_listening_say_what_to_do() {
-        let address: SocketAddr = "127.0.0.1:4433".parse().unwrap();
-        let message = |kind: io::ErrorKind| cannot_listen(address, &kind.into()).to_string();
-        assert!(message(io::ErrorKind::AddrInUse).contains("--listen 127.0.0.1:4434"));
-        assert!(message(io::ErrorKind::PermissionDenied).contains("above 1023"));
-        assert!(message(io::ErrorKind::AddrNotAvailable).contains("no address 127.0.0.1"));
-    }
 
     #[test]
     fn the_url_can_be_connected_to() {

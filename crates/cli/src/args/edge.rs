@@ -1,0 +1,74 @@
+//! `posthaste edge`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::seconds;
+
+/// Serve an existing site over HTTP/3: next to its server, or in front of an application.
+///
+/// With --beside, the site's server keeps TCP port 443 and everything else; this command takes UDP port 443 only, and has
+/// each request answered by that server. If it stops, browsers go on over TCP. With --to, the requests go to an
+/// application that has no TLS of its own. Both need the site's certificate, from the files that its server uses.
+///
+/// It prints what makes browsers come: one line for the server's configuration, and a DNS record.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste edge --beside https://127.0.0.1 --domain example.org \\
+      --cert /etc/letsencrypt/live/example.org/fullchain.pem --key /etc/letsencrypt/live/example.org/privkey.pem
+  posthaste edge --to http://127.0.0.1:3000 --cert fullchain.pem --key privkey.pem
+  posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --listen 127.0.0.1:4433   without privileges
+
+The upstream speaks HTTP/1.1, over TLS 1.3 if its URL is https (nginx before 1.23.4: ssl_protocols TLSv1.2 TLSv1.3). With --beside it is asked for the name in the request and
+must have a certificate for it; with --to, for the name in the URL. Requests for names that --cert does not cover get 421.
+The upstream learns the client's address from X-Forwarded-For; what clients say in X-Forwarded-* and Forwarded is dropped.
+Early data (0-RTT): GET, HEAD and OPTIONS go to the upstream with `Early-Data: 1`, other methods get 425.
+
+Not there yet: TCP (HTTP/1.1 and 2, port 80), certificates by ACME, a configuration file, WebSocket, several upstreams,
+reload. A new certificate needs a restart.
+With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`.
+Logs and errors go to stderr. Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
+pub(crate) struct Edge {
+    /// The server of the same site, which keeps TCP port 443
+    #[arg(long = "beside", value_name = "URL", required_unless_present = "to", conflicts_with = "to")]
+    pub(crate) neighbour: Option<http::Uri>,
+
+    /// The application behind this server
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<http::Uri>,
+
+    /// Address and UDP port to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:443")]
+    pub(crate) listen: SocketAddr,
+
+    /// Certificate chain in PEM, the site's own certificate first
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cert: PathBuf,
+
+    /// Private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+
+    /// The site's name, for the lines to copy
+    #[arg(long, value_name = "NAME", default_value = "example.org")]
+    pub(crate) domain: String,
+
+    /// Certificates in PEM to trust in an https upstream, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
+    /// (NAME@key=value,...)
+    #[arg(long, value_name = "NAME", default_value = "mobile")]
+    pub(crate) profile: String,
+
+    /// Seconds for requests in progress to finish after the first Ctrl-C
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) grace: Duration,
+
+    /// Print JSON lines instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
