@@ -76,13 +76,16 @@ fn matches(text: &str) -> Vec<(usize, &'static str, &'static str)> {
         .collect()
 }
 
+/// What stands before the name of an option, in help and in its definition.
+const OPTION: [&str; 2] = ["--", "long = \""];
+
 /// True if `line` has `words` between word boundaries, and not as the name of an option.
 fn has_words(line: &str, words: &str) -> bool {
     line.match_indices(words).any(|(start, found)| {
         let is_letter = |character: char| character.is_alphanumeric() || character == '_';
         let before = &line[..start];
         !before.ends_with(is_letter)
-            && !before.ends_with("--")
+            && !OPTION.iter().any(|option| before.ends_with(option))
             && !line[start + found.len()..].starts_with(is_letter)
     })
 }
