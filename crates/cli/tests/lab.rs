@@ -96,7 +96,7 @@ fn experiments_are_listed_and_described() {
     let text = lab.fine(&["describe", "hs-simple"]);
     for expected in [
         "history start",
-        "66 cells x 50 seeds = 3300 runs",
+        "72 cells x 50 seeds = 3600 runs",
         "good, average, bad",
         "history_start.csv row 2: ",
         "baseline_value 0.52",
