@@ -126,7 +126,8 @@ impl Exchange<'_, '_> {
         let visitor = &self.stream.visitor;
         let early = visitor.early();
         let is_early = early.is_some() || request.headers().contains_key(EARLY_DATA);
-        let (method, target) = (request.method().clone(), request.uri().clone());
+        let method = request.method().clone();
+        let alternative = self.shared.alternative.as_ref().filter(|it| it.is_of(request.uri()));
         let (mut response, failure) = if is_early && !method.is_safe() {
             // Somebody on the path may have repeated it: the client is to ask again after the handshake (RFC 8470
             // section 5.2).
@@ -143,8 +144,8 @@ impl Exchange<'_, '_> {
             }
         };
         complete(&method, &mut response);
-        if let Some(alternative) = &self.shared.alternative {
-            alternative.tell(&target, response.headers_mut());
+        if let Some(alternative) = alternative {
+            alternative.tell(response.headers_mut());
         }
         if response.headers().contains_key("priority") {
             self.stream.reprioritize(response.headers());
