@@ -21,12 +21,14 @@ mod file_body;
 mod listing;
 mod locate;
 mod range;
+mod read_budget;
 
 use calls::{Calls, Lane};
 use conditional::{Validators, Verdict};
-use file_body::{FileBody, Transfers};
+use file_body::FileBody;
 use locate::{Found, PathError, RequestPath};
 use range::RangeRequest;
+use read_budget::ReadBudget;
 
 /// The file that answers for its directory.
 const INDEX: &str = "index.html";
@@ -43,7 +45,8 @@ const INDEX: &str = "index.html";
 ///   neither a file nor a directory, does not exist.
 /// - Names that begin with a dot do not exist either, except `/.well-known` (RFC 8615): they are `.git`, `.env` and
 ///   the like. [`StaticFiles::with_hidden_files`] serves them, too.
-/// - Files are read in chunks while they are sent. A file that becomes shorter meanwhile resets its stream.
+/// - Files are read in chunks while they are sent. What is read and not yet sent is 32 MiB at most for all files
+///   together, and 8 KiB for each response beyond that. A file that becomes shorter meanwhile resets its stream.
 #[derive(Debug, Clone)]
 pub struct StaticFiles {
     inner: Arc<Inner>,
@@ -56,7 +59,7 @@ struct Inner {
     listing: bool,
     /// Whether names that begin with a dot are served.
     hidden: bool,
-    transfers: Transfers,
+    budget: ReadBudget,
     calls: Calls,
 }
 
@@ -111,7 +114,7 @@ fn now() -> SystemTime {
 
 impl Inner {
     fn new(root: PathBuf, listing: bool, hidden: bool) -> Self {
-        Self { root, listing, hidden, transfers: Transfers::default(), calls: Calls::default() }
+        Self { root, listing, hidden, budget: ReadBudget::default(), calls: Calls::default() }
     }
 
     async fn respond(self: Arc<Self>, request: http::request::Parts) -> Response {
@@ -204,7 +207,7 @@ impl Inner {
             fields.insert(header::CONTENT_RANGE, value(&range));
         }
         if !ask.is_head && end > start {
-            *response.body_mut() = Body::new(FileBody::open(file, start, end, &self.transfers, &ask.lane)?);
+            *response.body_mut() = Body::new(FileBody::open(file, start, end, &self.budget, &ask.lane)?);
         }
         Ok(response)
     }

@@ -50,7 +50,8 @@ pub struct TransportConfig {
     /// Bytes of stream data that a connection may keep until they are acknowledged while its congestion window is small;
     /// later four windows. Either as far as the budget has it. Default 16 MiB.
     pub send_buffer: ByteCount,
-    /// Bytes of one stream that may wait unsent before writes block. Default 256 KiB.
+    /// Bytes of one stream that may wait unsent before writes block; 8 KiB beyond the peer's credit where more than eight
+    /// streams have unsent data. Default 256 KiB.
     pub unsent_limit: ByteCount,
     /// Assumed RTT before the first sample. Default 333 ms (RFC 9002 section 6.2.2).
     pub initial_rtt: Duration,
@@ -81,6 +82,8 @@ impl TransportConfig {
             max_idle_timeout: Duration::from_secs(30),
             keep_alive: None,
             max_concurrent_bidi_streams: 256,
+            // spec: rfc9114 6.2 three-streams-at-least
+            // spec: rfc9204 4.2 permitted-always
             max_concurrent_uni_streams: 32,
             receive_budget: ReceiveBudget::default(),
             ack_window: true,

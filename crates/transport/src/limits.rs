@@ -56,6 +56,13 @@ pub(crate) const LEAST_GRANT: u64 = 16 * 1024;
 /// Bytes of stream data that each connection may keep until they are acknowledged, whatever the send budget has left.
 pub(crate) const LEAST_KEPT: u64 = 64 * 1024;
 
+/// Streams that may have unsent data up to `TransportConfig::unsent_limit` each, whatever credit the peer has granted. Where
+/// there are more, each buffers little beyond its credit: clients that read nothing cost little memory.
+pub(crate) const STREAMS_THAT_BUFFER_FREELY: usize = 8;
+
+/// Bytes beyond its credit that a stream may then leave unsent.
+pub(crate) const UNSENT_WITHOUT_CREDIT: u64 = 8 * 1024;
+
 /// TLS configurations that a server keeps, one for each version and set of limits that its connections grant: sessions
 /// are bound to both.
 pub(crate) const SCOPED_TLS: usize = 8;

@@ -38,7 +38,7 @@ use crate::flow::{ReceiveWindow, SendWindow};
 
 use crate::flow::receive_budget::Account;
 use crate::flow::send_budget::SendShare;
-use crate::limits::MAX_CONCURRENT_STREAMS;
+use crate::limits::{self, MAX_CONCURRENT_STREAMS};
 
 pub(crate) use self::assembler::Assembler;
 pub use self::recv::Read;
@@ -225,6 +225,7 @@ pub(crate) struct Streams {
     riding: Riding,
     /// What is kept for all streams until it is acknowledged.
     send_memory: SendMemory,
+    /// Bytes that a stream may leave unsent.
     unsent_limit: u64,
     /// Streams that wait for room in that, by their urgency and then in the order in which they found none.
     memory_waiters: BTreeSet<(u8, u64, StreamId)>,
@@ -237,6 +238,26 @@ pub(crate) struct Streams {
     last_context: Option<CreditContext>,
     sent: u64,
     resent: u64,
+}
+
+/// How much a stream may leave unsent now.
+#[derive(Debug, Clone, Copy)]
+struct UnsentBound {
+    limit: u64,
+    /// The connection's credit, if so many streams have unsent data that it decides.
+    credit: Option<u64>,
+}
+
+impl UnsentBound {
+    fn of(self, send: &SendHalf) -> u64 {
+        match self.credit {
+            None => self.limit,
+            Some(credit) => {
+                let credit = credit.min(send.window.available());
+                self.limit.min(credit.saturating_add(limits::UNSENT_WITHOUT_CREDIT))
+            }
+        }
+    }
 }
 
 impl Streams {
@@ -432,6 +453,7 @@ impl Streams {
     /// schedule, its control frames, its waiting writer, and whether it is over.
     fn refresh(&mut self, id: StreamId) {
         let is_permitted = self.map.maker.is_permitted(id);
+        let unsent = self.unsent_bound();
         let Found::Live(stream) = self.map.find(id) else { return };
         let mut is_blocked = false;
         if let Some(send) = &mut stream.send {
@@ -441,7 +463,7 @@ impl Streams {
             if is_blocked {
                 send.window.mark_blocked();
             }
-            if send.is_writer_waiting && !send.is_ended() && send.unsent() <= self.unsent_limit / 2 {
+            if send.is_writer_waiting && !send.is_ended() && send.unsent() <= unsent.of(send) / 2 {
                 let urgency = send.priority.urgency;
                 if self.send_memory.is_open(urgency) {
                     send.is_writer_waiting = false;
@@ -525,6 +547,12 @@ impl Streams {
     }
 
     /// Marks the connection's limit as blocking if it keeps data back.
+    fn unsent_bound(&self) -> UnsentBound {
+        let is_crowded = self.blocked_count + self.schedule.count() > limits::STREAMS_THAT_BUFFER_FREELY;
+        let credit = (is_crowded && self.is_limits_known).then(|| self.send_window.available());
+        UnsentBound { limit: self.unsent_limit, credit }
+    }
+
     fn note_blocked(&mut self) {
         if self.is_limits_known && self.schedule.needs_credit() {
             self.send_window.mark_blocked();

@@ -3,53 +3,26 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::calls::Lane;
+use super::read_budget::{Held, ReadBudget};
 
-/// Bytes read at once.
-const CHUNK: u64 = 256 * 1024;
+/// A client that takes longer for what was read last is slow: its response reads little, and nothing ahead.
+const SLOW: Duration = Duration::from_secs(1);
 
-/// Bytes read at once while more than [`FEW_TRANSFERS`] files are being sent.
-const SMALL_CHUNK: u64 = 64 * 1024;
+/// Bytes that a slow client's response reads at once.
+const SLOW_CHUNK: u64 = 32 * 1024;
 
-/// Up to so many files at a time are read in large chunks. Together with the server's limit of requests this
-/// bounds the memory that slow readers can hold: 2 chunks each.
-const FEW_TRANSFERS: usize = 256;
-
-/// Counts the files that are being sent.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Transfers(Arc<AtomicUsize>);
-
-impl Transfers {
-    fn begin(&self) -> Transfer {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Transfer(self.clone())
-    }
-
-    fn chunk(&self) -> u64 {
-        if self.0.load(Ordering::Relaxed) > FEW_TRANSFERS { SMALL_CHUNK } else { CHUNK }
-    }
-}
-
-/// One file that is being sent.
-#[derive(Debug)]
-struct Transfer(Transfers);
-
-impl Drop for Transfer {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Reads a part of a file in chunks; the next one is read ahead while the last is being sent. Ends with an error
-/// ([`io::ErrorKind::UnexpectedEof`]) if the file has become shorter since it was opened.
+/// Reads a part of a file in chunks; the next one is read ahead while the last is being sent, if the budget and the
+/// client's pace permit it. Ends with an error ([`io::ErrorKind::UnexpectedEof`]) if the file has become shorter since
+/// it was opened.
 #[derive(Debug)]
 pub(super) struct FileBody {
     state: State,
@@ -57,7 +30,12 @@ pub(super) struct FileBody {
     remaining: u64,
     /// Bytes not yet handed on.
     unsent: u64,
-    transfer: Transfer,
+    budget: ReadBudget,
+    /// The room of the chunk that is or has been read, until it is handed on.
+    ahead: Option<Held>,
+    /// The room of the chunk that was handed on, and when: the transport has all of it when it asks for the next.
+    handed_on: Option<(Held, Instant)>,
+    is_slow: bool,
     lane: Lane,
 }
 
@@ -65,6 +43,8 @@ pub(super) struct FileBody {
 enum State {
     /// The first chunk, read when the file was opened.
     First(Bytes, File),
+    /// Nothing is read before the transport asks.
+    Waiting(File),
     Reading(JoinHandle<io::Result<(Bytes, File)>>),
     Over,
 }
@@ -76,20 +56,47 @@ impl FileBody {
         mut file: File,
         start: u64,
         end: u64,
-        transfers: &Transfers,
+        budget: &ReadBudget,
         lane: &Lane,
     ) -> io::Result<Self> {
-        let transfer = transfers.begin();
         if start > 0 {
             file.seek(SeekFrom::Start(start))?;
         }
         let length = end.saturating_sub(start);
-        let (first, file) = read_chunk(file, length.min(transfers.chunk()))?;
-        let remaining = length - first.len() as u64;
-        Ok(Self { remaining, unsent: length, state: State::First(first, file), transfer, lane: lane.clone() })
+        let ahead = budget.take(length);
+        let (first, file) = read_chunk(file, ahead.bytes())?;
+        Ok(Self {
+            state: State::First(first, file),
+            remaining: length - ahead.bytes(),
+            unsent: length,
+            budget: budget.clone(),
+            ahead: Some(ahead),
+            handed_on: None,
+            is_slow: false,
+            lane: lane.clone(),
+        })
+    }
+
+    /// Begins to read the next chunk, in a task of its own.
+    fn read(&mut self, file: File) -> State {
+        let wanted = if self.is_slow { self.remaining.min(SLOW_CHUNK) } else { self.remaining };
+        let room = self.budget.take(wanted);
+        let length = room.bytes();
+        self.remaining -= length;
+        self.ahead = Some(room);
+        let read = self.lane.clone().call(move || read_chunk(file, length));
+        State::Reading(tokio::spawn(async move { read.await? }))
     }
 
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if let Some((_, since)) = self.handed_on.take() {
+            self.is_slow = since.elapsed() > SLOW;
+        }
+        if let State::Waiting(_) = &self.state
+            && let State::Waiting(file) = std::mem::replace(&mut self.state, State::Over)
+        {
+            self.state = self.read(file);
+        }
         let (chunk, file) = match &mut self.state {
             State::Reading(read) => {
                 let read = ready!(Pin::new(read).poll(cx));
@@ -101,12 +108,10 @@ impl FileBody {
                 _ => return Poll::Ready(Ok(None)),
             },
         };
+        self.handed_on = self.ahead.take().map(|room| (room, Instant::now()));
         if self.remaining > 0 {
-            let length = self.remaining.min(self.transfer.0.chunk());
-            self.remaining -= length;
-            // A task of its own, so that it is read while the last chunk is sent.
-            let read = self.lane.clone().call(move || read_chunk(file, length));
-            self.state = State::Reading(tokio::spawn(async move { read.await? }));
+            let reads_ahead = !self.is_slow && self.budget.permits_reading_ahead();
+            self.state = if reads_ahead { self.read(file) } else { State::Waiting(file) };
         }
         self.unsent -= chunk.len() as u64;
         Poll::Ready(Ok(Some(chunk).filter(|chunk| !chunk.is_empty())))
@@ -151,6 +156,7 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::super::calls::Calls;
+    use super::super::read_budget::{CHUNK, PIECE, TOTAL};
     use super::*;
 
     async fn next(body: &mut FileBody) -> io::Result<Option<Bytes>> {
@@ -169,8 +175,8 @@ mod tests {
         Ok(all)
     }
 
-    fn open(file: File, start: u64, end: u64, transfers: &Transfers) -> FileBody {
-        FileBody::open(file, start, end, transfers, &Calls::default().below("file")).unwrap()
+    fn open(file: File, start: u64, end: u64, budget: &ReadBudget) -> FileBody {
+        FileBody::open(file, start, end, budget, &Calls::default().below("file")).unwrap()
     }
 
     fn sample(length: usize) -> (File, Vec<u8>) {
@@ -183,36 +189,77 @@ mod tests {
 
     #[tokio::test]
     async fn whole_files_and_parts_arrive_exactly() {
-        let transfers = Transfers::default();
+        let budget = ReadBudget::default();
         for length in [0, 1, 1000, CHUNK as usize - 1, CHUNK as usize, CHUNK as usize + 1, 700_000] {
             let (file, content) = sample(length);
-            let body = open(file, 0, length as u64, &transfers);
+            let body = open(file, 0, length as u64, &budget);
             assert_eq!(collect(body).await.unwrap(), content);
         }
         let (file, content) = sample(700_000);
-        let body = open(file, 12_345, 654_321, &transfers);
+        let body = open(file, 12_345, 654_321, &budget);
         assert_eq!(collect(body).await.unwrap(), content[12_345..654_321]);
-        assert_eq!(transfers.0.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.take(0).bytes(), 0);
+        assert!(budget.permits_reading_ahead());
     }
 
     #[tokio::test]
     async fn a_file_that_shrinks_is_an_error_and_no_end() {
         let (file, _) = sample(700_000);
         let shorter = file.try_clone().unwrap();
-        let body = open(file, 0, 700_000, &Transfers::default());
+        let body = open(file, 0, 700_000, &ReadBudget::default());
         shorter.set_len(400_000).unwrap();
         assert_eq!(collect(body).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
+    /// Memory of all responses together, whatever their number.
     #[tokio::test]
-    async fn many_transfers_use_small_chunks() {
-        let transfers = Transfers::default();
-        let many: Vec<_> = (0..=FEW_TRANSFERS).map(|_| transfers.begin()).collect();
-        let (file, _) = sample(700_000);
-        let mut body = open(file, 0, 700_000, &transfers);
-        assert_eq!(next(&mut body).await.unwrap().unwrap().len() as u64, SMALL_CHUNK);
-        drop(many);
-        next(&mut body).await.unwrap();
-        assert_eq!(next(&mut body).await.unwrap().unwrap().len() as u64, CHUNK);
+    async fn responses_that_nobody_reads_share_one_budget() {
+        const RESPONSES: usize = 500;
+        let budget = ReadBudget::default();
+        let content = vec![7; 700_000];
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().write_all(&content).unwrap();
+        let another = || open(file.reopen().unwrap(), 0, 700_000, &budget);
+        let mut stalled = Vec::new();
+        let mut held = 0;
+        for _ in 0..RESPONSES {
+            let mut body = another();
+            held += next(&mut body).await.unwrap().unwrap().len() as u64;
+            held += body.ahead.as_ref().map_or(0, Held::bytes);
+            stalled.push(body);
+        }
+        assert!(held <= TOTAL + RESPONSES as u64 * PIECE, "{held}");
+        // Another one goes on, in pieces.
+        let mut body = another();
+        assert_eq!(next(&mut body).await.unwrap().unwrap().len() as u64, PIECE);
+        assert!(body.ahead.is_none());
+        drop(stalled);
+        let rest = body.collect().await.unwrap().to_bytes();
+        assert_eq!(rest, content[PIECE as usize..]);
+    }
+
+    /// As if the client had taken long for the last chunk.
+    fn wait(body: &mut FileBody) {
+        body.handed_on.as_mut().unwrap().1 -= 2 * SLOW;
+    }
+
+    #[tokio::test]
+    async fn a_slow_client_holds_little() {
+        let (file, content) = sample(900_000);
+        let mut body = open(file, 0, 900_000, &ReadBudget::default());
+        let mut all = next(&mut body).await.unwrap().unwrap().to_vec();
+        assert_eq!(body.ahead.as_ref().map(Held::bytes), Some(CHUNK));
+        wait(&mut body);
+        all.extend_from_slice(&next(&mut body).await.unwrap().unwrap());
+        assert!(body.ahead.is_none());
+        wait(&mut body);
+        let slow = next(&mut body).await.unwrap().unwrap();
+        assert_eq!(slow.len() as u64, SLOW_CHUNK);
+        all.extend_from_slice(&slow);
+        // As soon as it takes what it gets, it is treated as others are.
+        all.extend_from_slice(&next(&mut body).await.unwrap().unwrap());
+        assert!(body.ahead.is_some());
+        all.extend_from_slice(&body.collect().await.unwrap().to_bytes());
+        assert_eq!(all, content);
     }
 }

@@ -82,13 +82,13 @@ impl Streams {
     /// Takes data from the front of `data`, as much as there is room for, without copying large pieces. If that
     /// is nothing, a `Writable` event follows.
     pub(crate) fn write(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let unsent_limit = self.unsent_limit;
+        let unsent = self.unsent_bound();
         let send = self.writable_half(id)?;
         if data.is_empty() {
             return Ok(0);
         }
         // The last bound is that of offsets (RFC 9000 section 4.5), which no real stream reaches.
-        let own = unsent_limit.saturating_sub(send.unsent()).min(varint::MAX - send.written());
+        let own = unsent.of(send).saturating_sub(send.unsent()).min(varint::MAX - send.written());
         let urgency = send.priority.urgency;
         let room = self.send_memory.room(urgency).min(own).min(data.len() as u64);
         let count = self.send_memory.keep(room) as usize;

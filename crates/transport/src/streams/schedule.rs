@@ -69,6 +69,8 @@ pub(super) struct Schedule {
     next_turn: u64,
     /// Streams in order and streams in turn of one urgency alternate.
     prefers_turns: bool,
+    /// Streams in all lanes.
+    count: usize,
 }
 
 /// Lanes of the class [`Class::Credit`].
@@ -117,7 +119,7 @@ impl Schedule {
 
     fn insert(&mut self, id: StreamId, place: &mut Option<Place>, new: Place) {
         if let Some(streams) = self.lanes.get_mut(new.lane) {
-            streams.insert((new.turn, id));
+            self.count += usize::from(streams.insert((new.turn, id)));
             self.occupied |= 1 << new.lane;
             *place = Some(new);
         }
@@ -127,7 +129,7 @@ impl Schedule {
         if let Some(Place { lane, turn, .. }) = place.take()
             && let Some(streams) = self.lanes.get_mut(lane)
         {
-            streams.remove(&(turn, id));
+            self.count -= usize::from(streams.remove(&(turn, id)));
             if streams.is_empty() {
                 self.occupied &= !(1 << lane);
             }
@@ -160,6 +162,11 @@ impl Schedule {
             self.remove(id, place);
             self.join(id, place, lane);
         }
+    }
+
+    /// How many streams have something to send.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// True if a stream waits for the connection's credit, or would if there were none.

@@ -16,6 +16,7 @@ use crate::packet::frame_owner::FrameOwner;
 use crate::packet::frame_writer::FrameWriter;
 use crate::packet::sent_frame::{SentFrame, SentFrames};
 
+mod unsent;
 mod urgency;
 
 const BIDI: Direction = Direction::Bidirectional;
