@@ -345,6 +345,8 @@ impl Endpoint {
             return Some(transmit);
         }
         while let Some(index) = self.dirty.pop_front() {
+            // Before anything else is sent: a client that moves at once needs a spare name with the first 1-RTT packet.
+            self.issue_ids(index);
             let transmit = self
                 .slots
                 .get_mut(index)
@@ -481,9 +483,6 @@ impl Endpoint {
             self.offer_tokens(index);
         }
         self.set_timer(index, settled.deadline);
-        if settled.wants_ids {
-            self.issue_ids(index);
-        }
         self.make_tokens(now, index);
         if self.slots.set_eventful(index, true) == Some(false) {
             self.eventful.push_back(index);
@@ -498,8 +497,9 @@ impl Endpoint {
             if let Some(connection) = self.slots.get_mut(index) {
                 connection.issue_connection_id(id, token);
             }
+            // The peer may use it before the connection settles.
+            self.routes.insert(id, index);
         }
-        self.touch(index);
     }
 
     /// A server's client has finished its handshake, or moved: it gets tokens for its next connections.

@@ -122,3 +122,27 @@ fn a_client_may_move_as_soon_as_the_handshake_is_confirmed() {
         assert!(!after.is_empty() && after.iter().all(|name| !before.contains(name)), "seed {seed}");
     }
 }
+
+/// A server's `NEW_CONNECTION_ID` frames leave with its first 1-RTT packet, in front of the data.
+#[test]
+fn a_client_of_a_busy_server_may_move_as_soon_as_the_handshake_is_confirmed() {
+    let mut pair = Pair::default();
+    let client = pair.connect();
+    let mut writers = Writers::default();
+    let mut moved = None;
+    pair.run_promptly_until(|pair| {
+        if let Some(server) = pair.server.accepted.last().copied() {
+            let connection = pair.server.connection(server);
+            if let Ok(id) = connection.open(Direction::Unidirectional) {
+                writers.add(id, 1_000_000);
+            }
+            writers.pump(connection);
+        }
+        if pair.client.has(client, |event| *event == Event::Confirmed) {
+            let now = pair.now;
+            moved = Some(pair.client.connection(client).migrate(now, Move::Port));
+        }
+        moved.is_some()
+    });
+    assert_eq!(moved, Some(Ok(())));
+}

@@ -21,8 +21,6 @@ pub(crate) struct Settled {
     pub(crate) is_closed: bool,
     /// Nothing more will come of the connection.
     pub(crate) is_drained: bool,
-    /// The peer would take more names for this end.
-    pub(crate) wants_ids: bool,
     /// When the connection wants to be called.
     pub(crate) deadline: Option<Time>,
 }
@@ -40,7 +38,6 @@ impl Connection {
             is_handshaking: self.is_handshaking(),
             is_closed: self.is_closed(),
             is_drained: self.lifecycle.is_drained(),
-            wants_ids: self.wants_connection_id(),
             deadline: self.timers.next(),
         }
     }
