@@ -65,6 +65,7 @@ impl Link {
     /// A link on a fresh connection; nothing happens before [`Self::poll_event`] is called.
     pub(crate) fn new(connection: Connection, role: Role, settings: &Settings) -> Self {
         let opener = connection.clone();
+        // spec: rfc9114 6.2.1 one-control-stream, 7.2.4.2 settings-wait-for-nothing, 7.2.4.2 settings-at-once
         let control = Control::Opening(Box::pin(async move { opener.open_uni().await }));
         // A different reserved setting for each peer.
         let reserved = connection.remote_address().port();
@@ -177,7 +178,9 @@ impl Link {
             Ok(Some(data)) => {
                 let events = &mut self.events;
                 match self.peer.on_data(&mut state, data, |event| events.push_back(event))? {
+                    // spec: rfc9114 6.2.1 not-stopped
                     Next::Read => self.readings.push(read(stream, state)),
+                    // spec: rfc9114 6.2 unknown-type-not-read, 9 unknown-streams-not-read
                     Next::Stop(code) => stream.stop(code.value()),
                 }
             }
@@ -190,6 +193,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
+        // spec: rfc9114 6.2.1 not-closed
         self.connection.close(Code::H3_NO_ERROR.value(), b"");
     }
 }

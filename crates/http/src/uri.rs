@@ -32,6 +32,7 @@ impl Origin {
     pub fn of(uri: &Uri) -> Result<Self, UriError> {
         let fail = |reason| UriError { uri: uri.to_string(), reason };
         if uri.scheme() != Some(&Scheme::HTTPS) {
+            // spec: rfc9114 3.1.2 other-schemes-ensured
             return Err(fail("HTTP/3 needs a URL that begins with https://"));
         }
         let authority = uri.authority().ok_or_else(|| fail("the URL names no host"))?;

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod common;
+mod conduct;
 mod early_data;
 mod hostile;
 mod limits;

@@ -173,6 +173,7 @@ fn pause(millis: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
+    // spec: rfc9114 10.9 replay-mitigated
     let log = Arc::new(Mutex::new(Vec::new()));
     let (address, config) = start(asked(&log));
     // A first visit brings sessions.

@@ -299,6 +299,7 @@ async fn a_client_has_limits_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_closes_on_servers_that_overdo_it() {
+    // spec: rfc9114 6.1 server-request-closes
     let streams = fetch(|connection: Connection, send, recv| async move {
         let mut silent = Vec::new();
         for _ in 0..=MAX_UNIDIRECTIONAL_STREAMS {

@@ -91,6 +91,7 @@ async fn more_requests_than_streams_share_one_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn redirects_are_followed_to_a_limit_and_never_to_http() {
+    // spec: rfc9114 3.1.2 other-schemes-ensured
     let (_directory, server) = static_server(&[("docs/index.html", b"index")]);
     let response = server.client().get(&server.uri("/docs")).await.unwrap();
     assert_eq!(response.uri().path(), "/docs/");
@@ -182,6 +183,7 @@ async fn silence_ends_in_a_timeout() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_peer_and_a_wrong_certificate_are_told_apart() {
+    // spec: rfc9114 3.1 certificate-verified, 3.1 unverified-without-authority
     let (_directory, server) = static_server(&[("a", b"a")]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut options = ClientOptions::new(server.client_config());

@@ -53,6 +53,7 @@ impl ControlStream {
 /// Checks that a frame is permitted here and has a permitted size.
 fn judge(role: Role, is_first: bool, frame_type: u64, length: u64) -> Result<Admission, Error> {
     if is_first != (frame_type == frame::SETTINGS) {
+        // spec: rfc9114 6.2.1 missing-settings-closes, 7.2.4 second-closes
         return Err(if is_first {
             Error::new(Code::H3_MISSING_SETTINGS, "the control stream does not begin with SETTINGS")
         } else {
@@ -61,14 +62,19 @@ fn judge(role: Role, is_first: bool, frame_type: u64, length: u64) -> Result<Adm
     }
     match frame_type {
         frame::SETTINGS => whole_up_to(length, MAX_CONTROL_FRAME),
+        // spec: rfc9114 7.2.1 data-on-control-closes, 7.2.2 headers-on-control-closes
+        // spec: rfc9114 7.2.5 promise-on-control-closes
         frame::DATA | frame::HEADERS | frame::PUSH_PROMISE => {
             Err(Error::unexpected("a message's frame on the control stream"))
         }
+        // spec: rfc9114 7.2.7 from-server-closes
         frame::MAX_PUSH_ID | frame::PRIORITY_UPDATE_REQUEST | frame::PRIORITY_UPDATE_PUSH
             if role == Role::Client =>
         {
             Err(Error::unexpected("a client's frame from the server"))
         }
+        // spec: rfc9114 7.1 payload-is-its-fields, 7.1 wrong-length-closes, 7.1 lengths-agree
+        // spec: rfc9114 10.8 frame-lengths-match
         frame::GOAWAY | frame::MAX_PUSH_ID | frame::CANCEL_PUSH => match length {
             1 | 2 | 4 | 8 => Ok(Admission::Whole),
             _ => Err(Error::frame("a frame's payload is not one identifier")),
@@ -76,7 +82,9 @@ fn judge(role: Role, is_first: bool, frame_type: u64, length: u64) -> Result<Adm
         frame::PRIORITY_UPDATE_REQUEST | frame::PRIORITY_UPDATE_PUSH => {
             whole_up_to(length, MAX_CONTROL_FRAME)
         }
+        // spec: rfc9114 7.2.8 http2-closes
         _ if frame::is_of_http2(frame_type) => Err(Error::unexpected("a frame of HTTP/2")),
+        // spec: rfc9114 7.2.8 reserved-mean-nothing, 9 unknown-ignored
         _ => Ok(Admission::Skip),
     }
 }
@@ -93,9 +101,11 @@ fn parse(role: Role, frame_type: u64, payload: &[u8]) -> Result<Option<ControlFr
     }
     let wrong = |reason| Err(Error::new(Code::H3_ID_ERROR, reason));
     match frame_type {
+        // spec: rfc9114 7.2.6 goaway-of-no-request-closes
         frame::GOAWAY if role == Role::Client && identifier % 4 != 0 => wrong("GOAWAY names no request"),
         frame::GOAWAY => Ok(Some(ControlFrame::GoAway(identifier))),
         frame::MAX_PUSH_ID => Ok(Some(ControlFrame::MaxPushId(identifier))),
+        // spec: rfc9114 7.2.3 cancel-beyond-closes, 7.2.3 cancel-of-no-promise-closes
         // A client has permitted no push, a server has promised none (RFC 9114 section 7.2.3).
         frame::CANCEL_PUSH => wrong("CANCEL_PUSH for a push that there is not"),
         frame::PRIORITY_UPDATE_PUSH => wrong("a priority for a push that there is not"),

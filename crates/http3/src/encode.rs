@@ -33,10 +33,12 @@ pub fn request(request: &http::Request<()>) -> Result<Bytes, IncompleteUri> {
         return Err(IncompleteUri("scheme"));
     }
     Ok(section(|encoder| {
+        // spec: rfc9114 4.3 only-defined-sent, 4.3 sent-first, 4.3.1 each-exactly-once, 4.4 connect-form
         encoder.field(b":method", request.method().as_str().as_bytes(), false);
         if !is_connect && let Some(scheme) = scheme {
             encoder.field(b":scheme", scheme.as_bytes(), false);
         }
+        // spec: rfc9114 4.3.1 authority-or-host
         encoder.field(b":authority", authority.as_str().as_bytes(), false);
         if !is_connect {
             encoder.field(b":path", path(uri, request.method()).as_bytes(), false);
@@ -49,6 +51,7 @@ pub fn request(request: &http::Request<()>) -> Result<Bytes, IncompleteUri> {
 /// Request path; an empty one becomes `/`, or `*` for OPTIONS (RFC 9114 section 4.3.1).
 fn path<'a>(uri: &'a Uri, method: &Method) -> &'a str {
     match uri.path_and_query().map(http::uri::PathAndQuery::as_str) {
+        // spec: rfc9114 4.3.1 path-not-empty, 4.3.1 path-at-least-slash, 4.3.1 options-asterisk
         None | Some("") if method == Method::OPTIONS => "*",
         None | Some("") => "/",
         Some(path) => path,
@@ -58,6 +61,7 @@ fn path<'a>(uri: &'a Uri, method: &Method) -> &'a str {
 /// The HEADERS frame that begins a response; for an informational status, the whole response.
 pub fn response(response: &http::Response<()>) -> Bytes {
     section(|encoder| {
+        // spec: rfc9114 4.3 of-requests-not-in-responses, 4.3.2 status-required
         encoder.field(b":status", response.status().as_str().as_bytes(), false);
         regular(encoder, response.headers().iter());
     })
@@ -79,6 +83,7 @@ pub fn data_header(length: u64) -> Bytes {
 pub fn control_stream(settings: &Settings, reserved: Option<u64>) -> Bytes {
     let mut buffer = Vec::new();
     varint::write(&mut buffer, CONTROL_STREAM);
+    // spec: rfc9114 3.2 settings-sent-first, 7.2.4 sent-once, 7.2.4 only-on-control
     frame::write(&mut buffer, frame::SETTINGS, &settings.payload(reserved));
     buffer.into()
 }
@@ -109,6 +114,7 @@ fn regular<'a>(
     encoder: &mut Encoder<'_>,
     headers: impl Iterator<Item = (&'a header::HeaderName, &'a HeaderValue)>,
 ) {
+    // spec: rfc9114 4.1 no-transfer-encoding, 4.2 connection-fields-not-sent, 4.2 names-sent-in-lowercase
     for (name, value) in headers.filter(|(name, _)| !is_connection_specific(name)) {
         encoder.field(name.as_str().as_bytes(), value.as_bytes(), value.is_sensitive());
     }
@@ -148,6 +154,7 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was() {
+        // spec: rfc9114 4.2 connection-fields-not-sent, 4.3 only-defined-sent, 4.3 sent-first
         let built = http::Request::post("https://a.example:1/b?c")
             .header("host", "elsewhere")
             .header("connection", "close")
@@ -162,6 +169,7 @@ mod tests {
 
     #[test]
     fn a_target_may_be_bare() {
+        // spec: rfc9114 4.3.1 path-at-least-slash, 4.4 connect-form
         let uri = |method: &str, uri: &str| {
             let built = http::Request::builder().method(method).uri(uri).body(()).unwrap();
             read_request(&built).uri().clone()
@@ -185,6 +193,7 @@ mod tests {
 
     #[test]
     fn a_control_stream_is_understood() {
+        // spec: rfc9114 3.2 settings-sent-first
         let settings = Settings { max_field_section_size: 9, ..Settings::default() };
         let (mut peer, mut stream) = (Peer::new(Role::Server), UniStream::default());
         let mut events = Vec::new();

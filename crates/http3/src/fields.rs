@@ -22,6 +22,7 @@ pub(crate) fn is_connection_specific(name: &HeaderName) -> bool {
 pub(crate) fn request(fields: Vec<Field>) -> Result<http::Request<()>, Malformed> {
     let (pseudo, headers) = split(fields)?;
     if pseudo.status.is_some() {
+        // spec: rfc9114 4.3 of-responses-not-in-requests
         return Err("a status in a request");
     }
     let method = pseudo.method.as_ref().ok_or("a request without a method")?;
@@ -43,8 +44,10 @@ pub(crate) fn response(fields: Vec<Field>) -> Result<http::Response<()>, Malform
         || pseudo.authority.is_some()
         || pseudo.path.is_some()
     {
+        // spec: rfc9114 4.3 of-requests-not-in-responses
         return Err("a request's pseudo-header field in a response");
     }
+    // spec: rfc9114 4.3.2 status-required
     let status = pseudo.status.ok_or("a response without a status")?;
     let status = StatusCode::from_bytes(&status).map_err(|_| "the status is no number of three digits")?;
     if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -60,6 +63,7 @@ pub(crate) fn response(fields: Vec<Field>) -> Result<http::Response<()>, Malform
 /// Trailers, which have no pseudo-header fields.
 pub(crate) fn trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed> {
     if fields.iter().any(|field| field.name.starts_with(b":")) {
+        // spec: rfc9114 4.3 none-in-trailers
         return Err("a pseudo-header field in trailers");
     }
     split(fields).map(|(_, headers)| headers)
@@ -97,6 +101,7 @@ impl Pseudo {
             b":authority" => &mut self.authority,
             b":path" => &mut self.path,
             b":status" => &mut self.status,
+            // spec: rfc9114 4.3 undefined-malformed
             _ => return Err("an unknown pseudo-header field"),
         })
     }
@@ -111,27 +116,34 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
     for field in fields {
         if field.name.starts_with(b":") {
             if has_regular {
+                // spec: rfc9114 4.3 late-malformed
                 return Err("a pseudo-header field behind other fields");
             }
             if pseudo.slot(&field.name)?.replace(field.value).is_some() {
+                // spec: rfc9114 4.3.1 each-exactly-once
                 return Err("a pseudo-header field is there twice");
             }
             continue;
         }
         has_regular = true;
+        // spec: rfc9114 4.2 uppercase-malformed, 10.3 invalid-names-malformed
         let name = HeaderName::from_lowercase(&field.name)
             .map_err(|_| "a field's name is no token in lower case")?;
         let is_sensitive = field.is_sensitive;
+        // spec: rfc9114 10.3 invalid-values-malformed
         let mut value = HeaderValue::from_maybe_shared(field.value)
             .map_err(|_| "a field's value has characters that it cannot have")?;
         value.set_sensitive(is_sensitive);
         if is_connection_specific(&name) {
+            // spec: rfc9114 4.2 connection-fields-malformed
             return Err("a field that speaks of the connection");
         }
         if name == TE && !value.as_bytes().eq_ignore_ascii_case(b"trailers") {
+            // spec: rfc9114 4.2 te-trailers-only
             return Err("`te` says more than `trailers`");
         }
         if name == COOKIE {
+            // spec: rfc9114 4.2.1 cookies-joined
             // Cut into pieces for QPACK's sake, and one again for everyone else (RFC 9114 section 4.2.1).
             if !cookie.is_empty() {
                 cookie.extend_from_slice(b"; ");
@@ -153,6 +165,7 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
 /// Target of CONNECT: only an authority (RFC 9114 section 4.4).
 fn connect_uri(pseudo: Pseudo) -> Result<Uri, Malformed> {
     if pseudo.scheme.is_some() || pseudo.path.is_some() {
+        // spec: rfc9114 4.4 connect-form
         return Err("a scheme or a path in a CONNECT request");
     }
     let authority = parse_authority(pseudo.authority.ok_or("a CONNECT request without an authority")?)?;
@@ -171,6 +184,7 @@ fn uri(method: &Method, pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, Malf
     let path = pseudo.path.ok_or("a request without a path")?;
     let is_asterisk = path.as_ref() == b"*" && method == Method::OPTIONS;
     if !path.starts_with(b"/") && !is_asterisk {
+        // spec: rfc9114 4.3.1 path-not-empty, 4.3.1 options-asterisk
         return Err("the path does not begin with a slash");
     }
     if path.contains(&b'#') {
@@ -184,6 +198,7 @@ fn uri(method: &Method, pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, Malf
         return Err("`host` is there twice");
     }
     let authority = match (pseudo.authority, host) {
+        // spec: rfc9114 4.3.1 authority-is-host, 4.3.1 authority-or-host
         (Some(authority), Some(host)) if !authority.eq_ignore_ascii_case(&host) => {
             return Err("`host` differs from the authority");
         }
@@ -199,10 +214,12 @@ fn uri(method: &Method, pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, Malf
 
 fn parse_authority(authority: Bytes) -> Result<Authority, Malformed> {
     if authority.contains(&b'@') {
+        // spec: rfc9114 4.3.1 no-userinfo
         return Err("a user in the authority");
     }
     let authority = Authority::from_maybe_shared(authority).map_err(|_| "the authority is none")?;
     if authority.host().is_empty() {
+        // spec: rfc9114 4.3.1 authority-not-empty
         return Err("the authority names no host");
     }
     Ok(authority)

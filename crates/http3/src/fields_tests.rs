@@ -37,6 +37,8 @@ fn a_request_is_read() {
 
 #[test]
 fn pseudo_header_fields_are_there_once_and_first() {
+    // spec: rfc9114 4.3.1 each-exactly-once, 4.3 late-malformed, 4.3 of-responses-not-in-requests
+    // spec: rfc9114 4.3 undefined-malformed
     for name in [":method", ":scheme", ":authority", ":path"] {
         with(&[(name, "GET")]).unwrap_err();
         changed(name, None).unwrap_err();
@@ -53,6 +55,7 @@ fn pseudo_header_fields_are_there_once_and_first() {
 
 #[test]
 fn the_target_makes_sense() {
+    // spec: rfc9114 4.3.1 no-userinfo, 4.3.1 options-asterisk, 4.3.1 path-not-empty, 4.3.1 authority-not-empty
     for path in ["b", "*", "/ ", "/#a", "http://a/"] {
         changed(":path", Some(path)).unwrap_err();
     }
@@ -67,6 +70,7 @@ fn the_target_makes_sense() {
 
 #[test]
 fn host_stands_in_for_the_authority_or_agrees_with_it() {
+    // spec: rfc9114 4.3.1 authority-or-host, 4.3.1 authority-is-host, 4.3.1 authority-not-empty
     with(&[("host", "A.example:4")]).unwrap();
     with(&[("host", "b.example")]).unwrap_err();
     let by_host = [GOOD[0], GOOD[1], GOOD[3], ("host", "b")];
@@ -78,6 +82,7 @@ fn host_stands_in_for_the_authority_or_agrees_with_it() {
 
 #[test]
 fn connect_names_an_authority_and_nothing_else() {
+    // spec: rfc9114 4.4 connect-form
     let connect = [(":method", "CONNECT"), (":authority", "a:1")];
     assert_eq!(request(fields(&connect)).unwrap().uri().authority().unwrap(), "a:1");
     request(fields(&connect[..1])).unwrap_err();
@@ -87,6 +92,8 @@ fn connect_names_an_authority_and_nothing_else() {
 
 #[test]
 fn names_and_values_are_checked() {
+    // spec: rfc9114 4.2 uppercase-malformed, 4.2 connection-fields-malformed, 4.2 te-trailers-only
+    // spec: rfc9114 4.1 no-transfer-encoding, 10.3 invalid-names-malformed, 10.3 invalid-values-malformed
     let wrong = [
         ("Accept", "a"),
         ("a b", ""),
@@ -109,6 +116,7 @@ fn names_and_values_are_checked() {
 
 #[test]
 fn pieces_of_a_cookie_are_joined() {
+    // spec: rfc9114 4.2.1 cookies-joined
     let request = with(&[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2")]).unwrap();
     let cookies: Vec<_> = request.headers().get_all("cookie").iter().collect();
     assert_eq!(cookies, ["a=1; b=2"]);
@@ -116,6 +124,7 @@ fn pieces_of_a_cookie_are_joined() {
 
 #[test]
 fn a_response_has_a_status() {
+    // spec: rfc9114 4.3.2 status-required, 4.3 of-requests-not-in-responses
     assert_eq!(response(fields(&[(":status", "404"), ("a", "b")])).unwrap().status(), StatusCode::NOT_FOUND);
     for status in ["", "20", "2000", "abc", "099", "101", "+20"] {
         response(fields(&[(":status", status)])).unwrap_err();
@@ -128,6 +137,7 @@ fn a_response_has_a_status() {
 
 #[test]
 fn trailers_have_no_pseudo_header_fields() {
+    // spec: rfc9114 4.3 none-in-trailers
     assert_eq!(trailers(fields(&[("a", "b")])).unwrap()["a"], "b");
     trailers(fields(&[(":status", "200")])).unwrap_err();
     trailers(fields(&[("connection", "close")])).unwrap_err();

@@ -169,6 +169,7 @@ impl FrameReader {
     /// The stream ended within a frame (RFC 9114 section 7.1).
     pub fn end(&self) -> Result<(), Error> {
         match self.state {
+            // spec: rfc9114 7.1 truncated-closes
             State::Type if !self.integer.is_partial() => Ok(()),
             _ => Err(Error::frame("the stream ends within a frame")),
         }

@@ -142,6 +142,7 @@ impl MessageReader {
             DecodeError::Invalid(error) => MessageError::Connection(error),
             DecodeError::TooLarge => MessageError::TooLarge { limit: self.max_field_section_size },
         })?;
+        // spec: rfc9114 4.1 further-message-malformed
         if self.state == State::Content {
             self.state = State::Trailers;
             return fields::trailers(fields).map(Part::Trailers).map_err(MessageError::Malformed);
@@ -189,14 +190,18 @@ fn judge(
         (frame::HEADERS, State::Head | State::Content, _) => {
             whole_up_to(length, max_field_section_size.max(MAX_FRAME_PAYLOAD))
         }
+        // spec: rfc9114 4.1 wrong-order-closes, 7.2.1 data-of-messages
         (frame::DATA, ..) => Err(Error::unexpected("DATA before HEADERS or behind trailers")),
         (frame::HEADERS, ..) => Err(Error::unexpected("HEADERS behind trailers")),
+        // spec: rfc9114 7.2.5 promise-beyond-closes
         // A client that has permitted no push treats the promise of one so (RFC 9114 section 7.2.5).
         (frame::PUSH_PROMISE, _, MessageKind::Response { .. }) => {
             Err(Error::new(Code::H3_ID_ERROR, "a push that was not permitted"))
         }
         (
             frame::PUSH_PROMISE
+            // spec: rfc9114 7.2.3 cancel-elsewhere-closes, 7.2.4 elsewhere-closes, 7.2.5 clients-promise-closes
+            // spec: rfc9114 7.2.6 goaway-elsewhere-closes, 7.2.7 max-push-elsewhere-closes
             | frame::CANCEL_PUSH
             | frame::SETTINGS
             | frame::GOAWAY
@@ -205,7 +210,9 @@ fn judge(
             | frame::PRIORITY_UPDATE_PUSH,
             ..,
         ) => Err(Error::unexpected("a frame that does not belong on a request's stream")),
+        // spec: rfc9114 7.2.8 http2-closes
         _ if frame::is_of_http2(frame_type) => Err(Error::unexpected("a frame of HTTP/2")),
+        // spec: rfc9114 7.2.8 reserved-mean-nothing, 9 unknown-ignored
         _ => Ok(Admission::Skip),
     }
 }

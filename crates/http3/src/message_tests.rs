@@ -81,6 +81,7 @@ fn head(text: &str) -> Said {
 
 #[test]
 fn a_message_has_a_head_content_and_trailers() {
+    // spec: rfc9114 7.2.8 reserved-mean-nothing, 9 unknown-ignored
     let stream = [
         &request(&[]),
         b"\x00\x02ab".as_slice(),
@@ -108,6 +109,7 @@ fn informational_responses_come_before_the_final_one() {
 
 #[test]
 fn frames_out_of_order_end_the_connection() {
+    // spec: rfc9114 4.1 wrong-order-closes, 7.2.1 data-of-messages
     let before = [b"\x00\x01a".to_vec(), request(&[])].concat();
     assert_eq!(code(MessageKind::Request, &before), Some(Code::H3_FRAME_UNEXPECTED));
     for behind in [b"\x00\x01a".to_vec(), trailers()] {
@@ -117,7 +119,19 @@ fn frames_out_of_order_end_the_connection() {
 }
 
 #[test]
+fn a_second_message_on_a_stream_is_malformed() {
+    // spec: rfc9114 4.1 further-message-malformed
+    for (kind, message) in [(MessageKind::Request, request(&[])), (RESPONSE, response(200, &[]))] {
+        let twice = [message.clone(), message].concat();
+        assert!(matches!(read(kind, &twice), Err(MessageError::Malformed(_))));
+    }
+}
+
+#[test]
 fn frames_that_do_not_belong_end_the_connection() {
+    // spec: rfc9114 7.2.3 cancel-elsewhere-closes, 7.2.4 elsewhere-closes, 7.2.5 clients-promise-closes
+    // spec: rfc9114 7.2.5 promise-beyond-closes, 7.2.6 goaway-elsewhere-closes, 7.2.7 max-push-elsewhere-closes
+    // spec: rfc9114 7.2.8 http2-closes
     for frame_type in [0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0d] {
         for stream in [vec![frame_type, 0], [request(&[]), vec![frame_type, 0]].concat()] {
             assert_eq!(
@@ -141,6 +155,7 @@ fn what_cannot_be_kept_or_decoded_ends_the_connection() {
 
 #[test]
 fn an_end_comes_between_frames_and_behind_the_head() {
+    // spec: rfc9114 7.1 truncated-closes
     let whole = [request(&[]), b"\x00\x02ab".to_vec()].concat();
     for length in 1..whole.len() {
         let result = read(MessageKind::Request, &whole[..length]);
@@ -184,6 +199,7 @@ fn some_responses_have_no_content_whatever_they_announce() {
 
 #[test]
 fn a_malformed_head_is_the_streams_own_matter() {
+    // spec: rfc9114 4.1.2 malformed-is-stream-error, 4.1.2 malformed-response-refused
     // `:method: GET` twice and nothing else.
     let error = read(MessageKind::Request, b"\x01\x04\x00\x00\xd1\xd1").unwrap_err();
     assert_eq!(

@@ -138,6 +138,7 @@ impl Peer {
     /// The stream is critical (RFC 9114 section 6.2.1, RFC 9204 section 4.2).
     pub fn on_end(&self, stream: &UniStream) -> Result<(), Error> {
         match stream.0 {
+            // spec: rfc9114 6.2 end-before-type-tolerated
             Kind::Unknown(_) => Ok(()),
             Kind::Control(_) | Kind::Encoder(_) | Kind::Decoder(_) => Self::on_control_stopped(),
         }
@@ -148,6 +149,8 @@ impl Peer {
     /// # Errors
     /// Always: it must not (RFC 9114 section 6.2.1).
     pub fn on_control_stopped() -> Result<(), Error> {
+        // spec: rfc9114 6.2.1 closed-closes
+        // spec: rfc9204 4.2 closed-closes
         Err(Error::new(Code::H3_CLOSED_CRITICAL_STREAM, "a critical stream was closed"))
     }
 
@@ -156,6 +159,7 @@ impl Peer {
     /// # Errors
     /// Always: no extension that would permit it is in use (RFC 9114 section 6.1).
     pub fn on_server_request() -> Result<(), Error> {
+        // spec: rfc9114 6.1 server-request-closes
         Err(Error::new(Code::H3_STREAM_CREATION_ERROR, "the server opened a bidirectional stream"))
     }
 
@@ -167,13 +171,18 @@ impl Peer {
             DECODER_STREAM => (&mut self.has_decoder, Kind::Decoder(DecoderStream::default())),
             PUSH_STREAM => {
                 return Err(match self.role {
+                    // spec: rfc9114 6.2.2 client-push-closes
                     Role::Server => Error::new(Code::H3_STREAM_CREATION_ERROR, "a push from a client"),
+                    // spec: rfc9114 4.6 unpermitted-push-closes
                     // No MAX_PUSH_ID was sent (RFC 9114 section 4.6).
                     Role::Client => Error::new(Code::H3_ID_ERROR, "a push that was not permitted"),
                 });
             }
+            // spec: rfc9114 6.2 unknown-type-no-error, 6.2.3 reserved-streams-mean-nothing
             _ => return Ok(None),
         };
+        // spec: rfc9114 6.2.1 second-closes
+        // spec: rfc9204 4.2 second-closes
         if std::mem::replace(seen, true) {
             return Err(Error::new(Code::H3_STREAM_CREATION_ERROR, "a second stream of a critical type"));
         }
@@ -184,6 +193,7 @@ impl Peer {
         match frame {
             ControlFrame::Settings(settings) => Ok(Some(Event::Settings(settings))),
             ControlFrame::GoAway(id) => {
+                // spec: rfc9114 5.2 larger-goaway-closes
                 if self.leaving.is_some_and(|last| id > last) {
                     return Err(Error::new(Code::H3_ID_ERROR, "GOAWAY takes back an earlier one"));
                 }
@@ -191,6 +201,7 @@ impl Peer {
                 Ok(Some(Event::GoAway(id)))
             }
             ControlFrame::MaxPushId(id) => {
+                // spec: rfc9114 7.2.7 reduced-closes
                 if self.max_push_id.is_some_and(|last| id < last) {
                     return Err(Error::new(Code::H3_ID_ERROR, "MAX_PUSH_ID goes back"));
                 }

@@ -30,6 +30,7 @@ fn control(frames: &[u8]) -> Vec<u8> {
 
 #[test]
 fn settings_come_first_and_once() {
+    // spec: rfc9114 6.2.1 missing-settings-closes, 7.2.4 second-closes, 7.1 wrong-length-closes, 7.2.4.1 http2-closes
     let settings = Settings { max_field_section_size: 5, ..Settings::default() };
     let expected = (Next::Read, vec![Event::Settings(settings)]);
     assert_eq!(feed(Role::Server, b"\x00\x04\x02\x06\x05"), Ok(expected));
@@ -44,6 +45,8 @@ fn settings_come_first_and_once() {
 
 #[test]
 fn frames_that_have_no_place_on_a_control_stream_are_refused() {
+    // spec: rfc9114 7.2.1 data-on-control-closes, 7.2.2 headers-on-control-closes, 7.2.5 promise-on-control-closes
+    // spec: rfc9114 7.2.7 from-server-closes, 7.2.8 http2-closes, 7.2.8 reserved-mean-nothing
     for frame in
         [b"\x00\x00".as_slice(), b"\x01\x00", b"\x05\x00", b"\x02\x00", b"\x06\x00", b"\x08\x00", b"\x09\x00"]
     {
@@ -61,6 +64,7 @@ fn frames_that_have_no_place_on_a_control_stream_are_refused() {
 
 #[test]
 fn identifiers_fill_their_frames() {
+    // spec: rfc9114 7.1 payload-is-its-fields, 7.1 wrong-length-closes, 7.1 lengths-agree, 10.8 frame-lengths-match
     for frame_type in [0x03, 0x07, 0x0d] {
         for payload in [
             b"\x00".as_slice(),
@@ -77,6 +81,7 @@ fn identifiers_fill_their_frames() {
 
 #[test]
 fn goaway_never_grows() {
+    // spec: rfc9114 5.2 larger-goaway-closes, 7.2.6 goaway-of-no-request-closes
     let (_, events) = feed(Role::Client, &control(b"\x07\x01\x08\x07\x01\x08\x07\x01\x04")).unwrap();
     assert_eq!(events[1..], [Event::GoAway(8), Event::GoAway(8), Event::GoAway(4)]);
     assert_eq!(feed(Role::Client, &control(b"\x07\x01\x04\x07\x01\x08")), Err(Code::H3_ID_ERROR));
@@ -86,6 +91,8 @@ fn goaway_never_grows() {
 
 #[test]
 fn pushes_are_out_of_the_question() {
+    // spec: rfc9114 7.2.7 reduced-closes, 7.2.3 cancel-beyond-closes, 7.2.3 cancel-of-no-promise-closes
+    // spec: rfc9114 6.2.2 client-push-closes, 4.6 unpermitted-push-closes
     assert_eq!(feed(Role::Server, &control(b"\x0d\x01\x05\x0d\x01\x05\x0d\x01\x06")).unwrap().1.len(), 1);
     assert_eq!(feed(Role::Server, &control(b"\x0d\x01\x05\x0d\x01\x04")), Err(Code::H3_ID_ERROR));
     for role in [Role::Server, Role::Client] {
@@ -114,6 +121,8 @@ fn priorities_are_told() {
 
 #[test]
 fn each_critical_stream_is_there_once_and_stays() {
+    // spec: rfc9204 4.2 second-closes, 4.2 closed-closes
+    // spec: rfc9114 6.2.1 second-closes, 6.2.1 closed-closes, 6.2 end-before-type-tolerated
     for stream_type in [0x00, 0x02, 0x03] {
         let mut peer = Peer::new(Role::Server);
         let mut first = UniStream::default();
@@ -129,6 +138,8 @@ fn each_critical_stream_is_there_once_and_stays() {
 
 #[test]
 fn streams_of_other_types_are_stopped() {
+    // spec: rfc9114 6.2 unknown-type-not-read, 6.2 unknown-type-no-error, 6.2.3 reserved-streams-mean-nothing
+    // spec: rfc9114 9 unknown-streams-not-read
     for stream in [b"\x21".as_slice(), b"\x40\x54...", b"\x04\x00", b"\xff\xff\xff\xff\xff\xff\xff\xff"] {
         let stop = Next::Stop(Code::H3_STREAM_CREATION_ERROR);
         assert_eq!(feed(Role::Server, stream), Ok((stop, vec![])), "{stream:?}");

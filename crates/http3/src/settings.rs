@@ -43,6 +43,7 @@ impl Settings {
             varint::write(&mut payload, identifier);
             varint::write(&mut payload, value);
         };
+        // spec: rfc9114 7.2.4 each-setting-once, 7.2.4.1 http2-not-sent, 7.2.4.2 all-but-defaults-sent
         write(QPACK_MAX_TABLE_CAPACITY, self.qpack_max_table_capacity);
         write(QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams);
         if self.max_field_section_size < varint::MAX {
@@ -70,6 +71,7 @@ impl Settings {
         while !input.is_empty() {
             let setting = input.varint().and_then(|identifier| Some((identifier, input.varint()?)));
             let (identifier, value) =
+                // spec: rfc9114 7.1 wrong-length-closes
                 setting.ok_or(Error::frame("a SETTINGS frame ends within a setting"))?;
             if !seen.insert(identifier) {
                 return Err(wrong("a setting is there twice"));
@@ -78,10 +80,12 @@ impl Settings {
                 QPACK_MAX_TABLE_CAPACITY => settings.qpack_max_table_capacity = value,
                 MAX_FIELD_SECTION_SIZE => settings.max_field_section_size = value,
                 QPACK_BLOCKED_STREAMS => settings.qpack_blocked_streams = value,
+                // spec: rfc9114 7.2.4.1 http2-closes
                 0x00 | 0x02..=0x05 => return Err(wrong("a setting of HTTP/2")),
                 ENABLE_CONNECT_PROTOCOL | H3_DATAGRAM if value > 1 => {
                     return Err(wrong("a setting that is 0 or 1 has another value"));
                 }
+                // spec: rfc9114 7.2.4 unknown-ignored, 7.2.4.1 reserved-mean-nothing
                 _ => {}
             }
         }
@@ -101,6 +105,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
+        // spec: rfc9114 7.2.4 unknown-ignored, 7.2.4.1 reserved-mean-nothing, 7.2.4 each-setting-once
+        // spec: rfc9114 7.2.4.2 all-but-defaults-sent, 7.2.4.1 http2-not-sent
         let settings = Settings { max_field_section_size: 16_384, ..Settings::default() };
         for reserved in [None, Some(0), Some(u64::MAX)] {
             assert_eq!(Settings::parse(&settings.payload(reserved)), Ok(settings));
@@ -111,6 +117,7 @@ mod tests {
 
     #[test]
     fn wrong_settings_are_refused() {
+        // spec: rfc9114 7.2.4.1 http2-closes, 7.1 wrong-length-closes
         for identifier in [0x00, 0x02, 0x03, 0x04, 0x05] {
             assert_eq!(code(&[identifier, 0]), Some(Code::H3_SETTINGS_ERROR), "{identifier:#x}");
         }

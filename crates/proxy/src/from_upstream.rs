@@ -31,6 +31,7 @@ pub(crate) fn head(mut parts: Parts) -> Result<Parts, Failure> {
     if size > limits::RESPONSE_HEAD {
         return Err(Failure::NoResponse(format!("its head has {size} bytes").into()));
     }
+    // spec: rfc9114 4.2 intermediary-removes
     let dropped = named_by_connection(fields);
     for name in dropped.iter().chain(&DROPPED) {
         fields.remove(name);

@@ -67,6 +67,7 @@ pub(crate) fn outline(parts: &Parts, who: &Introduction, upstream: &Upstream) ->
     let mut fields = HeaderMap::with_capacity(came.len() + 6);
     // The first line of a head by custom.
     let host = HeaderValue::from_str(authority.as_str()).map_err(|_| bad("the authority is not valid"))?;
+    // spec: rfc9114 4.3.1 host-made-for-http1
     fields.insert(header::HOST, host);
     let named = named_by_connection(came);
     for (name, value) in came {

@@ -245,6 +245,7 @@ async fn responses_without_content_have_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_of_responses_pass_without_what_speaks_of_the_connection() {
+    // spec: rfc9114 4.2 intermediary-removes
     let scene = Scene::new(|_| {
         Reply::keep(
             "HTTP/1.1 418 Odd\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n\

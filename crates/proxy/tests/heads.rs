@@ -18,6 +18,7 @@ fn with(changes: &[(&'static str, &'static str)]) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_heads_are_reset_and_nothing_is_sent() {
+    // spec: rfc9114 4.1.2 malformed-not-forwarded, 4.1.2 malformed-is-stream-error
     let scene = Scene::new(|_| Reply::ok(b"")).await;
     let raw = Raw::connect(&scene.server).await;
     let regular = [
@@ -93,6 +94,7 @@ async fn requests_for_others_are_answered_here() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_upstream_gets_one_host_and_the_target_as_it_is() {
+    // spec: rfc9114 4.3.1 host-made-for-http1
     let scene = Scene::new(|_| Reply::ok(b"")).await;
     let raw = Raw::connect(&scene.server).await;
     for authority in ["localhost", "LOCALHOST:8443", "[::1]:443", "127.0.0.1"] {

@@ -161,9 +161,11 @@ async fn exchange_heads(
     let request = http::Request::from_parts(parts, ());
     let head = encode::request(&request).map_err(|error| protocol(error.to_string()))?;
     let kind = MessageKind::Response { to_head: request.method() == Method::HEAD };
+    // spec: rfc9114 4.1 one-request-a-stream
     let (send, recv) = live.quic().open_bi().await.map_err(|error| explain(live, error.into()))?;
     let mut sender = MessageSender::new(send, Side::Client);
     let mut receiver = MessageReceiver::new(recv, live.quic(), kind, max_header_size);
+    // spec: rfc9114 5.2 nothing-new-after-goaway
     if live.is_leaving() {
         return Err(not_processed());
     }
@@ -171,6 +173,7 @@ async fn exchange_heads(
     sender.frame(&head);
     if http_body::Body::is_end_stream(&body) {
         match sender.finish().await {
+            // spec: rfc9114 4.1 client-ends-stream, 4.1 end-waits-for-no-response, 4.1 early-response-kept
             // A server may answer what it does not want to read (RFC 9114 section 4.1).
             Ok(()) | Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
             Err(WriteError::ConnectionLost(lost)) => return Err(explain(live, lost.into())),
@@ -205,11 +208,14 @@ fn blame(upload: Option<&Upload>, error: ClientError) -> ClientError {
 fn explain(live: &Live, error: ReceiveError) -> ClientError {
     let origin = live.origin().clone();
     match error {
+        // spec: rfc9114 5.4 perhaps-processed
         ReceiveError::Reset(Code::H3_REQUEST_REJECTED) => ClientError::NotProcessed { origin },
+        // spec: rfc9114 8 unknown-code-is-no-error
         ReceiveError::Reset(code) => ClientError::Reset { code: code.to_string() },
         ReceiveError::Message(MessageError::Length { announced, received }) => {
             ClientError::Length { expected: announced, received }
         }
+        // spec: rfc9114 4.1.2 malformed-response-refused
         ReceiveError::Message(error) => ClientError::Protocol { origin, reason: error.to_string() },
         ReceiveError::Lost(lost) => match (live.breach(), live.quic().close_reason()) {
             (Some(reason), _) => ClientError::Protocol { origin, reason: reason.to_owned() },

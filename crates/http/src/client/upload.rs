@@ -33,6 +33,7 @@ impl Upload {
                     let _ = told.set(reason);
                     sender.reset(Code::H3_REQUEST_CANCELLED);
                 }
+                // spec: rfc9114 4.1 early-response-kept
                 // A server may answer what it does not want to read (RFC 9114 section 4.1); a connection that is over
                 // shows in the response.
                 Err(Failed::Unwanted) => sender.reset(Code::H3_NO_ERROR),
@@ -85,6 +86,7 @@ async fn send(live: &Live, sender: &mut MessageSender, mut body: Body) -> Result
             }
         }
     }
+    // spec: rfc9114 4.1 client-ends-stream
     Ok(sender.finish().await?)
 }
 

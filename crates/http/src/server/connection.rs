@@ -66,6 +66,7 @@ pub(super) async fn serve(
             Ok(()) = phases.changed() => {
                 phase = *phases.borrow_and_update();
                 if phase == Phase::Stopping {
+                    // spec: rfc9114 5.2 goaway-sent-never-grows
                     link.go_away(requests.next);
                 }
                 if phase == Phase::Over {
@@ -152,6 +153,7 @@ impl Requests {
 
 /// The client did not know of the end yet: it may ask again elsewhere (RFC 9114 section 5.2).
 fn reject(mut send: SendStream, mut recv: RecvStream) {
+    // spec: rfc9114 4.1.1 rejected-only-if-unprocessed
     send.reset(Code::H3_REQUEST_REJECTED.value());
     recv.stop(Code::H3_REQUEST_REJECTED.value());
 }

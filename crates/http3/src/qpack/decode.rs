@@ -77,6 +77,7 @@ pub fn decode(section: &[u8], limit: u64) -> Result<Vec<Field>, DecodeError> {
         if size > limit {
             return Err(DecodeError::TooLarge);
         }
+        // spec: rfc9204 2.2 order-given
         lines.push(line);
     }
     let text = Bytes::from(text);
@@ -94,11 +95,14 @@ fn read_prefix(input: &mut Cursor<'_>) -> Result<(), DecodeError> {
 
     let first = input.byte().ok_or(TRUNCATED)?;
     if integer::read(input, first, 8).ok_or(TRUNCATED)? != 0 {
+        // spec: rfc9204 2.1.2 too-many-blocked-closes, 2.2.1 insert-count-too-small-closes
+        // spec: rfc9204 4.5.1.1 impossible-insert-count-closes
         return Err(invalid("a field section needs a dynamic table"));
     }
     let first = input.byte().ok_or(TRUNCATED)?;
     integer::read(input, first, 7).ok_or(TRUNCATED)?;
     if first & 0x80 != 0 {
+        // spec: rfc9204 4.5.1.2 negative-base-refused
         return Err(invalid("the base of a field section is negative"));
     }
     Ok(())
@@ -134,6 +138,7 @@ fn read_line(
             Ok((Text::Decoded(name), Text::Decoded(value), first & 0x10 != 0))
         }
         // Indexed or with a name from the dynamic table, before or behind the base.
+        // spec: rfc9204 2.2.3 evicted-reference-closes
         0x80..=0xbf | 0x40..=0x4f | 0x60..=0x6f | 0x00..=0x1f => Err(DYNAMIC),
     }
 }
@@ -145,6 +150,7 @@ fn static_entry(
 ) -> Result<(&'static str, &'static str), DecodeError> {
     let index = integer::read(input, first, bits).ok_or(invalid("an index is truncated or too large"))?;
     let entry = usize::try_from(index).ok().and_then(|index| STATIC_TABLE.get(index));
+    // spec: rfc9204 3.1 static-index-closes
     entry.copied().ok_or(invalid("an index is beyond the static table"))
 }
 

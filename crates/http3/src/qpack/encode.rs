@@ -12,6 +12,8 @@ pub struct Encoder<'a> {
 impl<'a> Encoder<'a> {
     /// Begins a section at the end of `buffer`.
     pub fn new(buffer: &'a mut Vec<u8>) -> Self {
+        // spec: rfc9114 7.2.4.2 within-peers-settings, 7.2.4.2 stored-obeyed, 7.2.4.2 new-obeyed
+        // spec: rfc9204 2.1.2 blocked-streams-limited, 4.5.1.2 base-not-negative
         // No entry of the dynamic table is needed, and the base is 0 (RFC 9204 section 4.5.1).
         buffer.extend_from_slice(&[0, 0]);
         Self { buffer }
@@ -20,6 +22,8 @@ impl<'a> Encoder<'a> {
     /// Appends a field. The name must be in lower case. A sensitive field is marked so that intermediaries do not index
     /// it (RFC 9204 section 7.1.3).
     pub fn field(&mut self, name: &[u8], value: &[u8], is_sensitive: bool) {
+        // spec: rfc9204 2.1 order-kept, 4.5.4 never-indexed-stays-literal, 4.5.4 forwarded-as-literal
+        // spec: rfc9204 7.1.3 not-indexed-again, 7.1.3 n-bit-kept
         match find(name, value) {
             Match::Field(index) if !is_sensitive => integer::write(self.buffer, 0xc0, 6, index),
             Match::Field(index) | Match::Name(index) => {

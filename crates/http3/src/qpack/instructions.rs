@@ -19,7 +19,10 @@ impl EncoderStream {
     pub fn on_data(&mut self, data: &[u8]) -> Result<(), Error> {
         match data.iter().find(|byte| **byte != SET_CAPACITY_ZERO) {
             None => Ok(()),
+            // spec: rfc9204 4.3.1 capacity-beyond-closes
             Some(0x20..=0x3f) => Err(Self::error("a capacity of the dynamic table exceeds 0")),
+            // spec: rfc9204 2.2.3 evicted-in-instruction-closes, 3.1 static-index-in-instruction-closes
+            // spec: rfc9204 3.2.2 entry-too-large-closes
             Some(_) => Err(Self::error("an insertion into a dynamic table without room")),
         }
     }
@@ -47,10 +50,12 @@ impl DecoderStream {
                 Some(partial) => partial.push(*byte),
                 // Stream Cancellation (RFC 9204 section 4.4.2) is of no interest without a table, but permitted.
                 None if byte >> 6 == 0b01 => Prefixed::begin(*byte, 6),
+                // spec: rfc9204 4.4.3 wrong-increment-closes
                 None if *byte == 0 => return Err(Self::error("an Insert Count Increment of 0")),
                 None if byte >> 6 == 0 => {
                     return Err(Self::error("an acknowledged insertion that was not sent"));
                 }
+                // spec: rfc9204 4.4.1 needless-acknowledgment-closes
                 None => return Err(Self::error("an acknowledged section that refers to nothing")),
             };
             self.cancelled = match cancelled {
@@ -73,6 +78,8 @@ mod tests {
 
     #[test]
     fn only_a_capacity_of_zero_is_obeyed() {
+        // spec: rfc9204 4.3.1 capacity-beyond-closes, 2.2.3 evicted-in-instruction-closes
+        // spec: rfc9204 3.1 static-index-in-instruction-closes, 3.2.2 entry-too-large-closes
         EncoderStream.on_data(&[0x20, 0x20]).unwrap();
         EncoderStream.on_data(&[]).unwrap();
         // Capacity 1 and 4096; an insertion with a static name, with a literal one; a duplicate.
@@ -85,6 +92,7 @@ mod tests {
 
     #[test]
     fn only_cancellations_are_believed() {
+        // spec: rfc9204 4.4.1 needless-acknowledgment-closes, 4.4.3 wrong-increment-closes
         let mut stream = DecoderStream::default();
         stream.on_data(&[0x40, 0x7f]).unwrap();
         stream.on_data(&[0x80]).unwrap();

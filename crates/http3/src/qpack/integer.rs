@@ -3,6 +3,7 @@
 use crate::cursor::Cursor;
 
 /// The largest value that has to be understood (RFC 9204 section 4.1.1); larger ones are refused.
+// spec: rfc9204 4.1.1 integers-of-62-bits
 const MAX: u64 = (1 << 62) - 1;
 
 /// Appends `value` behind the high bits of `flags`, with a prefix of `bits` (1 to 8).
@@ -107,6 +108,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(value in 0..=MAX, shift in 0..62_u32, bits in 1..=8_u32) {
+            // spec: rfc9204 4.1.1 integers-of-62-bits
             let value = value >> shift;
             let mut buffer = Vec::new();
             write(&mut buffer, 0, bits, value);

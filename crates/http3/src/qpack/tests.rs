@@ -21,6 +21,7 @@ fn a_literal_with_a_static_name() {
 
 #[test]
 fn a_request_as_it_is_encoded() {
+    // spec: rfc9204 2.1 order-kept, 2.2 order-given, 2.1.2 blocked-streams-limited, 4.5.1.2 base-not-negative
     let mut section = Vec::new();
     let mut encoder = Encoder::new(&mut section);
     encoder.field(b":method", b"GET", false);
@@ -38,6 +39,8 @@ fn a_request_as_it_is_encoded() {
 
 #[test]
 fn a_secret_is_never_indexed_and_stays_one() {
+    // spec: rfc9204 4.5.4 never-indexed-stays-literal, 4.5.4 forwarded-as-literal, 7.1.3 not-indexed-again
+    // spec: rfc9204 7.1.3 n-bit-kept
     let mut section = Vec::new();
     let mut encoder = Encoder::new(&mut section);
     encoder.field(b"authorization", b"", true);
@@ -49,6 +52,9 @@ fn a_secret_is_never_indexed_and_stays_one() {
 
 #[test]
 fn a_section_that_needs_a_dynamic_table_is_refused() {
+    // spec: rfc9204 2.1.2 too-many-blocked-closes, 2.2.1 insert-count-too-small-closes
+    // spec: rfc9204 2.2.3 evicted-reference-closes, 4.5.1.1 impossible-insert-count-closes
+    // spec: rfc9204 4.5.1.2 negative-base-refused
     let sections: [&[u8]; 7] = [
         b"\x02\x00\x80",     // An insert count.
         b"\x00\x80",         // A negative base.
@@ -66,6 +72,7 @@ fn a_section_that_needs_a_dynamic_table_is_refused() {
 
 #[test]
 fn what_is_not_whole_or_not_there_is_refused() {
+    // spec: rfc9204 3.1 static-index-closes
     let sections: [&[u8]; 10] = [
         b"",
         b"\x00",

@@ -65,6 +65,7 @@ pub(crate) fn client_session(
     // spec: rfc9001 8.2 parameters-sent
     // spec: rfc9001 8.2 parameters-only-in-quic, 8.3 no-end-of-early-data, 8.4 no-compatibility-mode
     // spec: rfc9001 9.2 tickets-opaque
+    // spec: rfc9114 3.1 certificate-verified, 3.1 unverified-without-authority, 3.2 host-indicated, 3.2 sni-for-names
     let client = ClientConnection::new(config, labels(version), server_name, parameters)?;
     Ok(Box::new(TlsSession { tls: Connection::Client(client) }))
 }
