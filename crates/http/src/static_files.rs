@@ -11,24 +11,34 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::service::{Body, Response, text};
 
+mod cache;
 mod calls;
 mod conditional;
+mod described;
 mod file_body;
+mod in_place;
 mod listing;
 mod locate;
 mod range;
 mod read_budget;
+mod stamp;
 
+use cache::Cache;
 use calls::{Calls, Lane};
-use conditional::{Validators, Verdict};
+use conditional::Verdict;
+use described::Described;
 use file_body::FileBody;
 use locate::{Found, PathError, RequestPath};
 use range::RangeRequest;
 use read_budget::ReadBudget;
+
+/// Header fields of a response with a file, and those that the server adds.
+const FIELDS: usize = 12;
 
 /// The file that answers for its directory.
 const INDEX: &str = "index.html";
@@ -45,7 +55,9 @@ const INDEX: &str = "index.html";
 ///   neither a file nor a directory, does not exist.
 /// - Names that begin with a dot do not exist either, except `/.well-known` (RFC 8615): they are `.git`, `.env` and
 ///   the like. [`StaticFiles::with_hidden_files`] serves them, too.
-/// - Files are read in chunks while they are sent. What is read and not yet sent is 32 MiB at most for all files
+/// - Files of up to 256 KiB are kept in memory, 32 MiB and 4096 files at most. A response shows a state that the file had
+///   when the request came, or up to 5 ms before.
+/// - Other files are read in chunks while they are sent. What is read and not yet sent is 32 MiB at most for all of them
 ///   together, and 8 KiB for each response beyond that. A file that becomes shorter meanwhile resets its stream.
 #[derive(Debug, Clone)]
 pub struct StaticFiles {
@@ -61,6 +73,7 @@ struct Inner {
     hidden: bool,
     budget: ReadBudget,
     calls: Calls,
+    cache: Cache,
 }
 
 impl StaticFiles {
@@ -114,7 +127,14 @@ fn now() -> SystemTime {
 
 impl Inner {
     fn new(root: PathBuf, listing: bool, hidden: bool) -> Self {
-        Self { root, listing, hidden, budget: ReadBudget::default(), calls: Calls::default() }
+        Self {
+            root,
+            listing,
+            hidden,
+            budget: ReadBudget::default(),
+            calls: Calls::default(),
+            cache: Cache::default(),
+        }
     }
 
     async fn respond(self: Arc<Self>, request: http::request::Parts) -> Response {
@@ -123,16 +143,23 @@ impl Inner {
             let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
             return with(response, header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
+        // Only what may be served is kept.
+        if let Some(kept) = self.cache.find(request.uri.path()) {
+            return kept.answer(&request.headers, is_head);
+        }
         let path = match RequestPath::parse(request.uri.path()) {
             Ok(path) => path,
             Err(error) => return refusal(error),
         };
         let lane = self.calls.below(path.segments.first().map_or("", String::as_str));
-        let answer = lane.clone().call(move || {
+        let looked_up = lane.clone().call(move || {
             let ask = Ask { uri: &request.uri, headers: &request.headers, is_head, now: now(), lane };
-            self.answer(&path, &ask).unwrap_or_else(refusal)
+            self.look_up(&path, &ask).unwrap_or_else(|error| {
+                self.cache.forget(ask.uri.path());
+                refusal(error)
+            })
         });
-        answer.await.unwrap_or_else(|error| {
+        looked_up.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a file could not be looked up");
             match error.kind() {
                 io::ErrorKind::TimedOut => {
@@ -144,19 +171,20 @@ impl Inner {
     }
 
     /// Answers a GET or HEAD request. Blocks on the file system.
-    fn answer(&self, path: &RequestPath, ask: &Ask<'_>) -> Result<Response, PathError> {
+    fn look_up(&self, path: &RequestPath, ask: &Ask<'_>) -> Result<Response, PathError> {
         if path.is_hidden() && !self.hidden {
             return Err(PathError::NotFound);
         }
+        let seen = Instant::now();
         let target = path.below(&self.root);
         match locate::open(&self.root, &target)? {
             Found::File(..) if path.is_directory => Err(PathError::NotFound),
-            Found::File(file, metadata) => self.file(&target, file, &metadata, ask),
+            Found::File(file, metadata) => self.file(&target, file, &metadata, seen, ask),
             Found::Directory(_) if !path.is_directory => Ok(redirect(path, ask.uri.query())),
             Found::Directory(directory) => {
                 let index = target.join(INDEX);
                 match locate::open(&self.root, &index) {
-                    Ok(Found::File(file, metadata)) => self.file(&index, file, &metadata, ask),
+                    Ok(Found::File(file, metadata)) => self.file(&index, file, &metadata, seen, ask),
                     Ok(Found::Directory(_)) | Err(PathError::NotFound) if self.listing => {
                         let page = listing::page(&self.root, &directory, ask.uri.path())?;
                         Ok(html(page))
@@ -168,49 +196,65 @@ impl Inner {
         }
     }
 
-    /// Answers with a file, or with what its state and the request's preconditions make of it.
+    /// Answers with a file, which the path was seen to lead to after `seen`. Blocks on the file system.
     fn file(
         &self,
         path: &Path,
         file: File,
         metadata: &Metadata,
+        seen: Instant,
         ask: &Ask<'_>,
     ) -> Result<Response, PathError> {
-        let validators = Validators::of(metadata, ask.now);
-        let length = metadata.len();
-        let range = match conditional::evaluate(ask.headers, &validators) {
-            Verdict::NotModified => {
-                return Ok(with_validators(empty(StatusCode::NOT_MODIFIED), &validators));
-            }
-            Verdict::Failed => {
-                let response = text(StatusCode::PRECONDITION_FAILED, "the file is in another state");
-                return Ok(with_validators(response, &validators));
-            }
-            Verdict::Proceed { range_applies } => requested_range(ask, range_applies, length),
-        };
-        let (status, start, end) = match range {
-            RangeRequest::Unsatisfiable => {
-                let response = text(StatusCode::RANGE_NOT_SATISFIABLE, "the file has no such bytes");
-                let response = with(response, header::CONTENT_RANGE, value(&format!("bytes */{length}")));
-                return Ok(with_validators(response, &validators));
-            }
-            RangeRequest::Whole => (StatusCode::OK, 0, length),
-            RangeRequest::Part { start, end } => (StatusCode::PARTIAL_CONTENT, start, end),
-        };
-        let mut response = with_validators(empty(status), &validators);
-        let fields = response.headers_mut();
-        fields.insert(header::CONTENT_TYPE, content_type(path));
-        fields.insert(header::CONTENT_LENGTH, HeaderValue::from(end - start));
-        fields.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        if status == StatusCode::PARTIAL_CONTENT {
-            let range = format!("bytes {start}-{}/{length}", end - 1);
-            fields.insert(header::CONTENT_RANGE, value(&range));
+        let described = Described::new(path, metadata, ask.now);
+        let kept = self.cache.keep(ask.uri.path(), path, (&file, metadata), &described, (seen, ask.now));
+        if let Some(kept) = kept {
+            return Ok(kept.answer(ask.headers, ask.is_head));
         }
-        if !ask.is_head && end > start {
-            *response.body_mut() = Body::new(FileBody::open(file, start, end, &self.budget, &ask.lane)?);
-        }
-        Ok(response)
+        answer(&described, ask.headers, ask.is_head, |start, end| {
+            Ok(Body::new(FileBody::open(file, start, end, &self.budget, &ask.lane)?))
+        })
     }
+}
+
+/// Answers with a file, or with what its state and the request's preconditions make of it; `part` gives the content from a
+/// byte to before another, and is asked at most once.
+fn answer<E>(
+    described: &Described,
+    asked: &HeaderMap,
+    is_head: bool,
+    part: impl FnOnce(u64, u64) -> Result<Body, E>,
+) -> Result<Response, E> {
+    let length = described.length;
+    let range = match conditional::evaluate(asked, &described.validators) {
+        Verdict::NotModified => return Ok(validated(empty(StatusCode::NOT_MODIFIED), described)),
+        Verdict::Failed => {
+            let response = text(StatusCode::PRECONDITION_FAILED, "the file is in another state");
+            return Ok(validated(response, described));
+        }
+        Verdict::Proceed { range_applies } => requested_range(asked, range_applies && !is_head, length),
+    };
+    let (status, start, end) = match range {
+        RangeRequest::Unsatisfiable => {
+            let response = text(StatusCode::RANGE_NOT_SATISFIABLE, "the file has no such bytes");
+            let response = with(response, header::CONTENT_RANGE, value(&format!("bytes */{length}")));
+            return Ok(validated(response, described));
+        }
+        RangeRequest::Whole => (StatusCode::OK, 0, length),
+        RangeRequest::Part { start, end } => (StatusCode::PARTIAL_CONTENT, start, end),
+    };
+    let mut response = empty(status);
+    let fields = response.headers_mut();
+    fields.reserve(FIELDS);
+    described.validate(fields);
+    described.describe(end - start, fields);
+    if status == StatusCode::PARTIAL_CONTENT {
+        let range = format!("bytes {start}-{}/{length}", end - 1);
+        fields.insert(header::CONTENT_RANGE, value(&range));
+    }
+    if !is_head && end > start {
+        *response.body_mut() = part(start, end)?;
+    }
+    Ok(response)
 }
 
 /// What the client of an impossible or refused request is told.
@@ -233,10 +277,10 @@ struct Ask<'a> {
 }
 
 /// Only GET has ranges (RFC 9110 section 14.2), and several `range` fields are none.
-fn requested_range(ask: &Ask<'_>, range_applies: bool, length: u64) -> RangeRequest {
-    let mut fields = ask.headers.get_all(header::RANGE).iter();
+fn requested_range(asked: &HeaderMap, range_applies: bool, length: u64) -> RangeRequest {
+    let mut fields = asked.get_all(header::RANGE).iter();
     match (fields.next().map(HeaderValue::to_str), fields.next()) {
-        (Some(Ok(field)), None) if range_applies && !ask.is_head => range::parse(field, length),
+        (Some(Ok(field)), None) if range_applies => range::parse(field, length),
         _ => RangeRequest::Whole,
     }
 }
@@ -254,16 +298,9 @@ fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Respons
     response
 }
 
-/// Adds what a client may keep and how it asks whether that is still current. The files' types are the server's
-/// word: `nosniff` keeps a browser from guessing another.
-fn with_validators(mut response: Response, validators: &Validators) -> Response {
-    let fields = response.headers_mut();
-    fields.insert(header::ETAG, value(&validators.etag));
-    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if let Some(modified) = validators.modified {
-        fields.insert(header::LAST_MODIFIED, value(&httpdate::fmt_http_date(modified)));
-    }
+/// The same response with the file's validators.
+fn validated(mut response: Response, described: &Described) -> Response {
+    described.validate(response.headers_mut());
     response
 }
 
@@ -287,18 +324,6 @@ fn html(page: String) -> Response {
     let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'");
     fields.insert(header::CONTENT_SECURITY_POLICY, policy);
     response
-}
-
-/// The type by the name's extension; text is taken for UTF-8.
-fn content_type(path: &Path) -> HeaderValue {
-    let guess = mime_guess::from_path(path).first_or_octet_stream();
-    let is_text =
-        guess.type_() == "text" || matches!(guess.essence_str(), "application/json" | "image/svg+xml");
-    if is_text && guess.get_param("charset").is_none() {
-        value(&format!("{}; charset=utf-8", guess.essence_str()))
-    } else {
-        value(guess.as_ref())
-    }
 }
 
 /// A field value of text made here: visible ASCII, or what a query brought along, which was checked on its way in.

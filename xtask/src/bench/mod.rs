@@ -3,6 +3,7 @@
 mod build;
 mod bulk;
 mod cost;
+mod files;
 mod idle;
 mod lab;
 
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Junk(cost::Arguments),
     /// Handshakes in a CPU second
     Handshakes(cost::Arguments),
+    /// CPU time of an HTTP/3 server per request for a file
+    Files(files::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
     Lab(lab::Arguments),
     /// Compile time of the libraries from cold, next to quinn's
@@ -37,6 +40,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Idle(arguments) => idle::run(arguments),
         Command::Junk(arguments) => cost::junk(arguments),
         Command::Handshakes(arguments) => cost::handshakes(arguments),
+        Command::Files(arguments) => files::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Build(arguments) => build::run(arguments),
     }

@@ -28,8 +28,9 @@ Early data (0-RTT): GET, HEAD and OPTIONS go to the upstream with `Early-Data: 1
 
 Not there yet: TCP (HTTP/1.1 and 2, port 80), certificates by ACME, a configuration file, WebSocket, several upstreams,
 reload. A new certificate needs a restart.
-With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`.
-Logs and errors go to stderr. Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
+With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`. With
+--no-access-log there is no `request`. Logs and errors go to stderr.
+Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
 pub(crate) struct Edge {
     /// The server of the same site, which keeps TCP port 443
     #[arg(long = "beside", value_name = "URL", required_unless_present = "to", conflicts_with = "to")]
@@ -67,6 +68,10 @@ pub(crate) struct Edge {
     /// Seconds for requests in progress to finish after the first Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) grace: Duration,
+
+    /// Print no line per request
+    #[arg(long)]
+    pub(crate) no_access_log: bool,
 
     /// Print JSON lines instead of text
     #[arg(long)]

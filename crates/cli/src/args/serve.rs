@@ -29,8 +29,10 @@ Examples:
 
 Only files inside DIR are served: no `..`, no symbolic links that lead outside, no devices, no names that begin with a
 dot. The server's own secrets (--state, --qlog, --key) may not be among them.
-With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`.
-Logs and errors go to stderr. Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
+With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`. With
+--no-access-log there is no `request`. Logs and errors go to stderr.
+Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
+#[expect(clippy::struct_excessive_bools, reason = "independent options, each of which is on or off")]
 pub(crate) struct Serve {
     /// Directory to serve
     #[arg(value_name = "DIR")]
@@ -98,6 +100,10 @@ pub(crate) struct Serve {
     /// Seconds for requests in progress to finish after the first Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) grace: Duration,
+
+    /// Print no line per request
+    #[arg(long)]
+    pub(crate) no_access_log: bool,
 
     /// Print JSON lines instead of text
     #[arg(long)]

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Edge, log: &LogQueue) -> Result<ExitCode, Failure>
         .map_err(|error| cannot_listen(args.listen, &error))?;
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     announce(&args, address, &profile_name)?;
-    let running = Running { json: args.json, grace: args.grace };
+    let running = Running { json: args.json, access_log: !args.no_access_log, grace: args.grace };
     running.run(serve(endpoint, sites), interrupts, log).await
 }
 
@@ -131,7 +131,7 @@ impl<'a> Start<'a> {
         format!(
             "HTTP/3 for {domain} on {address}/udp, answers come from \x1b[1m{upstream}\x1b[0m\n\
              \x20 profile  {profile}\n\n{come}\n\n\
-             Firewalls must let UDP port {} in. Ctrl-C stops. One line a request follows.",
+             Firewalls must let UDP port {} in. Ctrl-C stops.",
             address.port()
         )
     }
@@ -139,7 +139,9 @@ impl<'a> Start<'a> {
 
 fn announce(args: &Edge, address: SocketAddr, profile: &str) -> Result<(), Failure> {
     let start = Start::new(args, address, profile);
-    let printed = if args.json { printer::json_line(&start) } else { printer::line(start.text()) };
+    let follows = if args.no_access_log { "" } else { " One line per request follows." };
+    let text = || printer::line(format_args!("{}{follows}", start.text()));
+    let printed = if args.json { printer::json_line(&start) } else { text() };
     printer::unless_reader_left(printed)
         .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))
 }

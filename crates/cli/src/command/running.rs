@@ -24,6 +24,8 @@ use crate::printer::{self, printable};
 pub(crate) struct Running {
     /// Lines are JSON.
     pub(crate) json: bool,
+    /// Whether requests are printed.
+    pub(crate) access_log: bool,
     /// What requests in progress get when it stops.
     pub(crate) grace: Duration,
 }
@@ -37,9 +39,10 @@ impl Running {
         log: &LogQueue,
     ) -> Result<ExitCode, Failure> {
         let stdout = requests_queue(self.json);
+        let printed = || Arc::new(Printed { json: self.json, queue: stdout.clone() }) as Arc<dyn AccessLog>;
         let options = ServerOptions {
             grace: self.grace,
-            access_log: Some(Arc::new(Printed { json: self.json, queue: stdout.clone() })),
+            access_log: self.access_log.then(printed),
             ..ServerOptions::default()
         };
         let ((stop, stopped), (cut, is_cut)) = (oneshot::channel(), oneshot::channel());

@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
-    let running = Running { json: args.json, grace: args.grace };
+    let running = Running { json: args.json, access_log: !args.no_access_log, grace: args.grace };
     let end = running.run(serve(endpoint, files), interrupts, log).await;
     // What is left for the next run.
     kept_sessions.save(&sessions);
@@ -193,7 +193,7 @@ fn announce(start: &Start, args: &Serve) -> Result<(), Failure> {
              \x20 SPKI SHA-256 {spki}\n\n\
              Fetch with one of these, any path after the slash:\n\
              \x20 {get}\n\x20 {curl}\n\x20 {chromium}\n\n\
-             Ctrl-C stops. One line a request follows.",
+             Ctrl-C stops.{follows}",
             root = start.root,
             url = start.url,
             profile = start.profile,
@@ -202,6 +202,7 @@ fn announce(start: &Start, args: &Serve) -> Result<(), Failure> {
             get = start.commands.get,
             curl = start.commands.curl,
             chromium = start.commands.chromium,
+            follows = if args.no_access_log { "" } else { " One line per request follows." },
         ))
     };
     printer::unless_reader_left(printed)

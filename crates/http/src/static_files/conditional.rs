@@ -5,11 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName, header};
 
-/// A file system that shows fractions of a second ticks at least this often.
-const FINE_TICK: Duration = Duration::from_millis(50);
-
-/// One that shows whole seconds only may tick every other second (FAT).
-const COARSE_TICK: Duration = Duration::from_secs(2);
+use super::stamp::is_settled;
 
 /// What identifies the state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +25,7 @@ impl Validators {
     pub(super) fn of(metadata: &Metadata, now: SystemTime) -> Self {
         let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
         let since_epoch = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let tick = if since_epoch.subsec_nanos() == 0 { COARSE_TICK } else { FINE_TICK };
-        let is_settled = now.duration_since(modified).is_ok_and(|age| age > tick);
-        let weak = if is_settled { "" } else { "W/" };
+        let weak = if is_settled(modified, now) { "" } else { "W/" };
         let etag = format!(
             "{weak}\"{:x}-{:x}-{:x}\"",
             metadata.len(),

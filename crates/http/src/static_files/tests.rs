@@ -209,6 +209,6 @@ fn types_by_extension() {
         ("a", "application/octet-stream"),
         ("a.unheard-of", "application/octet-stream"),
     ] {
-        assert_eq!(content_type(Path::new(name)), expected, "{name}");
+        assert_eq!(described::content_type(Path::new(name)), expected, "{name}");
     }
 }
