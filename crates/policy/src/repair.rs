@@ -37,10 +37,25 @@ pub struct TailView {
     pub copied: ByteCount,
     /// Bytes of packets that were copies of retransmissions.
     pub guarded: ByteCount,
+    /// Bytes of packets with recovery symbols, on the connection.
+    pub coded: ByteCount,
+    /// True if ends of streams that are under way have codes, or may have.
+    pub is_coded: bool,
+    /// One of them: the end of a stream that may have more recovery symbols.
+    pub code: Option<CodeView>,
     /// Bytes acknowledged on the path.
     pub delivered: ByteCount,
     /// Bytes declared lost on the path.
     pub lost: ByteCount,
+}
+
+/// The end of one stream, over which there can be a code (docs/spec/tail-code.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeView {
+    /// Bytes that the code covers: what was not acknowledged when it was made, or would be if it were made now.
+    pub length: ByteCount,
+    /// Bytes of packets that have left with its recovery symbols.
+    pub coded: ByteCount,
 }
 
 impl TailView {
@@ -58,17 +73,37 @@ pub struct RepairStep {
     pub retransmissions: u8,
     /// From this time on the youngest outstanding packet of ended streams that has not been copied. `None`: never.
     pub newest_from: Option<Time>,
+    /// What becomes of [`TailView::code`]; it goes before copies.
+    pub code: CodeStep,
+}
+
+/// What is sent of a code now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CodeStep {
+    /// Nothing, of no stream's code.
+    #[default]
+    Wait,
+    /// Nothing of this one: what has left will do. Others may be asked about.
+    Enough,
+    /// One packet of recovery symbols.
+    Packet,
 }
 
 impl RepairStep {
     /// Nothing is to be sent again.
-    pub const NOTHING: Self = Self { retransmissions: 0, newest_from: None };
+    pub const NOTHING: Self = Self { retransmissions: 0, newest_from: None, code: CodeStep::Wait };
 }
 
 /// Sends data again before it is known to be lost; see the module.
 pub trait Repair: Debug + Send {
     /// True if [`Self::next`] and [`Self::handshake_copy`] never ask for anything: they are not called then.
     fn is_idle(&self) -> bool {
+        false
+    }
+
+    /// True if this end takes codes over the ends of the peer's streams (`TAIL_CODE`), and may send them where the peer
+    /// takes them: a transport parameter says so.
+    fn codes(&self) -> bool {
         false
     }
 

@@ -17,6 +17,7 @@ use crate::crypto::KeyLimits;
 use crate::flow::receive_budget::ReceiveBudget;
 use crate::flow::send_budget::SendBudget;
 use crate::path::history::PathMemory;
+use crate::streams::LONGEST_BLOCK;
 use crate::tokens::address::TokenTimes;
 use crate::tokens::new_token::TokenStore;
 
@@ -113,6 +114,7 @@ impl TransportConfig {
             disable_active_migration: !self.active_migration,
             grease_quic_bit: self.grease,
             ack_window: self.ack_window,
+            tail_code: if self.profile.repair().codes() { LONGEST_BLOCK } else { 0 },
             max_datagram_frame_size: self.max_datagram_frame_size,
             ..TransportParameters::default()
         }

@@ -141,6 +141,9 @@ impl Connection {
             config,
         };
         connection.recovery.plan_skip(connection.chance.rng());
+        if connection.repairs.codes() {
+            connection.streams.offer_tail_code();
+        }
         connection.streams.watch_blocked(connection.log.is_on());
         if let Err(fault) = connection.advance_handshake(now) {
             connection.fail(now, fault);
@@ -212,6 +215,7 @@ impl Connection {
             Frame::AckFrequency(frame) => self.acks.on_frequency(&frame)?,
             Frame::GroupToken(token) => self.on_group_token(token)?,
             Frame::AckWindow(frame) => self.on_ack_window(context, &frame)?,
+            Frame::TailCode(frame) => self.streams.on_tail_code(&frame, &credit)?,
             Frame::ImmediateAck => self.acks.on_immediate(context.now),
             Frame::Close(close) => self.on_close(context.now, close),
         }
@@ -260,6 +264,7 @@ impl Connection {
         self.streams.set_peer_limits(parameters);
         self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
         self.streams.set_ack_window(parameters.ack_window && self.config.ack_window);
+        self.streams.set_tail_code(if self.repairs.codes() { parameters.tail_code } else { 0 });
         self.chance.free_fixed_bit(parameters.grease_quic_bit && self.config.grease);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);

@@ -145,6 +145,28 @@ pub(crate) const TRACED_FRAMES: usize = 256;
 /// Youngest outstanding packets among which one to copy is looked for.
 pub(crate) const REPAIR_PACKETS: usize = 1024;
 
+/// Memory of what is kept of a connection's streams to restore their ends (`TAIL_CODE`), in bytes: data that were read,
+/// and blocks in the making.
+pub(crate) const CODE_MEMORY: usize = 4 << 20;
+
+/// And of one stream's data that were read.
+pub(crate) const CODE_STREAM_MEMORY: usize = 2 << 20;
+
+/// Streams for which either is kept.
+pub(crate) const CODE_STREAMS: usize = 64;
+
+/// Bytes of recovery symbols that a connection keeps.
+pub(crate) const CODE_RECOVERY: usize = 512 << 10;
+
+/// Decoding beyond what received data have paid for, in bytes of work: about 10 ms of it, once.
+pub(crate) const CODE_WORK: u64 = 16 << 20;
+
+/// Bytes of recovery symbols that a connection has made and not forgotten.
+pub(crate) const CODE_SENT_MEMORY: usize = 1 << 20;
+
+/// Streams for whose ends it makes some.
+pub(crate) const CODE_SENT_STREAMS: usize = 16;
+
 /// Packet numbers never used that one space remembers, to catch a peer that acknowledges them.
 pub(crate) const SKIPPED_NUMBERS: usize = 16;
 

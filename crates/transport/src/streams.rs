@@ -18,6 +18,7 @@ mod send_buffer;
 mod send_memory;
 mod stream;
 mod tail;
+mod tail_code;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -33,6 +34,7 @@ use self::send::{Ending, SendHalf};
 use self::send_memory::{MIN_BUFFER, SendMemory};
 use self::stream::{Maker, PeerLimits};
 use self::tail::Tail;
+use self::tail_code::TailCode;
 use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
 
@@ -45,6 +47,7 @@ pub use self::recv::Read;
 pub use self::schedule::Priority;
 pub(crate) use self::send_buffer::SendBuffer;
 pub(crate) use self::stream::CreditFactory;
+pub(crate) use self::tail_code::LONGEST_BLOCK;
 pub(crate) use crate::flow::CreditContext;
 
 /// What [`Streams`] are made from.
@@ -232,6 +235,7 @@ pub(crate) struct Streams {
     next_waiter: u64,
     blocked_count: usize,
     tail: Tail,
+    code: TailCode,
     /// For the trace: streams that have become blocked (true) or are no longer, if anybody watches.
     blocked_changes: Option<Vec<(StreamId, bool)>>,
     /// What credit policies were told last, for the calls that cannot tell them anything newer.
@@ -293,6 +297,7 @@ impl Streams {
             next_waiter: 0,
             blocked_count: 0,
             tail: Tail::default(),
+            code: TailCode::default(),
             blocked_changes: None,
             last_context: None,
             sent: 0,
@@ -483,6 +488,7 @@ impl Streams {
             }
         }
         let ending = stream.send.as_ref().map_or(Ending::Open, SendHalf::ending);
+        let is_ending = ending == Ending::Unacknowledged && stream.counted_ending != ending;
         self.tail.change(&mut stream.counted_ending, ending);
         if is_blocked != stream.is_counted_blocked {
             stream.is_counted_blocked = is_blocked;
@@ -495,6 +501,7 @@ impl Streams {
         if stream.recv.as_ref().is_some_and(recv::RecvHalf::is_done_after_stop) {
             stream.recv = None;
         }
+        self.code.refresh(id, stream, is_ending);
         let is_over = stream.send.is_none() && stream.recv.is_none();
         let has_control = is_permitted && stream.has_control();
         if has_control != stream.is_control_queued {

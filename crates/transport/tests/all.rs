@@ -19,5 +19,6 @@ mod repair;
 mod silence;
 mod small_windows;
 mod support;
+mod tail_code;
 mod tokens;
 mod transfer;

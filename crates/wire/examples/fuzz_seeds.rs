@@ -9,7 +9,7 @@ use std::{env, fs, io};
 use bytes::Bytes;
 use posthaste_wire::frame::{
     AckFrame, AckWindowFrame, CloseFrame, CloseKind, CryptoFrame, EcnCounts, NewConnectionId, ResetStream,
-    StopSending, StreamFrame, WindowUpdate, stream,
+    StopSending, StreamFrame, TailCodeFrame, TailCodeHead, WindowUpdate, stream,
 };
 use posthaste_wire::packet::{self, PacketType, header, number, version};
 use posthaste_wire::{ConnectionId, Direction, Frame, ResetToken, StreamId, TransportParameters, varint};
@@ -64,6 +64,7 @@ fn data_frames() -> Vec<(&'static str, Frame)> {
     let transport = CloseKind::Transport { frame_type: 6 };
     let update =
         WindowUpdate { max_data: 1 << 31, streams: vec![(id, 1 << 20), (StreamId::from_wire(0), 1 << 16)] };
+    let tail = TailCodeHead { id, base: 5, length: 1000, symbol_units: 1, recovery_count: 4, first: 2 };
     vec![
         ("padding", Frame::Padding),
         ("ping", Frame::Ping),
@@ -71,6 +72,7 @@ fn data_frames() -> Vec<(&'static str, Frame)> {
         ("ack_ecn", Frame::Ack(AckFrame { ecn, ..ack.clone() })),
         ("ack_window", Frame::AckWindow(AckWindowFrame { ack: ack.clone(), update: update.clone() })),
         ("ack_window_ecn", Frame::AckWindow(AckWindowFrame { ack: AckFrame { ecn, ..ack }, update })),
+        ("tail_code", Frame::TailCode(TailCodeFrame { head: tail, symbols: Bytes::from_static(&[7; 64]) })),
         ("crypto", Frame::Crypto(CryptoFrame { offset: 1000, data: data.clone() })),
         ("new_token", Frame::NewToken(data.clone())),
         ("stream", Frame::Stream(StreamFrame { id, offset: 0, data: data.clone(), fin: false })),

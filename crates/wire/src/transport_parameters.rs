@@ -37,6 +37,8 @@ mod id {
     pub(super) const GROUP_SIZE: u64 = 0x2d5c_1a7a;
     /// docs/spec/ack-window.md.
     pub(super) const ACK_WINDOW: u64 = 0x35a7_c90e;
+    /// docs/spec/tail-code.md.
+    pub(super) const TAIL_CODE: u64 = 0x191a_4122;
 }
 
 /// Number of unknown parameters remembered to find duplicates; those beyond are only skipped, for their
@@ -100,6 +102,9 @@ pub struct TransportParameters {
     pub group_size: Option<u64>,
     /// The sender accepts `ACK_WINDOW` frames (docs/spec/ack-window.md).
     pub ack_window: bool,
+    /// Most bytes of a stream that a code in `TAIL_CODE` frames to the sender may cover; 0 if it takes none
+    /// (docs/spec/tail-code.md).
+    pub tail_code: u64,
     /// Largest DATAGRAM frame that the sender takes, type and length included; 0 for none (RFC 9221 section 3).
     pub max_datagram_frame_size: u64,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
@@ -130,6 +135,7 @@ impl Default for TransportParameters {
             min_ack_delay: None,
             group_size: None,
             ack_window: false,
+            tail_code: 0,
             max_datagram_frame_size: 0,
             grease: None,
         }
@@ -199,7 +205,7 @@ impl TransportParameters {
     }
 
     /// The parameters that are integers.
-    const fn integers(&self) -> [(u64, u64); 12] {
+    const fn integers(&self) -> [(u64, u64); 13] {
         [
             (id::MAX_IDLE_TIMEOUT, self.max_idle_timeout),
             (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
@@ -213,6 +219,7 @@ impl TransportParameters {
             (id::MAX_ACK_DELAY, self.max_ack_delay),
             (id::ACTIVE_CONNECTION_ID_LIMIT, self.active_connection_id_limit),
             (id::MAX_DATAGRAM_FRAME_SIZE, self.max_datagram_frame_size),
+            (id::TAIL_CODE, self.tail_code),
         ]
     }
 
@@ -272,6 +279,7 @@ impl TransportParameters {
         match identifier {
             id::MAX_IDLE_TIMEOUT => self.max_idle_timeout = value,
             id::MIN_ACK_DELAY => self.min_ack_delay = Some(value),
+            id::TAIL_CODE => self.tail_code = value,
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = value,
             id::GROUP_SIZE => self.group_size = Some(excluded(value == 0, "group_size of 0")?),
             id::MAX_UDP_PAYLOAD_SIZE => {
@@ -377,6 +385,7 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
                 | id::MIN_ACK_DELAY
                 | id::GROUP_SIZE
                 | id::ACK_WINDOW
+                | id::TAIL_CODE
                 | id::MAX_DATAGRAM_FRAME_SIZE
         );
         if identifier < id::END || is_extension {

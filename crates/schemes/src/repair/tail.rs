@@ -10,11 +10,14 @@
 //!   first 32 packets' worth.
 //! - Experiment: `mo-tail`.
 //!
-//! Copies leave only inside window and pacer, while the flight is below what the controller's rate fills, and while no
+//! Where both ends have `code = true`, recovery symbols over the ends of streams take the place of newest copies
+//! (`docs/spec/tail-code.md`): any symbol makes up for any lost one, so a fifth of the bytes does more.
+//!
+//! Copies and symbols leave only inside window and pacer, while the flight is below what the controller's rate fills, and while no
 //! queue stands. They are congestion-controlled like all packets. On a path that has shown no loss in 200 packets only the
 //! last two packets of each tail are copied.
 
-use posthaste_policy::repair::{RepairStep, TailView};
+use posthaste_policy::repair::{CodeStep, CodeView, RepairStep, TailView};
 use posthaste_policy::{Constant, Description, PolicyText, Repair, RepairFactory};
 use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
@@ -58,6 +61,12 @@ const FAILURE: f64 = 0.02;
 /// From this share of lost packets on a retransmission is worth more than two transmissions.
 const MUCH_LOSS: f64 = 0.05;
 
+/// Packets that a path which has told nothing yet is taken to have settled, and how many of them to have lost.
+const PRIOR_PACKETS: f64 = 20.0;
+const PRIOR_LOST: f64 = 2.0;
+/// Standard deviations of the number of lost packets that a code makes up for.
+const CODE_MARGIN: f64 = 2.0;
+
 /// Parameters of [`Tail`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -77,11 +86,21 @@ pub struct Parameters {
     /// Time between the last new packet and the first copy, in whole milliseconds up to a second. Default 3 ms.
     #[serde(deserialize_with = "value::ack_delay")]
     pub gap: Duration,
+    /// Where both ends say so: recovery symbols over the ends of streams (docs/spec/tail-code.md) instead of copies of the
+    /// newest packets. Default false.
+    pub code: bool,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { handshake: true, guard: 2, newest: (1, 16), floor: 32, gap: Duration::from_millis(3) }
+        Self {
+            handshake: true,
+            guard: 2,
+            newest: (1, 16),
+            floor: 32,
+            gap: Duration::from_millis(3),
+            code: false,
+        }
     }
 }
 
@@ -95,6 +114,7 @@ impl Parameters {
             Constant::new("newest", format!("{numerator}/{denominator}")),
             Constant::new("floor", format!("{} packets", self.floor)),
             Constant::new("gap", format!("{} ms", self.gap.as_millis())),
+            Constant::new("code", self.code),
             Constant::new("greatest share", format!("{GREATEST_SHARE} %")),
             Constant::new("queue", format!("max({} ms, T/{QUEUE_PART})", QUEUE.as_millis())),
         ]
@@ -159,6 +179,21 @@ impl Tail {
         tail.max_datagram_size * (self.parameters.floor / GUARD_FLOOR)
     }
 
+    /// What becomes of the code over `code`: symbols for the packets that are likely to be lost, and a margin.
+    fn code(&self, tail: &TailView, code: &CodeView) -> CodeStep {
+        let datagram = tail.max_datagram_size;
+        let per_packet = datagram.as_f64().max(1.0);
+        let p = (tail.lost.as_f64() / per_packet + PRIOR_LOST)
+            / (settled(tail).as_f64() / per_packet + PRIOR_PACKETS);
+        let lost = p.min(1.0) * libm::ceil(code.length.as_f64() / per_packet);
+        let wanted = libm::ceil(lost + CODE_MARGIN * libm::sqrt(lost + 0.25) + 1.0);
+        if code.coded.as_f64() >= wanted * per_packet {
+            return CodeStep::Enough;
+        }
+        let spent = tail.coded + tail.copied + tail.guarded + datagram;
+        if spent <= self.whole_budget(tail) { CodeStep::Packet } else { CodeStep::Wait }
+    }
+
     /// What is kept for retransmissions that are lost again: each costs another round trip, and they are few.
     fn reserve(&self, tail: &TailView, in_flight: ByteCount) -> ByteCount {
         if tail.in_flight * 4 > in_flight {
@@ -209,6 +244,10 @@ impl Repair for Tail {
         self.parameters.handshake.then_some(HANDSHAKE_DELAY)
     }
 
+    fn codes(&self) -> bool {
+        self.parameters.code
+    }
+
     fn next(&mut self, tail: &TailView) -> RepairStep {
         if !tail.is_tail {
             return RepairStep::NOTHING;
@@ -217,20 +256,33 @@ impl Repair for Tail {
         if has_queue(tail) || fills_path(tail) {
             return RepairStep::NOTHING;
         }
+        let code = tail.code.map_or(CodeStep::Wait, |code| self.code(tail, &code));
+        if code != CodeStep::Wait {
+            return RepairStep { code, ..RepairStep::NOTHING };
+        }
+        self.copies(tail, current)
+    }
+}
+
+impl Tail {
+    /// What is copied, if anything.
+    fn copies(&self, tail: &TailView, current: Current) -> RepairStep {
         let datagram = tail.max_datagram_size;
         let copied = tail.copied + datagram;
         let whole = self.whole_budget(tail) - self.reserve(tail, current.in_flight);
-        if tail.guarded + copied > whole {
+        if tail.guarded + tail.coded + copied > whole {
             return RepairStep::NOTHING;
         }
         let is_enough = Self::is_clean(tail) && copied - current.copied > datagram * CLEAN_COPIES;
-        let may_copy =
-            !is_enough && copied <= self.newest_budget(tail) && !self.is_hopeless(tail, current.in_flight);
+        let may_copy = !tail.is_coded
+            && !is_enough
+            && copied <= self.newest_budget(tail)
+            && !self.is_hopeless(tail, current.in_flight);
         let may_guard = tail.guarded + datagram <= self.guard_budget(tail);
         let transmissions = if may_guard { self.transmissions(tail, current.in_flight) } else { 1 };
         // A second copy only if the first copies of those that are still to be lost can be paid.
         let expected = tail.in_flight.as_f64().min(current.in_flight.as_f64()) * loss(tail);
-        let spent = (tail.guarded + copied).as_f64();
+        let spent = (tail.guarded + tail.coded + copied).as_f64();
         let may_thrice = spent + expected <= whole.as_f64();
         let transmissions = if may_thrice { transmissions } else { transmissions.min(2) };
         if !may_copy && transmissions < 2 {
@@ -239,6 +291,7 @@ impl Repair for Tail {
         RepairStep {
             retransmissions: transmissions,
             newest_from: may_copy.then_some(tail.last_new_at + self.parameters.gap),
+            code: CodeStep::Wait,
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use posthaste_policy::Repair;
-use posthaste_policy::repair::{RepairStep, TailView};
+use posthaste_policy::repair::{CodeStep, CodeView, RepairStep, TailView};
 use posthaste_units::{ByteCount, Duration, Time};
-use posthaste_wire::Side;
+use posthaste_wire::{Side, StreamId};
 
 use crate::connection::Connection;
 use crate::connection::timers::Timer;
@@ -33,6 +33,8 @@ pub(crate) struct Repairs {
     copied: ByteCount,
     /// Bytes of copies of retransmissions.
     guarded: ByteCount,
+    /// Bytes of packets with recovery symbols.
+    coded: ByteCount,
     /// Nothing was found to copy: no need to look again before another packet has been sent.
     is_dry: bool,
 }
@@ -49,6 +51,7 @@ impl Repairs {
             last_new_at: Time::ZERO,
             copied: ByteCount::ZERO,
             guarded: ByteCount::ZERO,
+            coded: ByteCount::ZERO,
             is_dry: false,
         }
     }
@@ -56,6 +59,11 @@ impl Repairs {
     /// True if nothing is ever repaired.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_idle
+    }
+
+    /// True if codes over the ends of streams are to be agreed on.
+    pub(crate) fn codes(&self) -> bool {
+        self.policy.codes()
     }
 
     /// The client begins again: its Initial is another.
@@ -83,7 +91,7 @@ impl Connection {
         if self.repairs.is_dry || !self.streams.is_tail() {
             return;
         }
-        let step = self.repair_step(now);
+        let (step, coded) = self.repair_step(now);
         if step == RepairStep::NOTHING {
             return;
         }
@@ -91,6 +99,13 @@ impl Connection {
             if let Limit::Pacer { until } = budget.limited_by {
                 self.repair_at(until);
             }
+            return;
+        }
+        if let Some(id) = coded
+            && self.streams.code_tail(id, self.path.max_datagram_size())
+        {
+            // What follows is no demand of the application's.
+            self.path.control.on_app_limited(now);
             return;
         }
         let is_due = step.newest_from.is_some_and(|from| from <= now);
@@ -109,8 +124,24 @@ impl Connection {
         }
     }
 
+    /// Asks the policy about each stream's end that may have a code, until it wants to send or to wait, and names the one
+    /// that is to have a packet.
+    fn repair_step(&mut self, now: Time) -> (RepairStep, Option<StreamId>) {
+        for tail in self.streams.codable_tails() {
+            let view = CodeView { length: ByteCount::new(tail.length), coded: ByteCount::new(tail.coded) };
+            let step = self.ask_repair(now, Some(view));
+            match step.code {
+                CodeStep::Enough => {}
+                CodeStep::Wait => return (step, None),
+                CodeStep::Packet => return (step, Some(tail.id)),
+            }
+        }
+        (self.ask_repair(now, None), None)
+    }
+
     /// Asks the policy.
-    fn repair_step(&mut self, now: Time) -> RepairStep {
+    fn ask_repair(&mut self, now: Time, code: Option<CodeView>) -> RepairStep {
+        let is_coded = self.streams.is_tail_coded();
         let control = &self.path.control;
         let (sent, _) = self.streams.sent_and_resent();
         let tail = TailView {
@@ -124,6 +155,9 @@ impl Connection {
             sent: ByteCount::new(sent),
             copied: self.repairs.copied,
             guarded: self.repairs.guarded,
+            coded: self.repairs.coded,
+            is_coded,
+            code,
             delivered: control.delivered(),
             lost: control.lost_bytes(),
         };
@@ -214,6 +248,14 @@ impl Connection {
         let has_new = is_data && sent > before.0;
         if has_new {
             self.repairs.last_new_at = now;
+        }
+        let is_coded = is_data && self.streams.code_sent(size as u64);
+        if is_coded && !has_new && resent == before.1 {
+            let bytes = ByteCount::from(size);
+            self.counters.packets_coded += 1;
+            self.counters.bytes_coded += bytes;
+            self.repairs.coded += bytes;
+            return Repeat::default();
         }
         let pending = self.repairs.pending[space];
         if !self.has_frames(space) {

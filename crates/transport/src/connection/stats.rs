@@ -23,6 +23,12 @@ pub struct ConnectionStats {
     pub packets_copied: u64,
     /// Bytes of these copies.
     pub bytes_copied: ByteCount,
+    /// Packets with recovery symbols for the ends of streams (docs/spec/tail-code.md).
+    pub packets_coded: u64,
+    /// Bytes of these packets.
+    pub bytes_coded: ByteCount,
+    /// Bytes of stream data that were restored by the peer's recovery symbols instead of received.
+    pub bytes_restored: ByteCount,
     /// Packets received and opened.
     pub packets_received: u64,
     /// Packets declared lost.
@@ -82,6 +88,9 @@ impl Connection {
             ack_eliciting_sent: counters.ack_eliciting_sent,
             packets_copied: counters.packets_copied,
             bytes_copied: counters.bytes_copied,
+            packets_coded: counters.packets_coded,
+            bytes_coded: counters.bytes_coded,
+            bytes_restored: ByteCount::new(self.streams.restored()),
             packets_received: counters.packets_received,
             packets_lost: counters.packets_lost,
             packets_spuriously_lost: counters.packets_spuriously_lost,
@@ -120,6 +129,8 @@ pub(crate) struct Counters {
     pub(crate) ack_eliciting_sent: u64,
     pub(crate) packets_copied: u64,
     pub(crate) bytes_copied: ByteCount,
+    pub(crate) packets_coded: u64,
+    pub(crate) bytes_coded: ByteCount,
     pub(crate) packets_received: u64,
     pub(crate) packets_lost: u64,
     pub(crate) packets_spuriously_lost: u64,

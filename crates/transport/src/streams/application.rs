@@ -152,7 +152,10 @@ impl Streams {
         }
         let read = recv.read(max.max(1), &mut self.receive_window);
         match read {
-            Read::Data(_) => {
+            Read::Data(ref data) => {
+                if recv.is_incomplete() {
+                    self.code.receiver.deliver(id, data);
+                }
                 around.is_ack_due = recv.is_listed_for_ack;
                 let has_update = recv.ask(CreditMoment::Consumed, context, &around);
                 self.ask_connection(CreditMoment::Consumed, context);

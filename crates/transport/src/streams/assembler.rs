@@ -6,6 +6,8 @@
 //! makes, and a hostile one makes this end hold the window that it was granted, an eighth of that for the bits,
 //! and [`REASSEMBLY_SLACK`], however it cuts its data. Where data overlap, the first copy wins.
 
+mod view;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};

@@ -71,13 +71,15 @@ impl Streams {
         self.receive(frame, context).map_err(|error| error.in_frame(STREAM))
     }
 
-    fn receive(&mut self, frame: StreamFrame, context: &CreditContext) -> Result<(), PeerError> {
+    pub(super) fn receive(&mut self, frame: StreamFrame, context: &CreditContext) -> Result<(), PeerError> {
         let StreamFrame { id, offset, data, fin } = frame;
         self.admit(id, Half::Recv)?;
         let Found::Live(stream) = self.map.find(id) else { return Ok(()) };
         let Some(recv) = &mut stream.recv else { return Ok(()) };
         let end = offset.saturating_add(data.len() as u64);
         recv.check(end, fin, &self.receive_window)?;
+        let coded = self.code.receiver.has_block(id).then(|| data.clone());
+        self.code.receiver.count(data.len());
         let consumed = self.receive_window.consumed();
         recv.insert(offset, data, fin, &mut self.receive_window);
         if !std::mem::replace(&mut recv.is_listed_for_ack, true) {
@@ -93,6 +95,9 @@ impl Streams {
         }
         if fin {
             self.refresh(id);
+        }
+        if let Some(data) = coded {
+            self.on_data_for_code(id, offset, &data, context);
         }
         Ok(())
     }

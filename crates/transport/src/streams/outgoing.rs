@@ -147,11 +147,13 @@ impl Streams {
 
 impl FrameOwner for Streams {
     fn has_unsent(&self) -> bool {
-        self.has_control() || self.has_data()
+        self.has_control() || self.has_data() || self.is_code_due()
     }
 
     fn write(&mut self, writer: &mut FrameWriter<'_>) {
         self.write_control(writer);
+        // Before data, the last of which may have no length.
+        self.write_code(writer);
         self.write_data(writer);
     }
 

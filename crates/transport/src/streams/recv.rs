@@ -145,6 +145,16 @@ impl RecvHalf {
         connection.consume(unread);
     }
 
+    /// True if data are missing that the application wants, or the end.
+    pub(super) fn is_incomplete(&self) -> bool {
+        !self.is_stopped() && self.reset.is_none() && !self.has_everything()
+    }
+
+    /// What has arrived and was not read.
+    pub(super) fn assembler(&self) -> &Assembler {
+        &self.assembler
+    }
+
     fn has_everything(&self) -> bool {
         self.final_size == Some(self.assembler.contiguous())
     }

@@ -123,6 +123,16 @@ impl SendHalf {
         self.buffer.end()
     }
 
+    /// The range of what was written that the peer is not known to have in order.
+    pub(super) fn unacknowledged(&self) -> (u64, u64) {
+        (self.buffer.end() - self.buffer.held(), self.buffer.end())
+    }
+
+    /// Appends the bytes `start..end`, which are within [`Self::unacknowledged`], to `buffer`.
+    pub(super) fn copy_to(&self, buffer: &mut Vec<u8>, start: u64, end: u64) {
+        self.buffer.copy_to(buffer, start, end);
+    }
+
     /// Takes data to send.
     pub(super) fn push(&mut self, data: Bytes) {
         self.buffer.push(data);

@@ -17,6 +17,7 @@ mod mutations;
 mod probes;
 mod retries;
 mod stateless;
+mod tail_code;
 
 /// Transport error codes (RFC 9000 section 20.1).
 mod code {

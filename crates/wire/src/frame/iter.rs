@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::{CloseFrame, CryptoFrame, Decoded, Frame, StreamFrame, decode_body};
+use super::{CloseFrame, CryptoFrame, Decoded, Frame, StreamFrame, TailCodeFrame, decode_body};
 use crate::error::{DecodeError, Fault};
 use crate::varint::{self, Reader};
 
@@ -53,6 +53,9 @@ impl Iter {
                 data: self.cut(head.length),
                 fin: head.fin,
             }),
+            Decoded::TailCode { head, length } => {
+                Frame::TailCode(TailCodeFrame { head, symbols: self.cut(length) })
+            }
             Decoded::Data { length, frame } => frame(self.cut(length)),
             Decoded::Close { error_code, kind, length } => {
                 Frame::Close(CloseFrame { error_code, kind, reason: self.cut(length) })

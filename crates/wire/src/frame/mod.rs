@@ -18,6 +18,7 @@ pub mod group;
 mod iter;
 pub mod path;
 pub mod stream;
+pub mod tail_code;
 
 pub use ack::{AckFrame, EcnCounts};
 pub use ack_frequency::AckFrequency;
@@ -27,6 +28,7 @@ pub use close::{CloseFrame, CloseKind};
 pub use crypto::CryptoFrame;
 pub use iter::Iter;
 pub use stream::{ResetStream, StopSending, StreamFrame};
+pub use tail_code::{TailCodeFrame, TailCodeHead};
 
 /// Wire type of PADDING.
 pub const TYPE_PADDING: u64 = 0x00;
@@ -115,6 +117,8 @@ pub enum Frame {
     GroupToken([u8; group::TOKEN_LEN]),
     /// `ACK_WINDOW` (docs/spec/ack-window.md).
     AckWindow(AckWindowFrame),
+    /// `TAIL_CODE` (docs/spec/tail-code.md).
+    TailCode(TailCodeFrame),
     /// DATAGRAM (RFC 9221 section 4): what it carries.
     Datagram(Bytes),
 }
@@ -150,6 +154,7 @@ impl Frame {
             Self::GroupToken(_) => group::TYPE,
             Self::AckWindow(frame) if frame.ack.ecn.is_some() => ack_window::TYPE_ECN,
             Self::AckWindow(_) => ack_window::TYPE,
+            Self::TailCode(_) => tail_code::TYPE,
             Self::Datagram(_) => TYPE_DATAGRAM,
         }
     }
@@ -188,6 +193,7 @@ impl Frame {
                 return;
             }
             Self::AckWindow(frame) => return frame.write(buffer),
+            Self::TailCode(frame) => return frame.write(buffer),
             Self::Datagram(data) => {
                 varint::write(buffer, TYPE_DATAGRAM_WITH_LENGTH);
                 varint::write(buffer, data.len() as u64);
@@ -224,6 +230,7 @@ impl Frame {
             Self::AckFrequency(request) => request.encoded_len(),
             Self::GroupToken(token) => varint::len(group::TYPE) + token.len(),
             Self::AckWindow(frame) => frame.encoded_len(),
+            Self::TailCode(frame) => frame.encoded_len(),
             Self::Datagram(data) => datagram_len(data.len()),
             Self::NewToken(token) => 1 + varint::len(token.len() as u64) + token.len(),
             Self::PathChallenge(data) | Self::PathResponse(data) => 1 + data.len(),
@@ -256,6 +263,10 @@ enum Decoded {
         length: usize,
     },
     Stream(stream::StreamHead),
+    TailCode {
+        head: TailCodeHead,
+        length: usize,
+    },
     /// A frame that is nothing but its data.
     Data {
         length: usize,
@@ -303,6 +314,10 @@ fn decode_body(reader: &mut Reader<'_>, frame_type: u64) -> Result<Decoded, Faul
         ack_window::TYPE | ack_window::TYPE_ECN => {
             Frame::AckWindow(AckWindowFrame::decode(reader, frame_type == ack_window::TYPE_ECN)?)
         }
+        tail_code::TYPE => {
+            let (head, length) = TailCodeHead::decode(reader)?;
+            return Ok(Decoded::TailCode { head, length });
+        }
         cid::TYPE_NEW => Frame::NewConnectionId(NewConnectionId::decode(reader)?),
         cid::TYPE_RETIRE => Frame::RetireConnectionId(reader.varint()?),
         path::TYPE_CHALLENGE => Frame::PathChallenge(reader.array()?),
@@ -330,7 +345,8 @@ pub const fn is_allowed_in(frame: &Frame, packet: PacketType) -> bool {
         | Frame::PathResponse(_)
         | Frame::HandshakeDone
         | Frame::GroupToken(_)
-        | Frame::AckWindow(_) => (false, false, true),
+        | Frame::AckWindow(_)
+        | Frame::TailCode(_) => (false, false, true),
         Frame::ResetStream(_)
         | Frame::StopSending(_)
         | Frame::Stream(_)

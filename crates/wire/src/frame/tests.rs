@@ -67,6 +67,17 @@ fn ack_window() -> impl Strategy<Value = AckWindowFrame> {
     })
 }
 
+fn tail_code() -> impl Strategy<Value = TailCodeFrame> {
+    let shape = (integer(), integer(), integer());
+    (stream_id(), integer(), integer(), shape, vec(any::<u8>(), 0..300)).prop_map(
+        |(id, base, length, (symbol_units, recovery_count, first), symbols)| {
+            let length = length.min(varint::MAX - base);
+            let head = TailCodeHead { id, base, length, symbol_units, recovery_count, first };
+            TailCodeFrame { head, symbols: symbols.into() }
+        },
+    )
+}
+
 fn new_connection_id() -> impl Strategy<Value = NewConnectionId> {
     (integer(), integer(), vec(any::<u8>(), 1..=20), any::<[u8; 16]>()).prop_map(|(one, other, id, token)| {
         NewConnectionId {
@@ -115,6 +126,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         }),
         ack().prop_map(Frame::Ack),
         ack_window().prop_map(Frame::AckWindow),
+        tail_code().prop_map(Frame::TailCode),
         (stream_id(), integer(), integer()).prop_map(|(id, error_code, final_size)| {
             Frame::ResetStream(ResetStream { id, error_code, final_size })
         }),
@@ -194,6 +206,7 @@ fn one_of_each() -> Vec<Frame> {
             update: update.clone(),
         }),
         Frame::AckWindow(AckWindowFrame { ack: with_ecn, update }),
+        tail_code_of_two_symbols(),
         Frame::Datagram(Bytes::from_static(b"a message")),
     ]
 }
@@ -251,6 +264,7 @@ fn wire_types_are_those_of_table_3() {
         0x2d5c_1a79,
         0x2b1c,
         0x2b1d,
+        0x2a65,
         0x30,
     ];
     assert_eq!(types, expected);
@@ -279,7 +293,7 @@ fn where_frames_may_come() {
     // spec: rfc9221 4 only-protected
     // Table 3 by hand, in the order of `one_of_each`: I and H alike, 0, 1.
     let allowed = "IH01 IH01 IH-1 IH-1 --01 --01 IH-1 ---1 --01 --01 --01 --01 --01 --01 --01 --01 --01 --01 \
-                   --01 --01 --01 ---1 IH01 --01 ---1 --01 --01 ---1 ---1 ---1 --01";
+                   --01 --01 --01 ---1 IH01 --01 ---1 --01 --01 ---1 ---1 ---1 ---1 --01";
     let packets = [PacketType::Initial, PacketType::Handshake, PacketType::ZeroRtt, PacketType::Short];
     for (frame, allowed) in one_of_each().iter().zip(allowed.split_whitespace()) {
         for (packet, mark) in packets.into_iter().zip(allowed.chars()) {
@@ -326,6 +340,31 @@ fn ack_window_names_a_bounded_number_of_streams_and_says_no_more_than_it_holds()
     let mut below = frame(0, 0);
     *below.last_mut().unwrap() = 10;
     assert_eq!(error_code(&below), DecodeError::FRAME_ENCODING_ERROR);
+}
+
+fn tail_code_of_two_symbols() -> Frame {
+    let id = StreamId::from_wire(4);
+    let head = TailCodeHead { id, base: 1000, length: 5000, symbol_units: 1, recovery_count: 10, first: 3 };
+    Frame::TailCode(TailCodeFrame { head, symbols: Bytes::from_static(&[7; 128]) })
+}
+
+#[test]
+fn tail_code_is_whole_and_within_offsets() {
+    let bytes = encode(&tail_code_of_two_symbols());
+    for end in 0..bytes.len() {
+        assert!(decode_one(&bytes[..end]).is_err(), "{end} of {} bytes", bytes.len());
+    }
+    let frame = |base: u64, length: u64| {
+        let mut bytes = Vec::new();
+        for value in [tail_code::TYPE, 4, base, length, 1, 1, 0, 1] {
+            varint::write(&mut bytes, value);
+        }
+        bytes.push(7);
+        bytes
+    };
+    assert!(decode_one(&frame(varint::MAX - 9, 9)).is_ok());
+    let error = decode(&frame(varint::MAX - 9, 10)).pop().unwrap().unwrap_err();
+    assert_eq!((error.code, error.frame_type), (DecodeError::FRAME_ENCODING_ERROR, tail_code::TYPE));
 }
 
 #[test]

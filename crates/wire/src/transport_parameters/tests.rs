@@ -207,7 +207,7 @@ fn id() -> impl Strategy<Value = Option<ConnectionId>> {
 }
 
 fn parameters() -> impl Strategy<Value = TransportParameters> {
-    let limits = [(); 6].map(|()| integer());
+    let limits = [(); 7].map(|()| integer());
     let streams = [0..=1_u64 << 60, 0..=1_u64 << 60];
     let acks = (0..=20_u64, 0..1_u64 << 14, any::<bool>());
     let rest = (1200..70_000_u64, 2..=varint::MAX, of(any::<[u8; 16]>()));
@@ -236,6 +236,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
         min_ack_delay: extensions.2.map(|permille| permille * acks.1),
         group_size: extensions.3,
         ack_window: extensions.4,
+        tail_code: limits[6],
         max_datagram_frame_size: limits[5],
         grease: None,
     })

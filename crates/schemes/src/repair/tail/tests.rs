@@ -23,6 +23,9 @@ fn view() -> TailView {
         rtt: RttView { latest: RTT, smoothed: RTT, variance: Duration::ZERO, min: RTT, is_measured: true },
         sent: packets(20),
         copied: ByteCount::ZERO,
+        coded: ByteCount::ZERO,
+        is_coded: false,
+        code: None,
         guarded: ByteCount::ZERO,
         delivered: ByteCount::ZERO,
         lost: ByteCount::ZERO,
@@ -44,6 +47,48 @@ fn the_newest_packets_are_copied_after_the_gap_and_only_in_a_tail() {
     assert_eq!(step.newest_from, Some(view().last_new_at + Duration::from_millis(3)));
     assert_eq!(step.retransmissions, 1, "without a loss there is nothing to guard");
     assert_eq!(tail.next(&TailView { is_tail: false, ..view() }), RepairStep::NOTHING);
+}
+
+/// Packets of recovery symbols for a tail of `length` packets on a path that has settled and lost these.
+fn symbols(length: u64, settled: u64, lost: u64) -> u64 {
+    let mut tail = Tail::new(Parameters { code: true, floor: 64, ..Parameters::default() });
+    let step = |tail: &mut Tail, coded| {
+        let code = Some(CodeView { length: packets(length), coded: packets(coded) });
+        let settled = TailView { delivered: packets(settled - lost), lost: packets(lost), ..view() };
+        let sent = packets(length + settled.delivered.get() / DATAGRAM);
+        tail.next(&TailView { code, is_coded: true, coded: packets(coded), sent, ..settled }).code
+    };
+    (0..).find(|coded| step(&mut tail, *coded) != CodeStep::Packet).expect("an end")
+}
+
+#[test]
+fn a_code_has_symbols_for_what_is_likely_to_be_lost_and_a_margin() {
+    // Nothing is known: one packet in ten.
+    assert_eq!([1, 17, 84].map(|length| symbols(length, 0, 0)), [3, 6, 16]);
+    // 8 % and 1 % of many.
+    assert_eq!([705, 1588].map(|length| symbols(length, 5000, 400)), [73, 151]);
+    assert_eq!([321, 1588].map(|length| symbols(length, 5000, 50)), [9, 26]);
+    assert_eq!(symbols(321, 5000, 0), 3, "a clean path");
+    // Half of everything is lost: the second meets the budget.
+    assert_eq!([84, 300].map(|length| symbols(length, 200, 100)), [53, 96]);
+}
+
+#[test]
+fn a_code_takes_the_place_of_the_newest_copies_and_respects_queues() {
+    let mut tail = Tail::new(Parameters { code: true, ..Parameters::default() });
+    assert!(tail.codes() && !self::tail().codes());
+    let fresh = Some(CodeView { length: packets(20), coded: ByteCount::ZERO });
+    let coded = TailView { is_coded: true, code: fresh, ..view() };
+    assert_eq!(tail.next(&coded), RepairStep { code: CodeStep::Packet, ..RepairStep::NOTHING });
+    let rtt = RttView { latest: RTT * 2, ..view().rtt };
+    assert_eq!(tail.next(&TailView { rtt, ..coded }), RepairStep::NOTHING);
+    assert_eq!(tail.next(&TailView { is_tail: false, ..coded }), RepairStep::NOTHING);
+    let enough = Some(CodeView { length: packets(20), coded: packets(20) });
+    assert_eq!(tail.next(&TailView { code: enough, ..coded }).code, CodeStep::Enough);
+    // No further stream may have symbols: retransmissions may still be copied, others are not.
+    let lossy = TailView { lost: packets(8), delivered: packets(92), in_flight: packets(300), ..coded };
+    let last = tail.next(&TailView { code: None, ..lossy });
+    assert_eq!((last.newest_from, last.code, last.retransmissions), (None, CodeStep::Wait, 2));
 }
 
 #[test]
