@@ -5,3 +5,4 @@ pub mod history;
 pub mod initial;
 pub mod jump;
 pub mod measured;
+mod observed;

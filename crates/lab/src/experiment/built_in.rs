@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 64] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 65] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -55,6 +55,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 64] = [
     ("mo-ablation", include_str!("../../experiments/mo-ablation.toml")),
     ("mo-cells", include_str!("../../experiments/mo-cells.toml")),
     ("mo-code", include_str!("../../experiments/mo-code.toml")),
+    ("mo-history", include_str!("../../experiments/mo-history.toml")),
     ("mo-crowd", include_str!("../../experiments/mo-crowd.toml")),
     ("mo-first-flight", include_str!("../../experiments/mo-first-flight.toml")),
     ("mo-grid", include_str!("../../experiments/mo-grid.toml")),

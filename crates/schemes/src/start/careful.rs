@@ -21,6 +21,7 @@ use serde::Deserialize;
 
 use super::initial::{self, Initial};
 use super::jump::Jump;
+use super::observed::Observed;
 use crate::{Entry, Need, Property, value};
 
 /// What the policy says of itself.
@@ -48,8 +49,6 @@ const LEAST_RTT: (u64, u64) = (1, 2);
 const GREATEST_RTT: u64 = 10;
 /// The share of the saved window that is jumped to at most (a MUST of section 3.3).
 const JUMP: (u64, u64) = (1, 2);
-/// Round trips whose greatest delivery counts as what the path carries.
-const OBSERVED_ROUNDS: usize = 8;
 /// Round trips after which the initial data are complete although the window was never full, because the pacer alone
 /// bounds the sender.
 const PACED_FLIGHT: u8 = 2;
@@ -274,41 +273,6 @@ fn is_long_enough(rtt: &RttView, known: &PathHistory) -> bool {
     rtt.min > known.min_rtt.mul_ratio(numerator, denominator)
 }
 
-/// What the path was seen to carry: delivery rate times least round trip, so that a queue does not count as capacity.
-#[derive(Debug, Default)]
-struct Observed {
-    rounds: [ByteCount; OBSERVED_ROUNDS],
-    current: usize,
-    /// The present round has a sample of a sender that used its window.
-    is_proper: bool,
-    /// Some round has had one.
-    has_proper: bool,
-}
-
-impl Observed {
-    fn on_ack(&mut self, ack: &AckSample<'_>) {
-        // Rounds in which the sender had little to send say nothing of the path (section 4.1): they do not displace
-        // others, and only raise what is known.
-        if ack.round_started && self.is_proper {
-            self.current = (self.current + 1) % OBSERVED_ROUNDS;
-            self.is_proper = false;
-            if let Some(round) = self.rounds.get_mut(self.current) {
-                *round = ByteCount::ZERO;
-            }
-        }
-        let Some(sample) = ack.delivery_rate else { return };
-        self.is_proper |= !sample.app_limited;
-        self.has_proper |= self.is_proper;
-        if let Some(round) = self.rounds.get_mut(self.current) {
-            *round = (*round).max(sample.rate.bytes_in(ack.rtt.min));
-        }
-    }
-
-    fn greatest(&self) -> ByteCount {
-        self.rounds.iter().copied().max().unwrap_or(ByteCount::ZERO)
-    }
-}
-
 impl Start for Careful {
     fn initial_window(&self, max_datagram_size: ByteCount) -> ByteCount {
         self.initial.initial_window(max_datagram_size)
@@ -413,7 +377,7 @@ impl Start for Careful {
         // a later observation replaces it (section 3.1).
         let is_small = summary.congestion.slow_start_threshold.is_some()
             && summary.delivered >= least
-            && self.observed.has_proper;
+            && self.observed.proper_rounds() > 0;
         (window >= least || is_small).then_some(PathHistory {
             window,
             min_rtt: summary.rtt.min,

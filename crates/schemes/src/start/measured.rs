@@ -10,18 +10,23 @@
 //! - Shown by: the experiments `mo-cells` and `mo-first-flight`; `docs/results/mobile.md`.
 
 mod opening;
+mod recalled;
 mod train;
 
-use posthaste_policy::sample::{AckSample, LossSample, PacketSpace, PathView, RttView, SentSample};
+use posthaste_policy::history::HistoryRules;
+use posthaste_policy::sample::{
+    AckSample, LossSample, PacketSpace, PathHistory, PathSummary, PathView, RttView, SentSample,
+};
 use posthaste_policy::{
     Adjustment, Constant, Description, LossCause, Pacing, PolicyText, Start, StartFactory,
 };
-use posthaste_units::{ByteCount, Duration, Rate};
+use posthaste_units::{ByteCount, Duration, Rate, Time};
 use serde::Deserialize;
 
 use super::initial::{self, Initial};
 use crate::{Entry, value};
 use opening::{Opening, Showing};
+use recalled::Recalled;
 use train::{Shown, Trains};
 
 /// What the policy says of itself.
@@ -54,6 +59,9 @@ const HANDSHAKE_DATAGRAM: ByteCount = ByteCount::new(1_200);
 /// The queue in front of the first flight that forbids the jump, at least, and as a part of the least RTT, one in so many.
 const OTHERS_QUEUE: Duration = Duration::from_millis(10);
 const OTHERS_PART: u64 = 4;
+/// The part of a round trip in which a first flight of half of what the path carried leaves: it is paced at three quarters
+/// of the rate that the path had.
+const FLIGHT_TIME: (u64, u64) = (2, 3);
 /// How many times the rate that the handshake has shown packets must arrive at to refute it.
 const CONTRADICTION: u64 = 4;
 
@@ -82,6 +90,14 @@ pub struct Parameters {
     /// The jump is at most this many first flights, 1 to 1,000.
     #[serde(deserialize_with = "value::factor")]
     pub factor: u64,
+    /// What connections find of a client's path is kept, and half of it is the first flight of the client's next one.
+    pub history: bool,
+    /// The greatest first flight that what is kept justifies.
+    #[serde(deserialize_with = "value::window")]
+    pub max_jump: ByteCount,
+    /// How long what is kept may be used.
+    #[serde(deserialize_with = "value::lifetime")]
+    pub lifetime: Duration,
 }
 
 impl Default for Parameters {
@@ -94,6 +110,9 @@ impl Default for Parameters {
             most: 200,
             share: 0.5,
             factor: 6,
+            history: false,
+            max_jump: ByteCount::new(4 << 20),
+            lifetime: Duration::from_secs(3600),
         }
     }
 }
@@ -101,8 +120,8 @@ impl Default for Parameters {
 impl Parameters {
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
-        let Self { rate, unknown_rate, burst, least, most, share, factor } = self;
-        vec![
+        let Self { rate, unknown_rate, burst, least, most, share, factor, .. } = self;
+        let mut constants = vec![
             Constant::new(
                 "first flight, fast path",
                 format!("{rate} for a round trip, {least} to {most} datagrams, {burst} of them at once"),
@@ -125,13 +144,25 @@ impl Parameters {
             ),
             Constant::new("fast", format!("the handshake's datagrams came at {} or more", opening::FAST)),
             Constant::new("jump", format!("{share} of what trains show, at most {factor} first flights")),
-        ]
+        ];
+        if self.history {
+            let most = value::show_bytes(self.max_jump);
+            let minutes = self.lifetime.as_millis() / 60_000;
+            let flight = format!("half of what it carried, paced at 3/4 of its rate, at most {most}");
+            constants.push(Constant::new("first flight, known path", flight));
+            constants.push(Constant::new("lifetime", format!("{minutes} min")));
+        }
+        constants
     }
 }
 
 impl StartFactory for Parameters {
     fn build(&self) -> Box<dyn Start> {
         Box::new(Measured::new(*self))
+    }
+
+    fn history_rules(&self) -> Option<HistoryRules> {
+        self.history.then(|| recalled::rules(self.lifetime))
     }
 
     fn describe(&self) -> Description {
@@ -165,11 +196,14 @@ pub struct Measured {
     initial: Initial,
     phase: Phase,
     opening: Opening,
+    /// Least RTT of the handshake, and the size of a datagram.
+    handshake: Option<(Duration, ByteCount)>,
     flight: Option<Flight>,
     trains: Trains,
     /// 1-RTT bytes acknowledged before the measurement was over.
     acked: ByteCount,
     has_jumped: bool,
+    recalled: Recalled,
 }
 
 impl Measured {
@@ -180,10 +214,12 @@ impl Measured {
             initial: Initial::new(initial::Parameters::default()),
             phase: Phase::Opening,
             opening: Opening::default(),
+            handshake: None,
             flight: None,
             trains: Trains::default(),
             acked: ByteCount::ZERO,
             has_jumped: false,
+            recalled: Recalled::default(),
         }
     }
 
@@ -217,9 +253,24 @@ impl Measured {
         if self.phase != Phase::Opening || !ack.rtt.is_measured {
             return None;
         }
-        let flight = self.plan(self.opening.showing(), ack.rtt.min, view.max_datagram_size);
+        self.handshake = Some((ack.rtt.min, view.max_datagram_size));
+        self.set_flight(ack.now);
+        self.flight.map(|flight| Adjustment { window: Some(flight.window), ..Adjustment::default() })
+    }
+
+    /// Plans the first flight by what the handshake has shown, and what is known of the path.
+    fn set_flight(&mut self, now: Time) {
+        let Some((rtt, datagram)) = self.handshake else { return };
+        let showing = self.opening.showing();
+        let mut flight = self.plan(showing, rtt, datagram);
+        let known = self.recalled.flight(now, rtt, showing, self.parameters.max_jump);
+        self.recalled.set_used(known > flight.window);
+        if known > flight.window {
+            let rate =
+                Rate::from_transfer(known, rtt * FLIGHT_TIME.0 / FLIGHT_TIME.1).max(flight.pacing.rate);
+            flight = Flight { window: known, pacing: Pacing { rate, ..flight.pacing }, is_slow: false };
+        }
         self.flight = Some(flight);
-        Some(Adjustment { window: Some(flight.window), ..Adjustment::default() })
     }
 
     /// An ack of the first flight: what its trains show by now.
@@ -238,6 +289,9 @@ impl Measured {
             ..Adjustment::default()
         });
         self.has_jumped |= answer.is_some();
+        if let Some(shown) = shown.filter(|shown| may_jump && !shown.is_least) {
+            self.recalled.on_promise(shown.rate.bytes_in(ack.rtt.min));
+        }
         let answer = answer.or_else(|| self.look_again(seen?));
         if is_complete {
             self.phase = Phase::Over;
@@ -273,6 +327,17 @@ impl Measured {
     }
 }
 
+impl Measured {
+    /// Congestion: what is measured from here on is the controller's. If it meets the first flight, what was recalled of the
+    /// path was wrong.
+    fn on_congestion(&mut self) {
+        if self.phase == Phase::Flight {
+            self.recalled.on_congestion();
+        }
+        self.phase = Phase::Over;
+    }
+}
+
 /// True if packets of the first flight took so much longer than those of the handshake, `least`, that others must have
 /// begun with them: what a train tells is the link's rate, and many would jump to half of it. A flight's own burst makes
 /// such a queue only where there is nothing to jump to.
@@ -282,7 +347,11 @@ fn has_met_others(rtt: Duration, least: Duration) -> bool {
 
 impl Start for Measured {
     fn initial_window(&self, max_datagram_size: ByteCount) -> ByteCount {
-        self.initial.initial_window(max_datagram_size)
+        match self.flight {
+            // What is known of the path came behind the handshake's acknowledgements.
+            Some(flight) if self.phase == Phase::Opening && self.recalled.is_used() => flight.window,
+            _ => self.initial.initial_window(max_datagram_size),
+        }
     }
 
     fn measures_handshake(&self) -> bool {
@@ -301,7 +370,17 @@ impl Start for Measured {
         None
     }
 
+    fn recall(&mut self, known: &PathHistory, now: Time) {
+        self.recalled.recall(known, now, self.parameters.lifetime);
+        if self.phase == Phase::Opening {
+            self.set_flight(now);
+        }
+    }
+
     fn on_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
+        if self.parameters.history && ack.space == PacketSpace::Data {
+            self.recalled.on_ack(ack);
+        }
         match ack.space {
             PacketSpace::Data if self.phase == Phase::Over => None,
             PacketSpace::Data => self.on_flight_ack(ack, view),
@@ -311,7 +390,7 @@ impl Start for Measured {
 
     fn on_loss(&mut self, _loss: &LossSample<'_>, cause: LossCause, _view: &PathView) -> Option<Adjustment> {
         if cause == LossCause::Congestion {
-            self.phase = Phase::Over;
+            self.on_congestion();
         }
         None
     }
@@ -319,18 +398,37 @@ impl Start for Measured {
     fn on_congestion_experienced(&mut self, _view: &PathView) -> Option<Adjustment> {
         self.opening.on_mark();
         if self.phase == Phase::Flight {
-            self.phase = Phase::Over;
+            self.on_congestion();
         }
         None
     }
 
     fn on_persistent_congestion(&mut self) {
-        self.phase = Phase::Over;
+        self.on_congestion();
+        self.recalled.forget();
     }
 
     fn on_path_change(&mut self, _view: &PathView) -> Option<Adjustment> {
         self.phase = Phase::Over;
+        self.recalled.forget();
         None
+    }
+
+    fn remember(&self, summary: &PathSummary) -> Option<PathHistory> {
+        let is_transfer = summary.delivered >= self.initial.initial_window(summary.max_datagram_size);
+        let window = self.recalled.worth();
+        let is_worth_it =
+            self.parameters.history && is_transfer && summary.rtt.is_measured && !window.is_zero();
+        is_worth_it.then_some(PathHistory {
+            window,
+            min_rtt: summary.rtt.min,
+            age: Duration::ZERO,
+            continues: false,
+        })
+    }
+
+    fn has_failed(&self) -> bool {
+        self.recalled.has_failed()
     }
 
     fn pacing(&self, _rtt: &RttView, max_datagram_size: ByteCount) -> Option<Pacing> {

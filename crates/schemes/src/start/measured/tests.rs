@@ -7,6 +7,8 @@ use posthaste_units::Time;
 use super::*;
 use crate::testing::{DATAGRAM, ack, milliseconds, packet, steady_rtt};
 
+mod history;
+
 const RTT: Duration = milliseconds(40);
 const MBIT: u64 = 1_000_000;
 
@@ -20,7 +22,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let start = Measured::new(Parameters::default());
+        Self::with(Parameters::default())
+    }
+
+    fn with(parameters: Parameters) -> Self {
+        let start = Measured::new(parameters);
         let window = start.initial_window(DATAGRAM);
         Self { start, now: Time::ZERO + milliseconds(1000), window, ceiling: None }
     }
