@@ -57,7 +57,7 @@ impl Arrivals {
         self.sending = Some((self.sending.map_or(now, |(first, _)| first), now));
     }
 
-    /// The host has sent all that it may for now.
+    /// The host has sent what its window and pacer permit.
     pub(crate) fn on_settled(&mut self, now: Time, snapshot: &Snapshot) {
         self.window.look(now, snapshot);
     }

@@ -138,7 +138,7 @@ impl Posthaste {
         self.endpoint.connection_mut(self.legs.get(leg)?.handle)
     }
 
-    /// The connections have sent all that they may for now.
+    /// The connections have sent what their windows and pacers permit.
     fn look(&mut self, now: Time) {
         self.granted = self.granted.max(self.budget.taken());
         for leg in &mut self.legs {
@@ -312,19 +312,11 @@ impl Peer for Posthaste {
 
     /// Sums over the connections, with the first one's RTT.
     fn snapshot(&self) -> Snapshot {
-        let all = || self.legs.iter().filter_map(|leg| Some(self.endpoint.connection(leg.handle)?.stats()));
-        let Some(first) = all().next() else { return Snapshot::default() };
-        Snapshot {
-            window: Some(all().map(|stats| stats.congestion.window).sum()),
-            pacing: all()
-                .map(|stats| stats.pacing_rate)
-                .try_fold(0, |sum: u64, rate| Some(sum.saturating_add(rate?.as_bytes_per_second())))
-                .map(Rate::from_bytes_per_second),
-            rtt: Some(first.rtt.smoothed),
-            in_flight: Some(all().map(|stats| stats.in_flight).sum()),
-            credit: Some(all().map(|stats| stats.streams.credit).sum()),
-            is_blocked: Some(all().any(|stats| is_blocked(&stats))),
-        }
+        self.legs
+            .iter()
+            .filter_map(|leg| Some(snapshot_of(&self.endpoint.connection(leg.handle)?.stats())))
+            .reduce(sum)
+            .unwrap_or_default()
     }
 
     fn counters(&self, now: Time) -> Counters {
@@ -359,6 +351,34 @@ fn counters_of(endpoint: &Endpoint, leg: &Leg, now: Time) -> Counters {
         slow_start_packets: leg.watch.slow_start_end.map(|(packets, _)| packets),
         slow_start_window: leg.watch.slow_start_end.map(|(_, window)| window.get()),
         granted_bytes: None,
+    }
+}
+
+/// One connection's part of the snapshot.
+fn snapshot_of(stats: &ConnectionStats) -> Snapshot {
+    Snapshot {
+        window: Some(stats.congestion.window),
+        pacing: stats.pacing_rate,
+        rtt: Some(stats.rtt.smoothed),
+        in_flight: Some(stats.in_flight),
+        credit: Some(stats.streams.credit),
+        is_blocked: Some(is_blocked(stats)),
+    }
+}
+
+/// Two parts together. What one of them does not know, both do not know.
+fn sum(first: Snapshot, second: Snapshot) -> Snapshot {
+    let add = |one: Option<ByteCount>, other: Option<ByteCount>| Some(one? + other?);
+    let rates = first.pacing.zip(second.pacing);
+    let rate =
+        |(one, other): (Rate, Rate)| one.as_bytes_per_second().saturating_add(other.as_bytes_per_second());
+    Snapshot {
+        window: add(first.window, second.window),
+        pacing: rates.map(rate).map(Rate::from_bytes_per_second),
+        rtt: first.rtt,
+        in_flight: add(first.in_flight, second.in_flight),
+        credit: add(first.credit, second.credit),
+        is_blocked: first.is_blocked.zip(second.is_blocked).map(|(one, other)| one || other),
     }
 }
 
