@@ -67,20 +67,21 @@ mod uri;
 
 /// The interface to applications, of the crate `posthaste-service`: it knows no transport.
 pub mod service {
-    pub(crate) use posthaste_service::{AnyService, erase};
     #[doc(inline)]
     pub use posthaste_service::{
-        Body, BodyError, BodyGone, BodySender, Early, Handshake, HandshakeFailed, Peer, Request, RequestBody,
-        Response, ResponseBody, ServiceFn, service_fn, text,
+        AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Early, Ended, Handshake,
+        HandshakeFailed, Outcome, Peer, Protocol, Request, RequestBody, Response, ResponseBody, ServiceFn,
+        service_fn, text,
     };
+    pub(crate) use posthaste_service::{AnyService, erase};
 }
 
 pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
-pub use server::{ALPN, AccessLog, AccessRecord, Early, Ended, Outcome, Serve, ServerOptions, serve};
+pub use server::{ALPN, Early, Serve, ServerOptions, serve};
 #[doc(no_inline)]
 pub use service::{
-    Body, BodyError, BodyGone, BodySender, Peer, Request, RequestBody, Response, ResponseBody, ServiceFn,
-    service_fn, text,
+    AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Ended, Outcome, Peer, Protocol, Request,
+    RequestBody, Response, ResponseBody, ServiceFn, service_fn, text,
 };
 pub use static_files::StaticFiles;
 pub use uri::{Origin, UriError, parse as parse_url};

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
-use crate::service::{AnyService, Request, erase};
+use crate::service::{AccessLog, AnyService, Ended, Request, erase};
 
 mod alternative;
 mod connection;
@@ -30,8 +30,6 @@ use connection::Phase;
 use slots::Slots;
 
 pub use crate::service::Early;
-pub use exchange::{AccessLog, AccessRecord};
-pub use outgoing::Outcome;
 
 /// The ALPN protocol of HTTP/3 (RFC 9114 section 3.1).
 pub const ALPN: &[u8] = b"h3";
@@ -95,15 +93,6 @@ impl std::fmt::Debug for ServerOptions {
             .field("grace", &self.grace)
             .finish_non_exhaustive()
     }
-}
-
-/// How a server came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// Connections that were cut off because their requests were not over in time.
-    pub cut_off: usize,
-    /// Requests on them that were not over.
-    pub requests_cut_off: usize,
 }
 
 /// What the tasks of a server share.
@@ -239,7 +228,7 @@ impl Serve {
 
 /// The end of the connections that are left, each of which says how many requests it has lost.
 async fn cut_off(connections: &mut JoinSet<usize>) -> Ended {
-    let mut ended = Ended { cut_off: 0, requests_cut_off: 0 };
+    let mut ended = Ended::default();
     let all = async {
         while let Some(over) = connections.join_next().await {
             let requests = over.unwrap_or(0);

@@ -15,12 +15,14 @@ use std::task::{Context, Poll};
 use http::{HeaderValue, StatusCode, header};
 use tower_service::Service;
 
+mod access;
 mod body;
 mod channel;
 mod early;
 mod erased;
 mod error;
 
+pub use access::{AccessLog, AccessRecord, Ended, Outcome};
 pub use body::Body;
 pub use channel::{BodyGone, BodySender};
 pub use early::{Early, Handshake, HandshakeFailed};
@@ -48,14 +50,45 @@ pub type Response = http::Response<ResponseBody>;
 pub struct Peer {
     /// The client's address when the request arrived.
     pub address: SocketAddr,
+    /// The version of HTTP that the request came by.
+    pub protocol: Protocol,
     /// The name by which the client asked for the server (SNI), if it gave one.
     pub server_name: Option<Arc<str>>,
 }
 
 impl Peer {
-    /// A client at this address that gave this name.
-    pub fn new(address: SocketAddr, server_name: Option<Arc<str>>) -> Self {
-        Self { address, server_name }
+    /// A client at this address that speaks this version and gave this name.
+    pub fn new(address: SocketAddr, protocol: Protocol, server_name: Option<Arc<str>>) -> Self {
+        Self { address, protocol, server_name }
+    }
+}
+
+/// A version of HTTP as one speaks of it: HTTP/1.0 counts as HTTP/1.1, whose syntax it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// HTTP/1.1 (RFC 9112) over TCP.
+    Http1,
+    /// HTTP/2 (RFC 9113) over TCP.
+    Http2,
+    /// HTTP/3 (RFC 9114) over QUIC.
+    Http3,
+}
+
+impl Protocol {
+    /// A short name for logs and metrics: `h1`, `h2` or `h3`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "h1",
+            Self::Http2 => "h2",
+            Self::Http3 => "h3",
+        }
+    }
+}
+
+impl std::fmt::Display for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -155,6 +155,8 @@ struct RequestEvent<'a> {
     event: &'static str,
     time: String,
     client: SocketAddr,
+    /// `h1`, `h2` or `h3`.
+    protocol: &'static str,
     method: &'a str,
     path: String,
     /// `null` if the client gave up before there was a response.
@@ -178,6 +180,7 @@ impl AccessLog for Printed {
                 event: "request",
                 time,
                 client: record.client,
+                protocol: record.protocol.name(),
                 method: record.method.as_str(),
                 path: path.to_owned(),
                 status: record.status.map(|status| status.as_u16()),

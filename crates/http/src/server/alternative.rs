@@ -22,13 +22,16 @@ impl Alternative {
         Some(Self { port, field: HeaderValue::try_from(field).ok()? })
     }
 
-    /// Adds the field to a response unless the service has said something else. An origin at another port is not told of: it
-    /// may have sent its client here itself, or a translated address lies between, and the port seen here is not the one to
-    /// come back to.
-    pub(super) fn tell(&self, origin: &Uri, fields: &mut HeaderMap) {
-        if origin.port_u16().unwrap_or(HTTPS) == self.port {
-            fields.entry(header::ALT_SVC).or_insert_with(|| self.field.clone());
-        }
+    /// True if this is the alternative of the origin of `target`. An origin at another port is not told of it: it may have
+    /// sent its client here itself, or a translated address lies between, and the port seen here is not the one to come back
+    /// to.
+    pub(super) fn is_of(&self, target: &Uri) -> bool {
+        target.port_u16().unwrap_or(HTTPS) == self.port
+    }
+
+    /// Adds the field to a response unless the service has said something else.
+    pub(super) fn tell(&self, fields: &mut HeaderMap) {
+        fields.entry(header::ALT_SVC).or_insert_with(|| self.field.clone());
     }
 }
 
@@ -36,24 +39,27 @@ impl Alternative {
 mod tests {
     use super::*;
 
-    fn told(port: u16, origin: &str, mut fields: HeaderMap) -> HeaderMap {
-        let field = HeaderValue::from_static("h3=\":4433\"; ma=60");
-        Alternative { port, field }.tell(&origin.parse().unwrap(), &mut fields);
-        fields
+    fn at(port: u16) -> Alternative {
+        Alternative { port, field: HeaderValue::from_static("h3=\":4433\"; ma=60") }
     }
 
     #[test]
     fn only_origins_at_the_same_port_are_told() {
-        let is_told = |port, origin| told(port, origin, HeaderMap::new()).contains_key(header::ALT_SVC);
-        assert!(is_told(4433, "https://a.test:4433/"));
-        assert!(is_told(443, "https://a.test/x"));
-        assert!(!is_told(4433, "https://a.test/"));
-        assert!(!is_told(443, "https://[::1]:8443/"));
+        let is_of = |port, target: &str| at(port).is_of(&target.parse().unwrap());
+        assert!(is_of(4433, "https://a.test:4433/"));
+        assert!(is_of(443, "https://a.test/x"));
+        assert!(!is_of(4433, "https://a.test/"));
+        assert!(!is_of(443, "https://[::1]:8443/"));
     }
 
     #[test]
     fn what_the_service_says_of_itself_stays() {
-        let said: HeaderMap = [(header::ALT_SVC, HeaderValue::from_static("clear"))].into_iter().collect();
-        assert_eq!(told(4433, "https://a.test:4433/", said)[header::ALT_SVC], "clear");
+        let mut fields: HeaderMap =
+            [(header::ALT_SVC, HeaderValue::from_static("clear"))].into_iter().collect();
+        at(4433).tell(&mut fields);
+        assert_eq!(fields[header::ALT_SVC], "clear");
+        fields.clear();
+        at(4433).tell(&mut fields);
+        assert_eq!(fields[header::ALT_SVC], "h3=\":4433\"; ma=60");
     }
 }

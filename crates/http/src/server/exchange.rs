@@ -1,6 +1,5 @@
 //! One request and its response.
 
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -12,40 +11,15 @@ use tokio::time::{Instant, timeout};
 
 use super::Shared;
 use super::incoming::{self, Rest};
-use super::outgoing::{Outcome, Outgoing};
+use super::outgoing::Outgoing;
 use super::slots::Seat;
 use super::visitor::RequestStream;
 use crate::message_stream::{MessageReceiver, ReceiveError};
-use crate::service::{AnyService, Body, Request, Response, text};
+use crate::service::{AccessRecord, AnyService, Body, Outcome, Protocol, Request, Response, text};
 
 /// Bytes of a request's body that are read and thrown away while it is answered, once the service has dropped the body;
 /// the rest stays where it is.
 const MAX_DISCARDED: u64 = 64 * 1024;
-
-/// Is told of each request when it is over.
-pub trait AccessLog: Send + Sync {
-    /// Called once per request, from many tasks; must not block for long.
-    fn record(&self, record: &AccessRecord<'_>);
-}
-
-/// One request and what became of it.
-#[derive(Debug, Clone)]
-pub struct AccessRecord<'a> {
-    /// Where it came from.
-    pub client: SocketAddr,
-    /// Its method.
-    pub method: &'a Method,
-    /// Its target; the client's text, which may contain anything that a URI may.
-    pub target: &'a http::Uri,
-    /// The response's status; `None` if the client gave up before there was a response.
-    pub status: Option<StatusCode>,
-    /// Bytes of the body that were handed to the transport.
-    pub body_bytes: u64,
-    /// From the request's first byte to the acknowledgement of the response's last.
-    pub duration: std::time::Duration,
-    /// How it ended.
-    pub outcome: &'a Outcome,
-}
 
 /// What a task that serves a request leaves behind.
 pub(super) enum Served {
@@ -99,6 +73,7 @@ pub(super) async fn run(
     if let Some(log) = &shared.options.access_log {
         log.record(&AccessRecord {
             client,
+            protocol: Protocol::Http3,
             method: &asked.0,
             target: &asked.1,
             status,
@@ -153,7 +128,8 @@ impl Exchange<'_, '_> {
         let visitor = &self.stream.visitor;
         let early = visitor.early();
         let is_early = early.is_some() || request.headers().contains_key(EARLY_DATA);
-        let (method, target) = (request.method().clone(), request.uri().clone());
+        let method = request.method().clone();
+        let alternative = self.shared.alternative.as_ref().filter(|it| it.is_of(request.uri()));
         let (mut response, failure) = if is_early && !method.is_safe() {
             // Somebody on the path may have repeated it: the client is to ask again after the handshake (RFC 8470
             // section 5.2).
@@ -171,8 +147,8 @@ impl Exchange<'_, '_> {
             }
         };
         complete(&method, &mut response);
-        if let Some(alternative) = &self.shared.alternative {
-            alternative.tell(&target, response.headers_mut());
+        if let Some(alternative) = alternative {
+            alternative.tell(response.headers_mut());
         }
         if response.headers().contains_key("priority") {
             self.stream.reprioritize(response.headers());

@@ -15,7 +15,7 @@ use super::Shared;
 use super::slots::{Seat, Waited};
 use super::visitor::{RequestStream, Visitor};
 use crate::message_stream::{MessageSender, unwanted};
-use crate::service::{Body, BodyError, Response};
+use crate::service::{Body, BodyError, Outcome, Response};
 
 /// Bytes of one DATA frame, and what a client must take within the stall timeout.
 const FRAME: usize = 64 * 1024;
@@ -23,17 +23,6 @@ const FRAME: usize = 64 * 1024;
 /// Time in which the client must acknowledge what the transport has buffered of a response when all of it is
 /// written; that may be a whole congestion window of a slow path, and others may go first.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// How a request ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// The client has the whole response, or has closed the connection without an error after it was sent.
-    Complete,
-    /// The client, or the connection, gave up; why.
-    Aborted(String),
-    /// The service or its response's body failed: the response was reset, or is one with status 500; why.
-    Failed(String),
-}
 
 /// Sends one response.
 pub(super) struct Outgoing<'a, 's> {

@@ -11,7 +11,7 @@ use super::ServerOptions;
 use super::early::QuicHandshake;
 use crate::message_stream::{MessageReceiver, MessageSender, transport_priority};
 use crate::patience::Progress;
-use crate::service::{Early, Peer};
+use crate::service::{Early, Peer, Protocol};
 
 /// A client's connection, as its requests see it.
 pub(super) struct Visitor {
@@ -32,7 +32,7 @@ impl Visitor {
 
     /// The client, for services.
     pub(super) fn peer(&self) -> Peer {
-        Peer::new(self.address, self.server_name.clone())
+        Peer::new(self.address, Protocol::Http3, self.server_name.clone())
     }
 
     /// While what the client says may be somebody's repetition.

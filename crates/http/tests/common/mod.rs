@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, TransportConfig, tls};
 use posthaste_http::{
     ALPN, AccessLog, AccessRecord, Body, BodySender, Client, ClientError, ClientOptions, Ended, Outcome,
-    Request, Response, ServerOptions, serve, service_fn,
+    Protocol, Request, Response, ServerOptions, serve, service_fn,
 };
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::sync::oneshot;
@@ -118,6 +118,7 @@ pub(crate) type Line = (String, Option<u16>, u64, Outcome);
 impl AccessLog for Log {
     fn record(&self, record: &AccessRecord<'_>) {
         assert!(record.client.ip().is_loopback());
+        assert_eq!(record.protocol, Protocol::Http3);
         let request = format!("{} {}", record.method, record.target.path());
         let status = record.status.map(|status| status.as_u16());
         self.0.lock().unwrap().push((request, status, record.body_bytes, record.outcome.clone()));

@@ -1,5 +1,7 @@
 use std::net::SocketAddr;
 
+use posthaste_service::Protocol;
+
 use super::*;
 
 fn introduction() -> Introduction {
@@ -17,7 +19,7 @@ fn request(uri: &str, fields: &[(&str, &str)]) -> Parts {
     }
     let mut parts = request.body(()).unwrap().into_parts().0;
     let address: SocketAddr = "192.0.2.7:4000".parse().unwrap();
-    parts.extensions.insert(Peer::new(address, None));
+    parts.extensions.insert(Peer::new(address, Protocol::Http3, None));
     parts
 }
 
