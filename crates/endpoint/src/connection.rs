@@ -151,6 +151,16 @@ impl Connection {
         }
     }
 
+    /// Has the peer acknowledge a packet (PING, RFC 9000 section 10.1.2): a connection on which something is waited for does
+    /// not end by its idle timeout, as long as the peer is there. Does nothing if the connection is over.
+    pub fn ping(&self) {
+        let mut guard = self.0.shared.lock();
+        if let Ok(connection) = guard.live(self.0.handle) {
+            connection.ping();
+            guard.wake_driver();
+        }
+    }
+
     /// Closes the connection with an application error code (below 2^62). Streams are abandoned: what the peer has
     /// not acknowledged may be lost, so wait for [`SendStream::acknowledged`] first where that matters. `reason` is
     /// for people; what does not fit into a packet of it is cut off. Does nothing if the connection is over.

@@ -60,6 +60,10 @@ pub struct ServerOptions {
     /// Time that requests in progress are given to end once the server stops, and clients to read what they have
     /// acknowledged. Default 10 s.
     pub grace: Duration,
+    /// How often a client is asked whether it is still there while a request of it is open (PING): a response may be silent
+    /// for longer than QUIC's idle timeout. A client that is gone is noticed by that timeout, and one that takes nothing by
+    /// [`Self::stall_timeout`]. Must be shorter than the idle timeout of both ends. Default 10 s.
+    pub keep_alive: Duration,
     /// How long clients may remember that an origin at the endpoint's own port speaks HTTP/3: its responses say so in
     /// `Alt-Svc` (RFC 7838), in whole seconds, unless the service sets that field. Chromium sends no more than six requests
     /// at a time to an origin that has not said it. `None`: nothing is said. Default a day.
@@ -79,6 +83,7 @@ impl Default for ServerOptions {
             header_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(10),
             alt_svc: Some(Duration::from_secs(24 * 60 * 60)),
             access_log: None,
         }

@@ -8,7 +8,7 @@ use crate::common::{App, PATIENCE, Server, body, by, fed, listen_with, sized, st
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream, default_transport};
+use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream, TransportConfig, default_transport};
 use posthaste_http::{
     Body, BodyError, Client, ClientError, ClientOptions, Outcome, Request, Response, service_fn, text,
 };
@@ -452,4 +452,24 @@ async fn an_upload_whose_source_fails_is_no_whole_request() {
     }
     let error = timeout(PATIENCE, told.recv()).await.expect("it hangs").unwrap().unwrap_err();
     assert!(matches!(error, BodyError::Reset(0x10c)), "{error}");
+}
+
+/// An event stream with nothing to tell.
+#[tokio::test]
+async fn a_response_may_be_silent_for_longer_than_the_idle_timeout() {
+    let transport = TransportConfig { max_idle_timeout: Duration::from_secs(3), ..default_transport() };
+    let service = service_fn(|_| async {
+        let (sender, body) = Body::channel();
+        tokio::spawn(async move {
+            sender.send("first").await.unwrap();
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            sender.send("last").await.unwrap();
+            sender.finish().await.unwrap();
+        });
+        Response::new(body)
+    });
+    let keep_alive = Duration::from_millis(200);
+    let server = Server::start_at(listen_with(transport), service, |options| options.keep_alive = keep_alive);
+    let response = server.client().get(&server.uri("/")).await.unwrap();
+    assert_eq!(body(response).await.unwrap(), b"firstlast");
 }

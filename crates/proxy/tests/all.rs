@@ -12,3 +12,4 @@ mod raw;
 mod recorder;
 mod scene;
 mod tls;
+mod versions;

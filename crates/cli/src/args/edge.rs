@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use super::seconds;
 
-/// Serve an existing site over HTTP/3: next to its server, or in front of an application.
+/// Serve an existing site over HTTP/3: next to its server, or as the whole front of an application.
 ///
 /// With --beside, the site's server keeps TCP port 443 and everything else; this command takes UDP port 443 only, and has
-/// each request answered by that server. If it stops, browsers go on over TCP. With --to, the requests go to an
-/// application that has no TLS of its own. Both need the site's certificate, from the files that its server uses.
+/// each request answered by that server. If it stops, browsers go on over TCP. With --to, it takes TCP and UDP port 443
+/// (HTTP/1.1, HTTP/2 and HTTP/3), and the requests go to an application that has no TLS of its own; requests to port 80
+/// are redirected. Both need the site's certificate.
 ///
 /// It prints what makes browsers come: one line for the server's configuration, and a DNS record.
 #[derive(Debug, clap::Args)]
@@ -26,8 +27,10 @@ must have a certificate for it; with --to, for the name in the URL. Requests for
 The upstream learns the client's address from X-Forwarded-For; what clients say in X-Forwarded-* and Forwarded is dropped.
 Early data (0-RTT): GET, HEAD and OPTIONS go to the upstream with `Early-Data: 1`, other methods get 425.
 
-Not there yet: TCP (HTTP/1.1 and 2, port 80), certificates by ACME, a configuration file, WebSocket, several upstreams,
-reload. A new certificate needs a restart.
+Clients over TCP need TLS 1.3. Their responses say in `Alt-Svc` that HTTP/3 is on the same port.
+
+Not there yet: certificates by ACME, a configuration file, WebSocket, several upstreams, reload. A new certificate needs
+a restart.
 With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`. With
 --no-access-log there is no `request`. Logs and errors go to stderr.
 Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
@@ -40,9 +43,13 @@ pub(crate) struct Edge {
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<http::Uri>,
 
-    /// Address and UDP port to listen on; port 0 picks a free one
+    /// Address and port to listen on, UDP with --beside, TCP and UDP with --to; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:443")]
     pub(crate) listen: SocketAddr,
+
+    /// Address and TCP port from which plain HTTP is redirected to https; with --to on port 443 the default is 0.0.0.0:80
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "neighbour")]
+    pub(crate) redirect: Option<SocketAddr>,
 
     /// Certificate chain in PEM, the site's own certificate first
     #[arg(long, value_name = "FILE")]

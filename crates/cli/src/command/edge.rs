@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use http::uri::Scheme;
-use posthaste_endpoint::{Endpoint, ServerConfig, SessionStore, tls};
+use posthaste_endpoint::{ServerConfig, SessionStore, tls};
 use posthaste_http::{ALPN, serve};
 use posthaste_proxy::{Proxy, ProxyOptions, Upstream, UpstreamError};
 use serde::Serialize;
@@ -17,6 +17,7 @@ use crate::identity::Identity;
 use crate::log_queue::LogQueue;
 use crate::{printer, profile, trust};
 
+mod front;
 mod sites;
 
 use sites::Sites;
@@ -34,19 +35,22 @@ pub(crate) async fn run(args: Edge, log: &LogQueue) -> Result<ExitCode, Failure>
     let sites = Sites::new(&identity.chain, proxy).map_err(|error| {
         Failure::usage(format!("cannot read the names in {}: {error}", args.cert.display()))
     })?;
-    let tls =
-        tls::server_config(identity.chain.clone(), identity.key.clone_key(), &[ALPN]).map_err(|error| {
-            Failure::usage(format!("certificate and key cannot be used together: {error}"))
-                .hint("--key must be the private key of the first certificate in --cert")
-        })?;
+    let tls = tls::server_config(identity.chain.clone(), identity.key.clone_key(), &[ALPN])
+        .map_err(|error| no_tls(&error))?;
     let interrupts = interrupts()?;
     let tls = tls::server_with_early_data(&tls, Arc::new(SessionStore::new()));
-    let endpoint = Endpoint::server(args.listen, ServerConfig::new(tls, transport))
-        .map_err(|error| cannot_listen(args.listen, &error))?;
+    let (endpoint, front) = front::listen(&args, &identity, &ServerConfig::new(tls, transport)).await?;
     let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
-    announce(&args, address, &profile_name)?;
+    let redirect = front.as_ref().and_then(front::Front::redirect_address);
+    announce(&args, &Start::new(&args, address, redirect, &profile_name))?;
     let running = Running { json: args.json, access_log: !args.no_access_log, grace: args.grace };
-    running.run(serve(endpoint, sites), interrupts, log).await
+    let quic = serve(endpoint, sites.clone());
+    running.run_all(|terms| front::run(quic, front, sites, terms), interrupts, log).await
+}
+
+fn no_tls(error: &rustls::Error) -> Failure {
+    Failure::usage(format!("certificate and key cannot be used together: {error}"))
+        .hint("--key must be the private key of the first certificate in --cert")
 }
 
 /// The server that answers.
@@ -82,6 +86,10 @@ struct Start<'a> {
     address: SocketAddr,
     upstream: String,
     is_beside: bool,
+    /// Versions of HTTP; `h1` and `h2` over TCP, `h3` over UDP, on the same port.
+    protocols: &'static [&'static str],
+    /// Where requests over plain HTTP are sent on from.
+    redirect: Option<SocketAddr>,
     profile: &'a str,
     /// The field by which the site's server tells browsers of HTTP/3.
     alt_svc: String,
@@ -90,7 +98,7 @@ struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    fn new(args: &'a Edge, address: SocketAddr, profile: &'a str) -> Self {
+    fn new(args: &'a Edge, address: SocketAddr, redirect: Option<SocketAddr>, profile: &'a str) -> Self {
         let (domain, port) = (args.domain.as_str(), address.port());
         let upstream =
             args.neighbour.as_ref().or(args.to.as_ref()).map(ToString::to_string).unwrap_or_default();
@@ -104,6 +112,8 @@ impl<'a> Start<'a> {
             address,
             upstream: upstream.trim_end_matches('/').to_owned(),
             is_beside: args.neighbour.is_some(),
+            protocols: if args.neighbour.is_some() { &["h3"] } else { &["h1", "h2", "h3"] },
+            redirect,
             profile,
             alt_svc: format!("h3=\":{port}\"; ma=86400"),
             https_record: format!("{prefix}{domain}. 300 IN HTTPS 1 {target}{dot} alpn=\"h3,h2\""),
@@ -126,22 +136,29 @@ impl<'a> Start<'a> {
                  \x20 Apache   RemoteIPHeader X-Forwarded-For, RemoteIPInternalProxy 127.0.0.1 (mod_remoteip)"
             )
         } else {
-            format!("Browsers come when the DNS tells them:\n\x20 {https_record}")
+            format!(
+                "Browsers come over TCP and learn of HTTP/3 there (Alt-Svc); with this record in the DNS they use it from \
+                 the first visit on:\n\x20 {https_record}"
+            )
         };
+        let (protocols, transports) =
+            if self.is_beside { ("HTTP/3", "udp") } else { ("HTTP/1.1, 2 and 3", "tcp+udp") };
+        let redirect = self.redirect.map(|address| format!("\n\x20 redirect {address}/tcp to https"));
+        let redirect = redirect.unwrap_or_default();
+        let ports = if self.is_beside { "UDP port" } else { "TCP and UDP port" };
         format!(
-            "HTTP/3 for {domain} on {address}/udp, answers come from \x1b[1m{upstream}\x1b[0m\n\
-             \x20 profile  {profile}\n\n{come}\n\n\
-             Firewalls must let UDP port {} in. Ctrl-C stops.",
+            "{protocols} for {domain} on {address}/{transports}, answers come from \x1b[1m{upstream}\x1b[0m\n\
+             \x20 profile  {profile}{redirect}\n\n{come}\n\n\
+             Firewalls must let {ports} {} in. Ctrl-C stops.",
             address.port()
         )
     }
 }
 
-fn announce(args: &Edge, address: SocketAddr, profile: &str) -> Result<(), Failure> {
-    let start = Start::new(args, address, profile);
+fn announce(args: &Edge, start: &Start<'_>) -> Result<(), Failure> {
     let follows = if args.no_access_log { "" } else { " One line per request follows." };
     let text = || printer::line(format_args!("{}{follows}", start.text()));
-    let printed = if args.json { printer::json_line(&start) } else { text() };
+    let printed = if args.json { printer::json_line(start) } else { text() };
     printer::unless_reader_left(printed)
         .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))
 }
@@ -164,12 +181,12 @@ mod tests {
     #[test]
     fn it_says_how_browsers_come() {
         let args = args(&["--beside", "https://127.0.0.1", "--domain", "a.test"]);
-        let start = Start::new(&args, "0.0.0.0:443".parse().unwrap(), "mobile");
+        let start = Start::new(&args, "0.0.0.0:443".parse().unwrap(), None, "mobile");
         assert_eq!(start.https_record, "a.test. 300 IN HTTPS 1 . alpn=\"h3,h2\"");
         let text = start.text();
         assert!(text.contains("add_header Alt-Svc 'h3=\":443\"; ma=86400' always;"), "{text}");
         assert!(text.contains("Header always set Alt-Svc \"h3=\\\":443\\\"; ma=86400\""), "{text}");
-        let start = Start::new(&args, "0.0.0.0:8443".parse().unwrap(), "mobile");
+        let start = Start::new(&args, "0.0.0.0:8443".parse().unwrap(), None, "mobile");
         assert_eq!(start.https_record, "_8443._https.a.test. 300 IN HTTPS 1 a.test. alpn=\"h3,h2\"");
     }
 

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use posthaste_http::{AccessLog, AccessRecord, Ended, Outcome, Serve, ServerOptions};
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -30,27 +32,63 @@ pub(crate) struct Running {
     pub(crate) grace: Duration,
 }
 
+/// What servers that run together share.
+#[derive(Clone)]
+pub(crate) struct Terms {
+    /// What requests in progress get when they stop.
+    pub(crate) grace: Duration,
+    /// Told of their requests.
+    pub(crate) access_log: Option<Arc<dyn AccessLog>>,
+    /// Resolves when they are to stop.
+    pub(crate) stop: Told,
+    /// Resolves when the grace ends early.
+    pub(crate) cut: Told,
+}
+
+/// A word that all wait for.
+pub(crate) type Told = Shared<BoxFuture<'static, ()>>;
+
 impl Running {
     /// Runs the server until it is stopped, and prints its requests. What goes to stderr meanwhile goes through `log`.
     pub(crate) async fn run(
         self,
         server: Serve,
-        mut interrupts: Interrupts,
+        interrupts: Interrupts,
         log: &LogQueue,
     ) -> Result<ExitCode, Failure> {
+        self.run_all(|terms| over_quic(server, terms).run(), interrupts, log).await
+    }
+
+    /// The same with all the servers that `start` runs.
+    pub(crate) async fn run_all<F>(
+        self,
+        start: impl FnOnce(Terms) -> F,
+        mut interrupts: Interrupts,
+        log: &LogQueue,
+    ) -> Result<ExitCode, Failure>
+    where
+        F: Future<Output = Ended> + Send + 'static,
+    {
         let stdout = requests_queue(self.json);
         let printed = || Arc::new(Printed { json: self.json, queue: stdout.clone() }) as Arc<dyn AccessLog>;
-        let options = ServerOptions {
+        let ((stop, stopped), (cut, is_cut)) = (oneshot::channel(), oneshot::channel());
+        let server = tokio::spawn(start(Terms {
             grace: self.grace,
             access_log: self.access_log.then(printed),
-            ..ServerOptions::default()
-        };
-        let ((stop, stopped), (cut, is_cut)) = (oneshot::channel(), oneshot::channel());
-        let server = tokio::spawn(server.options(options).until(told(stopped)).cut(told(is_cut)).run());
+            stop: told(stopped).boxed().shared(),
+            cut: told(is_cut).boxed().shared(),
+        }));
         let end = until_stopped(self, server, [stop, cut], &mut interrupts, [&stdout, log]).await;
         stdout.drain(FAREWELL);
         end
     }
+}
+
+/// A server over QUIC on these terms.
+pub(crate) fn over_quic(server: Serve, terms: Terms) -> Serve {
+    let Terms { grace, access_log, stop, cut } = terms;
+    let options = ServerOptions { grace, access_log, ..ServerOptions::default() };
+    server.options(options).until(stop).cut(cut)
 }
 
 /// Listens for the signals that stop a server.
@@ -114,12 +152,17 @@ fn requests_queue(json: bool) -> LogQueue {
     })
 }
 
-/// Why an address cannot be listened on, and what to do.
+/// Why a UDP port cannot be listened on, and what to do.
 pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    cannot_listen_over("UDP", address, error)
+}
+
+/// The same of a port of this transport.
+pub(crate) fn cannot_listen_over(transport: &str, address: SocketAddr, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
             let next = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(0));
-            Failure::runtime(format!("UDP port {address} is in use")).hint(format!(
+            Failure::runtime(format!("{transport} port {address} is in use")).hint(format!(
                 "another program listens there: stop it, or choose another port, as with --listen {next} \
                  (port 0 picks a free one)"
             ))

@@ -2,12 +2,13 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use posthaste_endpoint::{Connection, RecvStream, SendStream};
 use posthaste_http3::{Code, Event, Role, Settings};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::Shared;
 use super::exchange::{self, Served};
@@ -17,6 +18,9 @@ use crate::service::AnyService;
 
 /// Requests that a client may abandon before they are readable, on one connection; more is an attack.
 const MAX_ABANDONED_REQUESTS: usize = 1000;
+
+/// A client is not asked more often than this whether it is still there.
+const LEAST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 
 /// What clients are told at the end.
 pub(super) const STOPPED: &[u8] = b"the server has stopped";
@@ -42,8 +46,7 @@ pub(super) async fn serve(
     let settings = Settings { max_field_section_size: shared.options.max_header_size, ..Settings::default() };
     let mut link = Link::new(quic.clone(), Role::Server, &settings);
     let visitor = Arc::new(Visitor::new(quic.clone()));
-    let mut requests =
-        Requests { shared, service, visitor, tasks: JoinSet::new(), abandoned: 0, next: 0, last: None };
+    let mut requests = Requests::new(shared, service, visitor);
     let mut cut_off = 0;
     // A server that has begun to stop meanwhile is noticed by the first turn.
     phases.mark_changed();
@@ -75,6 +78,10 @@ pub(super) async fn serve(
                 }
                 phase == Phase::Over
             }
+            _ = requests.pings.tick(), if !requests.tasks.is_empty() => {
+                quic.ping();
+                false
+            }
             () = sleep_until(done.unwrap_or_else(Instant::now)), if done.is_some() => false,
             accepted = quic.accept_bi() => match accepted {
                 Ok(stream) => {
@@ -93,12 +100,21 @@ pub(super) async fn serve(
     cut_off
 }
 
+/// When a client with an open request is asked whether it is still there.
+fn pings(period: Duration) -> Interval {
+    let mut pings = interval(period.max(LEAST_KEEP_ALIVE));
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pings
+}
+
 /// The requests of one connection.
 struct Requests {
     shared: Arc<Shared>,
     service: Box<dyn AnyService>,
     visitor: Arc<Visitor>,
     tasks: JoinSet<Served>,
+    /// Counts from when the first of the open requests came.
+    pings: Interval,
     abandoned: usize,
     /// The stream of the first request that has not come.
     next: u64,
@@ -107,6 +123,11 @@ struct Requests {
 }
 
 impl Requests {
+    fn new(shared: Arc<Shared>, service: Box<dyn AnyService>, visitor: Arc<Visitor>) -> Self {
+        let pings = pings(shared.options.keep_alive);
+        Self { shared, service, visitor, tasks: JoinSet::new(), pings, abandoned: 0, next: 0, last: None }
+    }
+
     /// True if nothing is left to be answered, and of what was answered nothing to be read. The client's transport
     /// acknowledges what it has received; that its application has read it, it does not say.
     fn are_read(&self, now: Instant) -> bool {
@@ -144,6 +165,9 @@ impl Requests {
     fn on_stream(&mut self, (send, recv): (SendStream, RecvStream), phase: Phase) {
         if phase != Phase::Serving {
             return reject(send, recv);
+        }
+        if self.tasks.is_empty() {
+            self.pings.reset();
         }
         self.next = send.id().to_wire() + 4;
         let request = RequestStream::arrived(Arc::clone(&self.visitor), send, recv, &self.shared.options);

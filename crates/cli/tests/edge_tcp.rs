@@ -1,0 +1,197 @@
+//! `posthaste edge --to` over TCP, as curl sees it: HTTP/1.1 and HTTP/2 on the port of HTTP/3.
+#![cfg(unix)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use common::{Folders, PATIENCE, posthaste, run, sample, send_signal, wait};
+
+/// An application that sends bodies back. `/slow` answers in two halves, the second when it is told to.
+fn application() -> (SocketAddr, mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (release, released) = mpsc::channel();
+    std::thread::spawn(move || {
+        // One connection after the other; the proxy opens another one while this is busy only with `/slow`.
+        let released = std::sync::Arc::new(std::sync::Mutex::new(released));
+        for stream in listener.incoming() {
+            let released = std::sync::Arc::clone(&released);
+            std::thread::spawn(
+                move || while answer(&mut BufReader::new(stream.as_ref().unwrap()), &released) {},
+            );
+        }
+    });
+    (address, release)
+}
+
+/// Answers a request; false when the connection is over.
+fn answer(stream: &mut BufReader<&TcpStream>, released: &std::sync::Mutex<mpsc::Receiver<()>>) -> bool {
+    let (mut line, mut length, mut is_chunked) = (String::new(), 0, false);
+    if stream.read_line(&mut line).unwrap_or(0) == 0 {
+        return false;
+    }
+    let is_slow = line.contains(" /slow ");
+    while line != "\r\n" {
+        line.clear();
+        stream.read_line(&mut line).unwrap();
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        is_chunked |= lower.starts_with("transfer-encoding: chunked");
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    while is_chunked {
+        line.clear();
+        stream.read_line(&mut line).unwrap();
+        let size = usize::from_str_radix(line.trim(), 16).unwrap();
+        let mut chunk = vec![0; size + 2];
+        stream.read_exact(&mut chunk).unwrap();
+        body.extend_from_slice(&chunk[..size]);
+        is_chunked = size > 0;
+    }
+    let mut stream = *stream.get_ref();
+    if is_slow {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none").unwrap();
+        released.lock().unwrap().recv().unwrap();
+        stream.write_all(b"two").unwrap();
+    } else {
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
+        stream.write_all(&body).unwrap();
+    }
+    true
+}
+
+struct Front {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+    port: u64,
+    redirect: String,
+}
+
+impl Front {
+    fn start(folders: &Folders, application: SocketAddr) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(folders.path("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(folders.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        let mut child = posthaste()
+            .args(["edge", "--json", "--listen", "127.0.0.1:0", "--redirect", "127.0.0.1:0", "--grace", "60"])
+            .args(["--to", &format!("http://{application}")])
+            .arg("--cert")
+            .arg(folders.path("cert.pem"))
+            .arg("--key")
+            .arg(folders.path("key.pem"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let start: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(start["protocols"], serde_json::json!(["h1", "h2", "h3"]));
+        let address = start["address"].as_str().unwrap();
+        let port = address.rsplit(':').next().unwrap().parse().unwrap();
+        Self { child, lines, port, redirect: start["redirect"].as_str().unwrap().to_owned() }
+    }
+
+    fn event(&mut self) -> serde_json::Value {
+        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+    }
+
+    /// curl for this path, if it is installed and knows HTTP/2.
+    fn curl(&self, folders: &Folders, path: &str) -> Option<Command> {
+        let version = Command::new("curl").arg("--version").output().ok()?;
+        if !String::from_utf8_lossy(&version.stdout).contains("HTTP2") {
+            return None;
+        }
+        let mut command = Command::new("curl");
+        command.args(["-4", "--silent", "--show-error", "--max-time", "60", "--cacert"]);
+        command.arg(folders.path("cert.pem")).arg(format!("https://localhost:{}{path}", self.port));
+        Some(command)
+    }
+}
+
+#[test]
+fn clients_over_tcp_are_served_and_told_of_http3() {
+    let folders = Folders::new();
+    let content = sample(3_000_000);
+    std::fs::write(folders.path("upload"), &content).unwrap();
+    let (application, _release) = application();
+    let mut front = Front::start(&folders, application);
+    let Some(mut command) = front.curl(&folders, "/x") else {
+        eprintln!("skipped: there is no curl with HTTP/2");
+        send_signal(front.child.id(), "TERM");
+        wait(&mut front.child);
+        return;
+    };
+    let (code, head, stderr) = run(command.args(["--http2", "--head"]));
+    let head = String::from_utf8(head).unwrap();
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(head.contains(&format!("alt-svc: h3=\":{}\"; ma=86400", front.port)), "{head}");
+    assert_eq!(front.event()["protocol"], "h2");
+    for (version, name, number) in [("--http1.1", "h1", "1.1"), ("--http2", "h2", "2")] {
+        for upload in ["Content-Length: 3000000", "Transfer-Encoding: chunked"] {
+            let mut command = front.curl(&folders, "/echo").unwrap();
+            // HTTP/2 has no chunks: without a length, that is.
+            let length = if upload.starts_with('T') && name == "h2" { "Content-Length:" } else { upload };
+            command.args([version, "--header", length, "--header", "Expect:", "--output"]);
+            command.arg(folders.path("echo")).args(["--write-out", "%{http_version} %{http_code}", "-T"]);
+            let (code, stdout, stderr) = run(command.arg(folders.path("upload")));
+            assert_eq!((code, stderr.as_str()), (0, ""), "{version} {upload}");
+            assert_eq!(String::from_utf8(stdout).unwrap(), format!("{number} 200"));
+            assert!(std::fs::read(folders.path("echo")).unwrap() == content, "{version} {upload}");
+            let event = front.event();
+            assert_eq!((&event["protocol"], &event["bytes"]), (&name.into(), &3_000_000.into()), "{event}");
+        }
+    }
+    // The same port over UDP.
+    let mut get = posthaste();
+    get.args(["get", "--ca"]).arg(folders.path("cert.pem"));
+    let (code, ..) = run(get.arg(format!("https://localhost:{}/x", front.port)));
+    assert_eq!((code, &front.event()["protocol"]), (0, &"h3".into()));
+    let mut plain = Command::new("curl");
+    plain.args(["-s", "-o", "/dev/null", "-w", "%{http_code} %{redirect_url}"]);
+    let (_, stdout, _) = run(plain.arg(format!("http://{}/x?y", front.redirect)));
+    assert_eq!(String::from_utf8(stdout).unwrap(), format!("308 https://127.0.0.1:{}/x?y", front.port));
+    send_signal(front.child.id(), "TERM");
+    assert!(wait(&mut front.child).success());
+    assert_eq!(front.event()["event"], "stopped");
+}
+
+#[test]
+fn requests_over_tcp_finish_when_it_stops() {
+    let folders = Folders::new();
+    let (application, release) = application();
+    let mut front = Front::start(&folders, application);
+    let mut clients = Vec::new();
+    for version in ["--http1.1", "--http2"] {
+        let Some(mut command) = front.curl(&folders, "/slow") else { break };
+        let mut client = command.args([version, "--no-buffer"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut half = [0; 3];
+        client.stdout.as_mut().unwrap().read_exact(&mut half).unwrap();
+        assert_eq!(&half, b"one");
+        clients.push(client);
+    }
+    send_signal(front.child.id(), "TERM");
+    let began = Instant::now();
+    while TcpStream::connect(("127.0.0.1", front.port as u16)).is_ok() {
+        assert!(began.elapsed() < PATIENCE, "it still listens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for mut client in clients {
+        release.send(()).unwrap();
+        release.send(()).unwrap();
+        let mut rest = String::new();
+        client.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!((rest.as_str(), wait(&mut client).code()), ("two", Some(0)));
+        assert_eq!(front.event()["complete"], true);
+    }
+    assert!(wait(&mut front.child).success());
+    let stopped = front.event();
+    assert_eq!((&stopped["event"], &stopped["requests_cut_off"]), (&"stopped".into(), &0.into()));
+}

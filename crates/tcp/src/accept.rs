@@ -1,0 +1,36 @@
+//! New connections, and what keeps the system from giving them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+/// Time to wait when the system has no descriptor or memory for a connection; by then some connection may have ended.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The next connection. Errors are survived: those of one connection at once, those of the system after a pause. Cancel safe.
+pub(crate) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) if is_of_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Whether it is the one connection's fault (accept(2)): the next one may be well.
+fn is_of_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,5 @@
+//! The tests over the public interface, in one program.
+
+mod bounds;
+mod common;
+mod messages;
