@@ -447,7 +447,7 @@ impl Connection {
     ) {
         let is_at_peace = close.kind == CloseKind::Application && space == PacketSpace::Data;
         if is_at_peace && self.acks.received[space].has_news() {
-            writer.reserve(Frame::Close(close.clone()).encoded_len());
+            writer.reserve(close.encoded_len());
             self.acks.received[space].write_ack(now, writer, ACK_DELAY_EXPONENT, None);
             writer.reserve(0);
         }
