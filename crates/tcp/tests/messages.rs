@@ -214,7 +214,7 @@ async fn the_answer_to_an_upload_that_is_not_read_arrives() {
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n";
     let mut client = server.connect("http/1.1", head).await;
     // Some of it is still on its way when the answer is written.
-    let _ = client.write_all(&[0; 100_000]).await;
+    let _ = client.write_all(&vec![0; 100_000]).await;
     let answer = rest(&mut client).await;
     assert!(answer.starts_with("HTTP/1.1 413 ") && answer.ends_with("too large"), "{answer}");
 }

@@ -128,7 +128,7 @@ impl Server {
 pub(crate) async fn rest(stream: &mut TlsStream<TcpStream>) -> String {
     let mut all = Vec::new();
     let reading = async {
-        let mut buffer = [0; 16 * 1024];
+        let mut buffer = vec![0; 16 * 1024];
         while let Ok(length @ 1..) = stream.read(&mut buffer).await {
             all.extend_from_slice(&buffer[..length]);
         }
@@ -162,7 +162,7 @@ pub(crate) fn preface(settings: &[u8]) -> Vec<u8> {
     [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, settings)].concat()
 }
 
-/// A GET of this path without a body: HEADERS with END_STREAM and END_HEADERS (RFC 7541's static table).
+/// A GET of this path without a body: HEADERS with `END_STREAM` and `END_HEADERS` (fields by the static table of RFC 7541).
 pub(crate) fn get(stream: u32, path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x87, 0x41, 9];
     block.extend(b"localhost");

@@ -106,8 +106,7 @@ async fn over_tcp(front: Front, sites: Sites, terms: Terms) -> Ended {
     let Terms { grace, access_log, stop, cut } = terms;
     let port = front.listener.local_addr().map_or(HTTPS, |address| address.port());
     let redirects = front.redirect.map(|listener| tokio::spawn(redirect(listener, port)));
-    let options =
-        TcpOptions { grace, access_log: Some(access_log), alt_svc: Some(ALT_SVC), ..TcpOptions::default() };
+    let options = TcpOptions { grace, access_log, alt_svc: Some(ALT_SVC), ..TcpOptions::default() };
     let server = posthaste_tcp::serve(front.listener, front.tls, sites);
     let ended = server.options(options).until(stop).cut(cut).run().await;
     if let Some(redirects) = redirects {
