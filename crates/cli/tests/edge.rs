@@ -122,6 +122,174 @@ fn a_site_is_served_over_http3_as_it_is() {
     assert_eq!(event()["event"], "stopped");
 }
 
+/// An edge that runs. Ended when it is dropped.
+struct Edge {
+    child: Child,
+    port: u16,
+    /// What it says on stderr.
+    notes: BufReader<std::process::ChildStderr>,
+}
+
+impl Edge {
+    fn start(folders: &Folders, more: &[&str]) -> Self {
+        let mut command = posthaste();
+        command.args(["edge", "--json"]).args(more).current_dir(folders.path(""));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let notes = BufReader::new(child.stderr.take().unwrap());
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let mut edge = Self { child, port: 0, notes };
+        assert!(!line.is_empty(), "it does not start: {}", edge.note());
+        // What nobody reads must not stop it, and need not be read.
+        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        let start: serde_json::Value = serde_json::from_str(&line).unwrap();
+        edge.port = start["address"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
+        edge
+    }
+
+    /// The next line of stderr.
+    fn note(&mut self) -> String {
+        let mut line = String::new();
+        self.notes.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn signal(&self, name: &str) {
+        send_signal(self.child.id(), name);
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A configuration whose site replies with `text`.
+fn replying(text: &str) -> String {
+    format!(
+        "[edge]\nlisten = \"127.0.0.1:0\"\n[site.localhost]\n\
+         certificate = {{ chain = \"cert.pem\", key = \"key.pem\" }}\nreply = \"{text}\"\n"
+    )
+}
+
+/// A client that trusts the certificate.
+fn client(folders: &Folders) -> posthaste_http::Client {
+    use posthaste_endpoint::{ClientConfig, default_transport, rustls, tls};
+    use rustls::pki_types::pem::PemObject;
+
+    let certificate = rustls::pki_types::CertificateDer::from_pem_file(folders.path("cert.pem")).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let tls = tls::client_config_with_roots(roots, &[posthaste_http::ALPN]).unwrap();
+    let quic = ClientConfig::new(tls, default_transport());
+    posthaste_http::Client::new(posthaste_http::ClientOptions::new(quic))
+}
+
+#[test]
+fn reloads_under_load_fail_no_request_and_keep_the_connection() {
+    const RELOADS: usize = 100;
+    let folders = Folders::new();
+    certificate(&folders);
+    let file = folders.path("edge.toml");
+    std::fs::write(&file, replying("200 0")).unwrap();
+    let mut edge = Edge::start(&folders, &["--config", "edge.toml"]);
+    let url = posthaste_http::parse_url(&format!("https://localhost:{}/", edge.port)).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let client = client(&folders);
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let load = runtime.spawn({
+        let (client, url) = (client.clone(), url.clone());
+        async move {
+            let mut requests = 0;
+            while !*stopped.borrow() {
+                let mut response = client.get(&url).await.unwrap();
+                assert_eq!(response.status(), 200);
+                while response.chunk().await.unwrap().is_some() {}
+                requests += 1;
+            }
+            requests
+        }
+    });
+    let answer = || {
+        runtime.block_on(async {
+            let mut response = client.get(&url).await.unwrap();
+            String::from_utf8(response.chunk().await.unwrap().unwrap().to_vec()).unwrap()
+        })
+    };
+    assert_eq!(answer(), "0");
+    for reload in 1..=RELOADS {
+        std::fs::write(&file, replying(&format!("200 {reload}"))).unwrap();
+        edge.signal("HUP");
+        assert_eq!(edge.note(), "posthaste: reloaded\n");
+        assert_eq!(answer(), reload.to_string(), "the next request has the new configuration");
+    }
+    // A file with a fault changes nothing.
+    std::fs::write(&file, replying("200 x").replace("reply", "replay")).unwrap();
+    edge.signal("HUP");
+    let note = edge.note();
+    assert!(
+        note.contains("not reloaded, nothing has changed: edge.toml:5:1: unknown field `replay`"),
+        "{note}"
+    );
+    assert!(edge.note().contains("did you mean `reply`?"));
+    assert_eq!(answer(), RELOADS.to_string());
+    stop.send(true).unwrap();
+    let requests: usize = runtime.block_on(load).unwrap();
+    assert!(requests > 0);
+    assert_eq!(client.connections().len(), 1, "the first connection is the only one");
+    edge.signal("TERM");
+    assert!(wait(&mut edge.child).success());
+}
+
+#[test]
+fn what_options_say_a_file_can_say() {
+    let folders = Folders::new();
+    certificate(&folders);
+    folders.publish("page.txt", b"a page");
+    let options = ["--files", "www", "--domain", "localhost", "--cert", "cert.pem", "--key", "key.pem"];
+    let more = ["--listen", "127.0.0.1:0", "--profile", "bbr", "--grace", "1.5", "--print-config"];
+    let mut print = posthaste();
+    print.arg("edge").args(options).args(more).current_dir(folders.path(""));
+    let (code, printed, stderr) = run(&mut print);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    std::fs::write(folders.path("edge.toml"), &printed).unwrap();
+    let (_, again, _) = run(posthaste()
+        .args(["edge", "--config", "edge.toml", "--print-config"])
+        .current_dir(folders.path("")));
+    assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&printed));
+    let edge = Edge::start(&folders, &["--config", "edge.toml"]);
+    let url = format!("https://localhost:{}/page.txt", edge.port);
+    let (code, page, stderr) = run(posthaste().args(["get", "--ca"]).arg(folders.path("cert.pem")).arg(url));
+    assert_eq!((code, page.as_slice(), stderr.as_str()), (0, b"a page".as_slice(), ""));
+}
+
+#[test]
+fn a_check_finds_faults_without_serving() {
+    let folders = Folders::new();
+    certificate(&folders);
+    let check = |text: &str| {
+        std::fs::write(folders.path("edge.toml"), text).unwrap();
+        let (code, stdout, stderr) = run(posthaste().args(["edge", "check"]).current_dir(folders.path("")));
+        (code, String::from_utf8(stdout).unwrap(), stderr)
+    };
+    let (code, stdout, _) = check(&replying("200"));
+    assert_eq!((code, stdout.as_str()), (0, "edge.toml: sites 1, upstreams 0, certificates 1\nno faults\n"));
+    // Nobody listens at port 1.
+    let (code, stdout, _) = check(&replying("200").replace("reply = \"200\"", "to = \"http://127.0.0.1:1\""));
+    assert!(code == 1 && stdout.contains("http://127.0.0.1:1 cannot be reached"), "{code}: {stdout}");
+    let (code, _, stderr) = check("[edge]\nlisten = 443\n");
+    assert!(code == 2 && stderr.contains("edge.toml:2:10: "), "{code}: {stderr}");
+    std::fs::remove_file(folders.path("key.pem")).unwrap();
+    let (code, _, stderr) = check(&replying("200"));
+    assert!(
+        code == 2 && stderr.contains("edge.toml:4:15: ") && stderr.contains("key.pem"),
+        "{code}: {stderr}"
+    );
+}
+
 #[test]
 fn names_that_the_certificate_does_not_cover_are_not_answered() {
     let folders = Folders::new();

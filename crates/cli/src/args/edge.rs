@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Subcommand;
+
 use super::seconds;
 
 /// Serve an existing site over HTTP/3: next to its server, or as the whole front of an application.
@@ -11,69 +13,100 @@ use super::seconds;
 /// With --beside, the site's server keeps TCP port 443 and everything else; this command takes UDP port 443 only, and has
 /// each request answered by that server. If it stops, browsers go on over TCP. With --to, it takes TCP and UDP port 443
 /// (HTTP/1.1, HTTP/2 and HTTP/3), and the requests go to an application that has no TLS of its own; requests to port 80
-/// are redirected. Both need the site's certificate.
+/// are redirected. With --files, the files below a directory answer. All need the site's certificate. Several sites,
+/// routes and rules for fields are for a file: --config.
 ///
 /// It prints what makes browsers come: one line for the server's configuration, and a DNS record.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Examples:
   posthaste edge --beside https://127.0.0.1 --domain example.org \\
       --cert /etc/letsencrypt/live/example.org/fullchain.pem --key /etc/letsencrypt/live/example.org/privkey.pem
   posthaste edge --to http://127.0.0.1:3000 --cert fullchain.pem --key privkey.pem
   posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --listen 127.0.0.1:4433   without privileges
+  posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --print-config > edge.toml
+  posthaste edge check edge.toml
+  posthaste edge --config edge.toml
 
 The upstream speaks HTTP/1.1, over TLS 1.3 if its URL is https (nginx before 1.23.4: ssl_protocols TLSv1.2 TLSv1.3). With --beside it is asked for the name in the request and
-must have a certificate for it; with --to, for the name in the URL. Requests for names that --cert does not cover get 421.
+must have a certificate for it; with --to, for the name in the URL. Requests for names that the certificate does not cover get 421.
 The upstream learns the client's address from X-Forwarded-For; what clients say in X-Forwarded-* and Forwarded is dropped.
 Early data (0-RTT): GET, HEAD and OPTIONS go to the upstream with `Early-Data: 1`, other methods get 425.
 
+SIGHUP reads the file of --config and all certificates again; connections and requests in progress go on, and a file with
+errors changes nothing. Certificate files are also looked at every few seconds, and used when they have changed.
+
 Clients over TCP need TLS 1.3. Their responses say in `Alt-Svc` that HTTP/3 is on the same port.
 
-Not there yet: certificates by ACME, a configuration file, WebSocket, several upstreams, reload. A new certificate needs
-a restart.
+Not there yet: certificates by ACME, WebSocket, several upstreams for one route, metrics.
 With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`. With
 --no-access-log there is no `request`. Logs and errors go to stderr.
-Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error.")]
+Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error or a fault in the file."
+)]
 pub(crate) struct Edge {
+    #[command(subcommand)]
+    pub(crate) command: Option<EdgeCommand>,
+
     /// The server of the same site, which keeps TCP port 443
-    #[arg(long = "beside", value_name = "URL", required_unless_present = "to", conflicts_with = "to")]
-    pub(crate) neighbour: Option<http::Uri>,
+    #[arg(long = "beside", value_name = "URL", required_unless_present_any = ["to", "files", "config"], conflicts_with_all = ["to", "files", "config"])]
+    pub(crate) neighbour: Option<String>,
 
     /// The application behind this server
-    #[arg(long, value_name = "URL")]
-    pub(crate) to: Option<http::Uri>,
+    #[arg(long, value_name = "URL", conflicts_with_all = ["files", "config"])]
+    pub(crate) to: Option<String>,
 
-    /// Address and port to listen on, UDP with --beside, TCP and UDP with --to; port 0 picks a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:443")]
+    /// A directory whose files are served
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) files: Option<String>,
+
+    /// Read everything from this file in TOML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Print the file that says what these options say, and exit
+    #[arg(long)]
+    pub(crate) print_config: bool,
+
+    /// Address and port to listen on, UDP with --beside, TCP and UDP without; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:443", conflicts_with = "config")]
     pub(crate) listen: SocketAddr,
 
-    /// Address and TCP port from which plain HTTP is redirected to https; with --to on port 443 the default is 0.0.0.0:80
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "neighbour")]
+    /// Address and TCP port from which plain HTTP is redirected to https; if --listen has port 443, the default is 0.0.0.0:80
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["neighbour", "config"])]
     pub(crate) redirect: Option<SocketAddr>,
 
     /// Certificate chain in PEM, the site's own certificate first
-    #[arg(long, value_name = "FILE")]
-    pub(crate) cert: PathBuf,
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "config",
+        conflicts_with = "config",
+        requires = "key"
+    )]
+    pub(crate) cert: Option<PathBuf>,
 
     /// Private key of the certificate, in PEM
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: PathBuf,
+    #[arg(long, value_name = "FILE", conflicts_with = "config", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
 
     /// The site's name, for the lines to copy
-    #[arg(long, value_name = "NAME", default_value = "example.org")]
+    #[arg(long, value_name = "NAME", default_value = "example.org", conflicts_with = "config")]
     pub(crate) domain: String,
 
     /// Certificates in PEM to trust in an https upstream, instead of the system's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pub(crate) ca: Option<PathBuf>,
 
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)
-    #[arg(long, value_name = "NAME", default_value = "mobile")]
+    #[arg(long, value_name = "NAME", default_value = "mobile", conflicts_with = "config")]
     pub(crate) profile: String,
 
     /// Seconds for requests in progress to finish after the first Ctrl-C
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, conflicts_with = "config")]
     pub(crate) grace: Duration,
 
     /// Print no line per request
@@ -81,6 +114,26 @@ pub(crate) struct Edge {
     pub(crate) no_access_log: bool,
 
     /// Print JSON lines instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EdgeCommand {
+    Check(EdgeCheck),
+}
+
+/// Check a configuration file without serving: what it says, certificates, the port, the upstreams.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit code: 0 if all is well, 1 if something around the file is not (a certificate that ends soon, a port in use, an
+upstream that does not answer), 2 for a fault in the file. Warnings for a port in use are expected while the edge runs.")]
+pub(crate) struct EdgeCheck {
+    /// The file
+    #[arg(value_name = "FILE", default_value = "edge.toml")]
+    pub(crate) file: PathBuf,
+
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

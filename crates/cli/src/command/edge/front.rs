@@ -1,19 +1,17 @@
-//! The TCP side of the front: HTTP/1.1 and HTTP/2 on the port of HTTP/3, and redirects from port 80.
+//! The sockets: UDP for HTTP/3, TCP for HTTP/1.1 and HTTP/2 on the same port, and redirects from port 80.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_endpoint::{Endpoint, ServerConfig, tls};
+use posthaste_edge::{Config, Edge};
+use posthaste_endpoint::{Endpoint, ServerConfig};
 use posthaste_http::{Ended, Serve};
 use posthaste_tcp::{TcpOptions, redirect};
 use tokio::net::TcpListener;
 
-use super::sites::Sites;
-use crate::args::Edge;
 use crate::command::running::{Terms, cannot_listen, cannot_listen_over, over_quic};
 use crate::exit::Failure;
-use crate::identity::Identity;
 
 /// How long browsers may remember that HTTP/3 is on the same port.
 const ALT_SVC: Duration = Duration::from_secs(24 * 60 * 60);
@@ -32,32 +30,28 @@ pub(super) struct Front {
     redirect: Option<TcpListener>,
 }
 
-/// Listens over UDP, and with `--to` over TCP on the same port.
+/// Listens over UDP, and over TCP on the same port unless a neighbour does so.
 pub(super) async fn listen(
-    args: &Edge,
-    identity: &Identity,
+    config: &Config,
+    edge: &Edge,
     quic: &ServerConfig,
 ) -> Result<(Endpoint, Option<Front>), Failure> {
+    let listen = config.edge.listen;
     let udp = |address| Endpoint::server(address, quic.clone());
-    if args.neighbour.is_some() {
-        let endpoint = udp(args.listen).map_err(|error| cannot_listen(args.listen, &error))?;
+    if config.has_neighbour() {
+        let endpoint = udp(listen).map_err(|error| cannot_listen(listen, &error))?;
         return Ok((endpoint, None));
     }
-    let mut left = if args.listen.port() == 0 { TRIES } else { 1 };
+    let mut left = if listen.port() == 0 { TRIES } else { 1 };
     loop {
-        let no_tcp = |error: &_| cannot_listen_over("TCP", args.listen, error);
-        let listener = TcpListener::bind(args.listen).await.map_err(|error| no_tcp(&error))?;
+        let no_tcp = |error: &_| cannot_listen_over("TCP", listen, error);
+        let listener = TcpListener::bind(listen).await.map_err(|error| no_tcp(&error))?;
         let address = listener.local_addr().map_err(|error| no_tcp(&error))?;
         left -= 1;
         match udp(address) {
             Ok(endpoint) => {
-                let tls = tls::server_config(
-                    identity.chain.clone(),
-                    identity.key.clone_key(),
-                    &posthaste_tcp::ALPN,
-                )
-                .map_err(|error| super::no_tls(&error))?;
-                let redirect = listen_for_redirects(args).await?;
+                let tls = super::tls(edge, &posthaste_tcp::ALPN)?;
+                let redirect = listen_for_redirects(config).await?;
                 return Ok((endpoint, Some(Front { listener, tls, redirect })));
             }
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && left > 0 => {}
@@ -67,12 +61,12 @@ pub(super) async fn listen(
 }
 
 /// Port 80, unless something else is asked for. It may belong to somebody else; the site is served without it.
-async fn listen_for_redirects(args: &Edge) -> Result<Option<TcpListener>, Failure> {
-    if let Some(address) = args.redirect {
+async fn listen_for_redirects(config: &Config) -> Result<Option<TcpListener>, Failure> {
+    if let Some(address) = config.edge.redirect {
         let listener = TcpListener::bind(address).await;
         return listener.map(Some).map_err(|error| cannot_listen_over("TCP", address, &error));
     }
-    if args.listen.port() != HTTPS {
+    if config.edge.listen.port() != HTTPS {
         return Ok(None);
     }
     let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, HTTP));
@@ -88,12 +82,12 @@ impl Front {
 }
 
 /// Runs both sides on the same terms, until both have ended.
-pub(super) async fn run(quic: Serve, front: Option<Front>, sites: Sites, terms: Terms) -> Ended {
+pub(super) async fn run(quic: Serve, front: Option<Front>, edge: Edge, terms: Terms) -> Ended {
     let over_tcp = {
         let terms = terms.clone();
         async move {
             match front {
-                Some(front) => over_tcp(front, sites, terms).await,
+                Some(front) => over_tcp(front, edge, terms).await,
                 None => Ended::default(),
             }
         }
@@ -102,12 +96,12 @@ pub(super) async fn run(quic: Serve, front: Option<Front>, sites: Sites, terms: 
     over_tcp + over_quic
 }
 
-async fn over_tcp(front: Front, sites: Sites, terms: Terms) -> Ended {
+async fn over_tcp(front: Front, edge: Edge, terms: Terms) -> Ended {
     let Terms { grace, access_log, stop, cut } = terms;
     let port = front.listener.local_addr().map_or(HTTPS, |address| address.port());
     let redirects = front.redirect.map(|listener| tokio::spawn(redirect(listener, port)));
     let options = TcpOptions { grace, access_log, alt_svc: Some(ALT_SVC), ..TcpOptions::default() };
-    let server = posthaste_tcp::serve(front.listener, front.tls, sites);
+    let server = posthaste_tcp::serve(front.listener, front.tls, edge);
     let ended = server.options(options).until(stop).cut(cut).run().await;
     if let Some(redirects) = redirects {
         redirects.abort();

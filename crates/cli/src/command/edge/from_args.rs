@@ -1,0 +1,37 @@
+//! The configuration that the command line's options say.
+
+use posthaste_edge::{CertificateFiles, Config, SiteConfig};
+use toml::Spanned;
+
+use crate::args::Edge;
+
+/// One site with one answer.
+pub(super) fn config(args: &Edge) -> Config {
+    let value = |text: &Option<String>| text.clone().map(somewhere);
+    let certificate = match (&args.cert, &args.key) {
+        (Some(chain), Some(key)) => {
+            Some(somewhere(CertificateFiles { chain: chain.clone(), key: key.clone() }))
+        }
+        _ => None,
+    };
+    let site = SiteConfig {
+        certificate,
+        to: value(&args.to),
+        beside: value(&args.neighbour),
+        files: value(&args.files),
+        ca: args.ca.clone().map(somewhere),
+        ..SiteConfig::default()
+    };
+    let mut config = Config::default();
+    config.edge.listen = args.listen;
+    config.edge.redirect = args.redirect;
+    config.edge.profile.clone_from(&args.profile);
+    config.edge.grace = args.grace.into();
+    config.sites.insert(args.domain.clone(), site);
+    config
+}
+
+/// A value without a place in a file.
+fn somewhere<T>(value: T) -> Spanned<T> {
+    Spanned::new(0..0, value)
+}

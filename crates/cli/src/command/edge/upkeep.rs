@@ -1,0 +1,131 @@
+//! What happens while the edge runs: reloads, certificate files that change, certificates that end.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use posthaste_edge::{Config, ConfigError, Edge, Watched};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::trusted;
+use crate::exit::Failure;
+use crate::log_queue::LogQueue;
+
+/// Between two looks at the certificates' files.
+const LOOK: Duration = Duration::from_secs(3);
+
+/// Between two warnings of certificates that end.
+const REMIND: Duration = Duration::from_secs(12 * 3600);
+
+/// Begins it; it ends when the result is aborted.
+pub(super) fn begin(
+    edge: Edge,
+    config: Config,
+    file: Option<PathBuf>,
+    log: LogQueue,
+) -> Result<JoinHandle<()>, Failure> {
+    let hangups =
+        Hangups::catch().map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
+    Ok(tokio::spawn(Upkeep { edge, config, file, log }.run(hangups)))
+}
+
+struct Upkeep {
+    edge: Edge,
+    /// In use.
+    config: Config,
+    file: Option<PathBuf>,
+    log: LogQueue,
+}
+
+impl Upkeep {
+    async fn run(mut self, mut hangups: Hangups) {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut watched = Watched::default();
+        let mut reminded: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                () = hangups.next() => self.reload().await,
+                _ = looks.tick() => {
+                    watched = self.look(watched).await;
+                    if reminded.is_none_or(|at| at.elapsed() >= REMIND) {
+                        reminded = Some(Instant::now());
+                        self.warn_of_ends();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the file again; without one, the certificates.
+    async fn reload(&mut self) {
+        let (edge, file, config) = (self.edge.clone(), self.file.clone(), self.config.clone());
+        let reloaded = spawn_blocking(move || -> Result<Config, ConfigError> {
+            let config = file.as_deref().map_or(Ok(config), Config::read)?;
+            edge.reload(&config, &trusted)?;
+            Ok(config)
+        });
+        match reloaded.await {
+            Ok(Ok(mut config)) => {
+                if config.edge != self.config.edge {
+                    self.note("changes of [edge] take effect at the next start");
+                    config.edge = self.config.edge.clone();
+                }
+                self.config = config;
+                self.note("reloaded");
+                self.warn_of_ends();
+            }
+            Ok(Err(error)) => self.note(&format!("not reloaded, nothing has changed: {error}")),
+            Err(error) => self.note(&format!("not reloaded, nothing has changed: {error}")),
+        }
+    }
+
+    async fn look(&self, mut watched: Watched) -> Watched {
+        let resolver = self.edge.resolver().clone();
+        let looked = spawn_blocking(move || {
+            let failed = watched.look(&resolver);
+            (watched, failed)
+        });
+        let Ok((watched, failed)) = looked.await else { return Watched::default() };
+        for reason in failed {
+            self.note(&format!("the certificate in use stays, the new one cannot be used: {reason}"));
+        }
+        watched
+    }
+
+    fn warn_of_ends(&self) {
+        for state in self.edge.resolver().states() {
+            if let Some(warning) = state.warning(SystemTime::now()) {
+                self.note(&format!("warning: {warning}"));
+            }
+        }
+    }
+
+    fn note(&self, message: &str) {
+        self.log.line(format_args!("posthaste: {message}"));
+    }
+}
+
+/// SIGHUPs, where there are any.
+struct Hangups {
+    #[cfg(unix)]
+    signal: tokio::signal::unix::Signal,
+}
+
+impl Hangups {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
+        })
+    }
+
+    #[cfg_attr(not(unix), expect(clippy::unused_self, reason = "there is nothing to wait for"))]
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.signal.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}

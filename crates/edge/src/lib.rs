@@ -1,0 +1,26 @@
+//! What an HTTP edge serves, and from where.
+//!
+//! A [`Config`] is what a file in TOML or the command line says. [`Edge`] is what was built of it: a tower service that
+//! chooses the site by the request's authority and the answer by its path. [`Resolver`] chooses the certificate by the
+//! name that the client asks for (SNI). [`Edge::reload`] builds everything of a new configuration next to the running
+//! one and swaps it at once: a request keeps what it began with, the next one on the same connection has the new
+//! configuration, and nothing about sockets or connections happens.
+//!
+//! Nothing here listens: servers of any HTTP version take the service and the resolver.
+
+mod actions;
+mod certificates;
+mod config;
+mod edge;
+mod hosts;
+mod records;
+mod routes;
+mod running;
+
+pub use certificates::{CertificateState, Resolver, Watched};
+pub use config::{
+    CertificateFiles, Config, ConfigError, FieldRules, RouteConfig, Settings, SiteConfig, Span, Timeouts,
+};
+pub use edge::Edge;
+pub use records::{Discovery, TcpSide};
+pub use running::Trust;
