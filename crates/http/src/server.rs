@@ -9,14 +9,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_endpoint::Endpoint;
 use posthaste_http3::Code;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use posthaste_service::{Alternative, Connections};
+use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::service::{AccessLog, AnyService, Ended, Request, erase};
 
-mod alternative;
 mod connection;
 mod early;
 mod exchange;
@@ -25,8 +23,6 @@ mod outgoing;
 mod slots;
 mod visitor;
 
-use alternative::Alternative;
-use connection::Phase;
 use slots::Slots;
 
 pub use crate::service::Early;
@@ -193,62 +189,36 @@ impl Serve {
     pub async fn run(self) -> Ended {
         let Self { endpoint, service, options, mut stop, cut } = self;
         let slots = Slots::new(&options);
-        let alternative = options.alt_svc.and_then(|max_age| Alternative::new(&endpoint, max_age));
+        let port = endpoint.local_addr().ok().map(|address| address.port());
+        let alternative = port.zip(options.alt_svc).map(|(port, max_age)| Alternative::new(port, max_age));
         let shared = Arc::new(Shared { options, slots, alternative });
-        let (phase, phases) = watch::channel(Phase::Serving);
-        let mut connections = JoinSet::new();
+        let mut connections = Connections::default();
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = endpoint.accept() => match accepted {
-                    Some(quic) if connections.len() >= shared.options.max_connections => {
+                    Some(quic) if connections.count() >= shared.options.max_connections => {
                         quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many connections");
                     }
                     Some(quic) => {
                         let shared = Arc::clone(&shared);
                         let service = service.another();
-                        connections.spawn(connection::serve(shared, service, quic, phases.clone()));
+                        let phases = connections.phases();
+                        connections.serve(connection::serve(shared, service, quic, phases));
                     }
                     None => break,
                 },
-                Some(_) = connections.join_next() => {}
+                Some(()) = connections.ended() => {}
             }
         }
         endpoint.stop_accepting();
-        phase.send_replace(Phase::Stopping);
-        tokio::select! {
-            () = async { while connections.join_next().await.is_some() {} } => {}
-            () = sleep(shared.options.grace) => {}
-            () = cut => {}
-        }
-        phase.send_replace(Phase::Over);
-        let ended = cut_off(&mut connections).await;
+        let ended = connections.end(shared.options.grace, cut).await;
         endpoint.close(Code::H3_NO_ERROR.value(), connection::STOPPED);
         if timeout(FAREWELL, endpoint.wait_idle()).await.is_err() {
             tracing::debug!("some connections were still closing when the server ended");
         }
         ended
     }
-}
-
-/// The end of the connections that are left, each of which says how many requests it has lost.
-async fn cut_off(connections: &mut JoinSet<usize>) -> Ended {
-    let mut ended = Ended::default();
-    let all = async {
-        while let Some(over) = connections.join_next().await {
-            let requests = over.unwrap_or(0);
-            ended.cut_off += usize::from(requests > 0);
-            ended.requests_cut_off += requests;
-        }
-    };
-    let is_over = timeout(FAREWELL, all).await.is_ok();
-    if !is_over {
-        // Services that do not end.
-        ended.cut_off += connections.len();
-        ended.requests_cut_off += connections.len();
-        connections.abort_all();
-    }
-    ended
 }
 
 impl IntoFuture for Serve {

@@ -16,15 +16,19 @@ use http::{HeaderValue, StatusCode, header};
 use tower_service::Service;
 
 mod access;
+mod alternative;
 mod body;
 mod channel;
+mod connections;
 mod early;
 mod erased;
 mod error;
 
 pub use access::{AccessLog, AccessRecord, Ended, Outcome};
+pub use alternative::Alternative;
 pub use body::Body;
 pub use channel::{BodyGone, BodySender};
+pub use connections::{Connections, Phase};
 pub use early::{Early, Handshake, HandshakeFailed};
 pub use erased::{Answer, AnyService, erase};
 pub use error::BodyError;

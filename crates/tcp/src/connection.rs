@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use posthaste_service::{AnyService, Protocol};
+use posthaste_service::{AnyService, Phase, Protocol};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -33,17 +33,6 @@ const MAX_ERRORS: usize = 256;
 
 /// The least that hyper takes as the limit of an HTTP/1.1 head.
 const LEAST_HEAD: u32 = 8 * 1024;
-
-/// How far a server has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// It takes requests.
-    Serving,
-    /// It finishes those that it has.
-    Stopping,
-    /// Its time is over.
-    Over,
-}
 
 /// Serves one connection to its end. How many of its requests the end of the server has cut off.
 pub(crate) async fn serve(

@@ -67,8 +67,9 @@ pub(crate) async fn answer(
         // What follows may be part of a trick on a proxy in between.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Some(alternative) = &context.shared.alternative {
-        alternative.tell(&record.target, response.headers_mut());
+    let alternative = context.shared.alternative.as_ref();
+    if let Some(alternative) = alternative.filter(|it| it.is_of(&record.target)) {
+        alternative.tell(response.headers_mut());
     }
     record.status = Some(response.status());
     Ok(response.map(|body| ResponseBody::new(body, record, open, slot)))

@@ -4,29 +4,19 @@ use std::convert::Infallible;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Uri, header};
-use posthaste_service::{AnyService, Ended, Request, erase};
+use posthaste_service::{Alternative, AnyService, Connections, Ended, Request, erase};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tower_service::Service;
 
 use crate::accept::accept;
 use crate::clients::Clients;
-use crate::connection::{self, Phase};
+use crate::connection;
 use crate::options::TcpOptions;
-
-/// How long connections may take to end once the server's time is over.
-const FAREWELL: Duration = Duration::from_secs(1);
-
-/// The port of an `https` URI that names none.
-const HTTPS: u16 = 443;
 
 /// What the tasks of a server share.
 pub(crate) struct Shared {
@@ -34,28 +24,6 @@ pub(crate) struct Shared {
     pub(crate) tls: TlsAcceptor,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) alternative: Option<Alternative>,
-}
-
-/// That an origin's own port speaks HTTP/3 over UDP.
-pub(crate) struct Alternative {
-    port: u16,
-    field: HeaderValue,
-}
-
-impl Alternative {
-    fn new(listener: &TcpListener, max_age: Duration) -> Option<Self> {
-        let port = listener.local_addr().ok()?.port();
-        let field = format!("h3=\":{port}\"; ma={}", max_age.as_secs());
-        Some(Self { port, field: HeaderValue::try_from(field).ok()? })
-    }
-
-    /// Adds the field unless the service has said something else. Where a client came to another port, an address was
-    /// translated on the way, and the port seen here is not the one to come back to.
-    pub(crate) fn tell(&self, origin: &Uri, fields: &mut HeaderMap) {
-        if origin.port_u16().unwrap_or(HTTPS) == self.port {
-            fields.entry(header::ALT_SVC).or_insert_with(|| self.field.clone());
-        }
-    }
 }
 
 /// Serves HTTP/1.1 and HTTP/2 over TLS on `listener`: each request goes to a clone of `service`. Await the result to run
@@ -123,61 +91,36 @@ impl Serve {
     pub async fn run(self) -> Ended {
         let Self { listener, tls, service, options, mut stop, cut } = self;
         let slots = Arc::new(Semaphore::new(options.max_requests.clamp(1, Semaphore::MAX_PERMITS)));
-        let alternative = options.alt_svc.and_then(|max_age| Alternative::new(&listener, max_age));
+        let port = listener.local_addr().ok().map(|address| address.port());
+        let alternative = port.zip(options.alt_svc).map(|(port, max_age)| Alternative::new(port, max_age));
         let shared = Arc::new(Shared { options, tls, slots, alternative });
         let clients = Arc::<Clients>::default();
-        let (phase, phases) = watch::channel(Phase::Serving);
-        let mut connections = JoinSet::new();
+        let mut connections = Connections::default();
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 (stream, client) = accept(&listener) => {
                     let options = &shared.options;
-                    if connections.len() >= options.max_connections {
+                    if connections.count() >= options.max_connections {
                         continue;
                     }
                     let Some(admitted) = clients.admit(client.ip(), options.max_connections_per_client) else {
                         continue;
                     };
-                    let (shared, service, phases) = (Arc::clone(&shared), service.another(), phases.clone());
-                    connections.spawn(async move {
+                    let (shared, service) = (Arc::clone(&shared), service.another());
+                    let phases = connections.phases();
+                    connections.serve(async move {
                         let cut_off = connection::serve(shared, service, (stream, client), phases).await;
                         drop(admitted);
                         cut_off
                     });
                 }
-                Some(_) = connections.join_next() => {}
+                Some(()) = connections.ended() => {}
             }
         }
         drop(listener);
-        phase.send_replace(Phase::Stopping);
-        tokio::select! {
-            () = async { while connections.join_next().await.is_some() {} } => {}
-            () = sleep(shared.options.grace) => {}
-            () = cut => {}
-        }
-        phase.send_replace(Phase::Over);
-        cut_off(&mut connections).await
+        connections.end(shared.options.grace, cut).await
     }
-}
-
-/// The end of the connections that are left, each of which says how many requests it has lost.
-async fn cut_off(connections: &mut JoinSet<usize>) -> Ended {
-    let mut ended = Ended::default();
-    let all = async {
-        while let Some(over) = connections.join_next().await {
-            let requests = over.unwrap_or(0);
-            ended.cut_off += usize::from(requests > 0);
-            ended.requests_cut_off += requests;
-        }
-    };
-    if timeout(FAREWELL, all).await.is_err() {
-        // Services that do not end.
-        ended.cut_off += connections.len();
-        ended.requests_cut_off += connections.len();
-        connections.abort_all();
-    }
-    ended
 }
 
 impl IntoFuture for Serve {

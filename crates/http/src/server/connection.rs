@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use posthaste_endpoint::{Connection, RecvStream, SendStream};
 use posthaste_http3::{Code, Event, Role, Settings};
+use posthaste_service::Phase;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
@@ -24,17 +25,6 @@ const LEAST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 
 /// What clients are told at the end.
 pub(super) const STOPPED: &[u8] = b"the server has stopped";
-
-/// How far a server has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// It takes requests.
-    Serving,
-    /// It finishes those that it has.
-    Stopping,
-    /// Its time is over.
-    Over,
-}
 
 /// Serves one connection to its end. How many of its requests the end of the server has cut off.
 pub(super) async fn serve(

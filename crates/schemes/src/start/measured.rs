@@ -92,12 +92,12 @@ pub struct Parameters {
     pub factor: u64,
     /// What connections find of a client's path is kept, and half of it is the first flight of the client's next one.
     pub history: bool,
-    /// The greatest first flight that what is kept justifies.
-    #[serde(deserialize_with = "value::window")]
-    pub max_jump: ByteCount,
     /// How long what is kept may be used.
     #[serde(deserialize_with = "value::lifetime")]
     pub lifetime: Duration,
+    /// The greatest first flight that what is kept justifies.
+    #[serde(deserialize_with = "value::window")]
+    pub max_jump: ByteCount,
 }
 
 impl Default for Parameters {

@@ -3,34 +3,34 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
-use posthaste_endpoint::Endpoint;
 
 /// The port of an `https` URI that names none.
 const HTTPS: u16 = 443;
 
 /// That an origin's own port speaks HTTP/3.
-pub(super) struct Alternative {
+#[derive(Debug, Clone)]
+pub struct Alternative {
     port: u16,
     field: HeaderValue,
 }
 
 impl Alternative {
-    /// For the port that `endpoint` is bound to, to be remembered for `max_age`.
-    pub(super) fn new(endpoint: &Endpoint, max_age: Duration) -> Option<Self> {
-        let port = endpoint.local_addr().ok()?.port();
+    /// For the UDP port that a server is bound to, to be remembered for `max_age`, in whole seconds.
+    pub fn new(port: u16, max_age: Duration) -> Self {
         let field = format!("h3=\":{port}\"; ma={}", max_age.as_secs());
-        Some(Self { port, field: HeaderValue::try_from(field).ok()? })
+        // Digits and ASCII punctuation are always a field's value.
+        Self { port, field: HeaderValue::try_from(field).unwrap_or(HeaderValue::from_static("clear")) }
     }
 
     /// True if this is the alternative of the origin of `target`. An origin at another port is not told of it: it may have
     /// sent its client here itself, or a translated address lies between, and the port seen here is not the one to come back
     /// to.
-    pub(super) fn is_of(&self, target: &Uri) -> bool {
+    pub fn is_of(&self, target: &Uri) -> bool {
         target.port_u16().unwrap_or(HTTPS) == self.port
     }
 
     /// Adds the field to a response unless the service has said something else.
-    pub(super) fn tell(&self, fields: &mut HeaderMap) {
+    pub fn tell(&self, fields: &mut HeaderMap) {
         fields.entry(header::ALT_SVC).or_insert_with(|| self.field.clone());
     }
 }
