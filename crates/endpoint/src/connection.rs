@@ -426,10 +426,7 @@ fn try_open(
     handle: ConnectionHandle,
     direction: Direction,
 ) -> Poll<Result<StreamId, ConnectionError>> {
-    let connection = match guard.live(handle) {
-        Ok(connection) => connection,
-        Err(error) => return Poll::Ready(Err(error)),
-    };
+    let connection = guard.live(handle)?;
     match connection.open(direction) {
         Ok(id) => {
             guard.add_stream(handle, id, halves(direction));
@@ -450,10 +447,7 @@ fn try_accept(
     handle: ConnectionHandle,
     direction: Direction,
 ) -> Poll<Result<StreamId, ConnectionError>> {
-    let connection = match guard.live(handle) {
-        Ok(connection) => connection,
-        Err(error) => return Poll::Ready(Err(error)),
-    };
+    let connection = guard.live(handle)?;
     match connection.accept(direction) {
         Some(id) => {
             guard.add_stream(handle, id, halves(direction));

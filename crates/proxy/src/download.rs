@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use posthaste_service::BodyError;
+use posthaste_service::{BodyError, PolledFrame};
 
 use crate::from_upstream;
 use crate::patience::Patience;
@@ -33,10 +33,7 @@ impl http_body::Body for Download {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let next = http_body::Body::poll_frame(Pin::new(&mut self.body), cx);
         let Some(patience) = &mut self.patience else { return next.map(|next| next.map(frame)) };
         match next {

@@ -113,8 +113,8 @@ impl Body {
     }
 }
 
-/// What polling a body for its next frame answers.
-pub(crate) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
+/// What polling a body of this crate for its next frame answers.
+pub type PolledFrame = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
 
 impl http_body::Body for Body {
     type Data = Bytes;

@@ -26,7 +26,7 @@ mod error;
 
 pub use access::{AccessLog, AccessRecord, Ended, Outcome};
 pub use alternative::Alternative;
-pub use body::Body;
+pub use body::{Body, PolledFrame};
 pub use channel::{BodyGone, BodySender};
 pub use connections::{Connections, Phase};
 pub use early::{Early, Handshake, HandshakeFailed};

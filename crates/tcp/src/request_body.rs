@@ -5,9 +5,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::SizeHint;
 use hyper::body::Incoming;
-use posthaste_service::BodyError;
+use posthaste_service::{BodyError, PolledFrame};
 use tokio::time::{Sleep, sleep};
 
 /// hyper's body, with a limit for the client's silence. What the service does not read stays with the client.
@@ -28,10 +28,7 @@ impl http_body::Body for RequestBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         if self.is_over {
             return Poll::Ready(None);
         }

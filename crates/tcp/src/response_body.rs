@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use posthaste_service::{Body, BodyError, Outcome};
+use posthaste_service::{Body, BodyError, Outcome, PolledFrame};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::activity::Open;
@@ -65,10 +65,7 @@ impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let this = self.get_mut();
         this.open.set_waiting(false);
         let next = ready!(this.poll_body(cx));

@@ -51,7 +51,7 @@ pub struct TransportConfig {
     /// Bytes of stream data that a connection may keep until they are acknowledged while its congestion window is small;
     /// later four windows. Either as far as the budget has it. Default 16 MiB.
     pub send_buffer: ByteCount,
-    /// Bytes of one stream that may wait unsent before writes block; 8 KiB beyond the peer's credit where more than eight
+    /// Bytes of one stream that may wait unsent before writes block; 8 KiB beyond the peer's credit where more than 16
     /// streams have unsent data. Default 256 KiB.
     pub unsent_limit: ByteCount,
     /// Assumed RTT before the first sample. Default 333 ms (RFC 9002 section 6.2.2).

@@ -57,8 +57,9 @@ pub(crate) const LEAST_GRANT: u64 = 16 * 1024;
 pub(crate) const LEAST_KEPT: u64 = 64 * 1024;
 
 /// Streams that may have unsent data up to `TransportConfig::unsent_limit` each, whatever credit the peer has granted. Where
-/// there are more, each buffers little beyond its credit: clients that read nothing cost little memory.
-pub(crate) const STREAMS_THAT_BUFFER_FREELY: usize = 8;
+/// there are more, each buffers little beyond its credit: clients that read nothing cost little memory. An HTTP/3 connection
+/// has three that are no response.
+pub(crate) const STREAMS_THAT_BUFFER_FREELY: usize = 16;
 
 /// Bytes beyond its credit that a stream may then leave unsent.
 pub(crate) const UNSENT_WITHOUT_CREDIT: u64 = 8 * 1024;

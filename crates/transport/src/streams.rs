@@ -244,7 +244,7 @@ pub(crate) struct Streams {
     resent: u64,
 }
 
-/// How much a stream may leave unsent now.
+/// The bound on what a stream may leave unsent.
 #[derive(Debug, Clone, Copy)]
 struct UnsentBound {
     limit: u64,
@@ -553,13 +553,14 @@ impl Streams {
         self.receive_window.ask(moment, context, &around);
     }
 
-    /// Marks the connection's limit as blocking if it keeps data back.
+    /// How much a stream may leave unsent now.
     fn unsent_bound(&self) -> UnsentBound {
         let is_crowded = self.blocked_count + self.schedule.count() > limits::STREAMS_THAT_BUFFER_FREELY;
         let credit = (is_crowded && self.is_limits_known).then(|| self.send_window.available());
         UnsentBound { limit: self.unsent_limit, credit }
     }
 
+    /// Marks the connection's limit as blocking if it keeps data back.
     fn note_blocked(&mut self) {
         if self.is_limits_known && self.schedule.needs_credit() {
             self.send_window.mark_blocked();

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use posthaste_http3::{Code, MessageError, Part};
+use posthaste_service::PolledFrame;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -167,10 +168,7 @@ impl http_body::Body for Incoming {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let this = self.get_mut();
         loop {
             return Poll::Ready(match ready!(this.poll_part(cx)) {
