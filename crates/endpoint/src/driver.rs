@@ -19,6 +19,7 @@ use crate::socket::{self, Outgoing, Socket};
 use crate::state::{Shared, State};
 use crate::timer::Timer;
 use crate::trouble::{Remedy, Trouble};
+use crate::workers::Seat;
 
 /// Rounds in a row before other tasks get their turn.
 const ROUNDS_PER_POLL: usize = 8;
@@ -49,6 +50,8 @@ const BIND_AGAIN: Duration = Duration::from_secs(1);
 /// The driver of one endpoint; a future that ends when nobody uses the endpoint any more.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
+    /// The place among the endpoints that share the port.
+    seat: Seat,
     socket: Arc<Socket>,
     buffers: ReceiveBuffers,
     arenas: Arenas,
@@ -87,10 +90,11 @@ enum Round {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, seat: Seat) -> Self {
         Self {
             socket: shared.socket(),
             shared,
+            seat,
             buffers: ReceiveBuffers::new(),
             arenas: Arenas::new(),
             outgoing: (0..SENDS_PER_ROUND).map(|_| Outgoing::default()).collect(),
@@ -122,6 +126,7 @@ impl Driver {
         if received > 0 {
             self.deliver(state, now, is_changed);
         }
+        let received = received + self.deliver_passed_on(state, now);
         let blocked = blocked && !is_changed;
         if state.transport.next_timeout().is_some_and(|deadline| deadline <= now) {
             state.transport.on_timeout(now);
@@ -263,9 +268,22 @@ impl Driver {
             let ecn = meta.ecn.map(socket::from_udp);
             let local_ip = meta.dst_ip.filter(|_| !is_late);
             let info = DatagramInfo { remote: meta.addr, local_ip, ecn };
-            self.arenas
-                .split(data, meta.stride, |datagram| state.transport.on_datagram(now, &info, datagram));
+            self.arenas.split(data, meta.stride, |datagram| {
+                if let Some(misplaced) = state.transport.on_datagram(now, &info, datagram) {
+                    self.seat.pass_on(&info, &misplaced);
+                }
+            });
         }
+    }
+
+    /// Takes in what other endpoints on the port have passed on; how many bytes.
+    fn deliver_passed_on(&self, state: &mut State, now: Time) -> usize {
+        let mut bytes = 0;
+        for (info, datagram) in self.seat.take() {
+            bytes += datagram.len();
+            state.transport.on_datagram(now, &info, datagram);
+        }
+        bytes
     }
 
     /// Asks the transport for what is to be sent, within the bounds of a round.
@@ -294,6 +312,9 @@ impl Driver {
         }
         let deadline = state.transport.next_timeout().into_iter().chain(self.retry_at).min();
         if self.poll_timer(now, deadline, cx).is_ready() {
+            return Round::Again { received: 0 };
+        }
+        if self.seat.wait(cx.waker()) {
             return Round::Again { received: 0 };
         }
         state.sleep_driver(cx.waker(), &mut self.wakes);

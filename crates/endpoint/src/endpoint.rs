@@ -1,7 +1,8 @@
 //! The endpoint: a socket and the connections over it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -14,6 +15,7 @@ use crate::error::ConnectionError;
 use crate::socket::{Socket, SocketStats};
 use crate::state::Shared;
 use crate::wait::wait;
+use crate::workers::{self, Seat, Worker};
 
 /// A UDP socket and the QUIC connections over it: those made with [`connect`](Self::connect), and at a server those
 /// got from [`accept`](Self::accept).
@@ -66,29 +68,75 @@ impl Endpoint {
     /// # Errors
     /// The socket cannot be bound, or there is no tokio runtime around the call.
     pub fn client(local: SocketAddr) -> io::Result<Self> {
-        Self::start(local, None)
+        Self::run(Socket::bind(local)?, None, Seat::alone())
     }
 
     /// An endpoint that accepts connections, bound to `local` (port 0 for any); it can make connections too.
     ///
     /// # Errors
     /// The socket cannot be bound, or there is no tokio runtime around the call.
-    pub fn server(local: SocketAddr, mut config: ServerConfig) -> io::Result<Self> {
-        if config.clock_offset.is_zero() {
-            config.clock_offset = clock::offset();
-        }
-        Self::start(local, Some(config))
+    pub fn server(local: SocketAddr, config: ServerConfig) -> io::Result<Self> {
+        Self::run(Socket::bind(local)?, Some(config), Seat::alone())
     }
 
-    fn start(local: SocketAddr, server: Option<ServerConfig>) -> io::Result<Self> {
-        let socket = Socket::bind(local)?;
-        let mut seed = [0; 32];
-        let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-        random.fill(&mut seed).map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    /// The same on a UDP socket that is bound already: one that a service manager has opened, or with options of its own.
+    ///
+    /// # Errors
+    /// It is no UDP socket, or is not bound; or there is no tokio runtime around the call.
+    pub fn server_on(socket: UdpSocket, config: ServerConfig) -> io::Result<Self> {
+        Self::run(Socket::adopt(socket, false)?, Some(config), Seat::alone())
+    }
+
+    /// Prepares `count` endpoints that share the address `local` (port 0 for any), so that a server uses as many cores. Each
+    /// is to be started in a runtime of its own, best on a thread of its own, and served there. A connection belongs to one
+    /// endpoint, also after its client has moved to another address.
+    ///
+    /// All have `config`: stores of sessions, path histories and budgets are shared, what it bounds by number each endpoint
+    /// counts for itself. Connections of one client are coordinated as a group only if they meet the same endpoint. A
+    /// stateless reset that a client sends ends a connection only if it happens to meet its endpoint; others end by their
+    /// idle timeout.
+    ///
+    /// # Errors
+    /// The address cannot be bound; or `count` is above 1 and the system is not Linux.
+    ///
+    /// # Example
+    /// ```no_run
+    /// # fn example(config: posthaste_endpoint::ServerConfig) -> std::io::Result<()> {
+    /// use posthaste_endpoint::Endpoint;
+    ///
+    /// let count = 4.try_into().unwrap();
+    /// for worker in Endpoint::workers("0.0.0.0:443".parse().unwrap(), count, config)? {
+    ///     std::thread::spawn(move || {
+    ///         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    ///         runtime.block_on(async {
+    ///             let endpoint = worker.start()?;
+    ///             while let Some(connection) = endpoint.accept().await {
+    ///                 tokio::spawn(async move { connection.closed().await });
+    ///             }
+    ///             std::io::Result::Ok(())
+    ///         })
+    ///     });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn workers(local: SocketAddr, count: NonZeroU16, config: ServerConfig) -> io::Result<Vec<Worker>> {
+        workers::prepare(local, count, config)
+    }
+
+    pub(crate) fn of_worker(worker: Worker) -> io::Result<Self> {
+        let Worker { socket, config, seat } = worker;
+        Self::run(Socket::adopt(socket, seat.is_shared())?, Some(config), seat)
+    }
+
+    fn run(socket: Socket, mut server: Option<ServerConfig>, seat: Seat) -> io::Result<Self> {
+        if let Some(config) = server.as_mut().filter(|config| config.clock_offset.is_zero()) {
+            config.clock_offset = clock::offset();
+        }
         let accepting = server.is_some();
-        let transport = posthaste_transport::Endpoint::new(seed, server);
+        let transport = posthaste_transport::Endpoint::new(random_bytes()?, server);
         let shared = Arc::new(Shared::new(transport, socket, accepting));
-        tokio::spawn(Driver::new(Arc::clone(&shared)));
+        tokio::spawn(Driver::new(Arc::clone(&shared), seat));
         Ok(Self(Arc::new(EndpointRef { shared, is_server: accepting })))
     }
 
@@ -187,6 +235,16 @@ impl Endpoint {
         self.0.shared.lock().open()
     }
 
+    /// Binds the TLS sessions of a server to what the application has promised its clients, beyond the transport's own
+    /// parameters: HTTP/3's settings, say. Sessions issued under one promise resume under no other, so that early data
+    /// which rely on it are rejected once it has changed; the client makes a full handshake (RFC 9114 section 7.2.4.2).
+    ///
+    /// Connections from now on are bound; call this before clients connect. Any number of bytes: a hash is kept. Empty,
+    /// the default, binds to nothing.
+    pub fn set_early_data_context(&self, promised: &[u8]) {
+        self.0.shared.lock().transport.set_early_data_context(promised);
+    }
+
     /// Takes no new connections. Those that are there, and handshakes under way, go on.
     ///
     /// A graceful end of a server: `stop_accepting`, let the streams finish, then [`wait_idle`](Self::wait_idle)
@@ -213,4 +271,12 @@ impl Endpoint {
         );
         idle.await;
     }
+}
+
+/// Random bytes of the operating system.
+pub(crate) fn random_bytes() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    Ok(bytes)
 }

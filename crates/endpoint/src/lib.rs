@@ -92,6 +92,7 @@ mod token_cache;
 mod trouble;
 mod wait;
 mod wakers;
+mod workers;
 
 pub use connection::{Connection, EarlyData};
 pub use datagrams::SendDatagramError;
@@ -105,6 +106,7 @@ pub use sessions::SessionStore;
 pub use socket::SocketStats;
 pub use stream::{RecvStream, SendStream};
 pub use token_cache::TokenCache;
+pub use workers::Worker;
 
 /// The buffers of streams and messages.
 pub use bytes::{self, Bytes};
@@ -123,8 +125,8 @@ pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, DatagramOrder,
     DatagramStats, Direction, EndpointStats, GroupToken, KeyLimits, LocalError, MemoryStore, PathMemory,
     PathStore, PeerError, Priority, ReceiveBudget, RetryPolicy, Secret, SendBudget,
-    SendDatagramError as DatagramRefusal, ServerConfig, Side, StreamId, StreamsStats, TokenOwner, TokenStore,
-    TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
+    SendDatagramError as DatagramRefusal, ServerConfig, Side, Steering, StreamId, StreamsStats, TokenOwner,
+    TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
 };
 /// Integer time, byte counts and rates, in which policies and statistics speak. Their times convert from and into those of
 /// std, which settings have.

@@ -55,6 +55,8 @@ pub(crate) struct Socket {
     io: tokio::net::UdpSocket,
     offload: UdpSocketState,
     local: SocketAddr,
+    /// Other sockets are bound to the same address, and more may be.
+    is_shared: bool,
     /// Shared with the sockets that take this one's place.
     counters: Arc<Counters>,
     /// For tests: it reports nothing but errors.
@@ -68,9 +70,34 @@ impl Socket {
         Self::bind_with(local, Arc::default())
     }
 
+    /// Takes a bound socket over, `is_shared` if others are bound to its address; must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// It is no UDP socket over IP, or the system refuses what an endpoint needs.
+    pub(crate) fn adopt(socket: std::net::UdpSocket, is_shared: bool) -> io::Result<Self> {
+        let kind = socket2::SockRef::from(&socket).r#type()?;
+        if kind != socket2::Type::DGRAM {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "QUIC needs a UDP socket, not one of a stream",
+            ));
+        }
+        let local = socket.local_addr()?;
+        if local.port() == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket is bound to no port"));
+        }
+        Self::with(socket, local, is_shared, Arc::default())
+    }
+
     /// Binds another socket to take this one's place: it counts on.
     pub(crate) fn rebind(&self, local: SocketAddr) -> io::Result<Self> {
-        Self::bind_with(local, Arc::clone(&self.counters))
+        let counters = Arc::clone(&self.counters);
+        if !self.is_shared {
+            return Self::bind_with(local, counters);
+        }
+        let socket = bind_shared(local)?;
+        let local = socket.local_addr()?;
+        Self::with(socket, local, true, counters)
     }
 
     /// A socket bound elsewhere that stands in for this one, so that this one can be dropped, and its address bound again.
@@ -81,7 +108,7 @@ impl Socket {
             std::net::Ipv6Addr::LOCALHOST.into()
         };
         let stand_in = Self::bind_with(SocketAddr::new(any, 0), Arc::clone(&self.counters))?;
-        Ok(Self { local: self.local, ..stand_in })
+        Ok(Self { local: self.local, is_shared: self.is_shared, ..stand_in })
     }
 
     /// Binds the address of this stand-in.
@@ -92,22 +119,32 @@ impl Socket {
     }
 
     fn bind_with(local: SocketAddr, counters: Arc<Counters>) -> io::Result<Self> {
+        let socket = std::net::UdpSocket::bind(local)?;
+        let local = socket.local_addr()?;
+        Self::with(socket, local, false, counters)
+    }
+
+    fn with(
+        socket: std::net::UdpSocket,
+        local: SocketAddr,
+        is_shared: bool,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(io::Error::other("an endpoint must be made inside a tokio runtime"));
         }
-        let socket = std::net::UdpSocket::bind(local)?;
         socket.set_nonblocking(true)?;
         let offload = UdpSocketState::new(UdpSockRef::from(&socket))?;
         stop_timestamps(&socket);
         // Best effort: without the larger buffers, bursts are lost earlier, and recovered.
         let _ = offload.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         let _ = offload.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
-        let local = socket.local_addr()?;
         let io = tokio::net::UdpSocket::from_std(socket)?;
         Ok(Self {
             io,
             offload,
             local,
+            is_shared,
             counters,
             #[cfg(test)]
             is_broken: std::sync::atomic::AtomicBool::new(false),
@@ -256,6 +293,27 @@ impl Socket {
             tracing::debug!(%error, ?remote, "a datagram was not sent");
         }
     }
+}
+
+/// A socket bound to an address that others are bound to, too (`SO_REUSEPORT`).
+///
+/// # Errors
+/// What the system reported; always where it does not share datagrams among such sockets.
+#[cfg(target_os = "linux")]
+pub(crate) fn bind_shared(local: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    use socket2::{Domain, Protocol, Type};
+    let socket = socket2::Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&local.into())?;
+    Ok(socket.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn bind_shared(_local: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "only Linux shares a port's datagrams among several sockets",
+    ))
 }
 
 /// Turns off the reception times that quinn-udp 0.6.3 asks the kernel for and that nobody here reads. With them,

@@ -7,3 +7,5 @@ mod groups;
 mod lifecycle;
 mod roaming;
 mod transfers;
+#[cfg(target_os = "linux")]
+mod workers;

@@ -67,6 +67,7 @@ fn judge(role: Role, is_first: bool, frame_type: u64, length: u64) -> Result<Adm
         frame::DATA | frame::HEADERS | frame::PUSH_PROMISE => {
             Err(Error::unexpected("a message's frame on the control stream"))
         }
+        // spec: rfc9218 7.2 from-server-closes
         // spec: rfc9114 7.2.7 from-server-closes
         frame::MAX_PUSH_ID | frame::PRIORITY_UPDATE_REQUEST | frame::PRIORITY_UPDATE_PUSH
             if role == Role::Client =>
@@ -108,6 +109,7 @@ fn parse(role: Role, frame_type: u64, payload: &[u8]) -> Result<Option<ControlFr
         // spec: rfc9114 7.2.3 cancel-beyond-closes, 7.2.3 cancel-of-no-promise-closes
         // A client has permitted no push, a server has promised none (RFC 9114 section 7.2.3).
         frame::CANCEL_PUSH => wrong("CANCEL_PUSH for a push that there is not"),
+        // spec: rfc9218 7.2 no-promise-closes, 7.2 no-request-closes
         frame::PRIORITY_UPDATE_PUSH => wrong("a priority for a push that there is not"),
         _ if identifier % 4 != 0 => wrong("a priority for what is no request"),
         // What cannot be parsed may be an error (RFC 9218 section 7); it is of so little weight that it is none here.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 
-use crate::fields::is_connection_specific;
+use crate::fields::{ConnectProtocol, is_connection_specific};
 use crate::frame;
 use crate::peer::CONTROL_STREAM;
 use crate::priority::Priority;
@@ -19,28 +19,37 @@ pub struct IncompleteUri(&'static str);
 /// Room for the type and the length in front of a field section.
 const HEADER_ROOM: usize = 9;
 
+/// Room for a field section that needs no second allocation: most heads of responses are smaller.
+const SECTION_ROOM: usize = 256;
+
 /// The HEADERS frame that begins a request. Omits `host`, which the URI
-/// replaces, and fields that HTTP/3 forbids (RFC 9114 section 4.2).
+/// replaces, and fields that HTTP/3 forbids (RFC 9114 section 4.2). CONNECT with a [`ConnectProtocol`] as extension is
+/// extended CONNECT, which the server must have announced (RFC 9220 section 3).
 ///
 /// # Errors
-/// The URI has no scheme or no authority; CONNECT needs the latter only.
+/// The URI has no scheme or no authority; plain CONNECT needs the latter only.
 pub fn request(request: &http::Request<()>) -> Result<Bytes, IncompleteUri> {
     let uri = request.uri();
     let authority = uri.authority().ok_or(IncompleteUri("authority"))?;
     let is_connect = request.method() == Method::CONNECT;
+    let protocol = request.extensions().get::<ConnectProtocol>().filter(|_| is_connect);
+    let has_target = !is_connect || protocol.is_some();
     let scheme = uri.scheme_str();
-    if scheme.is_none() && !is_connect {
+    if scheme.is_none() && has_target {
         return Err(IncompleteUri("scheme"));
     }
     Ok(section(|encoder| {
         // spec: rfc9114 4.3 only-defined-sent, 4.3 sent-first, 4.3.1 each-exactly-once, 4.4 connect-form
         encoder.field(b":method", request.method().as_str().as_bytes(), false);
-        if !is_connect && let Some(scheme) = scheme {
+        if let Some(protocol) = protocol {
+            encoder.field(b":protocol", protocol.as_str().as_bytes(), false);
+        }
+        if has_target && let Some(scheme) = scheme {
             encoder.field(b":scheme", scheme.as_bytes(), false);
         }
         // spec: rfc9114 4.3.1 authority-or-host
         encoder.field(b":authority", authority.as_str().as_bytes(), false);
-        if !is_connect {
+        if has_target {
             encoder.field(b":path", path(uri, request.method()).as_bytes(), false);
         }
         let headers = request.headers().iter().filter(|(name, _)| *name != header::HOST);
@@ -123,7 +132,8 @@ fn regular<'a>(
 /// A HEADERS frame with what `write` encodes. The section is written behind room for its header, which is written
 /// when the length is known.
 fn section(write: impl FnOnce(&mut Encoder<'_>)) -> Bytes {
-    let mut buffer = vec![0; HEADER_ROOM];
+    let mut buffer = Vec::with_capacity(HEADER_ROOM + SECTION_ROOM);
+    buffer.resize(HEADER_ROOM, 0);
     write(&mut Encoder::new(&mut buffer));
     let mut head = Vec::with_capacity(HEADER_ROOM);
     varint::write(&mut head, frame::HEADERS);

@@ -18,17 +18,48 @@ pub(crate) fn is_connection_specific(name: &HeaderName) -> bool {
     )
 }
 
-/// A request's head.
-pub(crate) fn request(fields: Vec<Field>) -> Result<http::Request<()>, Malformed> {
-    let (pseudo, headers) = split(fields)?;
+/// Name of the protocol that an extended CONNECT request asks for (`:protocol`, RFC 9220 section 3): an extension of the
+/// request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectProtocol(String);
+
+impl ConnectProtocol {
+    /// The protocol of this name, such as `websocket`; `None` if the name is not a token (RFC 9110 section 5.6.2).
+    pub fn new(name: &str) -> Option<Self> {
+        // Methods are tokens, too.
+        Method::from_bytes(name.as_bytes()).is_ok().then(|| Self(name.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A request's head. `permits_protocol` says that this end has announced extended CONNECT.
+pub(crate) fn request(fields: Vec<Field>, permits_protocol: bool) -> Result<http::Request<()>, Malformed> {
+    let (mut pseudo, headers) = split(fields)?;
     if pseudo.status.is_some() {
         // spec: rfc9114 4.3 of-responses-not-in-requests
         return Err("a status in a request");
     }
     let method = pseudo.method.as_ref().ok_or("a request without a method")?;
     let method = Method::from_bytes(method).map_err(|_| "the method is no token")?;
-    let uri = if method == Method::CONNECT { connect_uri(pseudo)? } else { uri(&method, pseudo, &headers)? };
+    let protocol = match pseudo.protocol.take() {
+        Some(protocol) if permits_protocol && method == Method::CONNECT => {
+            let name = std::str::from_utf8(&protocol).ok().and_then(ConnectProtocol::new);
+            Some(name.ok_or("the protocol is not a token")?)
+        }
+        Some(_) => return Err("a protocol where there can be none"),
+        None => None,
+    };
+    // Extended CONNECT has the target of other requests (RFC 8441 section 4).
+    let is_plain_connect = method == Method::CONNECT && protocol.is_none();
+    let uri = if is_plain_connect { connect_uri(pseudo)? } else { uri(&method, pseudo, &headers)? };
     let mut request = http::Request::new(());
+    if let Some(protocol) = protocol {
+        request.extensions_mut().insert(protocol);
+    }
     *request.method_mut() = method;
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
@@ -43,6 +74,7 @@ pub(crate) fn response(fields: Vec<Field>) -> Result<http::Response<()>, Malform
         || pseudo.scheme.is_some()
         || pseudo.authority.is_some()
         || pseudo.path.is_some()
+        || pseudo.protocol.is_some()
     {
         // spec: rfc9114 4.3 of-requests-not-in-responses
         return Err("a request's pseudo-header field in a response");
@@ -90,6 +122,7 @@ struct Pseudo {
     scheme: Option<Bytes>,
     authority: Option<Bytes>,
     path: Option<Bytes>,
+    protocol: Option<Bytes>,
     status: Option<Bytes>,
 }
 
@@ -100,6 +133,7 @@ impl Pseudo {
             b":scheme" => &mut self.scheme,
             b":authority" => &mut self.authority,
             b":path" => &mut self.path,
+            b":protocol" => &mut self.protocol,
             b":status" => &mut self.status,
             // spec: rfc9114 4.3 undefined-malformed
             _ => return Err("an unknown pseudo-header field"),

@@ -1,5 +1,10 @@
 use super::*;
 
+/// At an end that has announced nothing.
+fn request(fields: Vec<Field>) -> Result<http::Request<()>, Malformed> {
+    super::request(fields, false)
+}
+
 fn fields(list: &[(&str, &str)]) -> Vec<Field> {
     let field = |(name, value): &(&str, &str)| Field {
         name: Bytes::copy_from_slice(name.as_bytes()),
@@ -78,6 +83,32 @@ fn host_stands_in_for_the_authority_or_agrees_with_it() {
     let empty_host = [GOOD[0], GOOD[1], GOOD[3], ("host", "")];
     request(fields(&empty_host)).unwrap_err();
     with(&[("host", "a.example:4"), ("host", "a.example:4")]).unwrap_err();
+}
+
+#[test]
+fn extended_connect_has_a_target_and_a_protocol() {
+    let connect = [
+        (":method", "CONNECT"),
+        (":scheme", "https"),
+        (":authority", "a"),
+        (":path", "/b"),
+        (":protocol", "x"),
+    ];
+    let extended = |list: &[(&str, &str)]| super::request(fields(list), true);
+    let request = extended(&connect).unwrap();
+    assert_eq!(request.uri(), "https://a/b");
+    assert_eq!(request.extensions().get::<ConnectProtocol>().unwrap().as_str(), "x");
+    for at in 1..4 {
+        let rest: Vec<_> = connect.iter().enumerate().filter(|(place, _)| *place != at).collect();
+        let rest: Vec<_> = rest.into_iter().map(|(_, field)| *field).collect();
+        extended(&rest).unwrap_err();
+    }
+    for name in ["", "a b", "\u{e4}"] {
+        extended(&[&connect[..4], &[(":protocol", name)]].concat()).unwrap_err();
+    }
+    extended(&[&[(":method", "GET")], &connect[1..]].concat()).unwrap_err();
+    // spec: rfc9114 4.3 undefined-malformed
+    super::request(fields(&connect), false).unwrap_err();
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub mod encode;
 mod error;
 mod fields;
 pub mod frame;
+mod kept;
 mod limits;
 mod message;
 mod peer;
@@ -48,6 +49,8 @@ mod structured;
 mod varint;
 
 pub use error::{Code, Error, MessageError};
+pub use fields::ConnectProtocol;
+pub use kept::EarlierSettings;
 pub use limits::{MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_REMEMBERED_UPDATES, MAX_UNIDIRECTIONAL_STREAMS};
 pub use message::{MessageKind, MessageReader, Part};
 pub use peer::{Event, Next, Peer, Role, UniStream};

@@ -1,7 +1,7 @@
 //! Reader for a request or response on its stream (RFC 9114 section 4.1): heads, content, trailers.
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::error::{Code, Error, MessageError};
 use crate::fields;
@@ -43,6 +43,7 @@ pub struct MessageReader {
     state: State,
     content: Content,
     received: u64,
+    permits_protocol: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,8 @@ enum State {
     Content,
     /// The trailers have come.
     Trailers,
+    /// The request was CONNECT: only content may come (RFC 9114 section 4.4).
+    Tunnel,
 }
 
 /// Length of a message's content.
@@ -77,7 +80,15 @@ impl MessageReader {
             state: State::Head,
             content: Content::Any,
             received: 0,
+            permits_protocol: false,
         }
+    }
+
+    /// Permits extended CONNECT in a request, which this end must have announced in
+    /// [`Settings::enable_connect_protocol`](crate::Settings); its head has a [`ConnectProtocol`](crate::ConnectProtocol) as
+    /// extension. Otherwise such a request is malformed.
+    pub fn permit_extended_connect(&mut self) {
+        self.permits_protocol = true;
     }
 
     /// Consumes `input` up to the next part; `None` if it is used up.
@@ -149,8 +160,12 @@ impl MessageReader {
         }
         match self.kind {
             MessageKind::Request => {
-                let request = fields::request(fields).map_err(MessageError::Malformed)?;
+                let request =
+                    fields::request(fields, self.permits_protocol).map_err(MessageError::Malformed)?;
                 self.begin_content(request.headers(), false)?;
+                if request.method() == Method::CONNECT {
+                    self.state = State::Tunnel;
+                }
                 Ok(Part::Request(request))
             }
             MessageKind::Response { to_head } => {
@@ -186,12 +201,14 @@ fn judge(
     length: u64,
 ) -> Result<Admission, Error> {
     match (frame_type, state, kind) {
-        (frame::DATA, State::Content, _) => Ok(Admission::Pieces),
+        (frame::DATA, State::Content | State::Tunnel, _) => Ok(Admission::Pieces),
         (frame::HEADERS, State::Head | State::Content, _) => {
             whole_up_to(length, max_field_section_size.max(MAX_FRAME_PAYLOAD))
         }
         // spec: rfc9114 4.1 wrong-order-closes, 7.2.1 data-of-messages
         (frame::DATA, ..) => Err(Error::unexpected("DATA before HEADERS or behind trailers")),
+        // spec: rfc9114 4.4 only-data-in-tunnels
+        (frame::HEADERS, State::Tunnel, _) => Err(Error::unexpected("HEADERS behind those of CONNECT")),
         (frame::HEADERS, ..) => Err(Error::unexpected("HEADERS behind trailers")),
         // spec: rfc9114 7.2.5 promise-beyond-closes
         // A client that has permitted no push treats the promise of one so (RFC 9114 section 7.2.5).
@@ -206,6 +223,7 @@ fn judge(
             | frame::SETTINGS
             | frame::GOAWAY
             | frame::MAX_PUSH_ID
+            // spec: rfc9218 7.2 elsewhere-closes
             | frame::PRIORITY_UPDATE_REQUEST
             | frame::PRIORITY_UPDATE_PUSH,
             ..,

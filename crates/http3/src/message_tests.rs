@@ -119,6 +119,17 @@ fn frames_out_of_order_end_the_connection() {
 }
 
 #[test]
+fn a_tunnel_has_content_and_nothing_else() {
+    // spec: rfc9114 4.4 only-data-in-tunnels
+    let connect = http::Request::builder().method("CONNECT").uri("a:1").body(()).unwrap();
+    let tunnel = [encode::request(&connect).unwrap().to_vec(), b"\x00\x01a".to_vec()].concat();
+    let said = [Said::Head("CONNECT".to_owned()), Said::Data(b"a".to_vec()), Said::End];
+    assert_eq!(read(MessageKind::Request, &tunnel).unwrap(), said);
+    let more = [tunnel, trailers()].concat();
+    assert_eq!(code(MessageKind::Request, &more), Some(Code::H3_FRAME_UNEXPECTED));
+}
+
+#[test]
 fn a_second_message_on_a_stream_is_malformed() {
     // spec: rfc9114 4.1 further-message-malformed
     for (kind, message) in [(MessageKind::Request, request(&[])), (RESPONSE, response(200, &[]))] {
@@ -131,7 +142,7 @@ fn a_second_message_on_a_stream_is_malformed() {
 fn frames_that_do_not_belong_end_the_connection() {
     // spec: rfc9114 7.2.3 cancel-elsewhere-closes, 7.2.4 elsewhere-closes, 7.2.5 clients-promise-closes
     // spec: rfc9114 7.2.5 promise-beyond-closes, 7.2.6 goaway-elsewhere-closes, 7.2.7 max-push-elsewhere-closes
-    // spec: rfc9114 7.2.8 http2-closes
+    // spec: rfc9114 7.2.8 http2-closes, rfc9218 7.2 elsewhere-closes
     for frame_type in [0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0d] {
         for stream in [vec![frame_type, 0], [request(&[]), vec![frame_type, 0]].concat()] {
             assert_eq!(

@@ -45,6 +45,7 @@ fn settings_come_first_and_once() {
 
 #[test]
 fn frames_that_have_no_place_on_a_control_stream_are_refused() {
+    // spec: rfc9218 7.2 from-server-closes
     // spec: rfc9114 7.2.1 data-on-control-closes, 7.2.2 headers-on-control-closes, 7.2.5 promise-on-control-closes
     // spec: rfc9114 7.2.7 from-server-closes, 7.2.8 http2-closes, 7.2.8 reserved-mean-nothing
     for frame in
@@ -104,6 +105,7 @@ fn pushes_are_out_of_the_question() {
 
 #[test]
 fn priorities_are_told() {
+    // spec: rfc9218 7.2 no-promise-closes, 7.2 no-request-closes
     let (_, events) = feed(Role::Server, &control(b"\x80\x0f\x07\x00\x07\x08u=1, i")).unwrap();
     let priority = Priority { urgency: 1, incremental: true };
     assert_eq!(events[1], Event::PriorityUpdate { stream: 8, priority });

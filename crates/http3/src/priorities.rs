@@ -41,6 +41,7 @@ impl Priorities {
         let is_to_come = stream >= self.next;
         match self.updates.get_mut(&stream) {
             Some(update) => *update = Some(priority),
+            // spec: rfc9218 7 latest-update-kept
             None if is_to_come && self.remembered < MAX_REMEMBERED_UPDATES => {
                 self.remembered += 1;
                 self.updates.insert(stream, Some(priority));
@@ -67,6 +68,7 @@ mod tests {
 
     #[test]
     fn an_update_beats_the_header_whichever_comes_first() {
+        // spec: rfc9218 7 latest-update-kept
         let mut priorities = Priorities::default();
         assert!(!priorities.on_update(4, LOW), "the request has not arrived");
         assert_eq!(priorities.on_arrival(0), None);

@@ -38,6 +38,7 @@ impl PriorityParameters {
         }
         let mut parameters = Self::default();
         parse_dictionary(value, |key, value| match (key, value) {
+            // spec: rfc9218 4 senseless-ignored
             (b"u", Value::Integer(urgency)) => {
                 parameters.urgency = u8::try_from(urgency).ok().filter(|urgency| *urgency <= 7);
             }
@@ -62,6 +63,7 @@ impl PriorityParameters {
                 return Self::default();
             }
         }
+        // spec: rfc9218 5 unparsable-is-default
         Self::parse(&joined).unwrap_or_default()
     }
 
@@ -93,6 +95,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_ignored_and_what_cannot_be_parsed_is_nothing() {
+        // spec: rfc9218 4 senseless-ignored
         for value in ["u=8", "u=-1", "u=1.0", "u=\"3\"", "u", "i=1", "x=3, y;u=2", "u=256"] {
             assert_eq!(parsed(value), Some((None, None)), "{value}");
         }
@@ -103,6 +106,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_field_are_joined_and_parameters_merged() {
+        // spec: rfc9218 4 defaults-assumed, 5 unparsable-is-default
         let mut headers = HeaderMap::new();
         assert_eq!(PriorityParameters::of(&headers).over(Priority::default()), Priority::default());
         headers.append("priority", "u=1".parse().unwrap());

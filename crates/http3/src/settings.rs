@@ -26,11 +26,18 @@ pub struct Settings {
     pub qpack_max_table_capacity: u64,
     /// Number of streams that may wait for the dynamic table; default 0, and always 0 for this end.
     pub qpack_blocked_streams: u64,
+    /// The end takes extended CONNECT requests (RFC 9220 section 3); default no.
+    pub enable_connect_protocol: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_field_section_size: varint::MAX, qpack_max_table_capacity: 0, qpack_blocked_streams: 0 }
+        Self {
+            max_field_section_size: varint::MAX,
+            qpack_max_table_capacity: 0,
+            qpack_blocked_streams: 0,
+            enable_connect_protocol: false,
+        }
     }
 }
 
@@ -48,6 +55,9 @@ impl Settings {
         write(QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams);
         if self.max_field_section_size < varint::MAX {
             write(MAX_FIELD_SECTION_SIZE, self.max_field_section_size);
+        }
+        if self.enable_connect_protocol {
+            write(ENABLE_CONNECT_PROTOCOL, 1);
         }
         if let Some(number) = reserved {
             write((number % (1 << 20)) * 0x1f + 0x21, number % 256);
@@ -85,6 +95,7 @@ impl Settings {
                 ENABLE_CONNECT_PROTOCOL | H3_DATAGRAM if value > 1 => {
                     return Err(wrong("a setting that is 0 or 1 has another value"));
                 }
+                ENABLE_CONNECT_PROTOCOL => settings.enable_connect_protocol = value == 1,
                 // spec: rfc9114 7.2.4 unknown-ignored, 7.2.4.1 reserved-mean-nothing
                 _ => {}
             }
@@ -108,8 +119,11 @@ mod tests {
         // spec: rfc9114 7.2.4 unknown-ignored, 7.2.4.1 reserved-mean-nothing, 7.2.4 each-setting-once
         // spec: rfc9114 7.2.4.2 all-but-defaults-sent, 7.2.4.1 http2-not-sent
         let settings = Settings { max_field_section_size: 16_384, ..Settings::default() };
+        let extended = Settings { enable_connect_protocol: true, ..settings };
         for reserved in [None, Some(0), Some(u64::MAX)] {
-            assert_eq!(Settings::parse(&settings.payload(reserved)), Ok(settings));
+            for settings in [settings, extended] {
+                assert_eq!(Settings::parse(&settings.payload(reserved)), Ok(settings));
+            }
         }
         assert_eq!(settings.payload(Some(1))[9..], [0x40, 0x40, 0x01], "0x1f * 1 + 0x21");
         assert_eq!(Settings::parse(&[]), Ok(Settings::default()));

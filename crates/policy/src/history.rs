@@ -144,13 +144,6 @@ impl PathKey {
     }
 }
 
-/// The address that stands for all addresses of one client: an IPv4 address itself, the /64 of an IPv6 address (hosts choose
-/// the lower half freely, RFC 4291 section 2.5.1). Shares between clients are counted by it.
-pub fn client_network(client: IpAddr) -> IpAddr {
-    let client = client.to_canonical();
-    network(client, if client.is_ipv4() { 32 } else { 64 })
-}
-
 /// The address with all but its first bits zero.
 fn network(address: IpAddr, bits: u8) -> IpAddr {
     match address {

@@ -52,8 +52,8 @@ pub struct TailView {
 /// The end of one stream, over which there can be a code (docs/spec/tail-code.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeView {
-    /// Bytes that the code covers: what was not acknowledged when it was made, or would be if it were made now.
-    pub length: ByteCount,
+    /// Bytes that the code covers, and that were not acknowledged when it was made, or would be if it were made now.
+    pub missing: ByteCount,
     /// Bytes of packets that have left with its recovery symbols.
     pub coded: ByteCount,
 }
@@ -86,7 +86,11 @@ pub enum CodeStep {
     /// Nothing of this one: what has left will do. Others may be asked about.
     Enough,
     /// One packet of recovery symbols.
-    Packet,
+    Packet {
+        /// Packets of them that this end of a stream is worth in all, by what is known now. If the code has not been made
+        /// yet it gets symbols for these and some more.
+        of: u32,
+    },
 }
 
 impl RepairStep {

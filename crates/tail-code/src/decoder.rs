@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use reed_solomon_simd::ReedSolomonDecoder;
+use reed_solomon_simd::engine::Engine;
+use reed_solomon_simd::rate::{DefaultRateDecoder, RateDecoder};
 
 use crate::Shape;
+use crate::engine::{self, DECODING, Task};
 
 /// What has arrived of one block and its recovery symbols.
 ///
@@ -140,7 +142,8 @@ impl Decoder {
             return Vec::new();
         }
         let size = self.shape.symbol_size();
-        let Some(restored) = self.restore() else { return Vec::new() };
+        let task = Decoding(&*self);
+        let Some(restored) = engine::run(DECODING * self.shape.length(), task) else { return Vec::new() };
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (symbol, bytes) in restored {
             let from = symbol * size;
@@ -154,26 +157,33 @@ impl Decoder {
         ranges
     }
 
-    /// The symbols that are missing, in order.
-    fn restore(&self) -> Option<Vec<(usize, Vec<u8>)>> {
-        let Self { shape, absent, .. } = self;
+    /// Bytes of the block, zeros where they have not arrived; empty if the range is not within it.
+    pub fn get(&self, range: Range<usize>) -> &[u8] {
+        self.data.get(range).unwrap_or_default()
+    }
+}
+
+/// The symbols that are missing, in order, with their numbers.
+pub(crate) struct Decoding<'a>(pub(crate) &'a Decoder);
+
+impl Task for Decoding<'_> {
+    type Output = Option<Vec<(usize, Vec<u8>)>>;
+
+    fn run<E: Engine>(self, engine: E) -> Self::Output {
+        let Decoder { shape, absent, data, recovery, indices, .. } = self.0;
         let size = shape.symbol_size();
-        let mut decoder = ReedSolomonDecoder::new(shape.source_count(), shape.recovery_count(), size).ok()?;
-        for (index, (symbol, absent)) in self.data.chunks_exact(size).zip(absent).enumerate() {
+        let (source, count) = (shape.source_count(), shape.recovery_count());
+        let mut decoder = DefaultRateDecoder::new(source, count, size, engine, None).ok()?;
+        for (index, (symbol, absent)) in data.chunks_exact(size).zip(absent).enumerate() {
             if *absent == 0 {
                 decoder.add_original_shard(index, symbol).ok()?;
             }
         }
-        for (symbol, index) in self.recovery.chunks_exact(size).zip(&self.indices) {
+        for (symbol, index) in recovery.chunks_exact(size).zip(indices) {
             decoder.add_recovery_shard(usize::from(*index), symbol).ok()?;
         }
         let result = decoder.decode().ok()?;
         Some(result.restored_original_iter().map(|(index, symbol)| (index, symbol.to_vec())).collect())
-    }
-
-    /// Bytes of the block, zeros where they have not arrived; empty if the range is not within it.
-    pub fn get(&self, range: Range<usize>) -> &[u8] {
-        self.data.get(range).unwrap_or_default()
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod decoder;
 mod encoder;
+mod engine;
 
 use std::ops::Range;
 
@@ -19,9 +20,11 @@ pub const SYMBOL_UNIT: usize = 64;
 /// The greatest size of a symbol, in bytes.
 pub const MAX_SYMBOL_SIZE: usize = 2048;
 /// Most source symbols of a block, and most recovery symbols.
-pub const MAX_SYMBOLS: usize = 16_384;
+pub const MAX_SYMBOLS: usize = 32_768;
+/// Bytes of a block up to which symbols have the least size: more symbols cost more to compute.
+const SMALL_LENGTH: usize = 1 << 20;
 /// Most bytes of a block.
-pub const MAX_LENGTH: usize = 2 << 20;
+pub const MAX_LENGTH: usize = 4 << 20;
 
 /// The measures of a block and its code, which are within their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +67,10 @@ impl Shape {
         if shape.source_count() > MAX_SYMBOLS { Err(ShapeError::Count) } else { Ok(shape) }
     }
 
-    /// The least symbol size in bytes, a power of two, with which a block of `length` bytes has at most [`MAX_SYMBOLS`]
-    /// source symbols. Symbols much smaller than packets waste little of a code where packets are cut at other places.
+    /// The symbol size in bytes with which a block of `length` bytes, at most [`MAX_LENGTH`], is best cut. Symbols much
+    /// smaller than packets waste little of a code where packets are cut at other places.
     pub const fn symbol_size_for(length: usize) -> usize {
-        let mut size = SYMBOL_UNIT;
-        while length > size * MAX_SYMBOLS {
-            size *= 2;
-        }
-        size
+        if length > SMALL_LENGTH { 2 * SYMBOL_UNIT } else { SYMBOL_UNIT }
     }
 
     /// Bytes of the block.

@@ -1,7 +1,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
+use reed_solomon_simd::engine::{DefaultEngine, Naive};
 
 use super::*;
+use crate::decoder::Decoding;
+use crate::encoder::Encoding;
+use crate::engine::Task;
 
 /// Bytes that differ from symbol to symbol.
 fn data(length: usize) -> Vec<u8> {
@@ -17,16 +21,16 @@ fn shapes_are_within_limits() {
     let new = |length, size, recovery| Shape::new(length, size, recovery).err();
     assert_eq!(new(1, 64, 1), None);
     assert_eq!(new(2 << 20, 128, 16_384), None);
-    assert_eq!(new(2 << 20, 2048, 1), None);
+    assert_eq!(new(4 << 20, 2048, 1), None);
     assert_eq!(new(0, 64, 1), Some(ShapeError::Length));
-    assert_eq!(new((2 << 20) + 1, 2048, 1), Some(ShapeError::Length));
+    assert_eq!(new((4 << 20) + 1, 2048, 1), Some(ShapeError::Length));
     assert_eq!(new(u64::MAX, 64, 1), Some(ShapeError::Length));
     for size in [0, 1, 63, 65, 96, 2112, 1 << 40] {
         assert_eq!(new(1000, size, 1), Some(ShapeError::SymbolSize), "{size}");
     }
     assert_eq!(new(1000, 64, 0), Some(ShapeError::Count));
-    assert_eq!(new(1000, 64, 16_385), Some(ShapeError::Count));
-    assert_eq!(new((1 << 20) + 1, 64, 1), Some(ShapeError::Count));
+    assert_eq!(new(1000, 64, 32_769), Some(ShapeError::Count));
+    assert_eq!(new((2 << 20) + 1, 64, 1), Some(ShapeError::Count));
 }
 
 #[test]
@@ -69,17 +73,34 @@ fn any_symbols_restore_the_block() {
     }
 }
 
+/// A process begins with the engine without large tables and goes on with the other.
+#[test]
+fn both_engines_make_the_same_symbols_and_restore_the_same() {
+    for (length, size, recovery) in [(1000, 64, 4), (40_000, 64, 300), (70_001, 128, 90)] {
+        let (data, shape) = (data(length), shape(length, size, recovery));
+        let symbols = Encoding { shape, data: &data }.run(Naive::new()).unwrap();
+        assert_eq!(Encoding { shape, data: &data }.run(DefaultEngine::new()).unwrap(), symbols);
+        let mut decoder = Decoder::new(shape);
+        decoder.write(0, &data[..size * 2]);
+        decoder.write(size * 5, &data[size * 5..]);
+        assert!(decoder.add_recovery(0, &symbols, usize::MAX));
+        let light = Decoding(&decoder).run(Naive::new()).unwrap();
+        assert_eq!(light.len(), 3);
+        assert_eq!(Decoding(&decoder).run(DefaultEngine::new()).unwrap(), light);
+    }
+}
+
 #[test]
 fn the_greatest_block_is_restored() {
     let data = data(MAX_LENGTH);
-    let shape = shape(MAX_LENGTH, 128, 3000);
+    let shape = shape(MAX_LENGTH, 128, 6000);
     let symbols = encode(shape, &data).unwrap();
     let mut decoder = Decoder::new(shape);
     // Packets of 1,170 bytes, of which one in nine is lost.
     for (packet, bytes) in data.chunks(1170).enumerate().filter(|(packet, _)| packet % 9 != 4) {
         decoder.write(packet * 1170, bytes);
     }
-    assert!(decoder.missing() > 2000 && decoder.missing() <= 3000, "{}", decoder.missing());
+    assert!(decoder.missing() > 3600 && decoder.missing() <= 6000, "{}", decoder.missing());
     assert!(decoder.add_recovery(0, &symbols, usize::MAX));
     let ranges = decoder.decode();
     assert_eq!(ranges.len(), data.chunks(1170).count() / 9);

@@ -12,11 +12,13 @@ use posthaste_wire::TransportParameters;
 use posthaste_wire::packet::version;
 #[cfg(feature = "qlog")]
 use posthaste_wire::{ConnectionId, Side};
+use rustls::client::Resumption;
 
 use crate::crypto::KeyLimits;
 use crate::flow::receive_budget::ReceiveBudget;
 use crate::flow::send_budget::SendBudget;
 use crate::path::history::PathMemory;
+use crate::steering::Steering;
 use crate::streams::LONGEST_BLOCK;
 use crate::tokens::address::TokenTimes;
 use crate::tokens::new_token::TokenStore;
@@ -197,6 +199,8 @@ pub struct ServerConfig {
     /// The time since the Unix epoch at [`Time::ZERO`](posthaste_units::Time::ZERO), by which tokens are dated.
     /// Default zero, which will do where `secret` is not kept.
     pub clock_offset: Duration,
+    /// This endpoint's place among several that share a port. They need the same `secret`. Default none.
+    pub steering: Option<Steering>,
 }
 
 impl ServerConfig {
@@ -212,6 +216,7 @@ impl ServerConfig {
             path_memory: PathMemory::default(),
             secret: None,
             clock_offset: Duration::ZERO,
+            steering: None,
         }
     }
 
@@ -242,6 +247,9 @@ impl Version {
     }
 }
 
+/// Sessions in the store of a client that is given another version; one or more for each server.
+const SESSIONS: usize = 256;
+
 /// What a client's connections are made from.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
@@ -251,6 +259,7 @@ pub struct ClientConfig {
     pub transport: Arc<TransportConfig>,
     /// TLS settings; must offer TLS 1.3 and an ALPN protocol. Sessions are of one version: do not share a session
     /// store between configurations of different [`Self::version`] (RFC 9369 section 5).
+    /// [`Self::with_version`] gives the other version a store of its own.
     pub tls: Arc<rustls::ClientConfig>,
     /// Where address tokens are kept for later connections; `None`, the default, keeps none.
     pub tokens: Option<Arc<dyn TokenStore>>,
@@ -266,8 +275,15 @@ impl ClientConfig {
         Self { version: Version::default(), transport: transport.into(), tls, tokens: None, group_size: 0 }
     }
 
-    /// The same with this version.
+    /// The same with this version. If that is another than before, TLS sessions are kept in memory, in a new store that
+    /// has none yet: those of one version are not for the other (RFC 9369 section 5).
     pub fn with_version(mut self, version: Version) -> Self {
+        if version != self.version {
+            // spec: rfc9369 5 clients-sessions
+            let mut tls = rustls::ClientConfig::clone(&self.tls);
+            tls.resumption = Resumption::in_memory_sessions(SESSIONS);
+            self.tls = Arc::new(tls);
+        }
         self.version = version;
         self
     }

@@ -142,7 +142,8 @@ impl Connection {
         };
         connection.recovery.plan_skip(connection.chance.rng());
         if connection.repairs.codes() {
-            connection.streams.offer_tail_code();
+            let kept = connection.config.receive_budget.open_kept();
+            connection.streams.offer_tail_code(kept);
         }
         connection.streams.watch_blocked(connection.log.is_on());
         if let Err(fault) = connection.advance_handshake(now) {
@@ -265,6 +266,7 @@ impl Connection {
         self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
         self.streams.set_ack_window(parameters.ack_window && self.config.ack_window);
         self.streams.set_tail_code(if self.repairs.codes() { parameters.tail_code } else { 0 });
+        // spec: rfc9287 3.1 servers-wait, 3.1 servers-forget, 3.1 never-unknown
         self.chance.free_fixed_bit(parameters.grease_quic_bit && self.config.grease);
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);

@@ -5,7 +5,7 @@
 
 pub(crate) mod receive_budget;
 pub(crate) mod send_budget;
-mod shared_memory;
+pub(crate) mod shared_memory;
 
 use posthaste_policy::Credit;
 use posthaste_policy::sample::{ArrivalView, CreditMoment, WindowView};

@@ -123,6 +123,7 @@ mod qlog;
 mod qlog;
 mod recovery;
 mod router;
+mod steering;
 mod streams;
 mod tokens;
 
@@ -147,7 +148,8 @@ pub use posthaste_units as units;
 pub use posthaste_wire::{ConnectionId, Direction, Side, StreamId};
 pub use router::slots::ConnectionHandle;
 pub use router::stats::EndpointStats;
-pub use router::{ConnectError, Endpoint};
+pub use router::{ConnectError, Endpoint, Misplaced};
+pub use steering::Steering;
 pub use streams::{Priority, Read, ReadError, StreamEvent, StreamsStats, WriteError};
 pub use tokens::address::TokenTimes;
 pub use tokens::new_token::{TokenOwner, TokenStore};

@@ -148,10 +148,10 @@ pub(crate) const REPAIR_PACKETS: usize = 1024;
 
 /// Memory of what is kept of a connection's streams to restore their ends (`TAIL_CODE`), in bytes: data that were read,
 /// and blocks in the making.
-pub(crate) const CODE_MEMORY: usize = 4 << 20;
+pub(crate) const CODE_MEMORY: usize = 10 << 20;
 
 /// And of one stream's data that were read.
-pub(crate) const CODE_STREAM_MEMORY: usize = 2 << 20;
+pub(crate) const CODE_STREAM_MEMORY: usize = 5 << 20;
 
 /// Streams for which either is kept.
 pub(crate) const CODE_STREAMS: usize = 64;
@@ -159,11 +159,11 @@ pub(crate) const CODE_STREAMS: usize = 64;
 /// Bytes of recovery symbols that a connection keeps.
 pub(crate) const CODE_RECOVERY: usize = 512 << 10;
 
-/// Decoding beyond what received data have paid for, in bytes of work: about 10 ms of it, once.
-pub(crate) const CODE_WORK: u64 = 16 << 20;
+/// Decoding beyond what received data have paid for, in bytes of work: about 20 ms of it, once.
+pub(crate) const CODE_WORK: u64 = 32 << 20;
 
 /// Bytes of recovery symbols that a connection has made and not forgotten.
-pub(crate) const CODE_SENT_MEMORY: usize = 1 << 20;
+pub(crate) const CODE_SENT_MEMORY: usize = 512 << 10;
 
 /// Streams for whose ends it makes some.
 pub(crate) const CODE_SENT_STREAMS: usize = 16;

@@ -4,6 +4,7 @@
 mod admission;
 mod early_arrivals;
 mod groups;
+mod ids;
 mod keyed_map;
 mod learning;
 mod neighbours;
@@ -32,6 +33,7 @@ use crate::events::Event;
 use crate::flow::receive_budget::Account;
 use crate::handshake::birth::Birth;
 use crate::handshake::parameters;
+use crate::handshake::sessions::EarlyDataContext;
 use crate::handshake::setup::{HandshakeSetup, TokenKeeper};
 use crate::limits;
 use crate::packet::builder::MIN_INITIAL_DATAGRAM;
@@ -43,6 +45,7 @@ use crate::tokens::replay_guard::TokenGuard;
 use crate::tokens::reset::ResetKey;
 use early_arrivals::EarlyArrivals;
 use groups::Groups;
+use ids::random_id;
 use keyed_map::{KeyedMap, keyed_map};
 use learning::Learning;
 use neighbours::Neighbours;
@@ -74,6 +77,15 @@ pub enum ConnectError {
     Policy(String),
 }
 
+/// A datagram that another of the endpoints on the same port owns ([`ServerConfig::steering`]).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// Which endpoint owns it.
+    pub owner: u16,
+    /// The datagram as it came.
+    pub data: BytesMut,
+}
+
 /// Many connections on one socket, without the socket: datagrams and time in, datagrams and events out.
 ///
 /// After each call that takes `&mut self`, call [`Self::poll_transmit`] until `None`, then [`Self::poll_event`]
@@ -98,7 +110,8 @@ pub struct Endpoint {
     stateless: Stateless,
     early_arrivals: EarlyArrivals,
     reset_key: ResetKey,
-    /// By version and limits.
+    early_data_context: EarlyDataContext,
+    /// By version and limits, under the context above.
     scoped_tls: Vec<(u32, LocalLimits, Arc<rustls::ServerConfig>)>,
     tokens: TokenSealer,
     used_tokens: TokenGuard,
@@ -140,6 +153,7 @@ impl Endpoint {
             stateless: Stateless::default(),
             early_arrivals: EarlyArrivals::default(),
             reset_key: ResetKey::new(&secret),
+            early_data_context: EarlyDataContext::default(),
             scoped_tls: Vec::new(),
             tokens: TokenSealer::new(&secret, times),
             used_tokens: TokenGuard::default(),
@@ -203,6 +217,7 @@ impl Endpoint {
         let session = client_session(Arc::clone(&config.tls), version, name, encoded)
             .map_err(|error| ConnectError::Tls(error.to_string()))?;
         let owner = TokenOwner { server_name, port: remote.port(), version };
+        // spec: rfc9369 5 clients-tokens
         let token = config.tokens.as_ref().and_then(|store| store.take(&owner));
         // A token that leaves no room for the handshake is of no use.
         let token = token.filter(|token| token.len() <= limits::NEW_TOKEN).unwrap_or_default();
@@ -229,8 +244,9 @@ impl Endpoint {
     /// Takes in one UDP payload. `data` is opened in place and handed through: stream data that the application
     /// reads is a slice of it.
     ///
-    /// Never fails: what is wrong with a datagram is counted, or closes its connection.
-    pub fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) {
+    /// Never fails: what is wrong with a datagram is counted, or closes its connection. Where several endpoints share a
+    /// port ([`ServerConfig::steering`]), what is another's is given back.
+    pub fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) -> Option<Misplaced> {
         let invariants = Invariants::parse(&data, LOCAL_ID_LEN).ok();
         let named = invariants.and_then(|invariants| self.routes.get(&invariants.dcid).copied());
         // Any header will do for a reset: another version's peer may use a long one.
@@ -240,13 +256,18 @@ impl Endpoint {
             if connection.is_some_and(|connection| connection.on_datagram(now, info, data)) {
                 self.after_call(now, index);
             }
-            return;
+            return None;
         }
-        match invariants {
-            Some(invariants) if invariants.is_long => self.on_unknown_long(now, info, &invariants, data),
-            Some(invariants) => self.on_unknown_short(now, info, &invariants, data.len()),
-            None => self.on_unreadable(now, info, &data),
+        let Some(invariants) = invariants else {
+            self.on_unreadable(now, info, &data);
+            return None;
+        };
+        match self.misplaced(&invariants.dcid, data) {
+            Err(misplaced) => return Some(misplaced),
+            Ok(data) if invariants.is_long => self.on_unknown_long(now, info, &invariants, data),
+            Ok(data) => self.on_unknown_short(now, info, &invariants, data.len()),
         }
+        None
     }
 
     /// A datagram with no header of ours. IDs of another version may be longer than those of version 1: that is no
@@ -284,6 +305,7 @@ impl Endpoint {
             self.stats.unroutable += u64::from(!is_kept);
             return;
         }
+        // spec: rfc9368 2.1 clients-send-none, 2.1 servers-ignore-them
         // spec: rfc9000 6.1 negotiation-not-answered, 5.2.2 everything-else-dropped
         if invariants.version == version::NEGOTIATION || !is_full || self.server.is_none() {
             self.stats.unroutable += 1;
@@ -489,19 +511,6 @@ impl Endpoint {
         }
     }
 
-    /// Gives the peer more names for a connection.
-    fn issue_ids(&mut self, index: u32) {
-        while self.slots.get(index).is_some_and(Connection::wants_connection_id) {
-            let id = self.fresh_id();
-            let token = self.reset_key.token(&id);
-            if let Some(connection) = self.slots.get_mut(index) {
-                connection.issue_connection_id(id, token);
-            }
-            // The peer may use it before the connection settles.
-            self.routes.insert(id, index);
-        }
-    }
-
     /// A server's client has finished its handshake, or moved: it gets tokens for its next connections.
     fn offer_tokens(&mut self, index: u32) {
         let count = self.server.as_ref().map_or(0, |server| server.new_tokens);
@@ -556,24 +565,6 @@ impl Endpoint {
         }
         self.resets.forget(index);
     }
-
-    /// An ID that names no connection yet.
-    fn fresh_id(&mut self) -> ConnectionId {
-        // spec: rfc9000 5.1 ids-tell-nothing, 5.1 id-issued-once, 10.3.2 id-and-key-once
-        // spec: rfc9000 10.3.2 reset-id-not-reused
-        loop {
-            let id = random_id(&mut self.rng);
-            if !self.routes.contains_key(&id) {
-                return id;
-            }
-        }
-    }
-}
-
-fn random_id(rng: &mut Rng) -> ConnectionId {
-    let mut bytes = [0; LOCAL_ID_LEN];
-    rng.fill(&mut bytes);
-    ConnectionId::new(&bytes).unwrap_or_default()
 }
 
 fn new_streams(side: Side, config: &Arc<TransportConfig>, account: Account) -> Streams {

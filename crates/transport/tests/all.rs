@@ -18,6 +18,7 @@ mod random_operations;
 mod repair;
 mod silence;
 mod small_windows;
+mod steering;
 mod support;
 mod tail_code;
 mod tokens;

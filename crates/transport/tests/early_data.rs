@@ -107,6 +107,7 @@ fn client_packets(pair: &Pair) -> Vec<Vec<PacketType>> {
 
 #[test]
 fn early_data_arrive_with_the_first_flight() {
+    // spec: rfc9287 3.1 no-early-clearing
     let mut stage = Stage::new(1);
     let begun = stage.pair.now;
     stage.pair.capture = Some(Vec::new());
@@ -244,6 +245,39 @@ fn rejected_early_data_are_sent_again_whole() {
 }
 
 #[test]
+fn early_data_are_rejected_once_the_application_promises_something_else() {
+    // spec: rfc9114 7.2.4.2 unsure-refuses-early, 7.2.4.2 early-not-reduced
+    let (nothing, old, new) = (&b""[..], &b"32 KiB"[..], &b"16 KiB"[..]);
+    for (before, after, is_good) in [
+        (nothing, nothing, true),
+        (old, old, true),
+        (old, new, false),
+        (old, nothing, false),
+        // Sessions of a server that promised nothing yet.
+        (nothing, new, false),
+    ] {
+        let sessions = resuming::sessions();
+        let server = |promised: &[u8]| {
+            let mut pair = Pair::with_server(1, resuming::server_config(1, &sessions));
+            pair.server.endpoint.set_early_data_context(promised);
+            pair
+        };
+        let (pair, client) = (server(before), resuming::client_config(1));
+        let mut stage = Stage { pair, client, sessions: Arc::clone(&sessions) };
+        stage.visit();
+        let now = stage.pair.now;
+        stage.pair = server(after);
+        stage.pair.now = now;
+        let (handle, id, mut writers) = stage.begin(1000);
+        assert!(stage.pair.client.connection(handle).may_send_early());
+        stage.finish(handle, id, &mut writers);
+        stage.pair.run_until(|pair| pair.client.has(handle, |event| *event == Event::Confirmed));
+        assert_eq!(stage.pair.client.has(handle, is_accepted), is_good, "{before:?} {after:?}");
+        assert_eq!(stage.pair.client.has(handle, is_rejected), !is_good, "{before:?} {after:?}");
+    }
+}
+
+#[test]
 fn lower_limits_hold_after_a_rejection() {
     let mut stage = Stage::new(1);
     let few = TransportConfig { max_concurrent_bidi_streams: 3, ..crate::support::defaults() };
@@ -326,9 +360,11 @@ fn each_session_serves_once() {
 
 #[test]
 fn sessions_of_one_version_are_none_of_the_others() {
+    // spec: rfc9369 5 clients-sessions, 5 servers-sessions
     let mut stage = Stage::new(1);
     stage.client = stage.client.clone().with_version(Version::V2);
     let (handle, id, mut writers) = stage.begin(1000);
+    assert!(!stage.pair.client.connection(handle).may_send_early(), "its sessions are of version 1");
     stage.finish(handle, id, &mut writers);
     assert!(!stage.pair.client.has(handle, is_accepted));
     stage.pair.run_for(Duration::from_millis(100));
@@ -337,7 +373,6 @@ fn sessions_of_one_version_are_none_of_the_others() {
     let (handle, id, mut writers) = stage.begin(1000);
     stage.finish(handle, id, &mut writers);
     stage.pair.run_until(|pair| pair.client.has(handle, |event| *event == Event::Confirmed));
-    // Sessions of version 1 may be left: the newest comes first.
     assert!(stage.pair.client.has(handle, is_accepted));
 }
 

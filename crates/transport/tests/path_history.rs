@@ -219,6 +219,7 @@ fn without_a_place_to_keep_it_nothing_is_known() {
 
 #[test]
 fn a_path_serves_one_connection_at_a_time() {
+    // spec: rfc9959 3.2 one-connection-each
     for memory in [store("history").1, PathMemory::Tokens] {
         let mut stage = Stage::new("history", memory);
         stage.fetch(BIG);
@@ -255,6 +256,7 @@ fn a_token_that_was_seen_does_not_jump_again() {
 
 #[test]
 fn what_was_measured_too_long_ago_is_not_used() {
+    // spec: rfc9959 3.2 lifetime-kept
     for memory in [store("history").1, PathMemory::Tokens] {
         let mut stage = Stage::new("history", memory);
         stage.fetch(BIG);

@@ -172,6 +172,21 @@ fn ten_megabytes_up_and_down_over_bad_links() {
 }
 
 #[test]
+fn a_peer_without_codes_gets_none_and_takes_the_parameter() {
+    let profile = posthaste_schemes::named("mobile").expect("a profile");
+    assert!(profile.repair().codes());
+    for client in BOTH {
+        let ours = TransportConfig { profile: profile.clone(), ..crate::support::defaults() };
+        let mut mixed = Mixed::with_transport(5, client, ours);
+        (mixed.there, mixed.back) = (BAD, BAD);
+        transfer(&mut mixed, 2, 100_000, 100_000, |_| {});
+        let stats = mixed.ours().stats();
+        assert!(stats.packets_lost > 0 && stats.packets_copied > 0, "copies take the place of the code");
+        assert_eq!((stats.packets_coded, stats.bytes_restored.get()), (0, 0));
+    }
+}
+
+#[test]
 fn hundreds_of_streams() {
     for client in BOTH {
         let mut mixed = Mixed::new(4, client);

@@ -119,6 +119,18 @@ fn both_ends_must_want_codes() {
 }
 
 #[test]
+fn an_end_that_fits_into_a_packet_is_copied_instead() {
+    let (mut pair, client) = pair(1, true, true);
+    let sent = pair.server.sent;
+    pair.doomed = vec![(false, sent)];
+    let took = download(&mut pair, client, &[500]);
+    assert!(took < RTT, "{took:?}");
+    let (server, reader) = stats(&mut pair, client);
+    assert_eq!((server.packets_coded, reader.bytes_restored.get()), (0, 0));
+    assert!(server.packets_copied > 0);
+}
+
+#[test]
 fn several_streams_end_together() {
     let (mut pair, client) = pair(1, true, true);
     let sent = pair.server.sent;

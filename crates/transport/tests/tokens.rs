@@ -51,6 +51,7 @@ fn kinds(pair: &Pair) -> Vec<(bool, PacketType)> {
 
 #[test]
 fn a_retry_costs_one_round_trip_and_validates_the_address() {
+    // spec: rfc9369 4.1 retry-in-original, 4.1 token-in-original, 4.1 retry-parameters
     // spec: rfc9000 8.1.2 retry-token-repeated, 17.2.5.1 retry-id-used, 17.2.5.1 one-retry-a-datagram
     for version in [Version::V1, Version::V2] {
         let mut pair = pair(RetryPolicy::Always);
@@ -376,6 +377,7 @@ fn the_handshake_with_retry_completes_over_bad_links() {
 
 #[test]
 fn a_client_shows_a_servers_token_to_no_other_and_in_no_other_version() {
+    // spec: rfc9369 5 clients-tokens
     // spec: rfc9000 8.1.3 token-for-its-server
     let tokens = Arc::new(Tokens::default());
     let mut pair = pair(RetryPolicy::Never);

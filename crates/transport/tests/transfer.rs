@@ -271,6 +271,8 @@ fn datagrams_from_elsewhere_do_not_raise_the_amplification_limit() {
 
 #[test]
 fn version_2_transfers_as_version_1_does() {
+    // spec: rfc9368 2.3 from-clients-list, 3 chosen-is-available
+    // spec: rfc9369 3 as-version-1, 4 several-versions, 4.1 crypto-in-negotiated, 4.1 rest-in-negotiated
     let mut pair = Pair::default();
     pair.capture = Some(Vec::new());
     let client = pair.connect_with(&tls::client_config(1).with_version(Version::V2));
@@ -300,6 +302,8 @@ fn version_2_transfers_as_version_1_does() {
 
 #[test]
 fn fixed_bits_are_random_between_ends_that_allow_it_and_set_else() {
+    // spec: rfc9287 3 cleared-accepted, 3.1 servers-wait, 3.1 never-unknown
+    // spec: rfc9287 3.1 no-early-clearing, 3.1 unpredictable
     for grease in [true, false] {
         let server = TransportConfig { grease, ..crate::support::defaults() };
         let mut pair = Pair::new(3, crate::support::defaults(), server);
@@ -310,7 +314,36 @@ fn fixed_bits_are_random_between_ends_that_allow_it_and_set_else() {
             shorts.map(|(_, datagram)| datagram[0] & 0x40 != 0).partition(|is_set| *is_set);
         assert!(set.len() > 50, "{}", set.len());
         assert_eq!(clear.len() > 50, grease, "{}", clear.len());
+        let mut longs = pair.capture.iter().flatten().filter(|(_, datagram)| datagram[0] & 0x80 != 0);
+        assert!(longs.all(|(_, datagram)| datagram[0] & 0x40 != 0), "nothing is known of the peer yet");
     }
+}
+
+#[test]
+fn a_server_does_not_rely_on_what_a_client_permitted_in_an_earlier_connection() {
+    // spec: rfc9287 3.1 servers-forget, 3.1 never-unknown
+    let mut pair = Pair::new(3, crate::support::defaults(), crate::support::defaults());
+    let (first, _) = pair.establish();
+    let now = pair.now;
+    pair.client.connection(first).close(now, 0, bytes::Bytes::new());
+    pair.run_for(Duration::from_secs(5));
+    let strict = TransportConfig { grease: false, ..crate::support::defaults() };
+    pair.capture = Some(Vec::new());
+    let client = pair.connect_with(&tls::client_config(3).with_transport(strict.into()));
+    pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
+    for _ in 0..100 {
+        pair.client.connection(client).ping();
+        pair.run_for(Duration::from_millis(100));
+    }
+    let answers: Vec<u8> = pair
+        .capture
+        .iter()
+        .flatten()
+        .filter(|(from_client, datagram)| !*from_client && datagram[0] & 0x80 == 0)
+        .map(|(_, datagram)| datagram[0])
+        .collect();
+    assert!(answers.len() > 50, "{}", answers.len());
+    assert!(answers.iter().all(|first| first & 0x40 != 0));
 }
 
 #[test]

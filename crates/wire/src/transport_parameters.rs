@@ -259,6 +259,7 @@ impl TransportParameters {
                 self.retry_source_connection_id = Some(connection_id(value)?);
             }
             id::VERSION_INFORMATION => self.version_information = Some(VersionInformation::parse(value)?),
+            // spec: rfc9287 3 value-closes
             id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
             id::GREASE_QUIC_BIT => return Err(Invalid("grease_quic_bit with a value")),
             id::ACK_WINDOW if value.is_empty() => self.ack_window = true,
@@ -330,6 +331,7 @@ pub const MAX_AVAILABLE_VERSIONS: usize = 64;
 
 impl VersionInformation {
     fn parse(value: &[u8]) -> Result<Self, Invalid> {
+        // spec: rfc9368 4 parsed, 4 malformed-closes, 4 malformed-code, 4 zero-is-malformed
         let (versions, odd) = value.as_chunks::<4>();
         let mut versions = versions.iter().map(|bytes| u32::from_be_bytes(*bytes));
         let chosen = versions.next().ok_or(Invalid("version_information without a chosen version"))?;
@@ -339,6 +341,12 @@ impl VersionInformation {
         }
         Ok(Self { chosen, available })
     }
+}
+
+/// True if the chosen version is also among the available ones, of which all count here.
+fn lists_chosen(value: &[u8]) -> bool {
+    let (versions, _) = value.as_chunks::<4>();
+    versions.split_first().is_some_and(|(chosen, available)| available.contains(chosen))
 }
 
 /// Why parameters are refused.
@@ -390,6 +398,10 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
         );
         if identifier < id::END || is_extension {
             parameters.set(identifier, value)?;
+        }
+        // spec: rfc9368 4 unlisted-is-malformed
+        if (from, identifier) == (Side::Client, id::VERSION_INFORMATION) && !lists_chosen(value) {
+            return Err(Invalid("version_information of a client that does not list its chosen version"));
         }
     }
     if parameters.min_ack_delay.is_some_and(|delay| delay > parameters.max_ack_delay.saturating_mul(1000)) {

@@ -86,7 +86,7 @@ impl Report {
     }
 
     /// Share of the MUSTs that are not excepted which a test cites.
-    fn tested_percent(&self) -> f64 {
+    pub(super) fn tested_percent(&self) -> f64 {
         percent(self.all.tested, self.all.total - self.all.excepted)
     }
 

@@ -4,7 +4,7 @@
 //! it all, and the tables are computed from them.
 
 /// Bits of each symbol's code; the last is the end of the string, which never appears in one.
-const LENGTHS: [u8; 257] = [
+static LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, //
     28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28, //
     6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, //
@@ -43,7 +43,7 @@ struct Tables {
     offset: [usize; LONGEST + 1],
 }
 
-const TABLES: Tables = tables();
+static TABLES: Tables = tables();
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which refuses what is out of range")]
 const fn tables() -> Tables {
@@ -84,21 +84,21 @@ pub(super) fn coded_len(text: &[u8]) -> usize {
 
 /// Appends `text`, coded.
 pub(super) fn encode(buffer: &mut Vec<u8>, text: &[u8]) {
-    let (mut pending, mut count) = (0_u64, 0);
+    // Below 32 bits are pending before a symbol, and its code adds at most 30.
+    let (mut pending, mut count) = (0_u64, 0_u32);
     for byte in text {
         let symbol = usize::from(*byte);
         let (Some(code), Some(length)) = (TABLES.codes.get(symbol), LENGTHS.get(symbol)) else { continue };
         pending = (pending << length) | u64::from(*code);
         count += u32::from(*length);
-        while count >= 8 {
-            count -= 8;
-            buffer.push((pending >> count) as u8);
+        if count >= 32 {
+            count -= 32;
+            buffer.extend_from_slice(&((pending >> count) as u32).to_be_bytes());
         }
     }
-    if count > 0 {
-        // Padded with the first bits of the end's code, which are ones.
-        buffer.push(((pending << (8 - count)) | (0xff >> count)) as u8);
-    }
+    // Padded with the first bits of the end's code, which are ones.
+    let padded = (pending << (32 - count)) as u32 | u32::MAX.checked_shr(count).unwrap_or_default();
+    buffer.extend(padded.to_be_bytes().iter().take(count.div_ceil(8) as usize));
 }
 
 /// Appends the decoded text; `None` if `coded` is invalid: it contains the end symbol, or its padding is longer than

@@ -1,7 +1,13 @@
 //! The static table (RFC 9204 appendix A).
 
+/// Number of entries.
+const SIZE: usize = 99;
+
+/// Length of the longest name.
+const LONGEST_NAME: usize = 32;
+
 /// Names and values by index.
-pub(super) const STATIC_TABLE: [(&str, &str); 99] = [
+pub(super) static STATIC_TABLE: [(&str, &str); SIZE] = [
     (":authority", ""),
     (":path", "/"),
     ("age", "0"),
@@ -114,16 +120,57 @@ pub(super) enum Match {
     None,
 }
 
+/// Indices of the entries by the length of their names: few entries share one, so that few names are compared.
+struct ByNameLength {
+    /// Indices, those of shorter names first, in the table's order within a length.
+    indices: [u8; SIZE],
+    /// By length: place of its first index in `indices`; the next length's is its end.
+    starts: [u8; LONGEST_NAME + 2],
+}
+
+static BY_NAME_LENGTH: ByNameLength = by_name_length();
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which refuses what is out of range")]
+const fn by_name_length() -> ByNameLength {
+    let mut sorted = ByNameLength { indices: [0; SIZE], starts: [0; LONGEST_NAME + 2] };
+    let (mut length, mut place) = (0, 0);
+    while length <= LONGEST_NAME {
+        sorted.starts[length] = place as u8;
+        let mut index = 0;
+        while index < SIZE {
+            if STATIC_TABLE[index].0.len() == length {
+                sorted.indices[place] = index as u8;
+                place += 1;
+            }
+            index += 1;
+        }
+        length += 1;
+    }
+    sorted.starts[length] = place as u8;
+    assert!(place == SIZE, "a name is longer than LONGEST_NAME");
+    sorted
+}
+
+/// Indices of the entries whose names have this length.
+fn with_name_length(length: usize) -> &'static [u8] {
+    let ByNameLength { indices, starts } = &BY_NAME_LENGTH;
+    match (starts.get(length), starts.get(length + 1)) {
+        (Some(start), Some(end)) => indices.get(usize::from(*start)..usize::from(*end)).unwrap_or_default(),
+        _ => &[],
+    }
+}
+
 /// Looks a field up; of several entries with its name the first is taken.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Match {
     let mut found = Match::None;
-    for (index, (entry_name, entry_value)) in (0..).zip(STATIC_TABLE) {
+    for index in with_name_length(name.len()) {
+        let Some((entry_name, entry_value)) = STATIC_TABLE.get(usize::from(*index)) else { continue };
         if entry_name.as_bytes() == name {
             if entry_value.as_bytes() == value {
-                return Match::Field(index);
+                return Match::Field(u64::from(*index));
             }
             if found == Match::None {
-                found = Match::Name(index);
+                found = Match::Name(u64::from(*index));
             }
         }
     }
@@ -142,11 +189,13 @@ mod tests {
         assert_eq!(find(b"x-frame-options", b"sameorigin"), Match::Field(98));
         assert_eq!(find(b":authority", b"localhost"), Match::Name(0));
         assert_eq!(find(b"x-unheard-of", b""), Match::None);
+        assert_eq!(find(b"", b""), Match::None);
+        assert_eq!(find(&[b'a'; 1000], b""), Match::None);
     }
 
     #[test]
     fn every_entry_is_its_own_first_match() {
-        for (index, (name, value)) in (0..).zip(STATIC_TABLE) {
+        for (index, (name, value)) in (0..).zip(&STATIC_TABLE) {
             assert_eq!(find(name.as_bytes(), value.as_bytes()), Match::Field(index));
         }
     }

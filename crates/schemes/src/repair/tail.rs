@@ -11,11 +11,12 @@
 //! - Experiment: `mo-tail`.
 //!
 //! Where both ends have `code = true`, recovery symbols over the ends of streams take the place of newest copies
-//! (`docs/spec/tail-code.md`): any symbol makes up for any lost one, so a fifth of the bytes does more.
+//! (`docs/spec/tail-code.md`): any symbol makes up for any lost one, so a fifth of the bytes does more. A path that has shown
+//! no loss gets none.
 //!
 //! Copies and symbols leave only inside window and pacer, while the flight is below what the controller's rate fills, and while no
-//! queue stands. They are congestion-controlled like all packets. On a path that has shown no loss in 200 packets only the
-//! last two packets of each tail are copied.
+//! queue stands; where there is a code, only until the transfer's own queue has drained. They are congestion-controlled like
+//! all packets. On a path that has shown no loss in 200 packets only the last two packets of each tail are copied.
 
 use posthaste_policy::repair::{CodeStep, CodeView, RepairStep, TailView};
 use posthaste_policy::{Constant, Description, PolicyText, Repair, RepairFactory};
@@ -185,13 +186,15 @@ impl Tail {
         let per_packet = datagram.as_f64().max(1.0);
         let p = (tail.lost.as_f64() / per_packet + PRIOR_LOST)
             / (settled(tail).as_f64() / per_packet + PRIOR_PACKETS);
-        let lost = p.min(1.0) * libm::ceil(code.length.as_f64() / per_packet);
+        let lost = p.min(1.0) * libm::ceil(code.missing.as_f64() / per_packet);
         let wanted = libm::ceil(lost + CODE_MARGIN * libm::sqrt(lost + 0.25) + 1.0);
         if code.coded.as_f64() >= wanted * per_packet {
             return CodeStep::Enough;
         }
         let spent = tail.coded + tail.copied + tail.guarded + datagram;
-        if spent <= self.whole_budget(tail) { CodeStep::Packet } else { CodeStep::Wait }
+        // A number of packets in flight, so the cast is exact.
+        let of = wanted as u32;
+        if spent <= self.whole_budget(tail) { CodeStep::Packet { of } } else { CodeStep::Wait }
     }
 
     /// What is kept for retransmissions that are lost again: each costs another round trip, and they are few.
@@ -253,10 +256,11 @@ impl Repair for Tail {
             return RepairStep::NOTHING;
         }
         let current = self.current(tail);
-        if has_queue(tail) || fills_path(tail) {
+        if fills_path(tail) || has_queue(tail) && !has_drained(tail) {
             return RepairStep::NOTHING;
         }
-        let code = tail.code.map_or(CodeStep::Wait, |code| self.code(tail, &code));
+        let code = tail.code.filter(|_| !Self::is_clean(tail));
+        let code = code.map_or(CodeStep::Wait, |code| self.code(tail, &code));
         if code != CodeStep::Wait {
             return RepairStep { code, ..RepairStep::NOTHING };
         }
@@ -274,7 +278,9 @@ impl Tail {
             return RepairStep::NOTHING;
         }
         let is_enough = Self::is_clean(tail) && copied - current.copied > datagram * CLEAN_COPIES;
-        let may_copy = !tail.is_coded
+        // Codes are for paths that lose, or may.
+        let has_code = tail.is_coded && !Self::is_clean(tail);
+        let may_copy = !has_code
             && !is_enough
             && copied <= self.newest_budget(tail)
             && !self.is_hopeless(tail, current.in_flight);
@@ -309,6 +315,12 @@ fn loss(tail: &TailView) -> f64 {
 /// True if packets wait in a queue.
 fn has_queue(tail: &TailView) -> bool {
     tail.queue() > QUEUE.max(tail.rtt.min.mul_ratio(1, QUEUE_PART))
+}
+
+/// True if the tail has a code, and the queue that was seen last has drained, unless others fill it. Acknowledgements show a
+/// queue a round trip late, and symbols that waited for them would be no earlier than retransmissions.
+fn has_drained(tail: &TailView) -> bool {
+    tail.is_coded && tail.now.since(tail.last_new_at) >= tail.queue()
 }
 
 /// True if another packet would be more than the rate delivers in a round trip.

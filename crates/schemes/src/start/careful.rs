@@ -99,8 +99,10 @@ impl Parameters {
         HistoryRules {
             scope: Scope::Address,
             has_fallback: false,
+            // spec: rfc9959 3.1 one-set-each, 3.1 updated
             average: Average::Latest,
             lifetime: self.lifetime,
+            // spec: rfc9959 3.2 one-connection-each
             is_exclusive: true,
         }
     }
@@ -219,9 +221,11 @@ impl Careful {
         // Slow start has found the capacity already: that is news, what is saved is not.
         let has_news = view.congestion.slow_start_threshold.is_some();
         let is_useful = path.window >= self.least_useful(view.max_datagram_size);
+        // spec: rfc9959 3.2 short-rtt-ends-it, 3.2 lifetime-kept
         if !is_known_path || !is_useful || has_news || view.now > known.good_until {
             return Err(Unfit);
         }
+        // spec: rfc9959 3.3 half-at-most
         let (numerator, denominator) = JUMP;
         let target = path.window.mul_ratio(numerator, denominator).min(self.parameters.max_jump);
         if target > view.congestion.window { Ok(target) } else { Err(Unfit) }
@@ -247,6 +251,7 @@ impl Careful {
     ) -> Option<Adjustment> {
         match &mut self.state {
             State::Normal => None,
+            // spec: rfc9959 3.2 congestion-ends-it
             State::Reconnaissance(..) => {
                 self.state = State::Normal;
                 None
@@ -320,6 +325,7 @@ impl Start for Careful {
                 // A round trip as short as this is not that path's (section 3.3): that goes before whatever else the ack
                 // would make of the phase.
                 let is_other_path = jump.is_unvalidated_phase() && !is_long_enough(&ack.rtt, &known.path);
+                // spec: rfc9959 3.3 path-change-retreats
                 return if is_other_path { jump.on_path_change(view) } else { jump.on_ack(ack) };
             }
         }
@@ -344,6 +350,7 @@ impl Start for Careful {
 
     fn on_path_change(&mut self, view: &PathView) -> Option<Adjustment> {
         match &mut self.state {
+            // spec: rfc9959 3.2 other-path-ends-it, 3.3 path-change-retreats
             State::Jumped(jump, _) => jump.on_path_change(view),
             state => {
                 *state = State::Normal;

@@ -119,6 +119,7 @@ impl Jump {
     /// Congestion was detected, by the loss of `lost` or, without any, by a CE mark; the controller has answered it.
     pub fn on_congestion(&mut self, lost: &[PacketSample], view: &PathView) -> Option<Adjustment> {
         match self.phase {
+            // spec: rfc9959 3.3 congestion-retreats
             Phase::Unvalidated { .. } | Phase::Validating => {
                 let adjustment = self.retreat(view);
                 self.phase = Phase::SafeRetreat;
@@ -129,6 +130,7 @@ impl Jump {
                 let entered = self.retreat(view);
                 Some(Adjustment { window: entered.window, ..self.leave_retreat() })
             }
+            // spec: rfc9959 3.5 never-raised
             // Not to be raised (section 3.5): what the controller keeps of this loss, to shrink the flight bit by bit or to
             // take its answer back, is void.
             Phase::SafeRetreat => {
@@ -179,6 +181,7 @@ impl Jump {
         if !self.is_unvalidated_phase() {
             return None;
         }
+        // spec: rfc9959 3.3 paced
         let rate = Rate::from_transfer(self.window, rtt.smoothed).max(Rate::from_bytes_per_second(1));
         let least = max_datagram_size * LEAST_BURST_DATAGRAMS;
         let burst = rate.bytes_in(BURST_TIME).min(self.initial_window).max(least);
@@ -207,6 +210,7 @@ impl Jump {
             self.phase = Phase::Over;
             self.pipe_size.max(self.initial_window)
         } else {
+            // spec: rfc9959 3.3 window-is-flight
             self.phase = Phase::Validating;
             in_flight
         };
@@ -228,6 +232,7 @@ impl Jump {
     fn retreat(&mut self, view: &PathView) -> Adjustment {
         self.note_unvalidated();
         self.has_failed = true;
+        // spec: rfc9959 3.5 half-of-pipe
         let (numerator, denominator) = RETREAT_WINDOW;
         let window = self.pipe_size.mul_ratio(numerator, denominator).min(view.congestion.window);
         Adjustment { window: Some(window), slow_start_threshold: Some(window), ..Adjustment::default() }
@@ -235,6 +240,7 @@ impl Jump {
 
     fn leave_retreat(&mut self) -> Adjustment {
         self.phase = Phase::Over;
+        // spec: rfc9959 3.5 threshold-by-pipe
         let (numerator, denominator) = RETREAT_THRESHOLD;
         let threshold = self.pipe_size.mul_ratio(numerator, denominator);
         Adjustment { slow_start_threshold: Some(threshold), ..Adjustment::default() }

@@ -55,11 +55,13 @@ impl Connection {
         let is_small = data.len() < MIN_INITIAL_DATAGRAM;
         // spec: rfc9000 12.2 each-packet-itself, 12.2 rest-is-tried
         let packets = posthaste_wire::packet::split(data, LOCAL_ID_LEN);
+        // spec: rfc9287 3 cleared-accepted
         for packet in packets.taking_any_fixed_bit(self.config.grease) {
             let Ok(packet) = packet else {
                 self.drop_packet(now, None, Dropped::Invalid);
                 continue;
             };
+            // spec: rfc9369 4.1 others-dropped
             // spec: rfc9000 5.2.1 other-version-dropped
             let is_other_version =
                 packet.header.version().is_some_and(|version| version != self.setup.version);
@@ -326,6 +328,7 @@ impl Connection {
         let Header::VersionNegotiation { versions, .. } = &packet.header else {
             return self.drop_packet(now, None, Dropped::Invalid);
         };
+        // spec: rfc9368 2.1 own-version-ignored, 2.1 wrong-ids-ignored, 2.1 nothing-common-aborts, 4 original-ignored
         // spec: rfc9000 6.2 attempt-abandoned, 6.2 late-negotiation-dropped, 6.2 own-version-in-list
         let is_late = self.setup.peer_id_is_fixed || self.setup.retry_source.is_some();
         // It names the packet that it answers: only who has seen that can have sent it (RFC 9000 section 17.2.1).

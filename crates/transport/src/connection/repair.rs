@@ -101,8 +101,8 @@ impl Connection {
             }
             return;
         }
-        if let Some(id) = coded
-            && self.streams.code_tail(id, self.path.max_datagram_size())
+        if let Some((id, packets)) = coded
+            && self.streams.code_tail(id, self.path.max_datagram_size(), packets)
         {
             // What follows is no demand of the application's.
             self.path.control.on_app_limited(now);
@@ -125,15 +125,15 @@ impl Connection {
     }
 
     /// Asks the policy about each stream's end that may have a code, until it wants to send or to wait, and names the one
-    /// that is to have a packet.
-    fn repair_step(&mut self, now: Time) -> (RepairStep, Option<StreamId>) {
-        for tail in self.streams.codable_tails() {
-            let view = CodeView { length: ByteCount::new(tail.length), coded: ByteCount::new(tail.coded) };
+    /// that is to have a packet, and the number of packets that it is worth.
+    fn repair_step(&mut self, now: Time) -> (RepairStep, Option<(StreamId, u32)>) {
+        for tail in self.streams.codable_tails(self.path.max_datagram_size()) {
+            let view = CodeView { missing: ByteCount::new(tail.missing), coded: ByteCount::new(tail.coded) };
             let step = self.ask_repair(now, Some(view));
             match step.code {
                 CodeStep::Enough => {}
                 CodeStep::Wait => return (step, None),
-                CodeStep::Packet => return (step, Some(tail.id)),
+                CodeStep::Packet { of } => return (step, Some((tail.id, of))),
             }
         }
         (self.ask_repair(now, None), None)
@@ -141,7 +141,7 @@ impl Connection {
 
     /// Asks the policy.
     fn ask_repair(&mut self, now: Time, code: Option<CodeView>) -> RepairStep {
-        let is_coded = self.streams.is_tail_coded();
+        let is_coded = self.streams.is_tail_coded(self.path.max_datagram_size());
         let control = &self.path.control;
         let (sent, _) = self.streams.sent_and_resent();
         let tail = TailView {

@@ -269,8 +269,10 @@ impl Connection {
         // spec: rfc9000 8.1.2 retry-token-repeated, 8.1.3 kept-token-in-all, 17.2.2 server-token-empty
         let token =
             if space == PacketSpace::Initial { self.setup.token.clone() } else { bytes::Bytes::new() };
+        // spec: rfc9287 3.1 no-early-clearing
         let fixed_bit = space != PacketSpace::Data || self.chance.fixed_bit();
         let fields = HeaderFields {
+            // spec: rfc9369 4.1 token-in-original, 4.1 crypto-in-negotiated, 4.1 rest-in-negotiated
             version: self.setup.version,
             space,
             // spec: rfc9000 17.2.3 no-early-data-late, rfc9001 5.6 server-never-early, 5.6 no-early-after-data-keys

@@ -45,6 +45,7 @@ impl InitialKeys {
 /// The version that key derivation is labelled with (RFC 9001 section 5.1, RFC 9369 section 3.3).
 const fn labels(version: u32) -> Version {
     match version {
+        // spec: rfc9369 3 as-version-1
         version::V2 => Version::V2,
         _ => Version::V1,
     }

@@ -62,6 +62,11 @@ impl ReceiveBudget {
         ByteCount::new(places * LEAST_GRANT + self.0.shared.taken())
     }
 
+    /// A share of what is shared, for what a connection keeps beyond what it has granted.
+    pub(crate) fn open_kept(&self) -> Share {
+        Share::of(&self.0.shared)
+    }
+
     /// An account for one more connection; `None` if there is no place left.
     pub(crate) fn open(&self) -> Option<Account> {
         let Ledger { places, places_taken, shared } = &*self.0;

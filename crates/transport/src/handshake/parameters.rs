@@ -39,6 +39,7 @@ pub(crate) fn encode(
     });
     let parameters = TransportParameters {
         original_destination_connection_id: server.map(|server| server.original_destination),
+        // spec: rfc9369 4.1 retry-parameters
         retry_source_connection_id: server.and_then(|server| server.retry_source),
         // spec: rfc9000 18.2 token-from-server-only, 18.2 client-sends-its-own
         stateless_reset_token: server.map(|server| server.reset_token),
@@ -56,6 +57,7 @@ pub(crate) fn encode(
 /// What this end says of versions (RFC 9368 section 3). A client lists the one that it has chosen alone: it asks for
 /// no compatible negotiation to another.
 fn version_information(chosen: u32, is_server: bool) -> VersionInformation {
+    // spec: rfc9368 3 chosen-is-available, rfc9369 4 version-information
     let available = if is_server { version::SUPPORTED.to_vec() } else { vec![chosen] };
     VersionInformation { chosen, available }
 }

@@ -121,6 +121,9 @@ impl HandshakeSetup {
         }
         // RFC 9368 section 4: both ends prove which version the handshake used. Peers that say nothing are older.
         let information = parameters.version_information.as_ref();
+        // spec: rfc9368 2.3 from-clients-list, rfc9369 4 version-information
+        // spec: rfc9368 4 server-compares, 4 difference-closes, 4 unoffered-closes
+        // spec: rfc9368 4 negotiated-compared, 4 mismatch-closes
         if information.is_some_and(|information| information.chosen != self.version) {
             let reason = "version_information names another version than the handshake's";
             return Err(PeerError::new(TransportErrorCode::VERSION_NEGOTIATION_ERROR, reason));

@@ -26,6 +26,7 @@ impl FixedBit {
             (self.bits, self.left) = (rng.next_u64(), u64::BITS);
         }
         self.left -= 1;
+        // spec: rfc9287 3.1 unpredictable
         (self.bits >> self.left) & 1 == 1
     }
 }
@@ -36,6 +37,7 @@ mod tests {
 
     #[test]
     fn the_bit_is_set_until_the_peer_allows_otherwise_and_random_then() {
+        // spec: rfc9287 3.1 unpredictable, 3.1 never-unknown
         let (mut bit, mut rng) = (FixedBit::default(), Rng::from_test_seed(1));
         assert!((0..1000).all(|_| bit.next(&mut rng)));
         bit.set_free(true);

@@ -68,6 +68,7 @@ mod tests {
     /// RFC 9001 appendix A.4 and RFC 9369 appendix A.4.
     #[test]
     fn the_tags_are_those_of_the_examples() {
+        // spec: rfc9369 3 as-version-1
         // spec: rfc9000 17.2.5.2 retry-tag-checked
         let original = ConnectionId::new(&bytes("8394c8f03e515708")).unwrap();
         let server = ConnectionId::new(&bytes("f067a5502a4262b5")).unwrap();

@@ -23,7 +23,7 @@ use crate::events::{CloseReason, Event};
 use crate::flow::receive_budget::Account;
 use crate::handshake::birth::Birth;
 use crate::handshake::parameters::{self, ServerPart};
-use crate::handshake::sessions;
+use crate::handshake::sessions::{self, EarlyDataContext};
 use crate::handshake::setup::HandshakeSetup;
 use crate::limits::SCOPED_TLS;
 use crate::packet::builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
@@ -51,6 +51,16 @@ enum Standing {
 }
 
 impl Endpoint {
+    /// Binds the TLS sessions of a server to what its application has promised clients, beyond the transport's own
+    /// parameters: HTTP/3's settings, say. Sessions issued under one promise resume under no other, so that early data
+    /// which rely on it are rejected once it has changed; the client makes a full handshake (RFC 9114 section 7.2.4.2).
+    /// Connections from now on are bound; call this before clients connect. Any number of bytes: a hash is kept. Empty,
+    /// the default, binds to nothing.
+    pub fn set_early_data_context(&mut self, promised: &[u8]) {
+        self.early_data_context = EarlyDataContext::new(promised);
+        self.scoped_tls.clear();
+    }
+
     /// A client's first Initial.
     pub(super) fn accept(&mut self, now: Time, info: &DatagramInfo, invariants: &Invariants, data: BytesMut) {
         let Some(server) = self.server.clone() else { return };
@@ -193,7 +203,7 @@ impl Endpoint {
             return Arc::clone(tls);
         }
         let parameters = parameters::granted(&server.transport, granted);
-        let tls = sessions::scoped(&server.tls, version, &parameters);
+        let tls = sessions::scoped(&server.tls, version, &parameters, &self.early_data_context);
         // A profile may grant ever other limits: only the latest are kept.
         if self.scoped_tls.len() >= SCOPED_TLS {
             self.scoped_tls.remove(0);
@@ -285,6 +295,7 @@ impl Endpoint {
         let source = self.fresh_id();
         let token = self.tokens.for_retry(bearer, &invariants.dcid, &source, &mut self.rng);
         let random = self.rng.next_u64() as u8;
+        // spec: rfc9369 4.1 retry-in-original
         let packet = token.and_then(|token| {
             retry::packet(bearer.version, &invariants.scid, &source, &invariants.dcid, &token, random)
         });

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use posthaste_policy::history::client_network;
+use posthaste_units::client_network;
 
 use crate::limits::{LEAST_PENDING_SHARE, PENDING_SHARES};
 

@@ -43,6 +43,7 @@ impl Stateless {
         }
         let mut datagram = Vec::new();
         // A reserved version keeps clients from taking the list for complete (section 6.3).
+        // spec: rfc9368 2.1 offered-listed
         let versions = [version::V1, version::V2, version::reserved(random)];
         // spec: rfc9000 17.2.1 source-echoed, 17.2.1 destination-echoed, 17.2.1 one-answer
         write_version_negotiation(&mut datagram, to.scid, to.dcid, &versions, random as u8);

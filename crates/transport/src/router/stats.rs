@@ -9,6 +9,8 @@ pub struct EndpointStats {
     pub malformed: u64,
     /// Datagrams for no connection, and not worth an answer.
     pub unroutable: u64,
+    /// Datagrams given back because another endpoint on the same port owns them.
+    pub misplaced: u64,
     /// Datagrams of 0-RTT packets that were kept because they came before the Initial that begins their connection.
     pub early_kept: u64,
     /// Initials dropped: too small, or too many handshakes in progress, or not accepting.

@@ -78,6 +78,7 @@ const CREDIT_LANES: u32 = 0xcccc_cccc;
 
 fn lane(class: Class, priority: Priority) -> usize {
     let urgency = usize::from(priority.urgency.min(URGENCIES - 1));
+    // spec: rfc9218 10 urgent-first
     urgency * LANES + usize::from(class == Class::Credit) * CLASS_BIT + usize::from(priority.incremental)
 }
 
@@ -112,6 +113,7 @@ impl Schedule {
 
     /// Puts a stream at the back of a lane.
     fn join(&mut self, id: StreamId, place: &mut Option<Place>, lane: usize) {
+        // spec: rfc9218 10 in-order, 10 shared
         let turn = if is_in_turn(lane) { self.next_turn } else { 0 };
         self.next_turn += u64::from(is_in_turn(lane));
         self.insert(id, place, Place { lane, turn, spent: 0 });
@@ -143,6 +145,7 @@ impl Schedule {
             return None;
         }
         let mut lane = lanes.trailing_zeros() as usize;
+        // spec: rfc9218 10 none-starves
         // Of the two lanes of one class, that of the streams in turn goes first every second time.
         if !is_in_turn(lane) && self.prefers_turns && lanes & (1 << (lane + 1)) != 0 {
             lane += 1;

@@ -128,6 +128,11 @@ impl SendHalf {
         (self.buffer.end() - self.buffer.held(), self.buffer.end())
     }
 
+    /// How many bytes of `start..end` the peer is not known to have.
+    pub(super) fn missing(&self, start: u64, end: u64) -> u64 {
+        self.buffer.missing(start, end)
+    }
+
     /// Appends the bytes `start..end`, which are within [`Self::unacknowledged`], to `buffer`.
     pub(super) fn copy_to(&self, buffer: &mut Vec<u8>, start: u64, end: u64) {
         self.buffer.copy_to(buffer, start, end);

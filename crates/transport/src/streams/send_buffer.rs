@@ -64,6 +64,13 @@ impl SendBuffer {
         start < end && !covering.is_some_and(|(low, high)| low <= start && high >= end)
     }
 
+    /// How many bytes of `start..end` have not been acknowledged.
+    pub(crate) fn missing(&self, start: u64, end: u64) -> u64 {
+        let start = start.max(self.base);
+        let acked = self.acked.overlapping(start, end).map(|(low, high)| high.min(end) - low.max(start));
+        end.saturating_sub(start) - acked.sum::<u64>()
+    }
+
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }

@@ -19,6 +19,7 @@ use super::send::{Ending, SendHalf};
 use super::stream::Stream;
 use crate::error::{PeerError, TransportErrorCode};
 use crate::flow::CreditContext;
+use crate::flow::shared_memory::Share;
 use crate::packet::frame_writer::FrameWriter;
 
 /// The value of this end's transport parameter `tail_code`, where it takes codes: bytes of the longest block.
@@ -29,8 +30,8 @@ pub(crate) const LONGEST_BLOCK: u64 = MAX_LENGTH as u64;
 pub(crate) struct CodableTail {
     /// The stream.
     pub(crate) id: StreamId,
-    /// Bytes that the code covers, or would.
-    pub(crate) length: u64,
+    /// Bytes that the code covers, or would, and that were not acknowledged when it was made, or are not now.
+    pub(crate) missing: u64,
     /// Bytes of packets that have left with recovery symbols for it.
     pub(crate) coded: u64,
 }
@@ -60,9 +61,9 @@ impl TailCode {
 }
 
 impl Streams {
-    /// This end takes `TAIL_CODE` frames.
-    pub(crate) fn offer_tail_code(&mut self) {
-        self.code.receiver.offer();
+    /// This end takes `TAIL_CODE` frames, and may keep what `kept` has room for.
+    pub(crate) fn offer_tail_code(&mut self, kept: Share) {
+        self.code.receiver.offer(kept);
     }
 
     /// The peer takes codes over at most `longest` bytes, and this end may send them; 0 for none.
@@ -134,28 +135,43 @@ impl Streams {
         }
     }
 
-    /// The ends of streams for which symbols may be sent, the youngest first.
-    pub(crate) fn codable_tails(&mut self) -> Vec<CodableTail> {
+    /// The ends of streams for which symbols may be sent, the youngest first. Where a datagram of `size` bytes holds all
+    /// that is under way there are none: a copy does the same.
+    pub(crate) fn codable_tails(&mut self, size: usize) -> Vec<CodableTail> {
+        if !self.is_tail_coded(size) {
+            return Vec::new();
+        }
         let Self { map, code, .. } = self;
-        let ended = code.sender.youngest_first();
-        ended.filter_map(|id| code.sender.tail(id, unacknowledged(map, id)?)).collect()
+        let sender = &code.sender;
+        let tail = |id| match unacknowledged(map, id)? {
+            _ if sender.has_block(id) => sender.tail(id),
+            (send, (start, end)) => {
+                Some(CodableTail { id, missing: send.missing(sender.base(start, end), end), coded: 0 })
+            }
+        };
+        sender.youngest_first().filter_map(tail).collect()
     }
 
     /// True if the ends of streams that are under way have codes, or may have.
-    pub(crate) fn is_tail_coded(&mut self) -> bool {
+    pub(crate) fn is_tail_coded(&mut self, size: usize) -> bool {
         let Self { map, code, .. } = self;
         let sender = &code.sender;
-        sender.youngest_first().any(|id| sender.has_block(id) || unacknowledged(map, id).is_some())
+        let mut unacknowledged = |id| unacknowledged(map, id).map_or(0, |(_, (start, end))| end - start);
+        let is_coded = |id| sender.has_block(id) || unacknowledged(id) > size as u64;
+        sender.youngest_first().any(is_coded)
     }
 
-    /// Has the next packet carry symbols for the end of this stream, which [`Self::codable_tails`] has named. False if
-    /// there are no more.
-    pub(crate) fn code_tail(&mut self, id: StreamId, packet: usize) -> bool {
+    /// Has the next packet carry symbols for the end of this stream, which [`Self::codable_tails`] has named. If there is no
+    /// code yet it gets symbols for `packets` packets of `size` bytes, and some more. False if there are no more.
+    pub(crate) fn code_tail(&mut self, id: StreamId, size: usize, packets: u32) -> bool {
         let Self { map, code, .. } = self;
-        if !code.sender.has_block(id) {
+        if !code.sender.has_block(id) && code.sender.has_room() {
             let Found::Live(Stream { send: Some(send), .. }) = map.find(id) else { return false };
             let (start, end) = send.unacknowledged();
-            code.sender.encode(id, start, end, packet, |from, buffer| send.copy_to(buffer, from, end));
+            let base = code.sender.base(start, end);
+            let mut data = Vec::with_capacity((end - base) as usize);
+            send.copy_to(&mut data, base, end);
+            code.sender.encode(id, base, &data, send.missing(base, end), (size, packets));
         }
         code.sender.make_due(id)
     }
@@ -176,11 +192,11 @@ impl Streams {
     }
 }
 
-/// The range of a stream's data that is not acknowledged, if its end has left.
-fn unacknowledged(map: &mut super::map::StreamMap, id: StreamId) -> Option<(u64, u64)> {
+/// A stream whose end has left, and the range of its data that is not acknowledged, if there is one.
+fn unacknowledged(map: &mut super::map::StreamMap, id: StreamId) -> Option<(&SendHalf, (u64, u64))> {
     match map.find(id) {
         Found::Live(Stream { send: Some(send), .. }) if send.ending() == Ending::Unacknowledged => {
-            Some(send.unacknowledged()).filter(|(start, end)| start < end)
+            Some((&*send, send.unacknowledged())).filter(|(_, (start, end))| start < end)
         }
         _ => None,
     }

@@ -213,6 +213,7 @@ impl Contents {
     /// A token made in the future is the work of a clock that was put back: nobody knows its age.
     fn is_for(&self, bearer: &Bearer, is_retry: bool) -> bool {
         let port = if is_retry { bearer.remote.port() } else { 0 };
+        // spec: rfc9369 5 servers-tokens
         self.version == bearer.version
             && self.address == address(bearer.remote.ip())
             && self.port == port

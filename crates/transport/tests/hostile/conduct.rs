@@ -171,6 +171,7 @@ fn a_challenge_is_answered_at_once_and_where_it_came_from() {
 
 #[test]
 fn a_client_drops_packets_of_another_version() {
+    // spec: rfc9369 4.1 others-dropped
     // spec: rfc9000 5.2.1 other-version-dropped
     let mut arena = Arena::client_with(proper());
     arena.drain();

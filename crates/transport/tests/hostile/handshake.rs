@@ -497,7 +497,10 @@ fn without_idle_timeouts_a_handshake_that_falls_silent_ends_all_the_same() {
 
 #[test]
 fn version_information_that_names_another_version_ends_the_connection() {
-    let value = [0x6b33_43cf_u32.to_be_bytes(), 1_u32.to_be_bytes()].concat();
+    // spec: rfc9369 4 version-information
+    // spec: rfc9368 4 server-compares, 4 difference-closes, 4 unoffered-closes
+    // spec: rfc9368 4 negotiated-compared, 4 mismatch-closes
+    let value = [0x6b33_43cf_u32, 1, 0x6b33_43cf].map(u32::to_be_bytes).concat();
     let mut arena = Arena::server_with(tls::server_config(1), with(0x11, &value));
     arena.exchange();
     assert_eq!(arena.close_code().map(|(code, _)| code), Some(0x11), "VERSION_NEGOTIATION_ERROR");

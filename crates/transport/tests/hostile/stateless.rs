@@ -48,6 +48,7 @@ fn long(version: u32, dcid: &[u8], scid: &[u8], size: usize) -> Vec<u8> {
 
 #[test]
 fn a_server_names_its_versions_to_clients_of_others() {
+    // spec: rfc9368 2.1 offered-listed, 2.1 clients-send-none, 2.1 servers-ignore-them
     // spec: rfc9000 5.2.2 small-unknown-dropped, 6.1 negotiation-not-answered, 17.2.1 version-zero
     // spec: rfc9000 17.2.1 source-echoed, 17.2.1 destination-echoed, 17.2.1 foreign-id-rules, 17.2.1 one-answer
     let mut server = Endpoint::new([1; 32], Some(tls::server_config(1)));
@@ -83,6 +84,7 @@ fn negotiation(arena: &Arena, versions: &[u32]) -> Vec<u8> {
 
 #[test]
 fn a_client_believes_a_version_negotiation_only_if_it_is_the_first_answer_and_makes_sense() {
+    // spec: rfc9368 2.1 own-version-ignored, 2.1 wrong-ids-ignored, 2.1 nothing-common-aborts, 4 original-ignored
     // spec: rfc9000 6.2 attempt-abandoned, 6.2 late-negotiation-dropped, 6.2 own-version-in-list
     let begin = || {
         let mut arena = Arena::client_with(proper());

@@ -9,6 +9,7 @@ pub const V1: u32 = 0x0000_0001;
 /// QUIC version 2 (RFC 9369 section 3.1).
 pub const V2: u32 = 0x6b33_43cf;
 /// All versions whose packets this crate reads and writes, the preferred first.
+// spec: rfc9369 4 several-versions
 pub const SUPPORTED: [u32; 2] = [V1, V2];
 
 /// Returns true if packets of this version can be read and written.

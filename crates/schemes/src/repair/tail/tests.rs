@@ -53,12 +53,12 @@ fn the_newest_packets_are_copied_after_the_gap_and_only_in_a_tail() {
 fn symbols(length: u64, settled: u64, lost: u64) -> u64 {
     let mut tail = Tail::new(Parameters { code: true, floor: 64, ..Parameters::default() });
     let step = |tail: &mut Tail, coded| {
-        let code = Some(CodeView { length: packets(length), coded: packets(coded) });
+        let code = Some(CodeView { missing: packets(length), coded: packets(coded) });
         let settled = TailView { delivered: packets(settled - lost), lost: packets(lost), ..view() };
         let sent = packets(length + settled.delivered.get() / DATAGRAM);
         tail.next(&TailView { code, is_coded: true, coded: packets(coded), sent, ..settled }).code
     };
-    (0..1000).find(|coded| step(&mut tail, *coded) != CodeStep::Packet).expect("an end")
+    (0..1000).find(|coded| !matches!(step(&mut tail, *coded), CodeStep::Packet { .. })).expect("an end")
 }
 
 #[test]
@@ -68,22 +68,41 @@ fn a_code_has_symbols_for_what_is_likely_to_be_lost_and_a_margin() {
     // 8 % and 1 % of many.
     assert_eq!([705, 1588].map(|length| symbols(length, 5000, 400)), [73, 151]);
     assert_eq!([321, 1588].map(|length| symbols(length, 5000, 50)), [9, 26]);
-    assert_eq!(symbols(321, 5000, 0), 3, "a clean path");
+    assert_eq!(symbols(321, 150, 0), 9, "no loss, but too few packets to tell");
+    assert_eq!(symbols(321, 200, 0), 0, "a clean path");
     // Half of everything is lost: the second meets the budget.
     assert_eq!([84, 300].map(|length| symbols(length, 200, 100)), [53, 96]);
+}
+
+#[test]
+fn a_clean_path_has_two_copies_and_no_symbols() {
+    let mut tail = Tail::new(Parameters { code: true, ..Parameters::default() });
+    let code = Some(CodeView { missing: packets(20), coded: ByteCount::ZERO });
+    let clean = TailView { delivered: packets(400), is_coded: true, code, sent: packets(420), ..view() };
+    for (copied, expected) in [(10, true), (11, true), (12, false)] {
+        let view = TailView { copied: packets(copied), ..clean };
+        assert_eq!(tail.next(&view).code, CodeStep::Wait);
+        assert_eq!(copies_newest(&mut tail, &view), expected, "{copied}");
+    }
 }
 
 #[test]
 fn a_code_takes_the_place_of_the_newest_copies_and_respects_queues() {
     let mut tail = Tail::new(Parameters { code: true, ..Parameters::default() });
     assert!(tail.codes() && !self::tail().codes());
-    let fresh = Some(CodeView { length: packets(20), coded: ByteCount::ZERO });
+    let fresh = Some(CodeView { missing: packets(20), coded: ByteCount::ZERO });
     let coded = TailView { is_coded: true, code: fresh, ..view() };
-    assert_eq!(tail.next(&coded), RepairStep { code: CodeStep::Packet, ..RepairStep::NOTHING });
+    assert_eq!(tail.next(&coded), RepairStep { code: CodeStep::Packet { of: 6 }, ..RepairStep::NOTHING });
     let rtt = RttView { latest: RTT * 2, ..view().rtt };
     assert_eq!(tail.next(&TailView { rtt, ..coded }), RepairStep::NOTHING);
+    // 100 ms after the last new packet a queue of 100 ms has drained, though no ack can have told of it.
+    let drained = TailView { rtt, now: view().last_new_at + RTT, ..coded };
+    assert_eq!(tail.next(&drained).code, CodeStep::Packet { of: 6 });
+    let early = TailView { now: view().last_new_at + RTT - Duration::from_millis(1), ..drained };
+    assert_eq!(tail.next(&early), RepairStep::NOTHING);
+    assert_eq!(tail.next(&TailView { is_coded: false, code: None, ..drained }), RepairStep::NOTHING);
     assert_eq!(tail.next(&TailView { is_tail: false, ..coded }), RepairStep::NOTHING);
-    let enough = Some(CodeView { length: packets(20), coded: packets(20) });
+    let enough = Some(CodeView { missing: packets(20), coded: packets(20) });
     assert_eq!(tail.next(&TailView { code: enough, ..coded }).code, CodeStep::Enough);
     // No further stream may have symbols: retransmissions may still be copied, others are not.
     let lossy = TailView { lost: packets(8), delivered: packets(92), in_flight: packets(300), ..coded };

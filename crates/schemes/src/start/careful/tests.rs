@@ -87,6 +87,7 @@ fn confirm(careful: &mut Careful, rtt: Duration) {
 
 #[test]
 fn the_window_is_raised_to_half_once_the_first_flight_has_arrived() {
+    // spec: rfc9959 3.3 half-at-most
     let mut careful = careful(Parameters::default(), Some(known(300)));
     assert_eq!(careful.phase(), Some("reconnaissance"));
     send_first_flight(&mut careful, RTT);
@@ -148,6 +149,7 @@ fn a_sender_that_only_the_pacer_holds_back_jumps_after_three_round_trips() {
 /// Section 3.2, lifetime: it may end while a sender with little to send still reconnoitres.
 #[test]
 fn what_has_become_too_old_since_it_was_recalled_is_not_used() {
+    // spec: rfc9959 3.2 lifetime-kept
     let lifetime = Parameters::default().lifetime;
     let now = view(RTT, 20).now.since(Time::ZERO);
     let oldest = lifetime.saturating_sub(now);
@@ -161,6 +163,7 @@ fn what_has_become_too_old_since_it_was_recalled_is_not_used() {
 
 #[test]
 fn a_path_that_is_not_the_known_one_is_left_to_normal_control() {
+    // spec: rfc9959 3.2 short-rtt-ends-it
     // (least RTT now, jumps)
     for (rtt, jumps) in [(24_999, false), (25_000, false), (25_001, true), (500_000, true), (500_001, false)]
     {
@@ -175,6 +178,7 @@ fn a_path_that_is_not_the_known_one_is_left_to_normal_control() {
 
 #[test]
 fn congestion_before_the_jump_rules_it_out() {
+    // spec: rfc9959 3.2 congestion-ends-it
     for is_marked in [false, true] {
         let mut careful = careful(Parameters::default(), Some(known(300)));
         let lost = packets(1);
@@ -197,6 +201,18 @@ fn congestion_before_the_jump_rules_it_out() {
 }
 
 #[test]
+fn another_path_before_the_jump_rules_it_out() {
+    // spec: rfc9959 3.2 other-path-ends-it
+    let mut careful = careful(Parameters::default(), Some(known(300)));
+    send_first_flight(&mut careful, RTT);
+    assert_eq!(careful.on_path_change(&view(RTT, 10)), None, "the window is not touched");
+    assert_eq!(careful.phase(), None);
+    confirm(&mut careful, RTT);
+    assert_eq!(careful.on_blocked(&view(RTT, 20)), None);
+    assert!(!careful.has_failed(), "it was not tried");
+}
+
+#[test]
 fn a_jump_is_bounded_and_never_a_step_down() {
     let parameters = Parameters { max_jump: DATAGRAM * 40, ..Parameters::default() };
     let mut bounded = careful(parameters, Some(known(300)));
@@ -216,6 +232,7 @@ fn a_jump_is_bounded_and_never_a_step_down() {
 
 #[test]
 fn a_shorter_round_trip_in_the_midst_of_it_takes_the_jump_back() {
+    // spec: rfc9959 3.3 path-change-retreats
     let mut careful = careful(Parameters::default(), Some(known(300)));
     confirm(&mut careful, RTT);
     careful.on_blocked(&view(RTT, 20)).unwrap();
@@ -312,6 +329,7 @@ fn remembered_of(careful: &Careful, congestion: CongestionState, delivered: u64)
 
 #[test]
 fn what_is_saved_is_what_was_carried() {
+    // spec: rfc9959 3.1 updated
     let mut careful = careful(Parameters::default(), None);
     assert_eq!(remembered(&careful, 1000, Phase::CongestionAvoidance), None, "nothing was measured");
     observe(&mut careful, 100, false);

@@ -112,6 +112,7 @@ fn view(now: Time, in_flight: u64, window: u64) -> PathView {
 
 #[test]
 fn without_loss_the_jump_is_validated_by_its_last_packet() {
+    // spec: rfc9959 3.3 window-is-flight
     let mut sender = Sender::jumped();
     sender.send(120);
     assert_eq!(sender.jump.phase(), Some("unvalidated"));
@@ -130,6 +131,7 @@ fn without_loss_the_jump_is_validated_by_its_last_packet() {
 
 #[test]
 fn a_sender_with_little_to_send_keeps_what_it_used() {
+    // spec: rfc9959 3.3 window-is-flight
     // The example: 50 unvalidated packets, and the acknowledgement of the first of them.
     let mut sender = Sender::jumped();
     sender.send(50);
@@ -160,6 +162,7 @@ fn a_sender_with_little_to_send_keeps_what_it_used() {
 
 #[test]
 fn a_loss_takes_the_jump_back_to_half_of_what_was_proved() {
+    // spec: rfc9959 3.3 congestion-retreats, 3.5 half-of-pipe, 3.5 threshold-by-pipe
     // The example: packet 64, the 35th unvalidated, is lost; three later ones tell.
     let mut sender = Sender::jumped();
     sender.send(121);
@@ -186,6 +189,7 @@ fn a_loss_takes_the_jump_back_to_half_of_what_was_proved() {
 
 #[test]
 fn loss_or_another_path_ends_it_before_all_is_sent_too() {
+    // spec: rfc9959 3.3 congestion-retreats, 3.3 path-change-retreats
     for is_path in [false, true] {
         let mut sender = Sender::jumped();
         sender.send(10);
@@ -255,6 +259,7 @@ fn a_mark_reported_with_the_last_acknowledgement_takes_the_jump_back() {
 /// Section 3.5: the window must not be increased, and section 4.5: no proportional rate reduction.
 #[test]
 fn nothing_raises_the_window_of_a_retreat() {
+    // spec: rfc9959 3.5 never-raised
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: INITIAL, seed: 1 };
     let mut controller =
         LossBased::new(AdditiveIncrease::default(), Box::new(Classic), limits).with_shrinking(Shrinking::Prr);
@@ -284,6 +289,7 @@ fn nothing_raises_the_window_of_a_retreat() {
 
 #[test]
 fn the_jump_is_spread_over_a_round_trip_in_small_bursts() {
+    // spec: rfc9959 3.3 paced
     let sender = Sender::jumped();
     let pacing = sender.jump.pacing(&steady_rtt(RTT), DATAGRAM).unwrap();
     // ITT = RTT x packet size / jump window: 100 ms / 150.

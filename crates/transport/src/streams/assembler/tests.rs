@@ -33,6 +33,19 @@ fn data_in_order_are_handed_on_without_a_copy() {
     assert_eq!((assembler.read_offset(), assembler.read(1)), (2400, None));
 }
 
+/// However far behind the reader is: a copy would free nothing.
+#[test]
+fn slices_that_fill_their_datagrams_are_never_copied() {
+    let mut assembler = Assembler::default();
+    let slices: Vec<Bytes> = (0..4000).map(|index| slice_of(index * 1400, 1400)).collect();
+    for (offset, slice) in (0..).step_by(1400).zip(&slices) {
+        assembler.insert(offset, slice.clone());
+    }
+    for slice in &slices {
+        assert_eq!(assembler.read(usize::MAX).unwrap().as_ptr(), slice.as_ptr());
+    }
+}
+
 #[test]
 fn a_gap_holds_data_back_until_it_is_filled() {
     // spec: rfc9000 2.2 ordered-delivery
@@ -86,7 +99,9 @@ fn memory_is_bounded_by_the_window_however_data_are_cut() {
 fn memory_is_bounded_while_the_reader_is_slow() {
     const WINDOW: u64 = 1 << 20;
     let bound = (WINDOW + WINDOW / 8 + REASSEMBLY_SLACK) as usize;
-    for sizes in [&[1][..], &[511], &[512], &[1200], &[1, 1200], &[1, 512], &[600, 3, 16_000]] {
+    for sizes in
+        [&[1][..], &[511], &[512], &[1200], &[1400], &[1, 1200], &[1, 1400], &[1, 512], &[600, 3, 16_000]]
+    {
         let mut assembler = Assembler::default();
         let mut offset = 0;
         for size in sizes.iter().cycle() {

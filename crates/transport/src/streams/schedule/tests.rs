@@ -92,6 +92,7 @@ fn a_loss_does_not_end_a_turn() {
 
 #[test]
 fn streams_in_turn_share_turn_by_turn() {
+    // spec: rfc9218 10 shared
     let mut rig = Rig::default();
     for index in 0..3 {
         rig.put(index, Some((Class::Credit, IN_TURN)));
@@ -103,6 +104,7 @@ fn streams_in_turn_share_turn_by_turn() {
 
 #[test]
 fn streams_in_order_finish_one_after_the_other() {
+    // spec: rfc9218 10 in-order
     let mut rig = Rig::default();
     for index in [2, 0, 1] {
         rig.put(index, Some((Class::Credit, IN_ORDER)));
@@ -114,6 +116,7 @@ fn streams_in_order_finish_one_after_the_other() {
 
 #[test]
 fn more_urgent_streams_go_first_whatever_they_send() {
+    // spec: rfc9218 10 urgent-first
     let mut rig = Rig::default();
     rig.put(0, Some((Class::Free, IN_TURN)));
     rig.put(1, Some((Class::Credit, Priority { urgency: 1, incremental: true })));
@@ -139,6 +142,7 @@ fn without_credit_only_lost_data_and_ends_are_sent() {
 
 #[test]
 fn streams_in_order_and_in_turn_of_one_urgency_alternate() {
+    // spec: rfc9218 10 none-starves
     let mut rig = Rig::default();
     rig.put(0, Some((Class::Credit, IN_ORDER)));
     rig.put(1, Some((Class::Credit, IN_TURN)));

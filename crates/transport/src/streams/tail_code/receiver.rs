@@ -13,12 +13,16 @@ use posthaste_wire::frame::TailCodeHead;
 
 use super::super::Assembler;
 use crate::error::{PeerError, TransportErrorCode};
+use crate::flow::shared_memory::Share;
 use crate::limits::{CODE_MEMORY, CODE_RECOVERY, CODE_STREAM_MEMORY, CODE_STREAMS, CODE_WORK};
 
 /// What a small slice is assumed to pin: a datagram that fills an Ethernet frame, and its place in a queue.
 const ASSUMED_SLICE: usize = 1564;
 /// Bytes of work that each byte of stream data pays for.
 const WORK_PER_BYTE: u64 = 4;
+/// The share of the receive budget changes in steps of so many bytes, so that not every packet touches what all threads
+/// share.
+const STEP: u64 = 256 * 1024;
 /// Bytes of work that every decoding costs, whatever it decodes.
 const LEAST_WORK: u64 = 256 * 1024;
 
@@ -79,7 +83,8 @@ struct Incoming {
 /// All streams of a connection that may have a code over their ends.
 #[derive(Debug, Default)]
 pub(in crate::streams) struct Receiver {
-    is_offered: bool,
+    /// What all of it takes of the endpoint's receive budget, where this end takes codes.
+    share: Option<Share>,
     streams: BTreeMap<StreamId, Incoming>,
     /// Memory of what was delivered and of blocks, at most [`CODE_MEMORY`].
     memory: usize,
@@ -95,13 +100,13 @@ pub(in crate::streams) struct Receiver {
 
 impl Receiver {
     /// This end has told the peer that it takes codes.
-    pub(super) fn offer(&mut self) {
-        self.is_offered = true;
+    pub(super) fn offer(&mut self, share: Share) {
+        self.share = Some(share);
     }
 
     /// True if it has.
     pub(in crate::streams) fn is_offered(&self) -> bool {
-        self.is_offered
+        self.share.is_some()
     }
 
     /// True if nothing is kept.
@@ -116,7 +121,7 @@ impl Receiver {
 
     /// The application has read `data`, which follow what it has read before, of a stream of which more is to come.
     pub(in crate::streams) fn deliver(&mut self, id: StreamId, data: &Bytes) {
-        if !self.is_offered || self.has_block(id) {
+        if !self.is_offered() || self.has_block(id) {
             return;
         }
         if !self.streams.contains_key(&id) && self.streams.len() >= CODE_STREAMS {
@@ -138,12 +143,20 @@ impl Receiver {
 
     /// Gives up delivered data, of the stream that has most of them, until `bytes` more fit. False if they do not fit.
     fn make_room(&mut self, bytes: usize) -> bool {
-        while self.memory + bytes > CODE_MEMORY {
+        let room = self.hold(self.memory + bytes).min(CODE_MEMORY);
+        while self.memory + bytes > room {
             let most = self.streams.values_mut().max_by_key(|stream| stream.delivered.cost);
             let Some(cost) = most.and_then(|stream| stream.delivered.pop()) else { return false };
             self.memory -= cost;
         }
         true
+    }
+
+    /// Makes the share of the receive budget cover `bytes`, as far as others leave any. What it covers.
+    fn hold(&mut self, bytes: usize) -> usize {
+        let Some(share) = &mut self.share else { return 0 };
+        let wanted = (bytes as u64).next_multiple_of(STEP).min(share.allowance());
+        usize::try_from(share.hold(wanted)).unwrap_or(usize::MAX)
     }
 
     /// Forgets the stream without a block that has delivered nothing for the longest time.
@@ -163,6 +176,7 @@ impl Receiver {
                 self.memory -= block.decoder.shape().decoder_memory();
                 self.recovery -= block.decoder.recovery_bytes();
             }
+            self.hold(self.memory);
         }
     }
 

@@ -11,10 +11,9 @@ use super::{CodableTail, LONGEST_BLOCK};
 use crate::limits::{CODE_SENT_MEMORY, CODE_SENT_STREAMS};
 use crate::packet::frame_writer::FrameWriter;
 
-/// Recovery symbols: one for this many source symbols,
-const SOURCE_PER_RECOVERY: usize = 4;
-/// and those of this many packets. More than a policy asks for.
-const SPARE_PACKETS: usize = 16;
+/// Recovery symbols that are made, as a multiple of what the policy asks for first: it may ask for more when it has seen
+/// more losses.
+const SPARE: (usize, usize) = (3, 2);
 
 /// The code over the end of one stream.
 #[derive(Debug)]
@@ -23,8 +22,12 @@ struct Block {
     head: TailCodeHead,
     symbol_size: usize,
     recovery: Bytes,
-    /// Bytes of packets that have left with its symbols.
+    /// Bytes of the block that were not acknowledged.
+    missing: u64,
+    /// Bytes of packets that have left with its symbols. One that holds the whole block counts as a full one.
     coded: u64,
+    /// Bytes that such a packet counts.
+    least: u64,
 }
 
 /// The ends of streams that are under way, and their codes.
@@ -87,13 +90,15 @@ impl Sender {
         self.ended.iter().rev().copied()
     }
 
-    /// The end of a stream of which the bytes of this range are not acknowledged. `None` if there are no more symbols.
-    pub(super) fn tail(&self, id: StreamId, (start, end): (u64, u64)) -> Option<CodableTail> {
-        match self.blocks.get(&id) {
-            Some(block) if block.head.first >= block.head.recovery_count => None,
-            Some(block) => Some(CodableTail { id, length: block.head.length, coded: block.coded }),
-            None => Some(CodableTail { id, length: (end - start).min(self.longest), coded: 0 }),
-        }
+    /// The end of a stream that has a code. `None` if there are no more symbols.
+    pub(super) fn tail(&self, id: StreamId) -> Option<CodableTail> {
+        let block = self.blocks.get(&id).filter(|block| block.head.first < block.head.recovery_count)?;
+        Some(CodableTail { id, missing: block.missing, coded: block.coded })
+    }
+
+    /// Where a code over the end of `start..end` would begin.
+    pub(super) fn base(&self, start: u64, end: u64) -> u64 {
+        start.max(end.saturating_sub(self.longest))
     }
 
     /// True if the stream has a code.
@@ -101,33 +106,37 @@ impl Sender {
         self.blocks.contains_key(&id)
     }
 
-    /// Makes a code over the last bytes of `start..end`, which `copy` appends to a buffer from an offset on. `packet` is
-    /// the room for symbols in a packet.
+    /// True if there is room for symbols of another code.
+    pub(super) fn has_room(&self) -> bool {
+        self.memory < CODE_SENT_MEMORY
+    }
+
+    /// Makes a code over `data`, the bytes of the stream from `base` to its end, of which `missing` are not acknowledged, with
+    /// symbols for so many packets of `size` bytes, and some more.
     pub(super) fn encode(
         &mut self,
         id: StreamId,
-        start: u64,
-        end: u64,
-        packet: usize,
-        copy: impl FnOnce(u64, &mut Vec<u8>),
+        base: u64,
+        data: &[u8],
+        missing: u64,
+        (size, packets): (usize, u32),
     ) {
-        let base = start.max(end.saturating_sub(self.longest));
-        let length = end - base;
-        let symbol_size = Shape::symbol_size_for(length as usize);
-        let source = (length as usize).div_ceil(symbol_size);
-        let spare = SPARE_PACKETS * (packet / symbol_size).max(1);
-        let count = (source / SOURCE_PER_RECOVERY + spare).min(MAX_SYMBOLS);
-        if self.memory + count * symbol_size > CODE_SENT_MEMORY {
-            return;
-        }
-        let Ok(shape) = Shape::new(length, symbol_size as u64, count as u64) else { return };
-        let mut data = Vec::with_capacity(shape.length());
-        copy(base, &mut data);
-        let Some(recovery) = encode(shape, &data) else { return };
+        let symbol_size = Shape::symbol_size_for(data.len());
+        let wanted = size.min(data.len()).saturating_mul(packets as usize);
+        // The code computes a power of two of them in any case.
+        let count =
+            (wanted.saturating_mul(SPARE.0) / SPARE.1).div_ceil(symbol_size).max(1).next_power_of_two();
+        let room = CODE_SENT_MEMORY.saturating_sub(self.memory) / symbol_size;
+        let count = count.min(room).min(MAX_SYMBOLS);
+        let Ok(shape) = Shape::new(data.len() as u64, symbol_size as u64, count as u64) else { return };
+        let Some(recovery) = encode(shape, data) else { return };
         let symbol_units = (symbol_size / SYMBOL_UNIT) as u64;
-        let head = TailCodeHead { id, base, length, symbol_units, recovery_count: count as u64, first: 0 };
+        let (length, recovery_count) = (data.len() as u64, count as u64);
+        let head = TailCodeHead { id, base, length, symbol_units, recovery_count, first: 0 };
         self.memory += recovery.len();
-        self.blocks.insert(id, Block { head, symbol_size, recovery: recovery.into(), coded: 0 });
+        let least = if data.len() <= size { size as u64 } else { 0 };
+        self.blocks
+            .insert(id, Block { head, symbol_size, recovery: recovery.into(), missing, coded: 0, least });
     }
 
     /// Has the next packet carry symbols of the stream's code. False if it has none left.
@@ -148,7 +157,9 @@ impl Sender {
         let Some(block) = self.blocks.get_mut(&id) else { return };
         let room = writer.remaining();
         let left = (block.head.recovery_count - block.head.first) as usize;
-        let count = (room.saturating_sub(block.head.encoded_len(room)) / block.symbol_size).min(left);
+        let source = (block.head.length as usize).div_ceil(block.symbol_size);
+        let count =
+            (room.saturating_sub(block.head.encoded_len(room)) / block.symbol_size).min(left).min(source);
         let from = block.head.first as usize * block.symbol_size;
         let symbols = block.recovery.slice(from..from + count * block.symbol_size);
         let frame = Frame::TailCode(TailCodeFrame { head: block.head, symbols });
@@ -163,7 +174,7 @@ impl Sender {
     pub(super) fn on_sent(&mut self, bytes: u64) -> bool {
         let Some(id) = self.written.take() else { return false };
         if let Some(block) = self.blocks.get_mut(&id) {
-            block.coded += bytes;
+            block.coded += bytes.max(block.least);
         }
         true
     }

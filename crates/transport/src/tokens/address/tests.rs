@@ -31,6 +31,7 @@ fn new_token(remote: &str, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_retrys_token_is_good_for_address_and_port_id_version_and_time_that_it_was_made_for() {
+    // spec: rfc9369 5 servers-tokens
     // spec: rfc9000 8.1.3 retry-token-not-kept
     let token = retry_token("192.0.2.1:1000");
     let open = |bearer: Bearer, destination| sealer().open(&token, &bearer, &destination);
@@ -54,6 +55,7 @@ fn a_retrys_token_is_good_for_address_and_port_id_version_and_time_that_it_was_m
 
 #[test]
 fn a_new_token_is_good_from_any_port_for_its_lifetime_and_carries_its_payload() {
+    // spec: rfc9369 5 servers-tokens
     // spec: rfc9000 8.1.4 token-names-address
     let token = new_token("192.0.2.1:1000", b"what the path was like");
     let open = |remote: &str, seconds| sealer().open(&token, &bearer(remote, seconds), &id(9));
@@ -65,6 +67,8 @@ fn a_new_token_is_good_from_any_port_for_its_lifetime_and_carries_its_payload() 
     }
     assert_eq!(open("192.0.2.2:1000", 0), Verdict::Void, "another address");
     assert_eq!(open("192.0.2.1:1000", 24 * 3600 + 1), Verdict::Void, "too late");
+    let other_version = Bearer { version: 2, ..bearer("192.0.2.1:1000", 0) };
+    assert_eq!(sealer().open(&token, &other_version, &id(9)), Verdict::Void, "another version's");
     let other = TokenSealer::new(&[8; 32], TokenTimes::default());
     assert_eq!(other.open(&token, &bearer("192.0.2.1:1000", 0), &id(9)), Verdict::Void, "another server's");
 }
