@@ -82,7 +82,10 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         #[cfg(feature = "files")]
         Command::Serve(args) => serve(async |log| command::serve::run(args, log).await),
         #[cfg(feature = "edge")]
-        Command::Edge(args) => serve(async |log| command::edge::run(args, log).await),
+        Command::Edge(args) => {
+            let passed = command::edge::Passed::take()?;
+            serve(async |log| command::edge::run(args, passed, log).await)
+        }
         #[cfg(feature = "files")]
         Command::Get(args) => {
             let runtime = runtime()?;

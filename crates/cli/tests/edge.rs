@@ -3,13 +3,13 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Folders, PATIENCE, posthaste, run, sample, send_signal, wait};
+use common::edge::{Edge, certificate};
+use common::{Folders, PATIENCE, posthaste, run, sample};
 
 /// A server of the folder `www`, over plain HTTP/1.1. Ended when it is dropped.
 struct Site {
@@ -69,13 +69,6 @@ fn python(folders: &Folders, address: SocketAddr) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// A certificate for localhost and its key.
-fn certificate(folders: &Folders) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(folders.path("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(folders.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
-}
-
 #[test]
 fn a_site_is_served_over_http3_as_it_is() {
     let folders = Folders::new();
@@ -83,88 +76,25 @@ fn a_site_is_served_over_http3_as_it_is() {
     folders.publish("file.bin", &content);
     certificate(&folders);
     let site = Site::start(&folders);
-    let mut edge = posthaste()
-        .args(["edge", "--json", "--listen", "127.0.0.1:0", "--to", &format!("http://{}", site.address)])
-        .arg("--cert")
-        .arg(folders.path("cert.pem"))
-        .arg("--key")
-        .arg(folders.path("key.pem"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(edge.stdout.take().unwrap()).lines();
-    let mut event =
-        || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
-    let start = event();
-    assert_eq!(start["event"], "listening");
-    let port = start["address"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
-    let get = |path: &str| {
-        let mut command = posthaste();
-        command.args(["get", "--ca"]).arg(folders.path("cert.pem"));
-        command.arg(format!("https://localhost:{port}{path}"));
-        command
-    };
-    let (code, stdout, stderr) = run(&mut get("/file.bin"));
+    let mut edge = Edge::to(&folders, &format!("http://{}", site.address), &[]);
+    let get = |edge: &Edge, path: &str| run(&mut edge.get(&folders, path));
+    let (code, stdout, stderr) = get(&edge, "/file.bin");
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert!(stdout == content);
-    let (code, ..) = run(&mut get("/nothing"));
+    let (code, ..) = get(&edge, "/nothing");
     assert_ne!(code, 0, "404 passes");
-    let statuses = [event(), event()].map(|event| event["status"].as_u64().unwrap());
-    assert_eq!(statuses, [200, 404]);
+    let events = [edge.event(), edge.event()];
+    assert_eq!(events.each_ref().map(|event| event["status"].as_u64().unwrap()), [200, 404]);
+    assert_ne!(events[0]["id"], events[1]["id"]);
+    assert_eq!((&events[0]["site"], &events[0]["host"]), (&"example.org".into(), &"localhost".into()));
+    assert!(events[0]["first_byte_seconds"].as_f64() <= events[0]["seconds"].as_f64());
     // The site goes; the edge says so.
     drop(site);
-    let (code, _, stderr) = run(&mut get("/file.bin"));
+    let (code, _, stderr) = get(&edge, "/file.bin");
     assert!(code != 0 && stderr.contains("502"), "{code}: {stderr}");
-    assert_eq!(event()["status"], 502);
-    send_signal(edge.id(), "TERM");
-    assert!(wait(&mut edge).success());
-    assert_eq!(event()["event"], "stopped");
-}
-
-/// An edge that runs. Ended when it is dropped.
-struct Edge {
-    child: Child,
-    port: u16,
-    /// What it says on stderr.
-    notes: BufReader<std::process::ChildStderr>,
-}
-
-impl Edge {
-    fn start(folders: &Folders, more: &[&str]) -> Self {
-        let mut command = posthaste();
-        command.args(["edge", "--json"]).args(more).current_dir(folders.path(""));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let notes = BufReader::new(child.stderr.take().unwrap());
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let mut edge = Self { child, port: 0, notes };
-        assert!(!line.is_empty(), "it does not start: {}", edge.note());
-        // What nobody reads must not stop it, and need not be read.
-        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        let start: serde_json::Value = serde_json::from_str(&line).unwrap();
-        edge.port = start["address"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
-        edge
-    }
-
-    /// The next line of stderr.
-    fn note(&mut self) -> String {
-        let mut line = String::new();
-        self.notes.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn signal(&self, name: &str) {
-        send_signal(self.child.id(), name);
-    }
-}
-
-impl Drop for Edge {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    assert_eq!(edge.event()["status"], 502);
+    assert!(edge.stop().success());
+    assert_eq!(edge.event()["event"], "stopped");
 }
 
 /// A configuration whose site replies with `text`.
@@ -196,7 +126,7 @@ fn reloads_under_load_fail_no_request_and_keep_the_connection() {
     let file = folders.path("edge.toml");
     std::fs::write(&file, replying("200 0")).unwrap();
     let mut edge = Edge::start(&folders, &["--config", "edge.toml"]);
-    let url = posthaste_http::parse_url(&format!("https://localhost:{}/", edge.port)).unwrap();
+    let url = posthaste_http::parse_url(&format!("https://localhost:{}/", edge.port())).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let client = client(&folders);
     let (stop, stopped) = tokio::sync::watch::channel(false);
@@ -240,8 +170,7 @@ fn reloads_under_load_fail_no_request_and_keep_the_connection() {
     let requests: usize = runtime.block_on(load).unwrap();
     assert!(requests > 0);
     assert_eq!(client.connections().len(), 1, "the first connection is the only one");
-    edge.signal("TERM");
-    assert!(wait(&mut edge.child).success());
+    assert!(edge.stop().success());
 }
 
 #[test]
@@ -261,8 +190,7 @@ fn what_options_say_a_file_can_say() {
         .current_dir(folders.path("")));
     assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&printed));
     let edge = Edge::start(&folders, &["--config", "edge.toml"]);
-    let url = format!("https://localhost:{}/page.txt", edge.port);
-    let (code, page, stderr) = run(posthaste().args(["get", "--ca"]).arg(folders.path("cert.pem")).arg(url));
+    let (code, page, stderr) = run(&mut edge.get(&folders, "/page.txt"));
     assert_eq!((code, page.as_slice(), stderr.as_str()), (0, b"a page".as_slice(), ""));
 }
 
@@ -294,25 +222,10 @@ fn a_check_finds_faults_without_serving() {
 fn names_that_the_certificate_does_not_cover_are_not_answered() {
     let folders = Folders::new();
     certificate(&folders);
-    let mut edge = posthaste()
-        .args(["edge", "--json", "--listen", "127.0.0.1:0", "--to", "http://127.0.0.1:1"])
-        .arg("--cert")
-        .arg(folders.path("cert.pem"))
-        .arg("--key")
-        .arg(folders.path("key.pem"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut stdout = BufReader::new(edge.stdout.take().unwrap());
-    stdout.read_line(&mut line).unwrap();
-    let start: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let port = start["address"].as_str().unwrap().rsplit(':').next().unwrap();
+    let mut edge = Edge::to(&folders, "http://127.0.0.1:1", &[]);
     // This client does not look at the certificate.
     let (code, _, stderr) =
-        run(posthaste().args(["get", "--insecure", &format!("https://127.0.0.1:{port}/")]));
+        run(posthaste().args(["get", "--insecure", &format!("https://127.0.0.1:{}/", edge.port())]));
     assert!(code != 0 && stderr.contains("421"), "{code}: {stderr}");
-    send_signal(edge.id(), "TERM");
-    assert!(wait(&mut edge).success());
+    assert!(edge.stop().success());
 }

@@ -6,14 +6,15 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::{Folders, posthaste, send_signal, wait};
+use common::Folders;
+use common::edge::Edge;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 /// Time for a browser to start and to change over, on a busy machine.
@@ -110,28 +111,16 @@ fn visit(browser: &str, prepare: impl FnOnce(&Folders, &mut Command)) -> Option<
     }
     let folders = Folders::new();
     certificates(&folders);
-    let mut edge = posthaste()
-        .args(["edge", "--json", "--listen", "127.0.0.1:0", "--to", &format!("http://{}", application())])
-        .arg("--cert")
-        .arg(folders.path("cert.pem"))
-        .arg("--key")
-        .arg(folders.path("key.pem"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(edge.stdout.take().unwrap()).lines();
-    let start: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-    let port = start["address"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
+    let mut edge = Edge::to(&folders, &format!("http://{}", application()), &[]);
     let mut command = Command::new(browser);
     command.env("HOME", folders.path("home")).stdout(Stdio::null()).stderr(Stdio::null());
     std::fs::create_dir(folders.path("home")).unwrap();
     prepare(&folders, &mut command);
-    let browser = Killed(command.arg(format!("https://localhost:{port}/")).spawn().unwrap());
+    let browser = Killed(command.arg(edge.url("/")).spawn().unwrap());
     let (tell, told) = mpsc::channel();
+    let events = edge.take_events();
     std::thread::spawn(move || {
-        for line in lines.map_while(Result::ok) {
-            let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+        for event in events {
             let path = event["path"].as_str().unwrap_or_default();
             let report = path.strip_prefix("/report?").map(|seen| format!("{seen} by {}", event["protocol"]));
             if report.is_some_and(|report| tell.send(report).is_err()) {
@@ -143,8 +132,7 @@ fn visit(browser: &str, prepare: impl FnOnce(&Folders, &mut Command)) -> Option<
     let report = told.recv_timeout(PATIENCE);
     eprintln!("{report:?} after {:.1} s", began.elapsed().as_secs_f64());
     drop(browser);
-    send_signal(edge.id(), "TERM");
-    wait(&mut edge);
+    edge.stop();
     Some(report.expect("the browser does not report"))
 }
 

@@ -5,11 +5,12 @@ mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::{Folders, PATIENCE, posthaste, run, sample, send_signal, wait};
+use common::edge::{Edge, certificate};
+use common::{Folders, PATIENCE, run, sample, wait};
 
 /// An application that sends bodies back. `/slow` answers in two halves, the second when it is told to.
 fn application() -> (SocketAddr, mpsc::Sender<()>) {
@@ -68,52 +69,12 @@ fn answer(stream: &mut BufReader<&TcpStream>, released: &std::sync::Mutex<mpsc::
     true
 }
 
-struct Front {
-    child: Child,
-    lines: std::io::Lines<BufReader<ChildStdout>>,
-    port: u64,
-    redirect: String,
-}
-
-impl Front {
-    fn start(folders: &Folders, application: SocketAddr) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        std::fs::write(folders.path("cert.pem"), made.cert.pem()).unwrap();
-        std::fs::write(folders.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
-        let mut child = posthaste()
-            .args(["edge", "--json", "--listen", "127.0.0.1:0", "--redirect", "127.0.0.1:0", "--grace", "60"])
-            .args(["--to", &format!("http://{application}")])
-            .arg("--cert")
-            .arg(folders.path("cert.pem"))
-            .arg("--key")
-            .arg(folders.path("key.pem"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let start: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-        assert_eq!(start["protocols"], serde_json::json!(["h1", "h2", "h3"]));
-        let address = start["address"].as_str().unwrap();
-        let port = address.rsplit(':').next().unwrap().parse().unwrap();
-        Self { child, lines, port, redirect: start["redirect"].as_str().unwrap().to_owned() }
-    }
-
-    fn event(&mut self) -> serde_json::Value {
-        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
-    }
-
-    /// curl for this path, if it is installed and knows HTTP/2.
-    fn curl(&self, folders: &Folders, path: &str) -> Option<Command> {
-        let version = Command::new("curl").arg("--version").output().ok()?;
-        if !String::from_utf8_lossy(&version.stdout).contains("HTTP2") {
-            return None;
-        }
-        let mut command = Command::new("curl");
-        command.args(["-4", "--silent", "--show-error", "--max-time", "60", "--cacert"]);
-        command.arg(folders.path("cert.pem")).arg(format!("https://localhost:{}{path}", self.port));
-        Some(command)
-    }
+fn start(folders: &Folders, application: SocketAddr) -> Edge {
+    certificate(folders);
+    let more = ["--redirect", "127.0.0.1:0", "--grace", "60"];
+    let edge = Edge::to(folders, &format!("http://{application}"), &more);
+    assert_eq!(edge.start["protocols"], serde_json::json!(["h1", "h2", "h3"]));
+    edge
 }
 
 #[test]
@@ -122,17 +83,14 @@ fn clients_over_tcp_are_served_and_told_of_http3() {
     let content = sample(3_000_000);
     std::fs::write(folders.path("upload"), &content).unwrap();
     let (application, _release) = application();
-    let mut front = Front::start(&folders, application);
+    let mut front = start(&folders, application);
     let Some(mut command) = front.curl(&folders, "/x") else {
-        eprintln!("skipped: there is no curl with HTTP/2");
-        send_signal(front.child.id(), "TERM");
-        wait(&mut front.child);
         return;
     };
     let (code, head, stderr) = run(command.args(["--http2", "--head"]));
     let head = String::from_utf8(head).unwrap();
     assert_eq!((code, stderr.as_str()), (0, ""));
-    assert!(head.contains(&format!("alt-svc: h3=\":{}\"; ma=86400", front.port)), "{head}");
+    assert!(head.contains(&format!("alt-svc: h3=\":{}\"; ma=86400", front.port())), "{head}");
     assert_eq!(front.event()["protocol"], "h2");
     for (version, name, number) in [("--http1.1", "h1", "1.1"), ("--http2", "h2", "2")] {
         for upload in ["Content-Length: 3000000", "Transfer-Encoding: chunked"] {
@@ -150,16 +108,13 @@ fn clients_over_tcp_are_served_and_told_of_http3() {
         }
     }
     // The same port over UDP.
-    let mut get = posthaste();
-    get.args(["get", "--ca"]).arg(folders.path("cert.pem"));
-    let (code, ..) = run(get.arg(format!("https://localhost:{}/x", front.port)));
+    let (code, ..) = run(&mut front.get(&folders, "/x"));
     assert_eq!((code, &front.event()["protocol"]), (0, &"h3".into()));
     let mut plain = Command::new("curl");
     plain.args(["-s", "-o", "/dev/null", "-w", "%{http_code} %{redirect_url}"]);
-    let (_, stdout, _) = run(plain.arg(format!("http://{}/x?y", front.redirect)));
-    assert_eq!(String::from_utf8(stdout).unwrap(), format!("308 https://127.0.0.1:{}/x?y", front.port));
-    send_signal(front.child.id(), "TERM");
-    assert!(wait(&mut front.child).success());
+    let (_, stdout, _) = run(plain.arg(format!("http://{}/x?y", front.start["redirect"].as_str().unwrap())));
+    assert_eq!(String::from_utf8(stdout).unwrap(), format!("308 https://127.0.0.1:{}/x?y", front.port()));
+    assert!(front.stop().success());
     assert_eq!(front.event()["event"], "stopped");
 }
 
@@ -167,7 +122,7 @@ fn clients_over_tcp_are_served_and_told_of_http3() {
 fn requests_over_tcp_finish_when_it_stops() {
     let folders = Folders::new();
     let (application, release) = application();
-    let mut front = Front::start(&folders, application);
+    let mut front = start(&folders, application);
     let mut clients = Vec::new();
     for version in ["--http1.1", "--http2"] {
         let Some(mut command) = front.curl(&folders, "/slow") else { break };
@@ -177,9 +132,9 @@ fn requests_over_tcp_finish_when_it_stops() {
         assert_eq!(&half, b"one");
         clients.push(client);
     }
-    send_signal(front.child.id(), "TERM");
+    front.signal("TERM");
     let began = Instant::now();
-    while TcpStream::connect(("127.0.0.1", front.port as u16)).is_ok() {
+    while TcpStream::connect(("127.0.0.1", front.port())).is_ok() {
         assert!(began.elapsed() < PATIENCE, "it still listens");
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -557,3 +557,37 @@ fn a_file_that_another_process_continues_is_left_alone() {
     assert_eq!(read(&target), b"content");
     assert_eq!(folders.fetched(), ["copy"]);
 }
+
+/// Every client is served whole, whichever worker its connection meets, and one signal stops all of them.
+#[cfg(target_os = "linux")]
+#[test]
+fn several_workers_serve_one_port() {
+    let folders = Folders::new();
+    let content = sample(200_000);
+    folders.publish("file", &content);
+    let mut server = Server::start(&folders, &["--workers", "3"]);
+    let url = server.url("file");
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                let (code, stdout, stderr) = run(server.get().arg(&url));
+                assert_eq!((code, stderr.as_str()), (0, ""));
+                assert!(stdout == content);
+            });
+        }
+    });
+    for _ in 0..12 {
+        let event = server.event();
+        assert_eq!(
+            (event["event"].as_str(), event["complete"].as_bool()),
+            (Some("request"), Some(true)),
+            "{event}"
+        );
+    }
+    server.signal("TERM");
+    assert_eq!(server.event()["event"], "stopped");
+    assert!(server.wait().success());
+    let (code, _, stderr) = run(posthaste().args(["serve", ".", "--workers", "0"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("from 1 to 1024, or `auto`"), "{stderr}");
+}

@@ -38,7 +38,7 @@ impl Resolver {
         self.current().all.iter().map(|loaded| loaded.state()).collect()
     }
 
-    /// Whether the certificate that a client got who asked for `server_name` is good for `host`, too: a client that has
+    /// True if the certificate that a client got who asked for `server_name` is good for `host`, too: a client that has
     /// checked it may use the connection for both (RFC 9114 section 3.3).
     pub(crate) fn covers(&self, server_name: Option<&str>, host: &str) -> bool {
         self.0.load().choose(server_name).is_some_and(|shown| shown.covers(host))

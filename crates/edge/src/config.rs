@@ -6,14 +6,21 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use posthaste_endpoint::ByteCount;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 mod error;
+mod limits;
+mod request_id;
 mod span;
+mod upstreams;
 
 pub use error::ConfigError;
+pub use limits::Limits;
+pub use request_id::RequestIdConfig;
 pub use span::Span;
+pub use upstreams::{HealthConfig, Targets};
 
 /// All of it. Unknown keys are errors.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
@@ -50,6 +57,43 @@ pub struct Settings {
     pub profile: String,
     /// Time for requests in progress when the edge stops. Default 10 s.
     pub grace: Span,
+    /// Address and TCP port of the listener for operators, which has no TLS and no password. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin: Option<Spanned<SocketAddr>>,
+    /// [`Self::admin`] may be an address that other machines reach. Default no.
+    #[serde(skip_serializing_if = "is_false")]
+    pub admin_public: bool,
+    /// Networks of clients that are proxies themselves: what they say in `X-Forwarded-*` and `Forwarded` counts, and their
+    /// request ids if [`RequestIdConfig::accept`] is set. Default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trusted: Vec<Spanned<String>>,
+    /// Whether lines for requests show the query. Default `whole`.
+    #[serde(skip_serializing_if = "QueryInLog::is_default")]
+    pub log_query: QueryInLog,
+    /// Request ids for others than the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestIdConfig>,
+    /// Bounds on what clients may ask for.
+    #[serde(skip_serializing_if = "Limits::is_default")]
+    pub limits: Limits,
+}
+
+/// The query of a request's target in the log; it may hold what is not for logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueryInLog {
+    /// As it came.
+    #[default]
+    Whole,
+    /// `?redacted` in its place.
+    Redacted,
+}
+
+impl QueryInLog {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for Settings {
@@ -59,6 +103,12 @@ impl Default for Settings {
             redirect: None,
             profile: "mobile".to_owned(),
             grace: Span::from_secs(10),
+            admin: None,
+            admin_public: false,
+            trusted: Vec::new(),
+            log_query: QueryInLog::default(),
+            request_id: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -76,9 +126,9 @@ pub struct SiteConfig {
     /// The site also answers for names that no site has and its certificate covers. The only site does so, too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub default: bool,
-    /// URL of an application.
+    /// URL of an application, or several: `http`, `https`, `h2c` (HTTP/2 without TLS), or `unix:/PATH`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Spanned<String>>,
+    pub to: Option<Spanned<Targets>>,
     /// URL of a server of the same site, which is asked for the names that clients ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Spanned<String>>,
@@ -94,9 +144,15 @@ pub struct SiteConfig {
     /// Certificates in PEM to trust in `https` upstreams, instead of the system's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<Spanned<PathBuf>>,
+    /// A request's body; a longer one gets 413. Default: as `[edge.limits]` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_body: Option<ByteCount>,
     /// Time for which browsers use only https (`strict-transport-security`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hsts: Option<Span>,
+    /// Checks of upstreams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<Spanned<HealthConfig>>,
     /// Response fields of all routes.
     #[serde(default, skip_serializing_if = "FieldRules::is_empty")]
     pub headers: FieldRules,
@@ -122,13 +178,16 @@ pub struct RouteConfig {
     pub files: Option<Spanned<String>>,
     /// As at a site.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Spanned<String>>,
+    pub to: Option<Spanned<Targets>>,
     /// As at a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<Spanned<String>>,
     /// As at a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Spanned<String>>,
+    /// Checks of the upstreams; the site's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<Spanned<HealthConfig>>,
     /// Response fields, after those of the site.
     #[serde(default, skip_serializing_if = "FieldRules::is_empty")]
     pub headers: FieldRules,
@@ -178,6 +237,9 @@ pub struct Timeouts {
     /// Longest silence within a response. Default 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Span>,
+    /// Longest silence of both ends of a WebSocket. Default 10 min.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<Span>,
 }
 
 impl Timeouts {
@@ -209,7 +271,10 @@ impl Config {
         let parsed: Result<Self, _> = toml::from_str(&text);
         match parsed {
             Ok(config) => {
-                Ok(Self { source: Some(Arc::new(Source { file: file.to_owned(), text })), ..config })
+                let source = Some(Arc::new(Source { file: file.to_owned(), text }));
+                let config = Self { source, ..config };
+                config.edge.limits.check(&config)?;
+                Ok(config)
             }
             Err(error) => Err(ConfigError::of_toml(file, &text, &error)),
         }
@@ -221,7 +286,7 @@ impl Config {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// Whether a site has a server of its own next to the edge, which then owns the TCP port.
+    /// True if a site has a server of its own next to the edge, which then owns the TCP port.
     pub fn has_neighbour(&self) -> bool {
         let is_beside = |site: &SiteConfig| {
             site.beside.is_some() || site.routes.iter().any(|route| route.beside.is_some())
@@ -231,11 +296,28 @@ impl Config {
 
     /// The URLs of all servers behind the edge, each once.
     pub fn upstreams(&self) -> Vec<&str> {
-        let sites = self.sites.values();
-        let routes = sites.clone().flat_map(|site| &site.routes).flat_map(|route| [&route.to, &route.beside]);
-        let all = sites.flat_map(|site| [&site.to, &site.beside]).chain(routes).flatten();
-        let all: BTreeSet<_> = all.map(|url| url.get_ref().as_str()).collect();
+        let routes = self.sites.values().flat_map(|site| &site.routes);
+        let answers = routes.map(|route| (&route.to, &route.beside));
+        let answers = answers.chain(self.sites.values().map(|site| (&site.to, &site.beside)));
+        let mut all = BTreeSet::new();
+        for (to, beside) in answers {
+            all.extend(to.iter().flat_map(|to| to.get_ref().urls()).map(String::as_str));
+            all.extend(beside.iter().map(|url| url.get_ref().as_str()));
+        }
         all.into_iter().collect()
+    }
+
+    /// # Errors
+    /// The listener for operators would be reachable for others, and nobody has said that it may be.
+    pub(crate) fn check_admin(&self) -> Result<(), ConfigError> {
+        let Some(admin) = self.edge.admin.as_ref().filter(|_| !self.edge.admin_public) else { return Ok(()) };
+        let address = admin.get_ref();
+        if address.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        let reason = "other machines could read the figures, which need no password";
+        let fault = self.fault("admin", &address.to_string(), admin.span(), reason);
+        Err(fault.hint("use 127.0.0.1, or say that it may be public: `admin-public = true`, --admin-public"))
     }
 
     /// A value that says something that cannot be.

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
-use http::{StatusCode, header};
-use posthaste_service::{Peer, Request, Response, text};
+use http::StatusCode;
+use posthaste_service::{Peer, Remarks, Request, Response, text};
 use tower_service::Service;
 
+use crate::body_limit::{bound, too_long};
 use crate::certificates::Resolver;
 use crate::config::{Config, ConfigError};
 use crate::hosts::normal;
 use crate::routes::Route;
-use crate::running::{Running, Trust};
+use crate::running::{Running, Site, Trust};
 
 /// A tower service that answers for all sites of a configuration. Clones share it.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ impl Edge {
     }
 
     /// Builds all of another configuration, and then uses it: requests in progress keep what they began with, the next
-    /// one on the same connection has the new one. [`Config::edge`] is of no effect here.
+    /// one on the same connection has the new one. Of [`Config::edge`], only what concerns single requests counts here.
     ///
     /// # Errors
     /// Something cannot be; where, and why. The running configuration stays.
@@ -51,21 +52,21 @@ impl Edge {
         &self.resolver
     }
 
-    /// The route of a request, or what is wrong with it.
-    fn route(&self, request: &Request) -> Result<Arc<Route>, (StatusCode, &'static str)> {
-        let host = host(request).ok_or((StatusCode::BAD_REQUEST, "the request does not name one host"))?;
+    /// The site of a request, or what is wrong with it.
+    fn site(&self, running: &Running, request: &Request) -> Result<Arc<Site>, (StatusCode, &'static str)> {
+        // Servers have checked it, and taken it from `Host` where a request has it there.
+        let host = request.uri().host().map(normal);
+        let host = host.ok_or((StatusCode::BAD_REQUEST, "the request does not name a host"))?;
         let server_name = request.extensions().get::<Peer>().and_then(|peer| peer.server_name.as_deref());
         if !self.resolver.covers(server_name, &host) {
             let detail = "this connection's certificate is not for that name";
             return Err((StatusCode::MISDIRECTED_REQUEST, detail));
         }
-        let running = self.running.load();
         let site = running.site(&host).ok_or((StatusCode::NOT_FOUND, "there is no site of that name"))?;
-        match site.routes.find(request.uri().path()) {
-            Ok(Some(route)) => Ok(Arc::clone(route)),
-            Ok(None) => Err((StatusCode::NOT_FOUND, "")),
-            Err(_) => Err((StatusCode::BAD_REQUEST, "the path can be understood in two ways")),
+        if let Some(remarks) = request.extensions().get::<Remarks>() {
+            remarks.set_site(Arc::clone(&site.name));
         }
+        Ok(Arc::clone(site))
     }
 }
 
@@ -78,28 +79,49 @@ impl Service<Request> for Edge {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
-        let route = self.route(&request);
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let running = self.running.load_full();
+        let id = running.request_ids.of(&request);
+        let told = running.request_ids.tell(&mut request, &id);
+        if let Some(remarks) = request.extensions().get::<Remarks>() {
+            remarks.set_request_id(id);
+        }
+        let site = self.site(&running, &request);
         Box::pin(async move {
-            let route = match route {
-                Ok(route) => route,
-                Err((status, detail)) => return Ok(text(status, detail)),
+            let mut response = match site {
+                Ok(site) => answer(&site, request).await,
+                Err((status, detail)) => text(status, detail),
             };
-            let mut response = route.action.clone().answer(request).await;
-            route.fields.apply(response.headers_mut());
+            if let Some(told) = told {
+                told.apply(&mut response);
+            }
             Ok(response)
         })
     }
 }
 
-/// The host that a request is for, in its normal form.
-fn host(request: &Request) -> Option<String> {
-    if let Some(authority) = request.uri().authority() {
-        let is_plain = !authority.host().is_empty() && !authority.as_str().contains('@');
-        return is_plain.then(|| normal(authority.host()));
+/// What a site answers.
+async fn answer(site: &Site, request: Request) -> Response {
+    let route = match route(site, &request) {
+        Ok(route) => route,
+        Err((status, detail)) => return text(status, detail),
+    };
+    let action = route.action.clone();
+    let mut response = match site.max_body {
+        None => action.answer(request).await,
+        Some(most) => {
+            let Some((request, exceeded)) = bound(request, most) else { return too_long() };
+            exceeded.instead_of(action.answer(request).await)
+        }
+    };
+    route.fields.apply(response.headers_mut());
+    response
+}
+
+fn route(site: &Site, request: &Request) -> Result<Arc<Route>, (StatusCode, &'static str)> {
+    match site.routes.find(request.uri().path()) {
+        Ok(Some(route)) => Ok(Arc::clone(route)),
+        Ok(None) => Err((StatusCode::NOT_FOUND, "")),
+        Err(_) => Err((StatusCode::BAD_REQUEST, "the path can be understood in two ways")),
     }
-    let mut hosts = request.headers().get_all(header::HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return None };
-    let authority = http::uri::Authority::try_from(host.as_bytes()).ok()?;
-    (!authority.host().is_empty() && !authority.as_str().contains('@')).then(|| normal(authority.host()))
 }

@@ -47,7 +47,7 @@ pub(crate) fn normal(host: &str) -> String {
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
 }
 
-/// Whether a name can be one of a site: labels of letters, digits, hyphens and underscores, or an address.
+/// True if a name can be one of a site: labels of letters, digits, hyphens and underscores, or an address.
 pub(crate) fn is_valid(name: &str) -> bool {
     let is_label = |label: &str| {
         let is_character = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

@@ -9,18 +9,26 @@
 //! Nothing here listens: servers of any HTTP version take the service and the resolver.
 
 mod actions;
+mod body_limit;
 mod certificates;
 mod config;
 mod edge;
 mod hosts;
+mod metrics;
 mod records;
+mod request_id;
 mod routes;
 mod running;
 
 pub use certificates::{CertificateState, Resolver, Watched};
 pub use config::{
-    CertificateFiles, Config, ConfigError, FieldRules, RouteConfig, Settings, SiteConfig, Span, Timeouts,
+    CertificateFiles, Config, ConfigError, FieldRules, HealthConfig, Limits, QueryInLog, RequestIdConfig,
+    RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts,
 };
 pub use edge::Edge;
+pub use metrics::{
+    About, CertificateStatus, Http3Status, MEDIA_TYPE, Metrics, ReloadStatus, RequestsStatus, SiteStatus,
+    Status,
+};
 pub use records::{Discovery, TcpSide};
 pub use running::Trust;

@@ -50,7 +50,7 @@ impl Routes {
     }
 }
 
-/// Whether `path` is `prefix` or below it, on the borders of segments.
+/// True if `path` is `prefix` or below it, on the borders of segments.
 fn is_below(path: &str, prefix: &str) -> bool {
     let rest = path.strip_prefix(prefix);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || prefix.ends_with('/'))

@@ -1,19 +1,23 @@
 //! A configuration that was built: sites, routes, certificates.
 
+use std::net::IpAddr;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
-use posthaste_endpoint::tls;
+use posthaste_endpoint::ByteCount;
 use posthaste_http::StaticFiles;
-use posthaste_proxy::{Proxy, ProxyOptions, Upstream, UpstreamError};
+use posthaste_proxy::ipnet::IpNet;
 use rustls::client::danger::ServerCertVerifier;
 use toml::Spanned;
 
+use self::upstreams::Terms;
 use crate::actions::Action;
 use crate::certificates::{Certificates, Loaded};
-use crate::config::{Config, ConfigError, FieldRules, RouteConfig, SiteConfig, Span, Timeouts};
+use crate::config::{Config, ConfigError, FieldRules, RouteConfig, SiteConfig, Targets};
 use crate::hosts::{self, Hosts, normal};
+use crate::request_id::{RequestIds, Rules};
 use crate::routes::{Fields, Route, Routes};
 
 /// Whom an `https` upstream must be certified by: the certificates in a file, or the system's. The error is for people.
@@ -25,16 +29,31 @@ pub(crate) struct Running {
     sites: Hosts<Arc<Site>>,
     /// Answers for names that no site has.
     default: Option<Arc<Site>>,
+    pub(crate) request_ids: RequestIds,
 }
 
 /// One site.
 #[derive(Debug)]
 pub(crate) struct Site {
+    /// As the configuration has it.
+    pub(crate) name: Arc<str>,
+    /// Bytes of a request's body.
+    pub(crate) max_body: Option<u64>,
     pub(crate) routes: Routes,
 }
 
+/// What a site or a route says of its answer.
+#[derive(Clone, Copy)]
+struct Answer<'a> {
+    key: &'static str,
+    /// One, unless they are URLs of upstreams.
+    texts: &'a [String],
+    /// Where it is written, from and to.
+    place: (usize, usize),
+}
+
 /// The kinds of answers, as a site or a route has them.
-type Answers<'a> = [(&'static str, Option<&'a Spanned<String>>); 5];
+type Answers<'a> = [Option<Answer<'a>>; 5];
 
 impl Running {
     /// The site of a host in its normal form.
@@ -51,16 +70,24 @@ impl Running {
             let hint = "[site.\"example.org\"]\n  to = \"http://127.0.0.1:3000\"";
             return Err(config.missing("there is no site").hint(hint));
         }
-        let mut running = Self { sites: Hosts::default(), default: None };
+        config.check_admin()?;
+        let trusted = trusted(config)?;
+        let request_ids = RequestIds::new(id_rules(config, &trusted)?);
+        let mut running = Self { sites: Hosts::default(), default: None, request_ids };
         let mut certificates = Certificates::default();
         // The default site first: its certificate is for clients that give no name.
         let mut sites: Vec<_> = config.sites.iter().collect();
         sites.sort_by_key(|(_, site)| !site.default);
         for (name, site) in &sites {
-            let builder = Builder { config, name, site, trust };
+            let builder = Builder { config, name, site, trust, trusted: &trusted };
             let names = builder.names()?;
             certificates.add(Arc::new(builder.certificate()?), &names);
-            let built = Arc::new(Site { routes: Routes::new(builder.routes()?) });
+            let max_body = site.max_body.or(config.edge.limits.body.as_ref().map(|size| *size.get_ref()));
+            let built = Arc::new(Site {
+                name: name.as_str().into(),
+                max_body: max_body.map(ByteCount::get),
+                routes: Routes::new(builder.routes()?),
+            });
             if site.default || sites.len() == 1 {
                 if running.default.is_some() {
                     return Err(config.missing("two sites have `default = true`"));
@@ -77,12 +104,41 @@ impl Running {
     }
 }
 
+/// Networks of clients that are proxies themselves.
+fn trusted(config: &Config) -> Result<Vec<IpNet>, ConfigError> {
+    let network = |value: &Spanned<String>| {
+        let text = value.get_ref();
+        let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network.map_err(|_| {
+            let reason = "is not a network such as 10.0.0.0/8 or 2001:db8::1";
+            config.fault("trusted", text, value.span(), reason)
+        })
+    };
+    config.edge.trusted.iter().map(network).collect()
+}
+
+fn id_rules(config: &Config, trusted: &[IpNet]) -> Result<Option<Rules>, ConfigError> {
+    let Some(ids) = &config.edge.request_id else { return Ok(None) };
+    let name = ids.header.get_ref();
+    let invalid = |reason: &str| config.fault("header", name, ids.header.span(), reason);
+    let header: HeaderName = name.parse().map_err(|_| invalid("is not a field's name"))?;
+    if !header.as_str().ends_with("-id") {
+        return Err(invalid("is not the name of an id, such as x-request-id or x-correlation-id"));
+    }
+    if ids.accept && trusted.is_empty() {
+        return Err(invalid("`accept = true` needs `trusted`, the networks whose ids are taken over"));
+    }
+    let accept_from = if ids.accept { trusted.to_vec() } else { Vec::new() };
+    Ok(Some(Rules { header, accept_from, upstream: ids.upstream, response: ids.response }))
+}
+
 /// Builds one site.
 struct Builder<'a> {
     config: &'a Config,
     name: &'a str,
     site: &'a SiteConfig,
     trust: Trust<'a>,
+    trusted: &'a [IpNet],
 }
 
 impl Builder<'_> {
@@ -124,8 +180,9 @@ impl Builder<'_> {
         let fields = self.fields(Fields::default(), &site.headers)?;
         let hsts = site.hsts.map(|time| format!("max-age={}", time.duration().as_secs()));
         let fields = Fields { hsts: hsts.and_then(|value| HeaderValue::try_from(value).ok()), ..fields };
-        let whole = [&site.to, &site.beside, &site.files, &site.redirect, &site.reply];
-        if let Some(action) = self.action(answers(whole), "/", &site.timeouts)? {
+        let whole = answers(site.to.as_ref(), [&site.beside, &site.files, &site.redirect, &site.reply]);
+        let terms = Terms { timeouts: &site.timeouts, health: site.health.as_ref() };
+        if let Some(action) = self.action(whole, "/", terms)? {
             routes.push(Arc::new(Route { path: "/".to_owned(), action, fields: fields.clone() }));
         }
         for route in &site.routes {
@@ -153,8 +210,9 @@ impl Builder<'_> {
             return Err(self.fault("path", &route.path, "is not a path such as /assets/"));
         }
         let timeouts = route.timeouts.as_ref().unwrap_or(&self.site.timeouts);
-        let all = [&route.to, &route.beside, &route.files, &route.redirect, &route.reply];
-        let action = self.action(answers(all), path, timeouts)?;
+        let terms = Terms { timeouts, health: route.health.as_ref().or(self.site.health.as_ref()) };
+        let all = answers(route.to.as_ref(), [&route.beside, &route.files, &route.redirect, &route.reply]);
+        let action = self.action(all, path, terms)?;
         let action = action.ok_or_else(|| {
             self.fault(
                 "path",
@@ -169,15 +227,19 @@ impl Builder<'_> {
         &self,
         answers: Answers<'_>,
         path: &str,
-        timeouts: &Timeouts,
+        terms: Terms<'_>,
     ) -> Result<Option<Action>, ConfigError> {
-        let mut given = answers.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        let Some((key, value)) = given.next() else { return Ok(None) };
-        if let Some((other, second)) = given.next() {
-            return Err(self.fault(other, second, format!("`{key}` answers here already")));
+        let mut given = answers.into_iter().flatten();
+        let Some(answer) = given.next() else { return Ok(None) };
+        let fault = |answer: Answer<'_>, reason: String| {
+            let place = answer.place.0..answer.place.1;
+            self.config.fault(answer.key, &answer.texts.join(", "), place, reason)
+        };
+        if let Some(second) = given.next() {
+            return Err(fault(second, format!("`{}` answers here already", answer.key)));
         }
-        let text = value.get_ref();
-        let built = match key {
+        let text = answer.texts.first().map_or("", String::as_str);
+        let built = match answer.key {
             "files" => {
                 let prefix = path.trim_end_matches('/').into();
                 let files = StaticFiles::new(Path::new(text), false);
@@ -185,35 +247,12 @@ impl Builder<'_> {
             }
             "redirect" => Action::redirect(text),
             "reply" => Action::reply(text),
-            _ => self.proxy(key, text, timeouts).map(Action::Proxy),
+            key => {
+                let health = self.health(terms.health)?;
+                self.proxy(key, answer.texts, terms.timeouts, health).map(Action::Proxy)
+            }
         };
-        built.map(Some).map_err(|reason| self.fault(key, value, reason))
-    }
-
-    fn proxy(&self, key: &str, url: &str, timeouts: &Timeouts) -> Result<Proxy, String> {
-        let example = if key == "beside" { "https://127.0.0.1" } else { "http://127.0.0.1:3000" };
-        let example = |reason: String| format!("{reason}, for example {example}");
-        let uri = url.parse::<http::Uri>().map_err(|error| example(error.to_string()))?;
-        let tls = if uri.scheme_str() == Some("https") {
-            let ca = self.site.ca.as_ref().map(|file| file.get_ref().as_path());
-            let verifier = (self.trust)(ca)?;
-            let config = tls::client_config_using(tls::crypto_provider(), verifier, &[b"http/1.1"]);
-            Some(config.map_err(|error| error.to_string())?)
-        } else {
-            None
-        };
-        let upstream = Upstream::new(&uri, tls).map_err(|error: UpstreamError| example(error.to_string()))?;
-        let upstream = if key == "beside" { upstream.neighbour() } else { upstream };
-        let mut options = ProxyOptions::default();
-        let times = [
-            (&mut options.connect_timeout, timeouts.connect),
-            (&mut options.head_timeout, timeouts.head),
-            (&mut options.idle_timeout, timeouts.idle),
-        ];
-        for (option, time) in times {
-            *option = time.map_or(*option, Span::duration);
-        }
-        Proxy::new(upstream, options).map_err(|error| error.to_string())
+        built.map(Some).map_err(|reason| fault(answer, reason))
     }
 
     fn fields(&self, mut fields: Fields, rules: &FieldRules) -> Result<Fields, ConfigError> {
@@ -234,10 +273,18 @@ impl Builder<'_> {
     }
 }
 
-fn answers(values: [&Option<Spanned<String>>; 5]) -> Answers<'_> {
-    let [to, beside, files, redirect, reply] = values.map(Option::as_ref);
-    [("to", to), ("beside", beside), ("files", files), ("redirect", redirect), ("reply", reply)]
+fn answers<'a>(to: Option<&'a Spanned<Targets>>, others: [&'a Option<Spanned<String>>; 4]) -> Answers<'a> {
+    let place = |span: Range<usize>| (span.start, span.end);
+    let to = to.map(|to| Answer { key: "to", texts: to.get_ref().urls(), place: place(to.span()) });
+    let [beside, files, redirect, reply] = others.map(Option::as_ref);
+    let text = |key, value: Option<&'a Spanned<String>>| {
+        let texts = |value: &'a Spanned<String>| std::slice::from_ref(value.get_ref());
+        value.map(|value| Answer { key, texts: texts(value), place: place(value.span()) })
+    };
+    [to, text("beside", beside), text("files", files), text("redirect", redirect), text("reply", reply)]
 }
+
+mod upstreams;
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use crate::service::Body;
 use crate::uri::{Origin, resolve};
 
 mod connect;
+mod earlier;
 mod error;
 mod response;
 mod split;
@@ -25,6 +26,7 @@ pub use response::Response;
 pub use split::{Download, MAX_CONNECTIONS, Piece, Single, SplitOptions, SplitReport};
 
 use connect::Live;
+use earlier::Earlier;
 
 /// How often to look whether the network has changed, from Wi-Fi to cellular say. A download whose path has gone waits at
 /// most so long, if nothing that the client was about to send finds out first; to look costs a look at the routes.
@@ -91,6 +93,8 @@ struct Inner {
     pool: Mutex<Pool>,
     /// Where connections have stood before: there, early data may be sent.
     met: Mutex<BTreeMap<Origin, SocketAddr>>,
+    /// What their servers said in their settings.
+    earlier: Arc<Earlier>,
     /// All connections that were made, for [`Client::connections`].
     made: Mutex<Vec<Arc<Live>>>,
 }
@@ -147,6 +151,7 @@ impl Client {
             v6: OnceLock::new(),
             pool: Mutex::default(),
             met: Mutex::default(),
+            earlier: Arc::default(),
             made: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }

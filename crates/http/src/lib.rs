@@ -70,18 +70,18 @@ pub mod service {
     #[doc(inline)]
     pub use posthaste_service::{
         AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Early, Ended, Handshake,
-        HandshakeFailed, Outcome, Peer, Protocol, Request, RequestBody, Response, ResponseBody, ServiceFn,
-        service_fn, text,
+        HandshakeFailed, Outcome, Peer, Protocol, Remarks, Request, RequestBody, Response, ResponseBody,
+        ServiceFn, Upgrade, host_field, service_fn, text,
     };
     pub(crate) use posthaste_service::{AnyService, erase};
 }
 
 pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
-pub use server::{ALPN, Early, Serve, ServerOptions, serve};
+pub use server::{ALPN, ConnectionLog, Early, Serve, ServerOptions, serve};
 #[doc(no_inline)]
 pub use service::{
-    AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Ended, Outcome, Peer, Protocol, Request,
-    RequestBody, Response, ResponseBody, ServiceFn, service_fn, text,
+    AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Ended, Outcome, Peer, Protocol, Remarks,
+    Request, RequestBody, Response, ResponseBody, ServiceFn, service_fn, text,
 };
 pub use static_files::StaticFiles;
 pub use uri::{Origin, UriError, parse as parse_url};

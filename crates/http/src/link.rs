@@ -101,6 +101,11 @@ impl Link {
         self.poll_all(cx).map_err(|error| self.end_for(error))
     }
 
+    /// Closes the connection for what the peer has said.
+    pub(crate) fn fail(&self, error: Error) -> LinkError {
+        self.end_for(error.into())
+    }
+
     /// Closes the connection if the peer broke the protocol.
     fn end_for(&self, error: LinkError) -> LinkError {
         if let LinkError::Broken(breach) = &error {

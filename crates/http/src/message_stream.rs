@@ -170,6 +170,11 @@ impl MessageReceiver {
         Self { stream, connection: connection.clone(), reader, input: Bytes::new(), is_over: false }
     }
 
+    /// Permits extended CONNECT (RFC 9220), which this end has announced.
+    pub(crate) fn permit_extended_connect(&mut self) {
+        self.reader.permit_extended_connect();
+    }
+
     /// The next part, or `None` when the message is whole. Cancel safe.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_endpoint::Endpoint;
-use posthaste_http3::Code;
+use posthaste_endpoint::{Connection, Endpoint};
+use posthaste_http3::{Code, Settings};
 use posthaste_service::{Alternative, Connections};
 use tokio::time::timeout;
 use tower_service::Service;
@@ -16,6 +16,7 @@ use tower_service::Service;
 use crate::service::{AccessLog, AnyService, Ended, Request, erase};
 
 mod connection;
+mod connections;
 mod early;
 mod exchange;
 mod incoming;
@@ -64,8 +65,13 @@ pub struct ServerOptions {
     /// `Alt-Svc` (RFC 7838), in whole seconds, unless the service sets that field. Chromium sends no more than six requests
     /// at a time to an origin that has not said it. `None`: nothing is said. Default a day.
     pub alt_svc: Option<Duration>,
+    /// Offers changes of protocol to the service ([`Upgrade`](posthaste_service::Upgrade)) by extended CONNECT (RFC 9220), which
+    /// clients are told of. To be set only if the service agrees to some. Default no.
+    pub upgrades: bool,
     /// Told of each request when it is over. Default none.
     pub access_log: Option<Arc<dyn AccessLog>>,
+    /// Told of each connection when it begins and when it is over. Default none.
+    pub connection_log: Option<Arc<dyn ConnectionLog>>,
 }
 
 impl Default for ServerOptions {
@@ -81,7 +87,9 @@ impl Default for ServerOptions {
             grace: Duration::from_secs(10),
             keep_alive: Duration::from_secs(10),
             alt_svc: Some(Duration::from_secs(24 * 60 * 60)),
+            upgrades: false,
             access_log: None,
+            connection_log: None,
         }
     }
 }
@@ -93,6 +101,26 @@ impl std::fmt::Debug for ServerOptions {
             .field("max_requests", &self.max_requests)
             .field("grace", &self.grace)
             .finish_non_exhaustive()
+    }
+}
+
+/// Is told of each connection that a server serves, and of its end.
+pub trait ConnectionLog: Send + Sync {
+    /// A connection was accepted. An observer that keeps it must drop it when it is [`closed`](Self::closed).
+    fn opened(&self, connection: &Connection);
+
+    /// The server has finished with it: its [`stats`](Connection::stats) are the last ones.
+    fn closed(&self, connection: &Connection);
+}
+
+impl ServerOptions {
+    /// What clients are told of these limits.
+    fn settings(&self) -> Settings {
+        Settings {
+            max_field_section_size: self.max_header_size,
+            enable_connect_protocol: self.upgrades,
+            ..Settings::default()
+        }
     }
 }
 
@@ -188,6 +216,9 @@ impl Serve {
     /// Runs the server. Dropping the future ends it at once, without a word to the clients.
     pub async fn run(self) -> Ended {
         let Self { endpoint, service, options, mut stop, cut } = self;
+        // Requests that come early rely on the settings of an earlier connection.
+        // spec: rfc9114 7.2.4.2 unsure-refuses-early, 7.2.4.2 early-not-reduced
+        endpoint.set_early_data_context(&options.settings().payload(None));
         let slots = Slots::new(&options);
         let port = endpoint.local_addr().ok().map(|address| address.port());
         let alternative = port.zip(options.alt_svc).map(|(port, max_age)| Alternative::new(port, max_age));

@@ -9,29 +9,42 @@ use crate::common::{App, PATIENCE, body, by};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use posthaste_endpoint::{
-    ClientConfig, ConnectionHandle, Direction, EarlyData, Endpoint, ServerConfig, SessionStore, StreamId, tls,
+    ClientConfig, CloseReason, ConnectionHandle, Direction, EarlyData, Endpoint, ServerConfig, SessionStore,
+    StreamId, tls,
 };
-use posthaste_http::{ALPN, Client, ClientOptions, Early, Peer, Request, serve, service_fn, text};
+use posthaste_http::{
+    ALPN, Client, ClientOptions, Early, Peer, Request, ServerOptions, serve, service_fn, text,
+};
 use posthaste_http3::{MessageKind, MessageReader, Part, Settings, encode};
 use posthaste_transport::{self as transport, DatagramInfo, Read};
 use posthaste_units::Time;
 use rustls_pki_types::PrivatePkcs8KeyDer;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
 
-/// A server that takes early data, with this service; its address, and a configuration of clients that send such.
-fn start(service: impl App) -> (SocketAddr, ClientConfig) {
+/// Configurations of servers that take early data, and share their sessions, and of clients that send such.
+fn configs() -> (ServerConfig, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let tls = tls::server_config(vec![made.cert.der().clone()], key.into(), &[ALPN]).unwrap();
     let tls = tls::server_with_early_data(&tls, Arc::new(SessionStore::new()));
-    let endpoint = Endpoint::server(
-        "127.0.0.1:0".parse().unwrap(),
-        ServerConfig::new(tls, posthaste_endpoint::default_transport()),
-    )
-    .unwrap();
+    let server = ServerConfig::new(tls, posthaste_endpoint::default_transport());
+    let client = crate::common::trust(made.cert.der());
+    (server, ClientConfig { tls: tls::client_with_early_data(&client.tls), ..client })
+}
+
+fn listen(config: &ServerConfig) -> (Endpoint, SocketAddr) {
+    let endpoint = Endpoint::server("127.0.0.1:0".parse().unwrap(), config.clone()).unwrap();
     let address = endpoint.local_addr().unwrap();
+    (endpoint, address)
+}
+
+/// A server that takes early data, with this service; its address, and a configuration of clients that send such.
+fn start(service: impl App) -> (SocketAddr, ClientConfig) {
+    let (server, client) = configs();
+    let (endpoint, address) = listen(&server);
     tokio::spawn(serve(endpoint, service).run());
-    let config = crate::common::trust(made.cert.der());
-    (address, ClientConfig { tls: tls::client_with_early_data(&config.tls), ..config })
+    (address, client)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,6 +94,102 @@ async fn a_client_that_is_told_to_wait_asks_again_after_the_handshake() {
         assert_eq!((response.status(), asked.load(Ordering::Relaxed)), (StatusCode::TOO_EARLY, 1));
     }
     client.close().await;
+}
+
+/// A visit that leaves the client with sessions.
+async fn visit(client: &Client, address: SocketAddr) {
+    let uri = format!("https://127.0.0.1:{}/", address.port()).parse().unwrap();
+    client.get(&uri).await.unwrap();
+    // Sessions come after the handshake.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+}
+
+/// The same without the sessions.
+fn stranger(config: &ClientConfig) -> ClientConfig {
+    let mut tls = rustls::ClientConfig::clone(&config.tls);
+    tls.resumption = rustls::client::Resumption::in_memory_sessions(8);
+    ClientConfig { tls: Arc::new(tls), ..config.clone() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_limits_have_changed_takes_no_early_data() {
+    // spec: rfc9114 7.2.4.2 unsure-refuses-early, 7.2.4.2 early-not-reduced
+    // (size of headers, extended CONNECT)
+    let usual = (32 * 1024, true);
+    for (after, expected) in [
+        (usual, EarlyData::Accepted),
+        ((16 * 1024, true), EarlyData::Rejected),
+        ((32 * 1024, false), EarlyData::Rejected),
+    ] {
+        let (server, client) = configs();
+        let [first, second] = [usual, after].map(|(max_header_size, upgrades)| {
+            let (endpoint, address) = listen(&server);
+            let options = ServerOptions { max_header_size, upgrades, ..ServerOptions::default() };
+            tokio::spawn(serve(endpoint, by(|_: &str| text(StatusCode::OK, ""))).options(options).run());
+            address
+        });
+        visit(&Client::new(ClientOptions::new(client.clone())), first).await;
+        // It answers, so it runs: connections that came before would not be bound to its limits.
+        visit(&Client::new(ClientOptions::new(stranger(&client))), second).await;
+        let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let connection = endpoint.connect_early(&client, second, "127.0.0.1").await.unwrap();
+        assert!(connection.may_send_early(), "{after:?}");
+        assert_eq!(connection.handshake().await.unwrap(), expected, "{after:?}");
+    }
+}
+
+/// A server by hand that takes early data, answers whatever it is asked, and tells each connection the next of these
+/// settings. The codes with which its clients close.
+fn fickle(config: &ServerConfig, settings: Vec<Settings>) -> (SocketAddr, UnboundedReceiver<u64>) {
+    let (endpoint, address) = listen(config);
+    let (tell, told) = unbounded_channel();
+    tokio::spawn(async move {
+        for settings in settings {
+            let connection = endpoint.accept().await.unwrap();
+            let tell = tell.clone();
+            tokio::spawn(async move {
+                // Codes of applications come with 1-RTT packets alone.
+                connection.handshake().await.unwrap();
+                let mut control = connection.open_uni().await.unwrap();
+                control.write_bytes(encode::control_stream(&settings, None)).await.unwrap();
+                // It may be closed before it has answered.
+                if let Ok((mut send, _)) = connection.accept_bi().await {
+                    let _ = send.write_bytes(encode::response(&http::Response::new(()))).await;
+                    send.finish();
+                    let _ = send.acknowledged().await;
+                }
+                let reason = connection.closed().await;
+                let CloseReason::PeerApplication { error_code, .. } = reason else { panic!("{reason}") };
+                tell.send(error_code).unwrap();
+            });
+        }
+        std::future::pending::<()>().await;
+    });
+    (address, told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_ends_a_connection_whose_settings_break_what_early_data_relied_on() {
+    // spec: rfc9114 7.2.4.2 incompatible-closes, 7.2.4.2 omitted-closes
+    const SETTINGS_ERROR: u64 = 0x109;
+    let limit = |bytes| Settings { max_field_section_size: bytes, ..Settings::default() };
+    for (then, is_kept) in [(limit(5000), true), (limit(4999), false), (Settings::default(), false)] {
+        let (server, config) = configs();
+        let (address, mut told) = fickle(&server, vec![limit(5000), then]);
+        let client = Client::new(ClientOptions::new(config));
+        visit(&client, address).await;
+        client.hang_up();
+        assert_eq!(timeout(PATIENCE, told.recv()).await.unwrap(), Some(0x100), "no error");
+        let uri = format!("https://127.0.0.1:{}/", address.port()).parse().unwrap();
+        // The answer may be here before the settings are looked at.
+        let _ = client.get(&uri).await;
+        assert_eq!(client.connections()[1].early_data, Some(EarlyData::Accepted), "{then:?}");
+        if is_kept {
+            client.hang_up();
+        }
+        let expected = if is_kept { 0x100 } else { SETTINGS_ERROR };
+        assert_eq!(timeout(PATIENCE, told.recv()).await.unwrap(), Some(expected), "{then:?}");
+    }
 }
 
 /// Remembers what it is asked, and whether that came early.

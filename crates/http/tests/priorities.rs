@@ -132,6 +132,7 @@ impl Visit {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_leave_in_the_order_of_their_priorities() {
+    // spec: rfc9218 10 urgent-first, 10 in-order, 10 shared, 7 latest-update-kept
     let (tell, buffered) = unbounded_channel();
     let server = Server::start(handler(tell), |_| {});
     let trace = Trace::default();

@@ -1,4 +1,4 @@
-//! One request sent to the upstream, and once more where that is safe.
+//! One request sent to an upstream, and once more where that is safe.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -6,19 +6,21 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{HeaderValue, Method, Version};
+use http::{HeaderValue, Method, Version, header};
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
+use crate::balance::{Group, Lease};
 use crate::failure::{BoxError, Failure};
 use crate::framing::Framing;
 use crate::patience::Patience;
-use crate::pool::{Pool, TooSlow};
+use crate::pool::TooSlow;
 use crate::to_upstream::{EARLY_DATA, Outline};
 use crate::upload::{Outgoing, Upload};
 
 /// What is sent to the upstream.
 pub(crate) struct Attempt<'a> {
-    pub(crate) pool: &'a Pool,
+    pub(crate) group: &'a Arc<Group>,
     pub(crate) outline: &'a Outline,
     pub(crate) framing: Framing,
     pub(crate) upload: &'a Arc<Upload>,
@@ -28,18 +30,27 @@ pub(crate) struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Sends the request. If that fails before any of its body was read, and the request may be repeated (RFC 9110
-    /// section 9.2.2), sends it once more, by another connection.
+    /// section 9.2.2), sends it once more: to another upstream if there is one, else by another connection.
     ///
     /// # Errors
     /// There is no response.
-    pub(crate) async fn make(&self, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
-        match self.once(is_early).await {
-            Err(failure) if failure.may_pass() && self.is_repeatable() && self.upload.is_untouched() => {
-                tracing::debug!(failure = failure.detail(), "asking the upstream once more");
-                self.once(is_early).await
-            }
-            other => other,
+    pub(crate) async fn make(&self, is_early: bool) -> Result<(http::Response<Incoming>, Lease), Failure> {
+        let first = self.group.choose(Instant::now()).ok_or(Failure::NoneWell)?;
+        let failure = match self.once(&first, is_early).await {
+            Ok(response) => return Ok((response, first)),
+            Err(failure) => failure,
+        };
+        if !self.is_repeatable() || !self.upload.is_untouched() {
+            return Err(failure);
         }
+        let other = self.group.choose_other(Instant::now(), &first);
+        let next = match other {
+            Some(other) if failure.may_pass_elsewhere() => other,
+            _ if failure.may_pass() => first,
+            _ => return Err(failure),
+        };
+        tracing::debug!(failure = failure.detail(), upstream = %next.upstream(), "asking once more");
+        self.once(&next, is_early).await.map(|response| (response, next))
     }
 
     fn is_repeatable(&self) -> bool {
@@ -49,8 +60,18 @@ impl Attempt<'_> {
         )
     }
 
-    async fn once(&self, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
-        let mut sending = pin!(self.pool.request(self.request(is_early)));
+    async fn once(&self, lease: &Lease, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
+        let sent = self.send(lease, is_early).await;
+        match &sent {
+            Ok(_) => lease.connected(),
+            Err(Failure::Connect(_) | Failure::ConnectTimeout(_)) => lease.not_connected(Instant::now()),
+            Err(_) => {}
+        }
+        sent
+    }
+
+    async fn send(&self, lease: &Lease, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
+        let mut sending = pin!(lease.pool().request(self.request(lease, is_early)));
         let mut patience = Patience::new(self.patience, self.upload);
         let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
             Poll::Ready(sent) => Poll::Ready(Some(sent)),
@@ -61,14 +82,21 @@ impl Attempt<'_> {
         sent.map_err(|error| self.failure(error))
     }
 
-    fn request(&self, is_early: bool) -> http::Request<Outgoing> {
+    fn request(&self, lease: &Lease, is_early: bool) -> http::Request<Outgoing> {
         let mut request = http::Request::new(Outgoing::new(self.upload, self.framing));
         *request.method_mut() = self.outline.method.clone();
-        *request.uri_mut() = self.outline.uri.clone();
-        *request.version_mut() = Version::HTTP_11;
+        *request.uri_mut() = lease.upstream().target(&self.outline.authority, self.outline.path.clone());
+        let is_http2 = lease.upstream().is_http2();
+        *request.version_mut() = if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 };
         let fields = request.headers_mut();
         fields.clone_from(&self.outline.fields);
         self.framing.write(fields, &self.outline.trailers);
+        if is_http2 {
+            // RFC 9113 section 8.2.2; the URI says what `Host` says.
+            for name in [header::CONNECTION, header::HOST, header::TRANSFER_ENCODING] {
+                fields.remove(name);
+            }
+        }
         if is_early {
             fields.insert(EARLY_DATA, HeaderValue::from_static("1"));
         }

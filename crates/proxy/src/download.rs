@@ -9,6 +9,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use posthaste_service::{BodyError, PolledFrame};
 
+use crate::balance::Lease;
 use crate::from_upstream;
 use crate::patience::Patience;
 use crate::upload::Upload;
@@ -21,11 +22,13 @@ pub(crate) struct Download {
     upload: Arc<Upload>,
     /// How long the upstream may be silent; `None` for any time.
     patience: Option<Patience>,
+    /// The upstream is at work until the end.
+    _lease: Lease,
 }
 
 impl Download {
-    pub(crate) fn new(body: Incoming, upload: Arc<Upload>, patience: Option<Patience>) -> Self {
-        Self { body, upload, patience }
+    pub(crate) fn new(body: Incoming, upload: Arc<Upload>, patience: Option<Patience>, lease: Lease) -> Self {
+        Self { body, upload, patience, _lease: lease }
     }
 }
 

@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     /// Its body broke off.
     #[error("the request's body is not whole: {0}")]
     Body(BodyError),
+    /// Health checks have found all upstreams down.
+    #[error("no server behind this one is well")]
+    NoneWell,
     /// No connection could be made.
     #[error("the server behind this one cannot be reached")]
     Connect(#[source] BoxError),
@@ -29,6 +32,9 @@ pub(crate) enum Failure {
     /// The upstream speaks another protocol from now on, for which nobody asked it.
     #[error("the server behind this one changed its protocol")]
     Switched,
+    /// The upstream answers as if it had not been asked for another protocol, and the client cannot be told so.
+    #[error("the server behind this one did not change its protocol")]
+    NotSwitched,
 }
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -39,7 +45,10 @@ impl Failure {
             Self::Refused(status, _) => *status,
             Self::Body(BodyError::Stalled(_)) => StatusCode::REQUEST_TIMEOUT,
             Self::Body(_) => StatusCode::BAD_REQUEST,
-            Self::Connect(_) | Self::NoResponse(_) | Self::Switched => StatusCode::BAD_GATEWAY,
+            Self::Connect(_) | Self::NoResponse(_) | Self::Switched | Self::NotSwitched => {
+                StatusCode::BAD_GATEWAY
+            }
+            Self::NoneWell => StatusCode::SERVICE_UNAVAILABLE,
             Self::ConnectTimeout(_) | Self::HeadTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
         }
     }
@@ -61,12 +70,17 @@ impl Failure {
         detail
     }
 
-    /// Whether the upstream is at fault, and not the request.
+    /// True if the upstream is at fault, and not the request.
     pub(crate) fn is_of_upstream(&self) -> bool {
         !matches!(self, Self::Refused(..) | Self::Body(_))
     }
 
-    /// Whether another attempt may go better. What was slow will not be faster.
+    /// True if another upstream may be reached where this one was not.
+    pub(crate) fn may_pass_elsewhere(&self) -> bool {
+        self.may_pass() || matches!(self, Self::ConnectTimeout(_))
+    }
+
+    /// True if another attempt may go better. What was slow will not be faster.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::NoResponse(_))
     }

@@ -21,10 +21,18 @@ const DROPPED: [HeaderName; 5] = [
 ///
 /// # Errors
 /// It changes the protocol, or is too large.
-pub(crate) fn head(mut parts: Parts) -> Result<Parts, Failure> {
+pub(crate) fn head(parts: Parts) -> Result<Parts, Failure> {
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Failure::Switched);
     }
+    any_head(parts)
+}
+
+/// The same for one that may change the protocol.
+///
+/// # Errors
+/// It is too large.
+pub(crate) fn any_head(mut parts: Parts) -> Result<Parts, Failure> {
     let fields = &mut parts.headers;
     // A head that arrives at once may exceed what its reader would wait for.
     let size: usize = fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();

@@ -1,4 +1,4 @@
-//! A reverse proxy as a service: one request in, one HTTP/1.1 request to an upstream out.
+//! A reverse proxy as a service: one request in, one request to an upstream out, by HTTP/1.1 or by HTTP/2 without TLS.
 //!
 //! [`Proxy`] is a `tower_service::Service` on the types of `posthaste-service`. It knows neither where requests come from
 //! nor files of configuration.
@@ -14,14 +14,26 @@
 //! - The upstream gets exactly one `Host`, the site that was asked for; `X-Forwarded-For`, `-Proto`, `-Host` and `-Port`
 //!   written anew, unless the client is [trusted](ProxyOptions::trusted); `Via`; and no field that speaks of the client's
 //!   connection.
+//! - WebSocket (RFC 6455) passes by HTTP/1.1's upgrade and by extended CONNECT (RFC 8441, RFC 9220), if the server in front
+//!   offers [`Upgrade`](posthaste_service::Upgrade); the upstream gets the upgrade of HTTP/1.1. Bytes then pass both ways as
+//!   they are. Other protocols are not offered to upstreams, and upstreams over HTTP/2 get no WebSocket.
+//!
+//! # Several upstreams
+//! - The upstream with the fewest open requests gets the next; of several, the first. The choice depends on nothing else.
+//! - A request that may be repeated, and of whose body nothing was read, is sent once more where it failed: to another
+//!   upstream if there is one.
+//! - An upstream to which three connections in a row fail is left out for a second, then for two, four, up to a minute, until
+//!   a connection succeeds. If all are left out, the one whose time ends first is asked.
+//! - [Health checks](HealthCheck) keep requests from upstreams that they find down.
 //!
 //! # Answers of its own
 //! | status | when |
 //! |---|---|
 //! | 400 | the request cannot be forwarded as it is, or its body is not whole |
 //! | 408 | the client stalls in its body |
-//! | 501 | CONNECT |
-//! | 502 | no connection, no valid response, or a change of protocol that nobody asked for |
+//! | 501 | CONNECT, but for WebSocket; WebSocket to an upstream over HTTP/2 |
+//! | 502 | no connection, no valid response, a change of protocol that nobody asked for, or a success without the change that extended CONNECT asked for |
+//! | 503 | health checks have found all upstreams down |
 //! | 504 | no connection or no response in time |
 //! | 508 | the request has passed a proxy of this name |
 //!
@@ -38,20 +50,26 @@
 //! ```
 
 mod attempt;
+mod balance;
 mod download;
 mod failure;
 mod forwarded;
 mod framing;
 mod from_upstream;
+mod health;
 mod limits;
+mod link;
 mod options;
 mod patience;
 mod pool;
 mod proxy;
 mod to_upstream;
+mod tunnel;
 mod upload;
 mod upstream;
+mod websocket;
 
+pub use health::HealthCheck;
 pub use options::ProxyOptions;
 pub use proxy::{InvalidName, Proxy};
 pub use upstream::{Upstream, UpstreamError};

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::health::HealthCheck;
+
 /// How a proxy presents itself, whom it believes, and how long it waits.
 #[derive(Debug, Clone)]
 pub struct ProxyOptions {
@@ -26,6 +28,11 @@ pub struct ProxyOptions {
     /// Time for which a request is held back until its body begins or ends: a request without a body is then forwarded as
     /// one, and one whose body breaks the protocol at once is not forwarded at all. Default 10 s.
     pub first_frame_timeout: Duration,
+    /// Longest silence of both ends of a WebSocket; it ends after up to twice this time. Default 10 min.
+    pub tunnel_timeout: Duration,
+    /// How upstreams are asked whether they are well. Default not at all: an upstream is left out for a while when it cannot be
+    /// reached three times in a row, if there are others.
+    pub health: Option<HealthCheck>,
     /// Time for which an idle connection to the upstream is kept. Default 30 s.
     pub keep_timeout: Duration,
     /// Idle connections that are kept per upstream. Default 64.
@@ -42,6 +49,8 @@ impl Default for ProxyOptions {
             head_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),
             first_frame_timeout: Duration::from_secs(10),
+            tunnel_timeout: Duration::from_secs(600),
+            health: None,
             keep_timeout: Duration::from_secs(30),
             max_idle: 64,
         }

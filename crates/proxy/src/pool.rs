@@ -1,6 +1,8 @@
 //! Connections to the upstream, and which of them are kept.
 
 use std::future::Future;
+#[cfg(unix)]
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,31 +13,38 @@ use hyper_rustls::{DefaultServerNameResolver, HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::failure::BoxError;
-use crate::limits::{RESPONSE_FIELDS, RESPONSE_HEAD};
+use crate::limits::{CONNECTION_WINDOW, RESPONSE_FIELDS, RESPONSE_HEAD, STREAM_WINDOW};
+use crate::link::Link;
 use crate::options::ProxyOptions;
 use crate::upload::Outgoing;
 use crate::upstream::Upstream;
+
+/// How often an upstream over HTTP/2 is asked whether it is still there while it has requests, and its time to answer.
+const ALIVE_EVERY: Duration = Duration::from_secs(10);
+const ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The connections to one upstream.
 pub(crate) type Pool = Client<Connector, Outgoing>;
 
 /// A pool without connections.
 pub(crate) fn pool(upstream: &Upstream, options: &ProxyOptions) -> Pool {
-    let mut tcp = HttpConnector::new();
-    tcp.set_nodelay(true);
-    let dial = Dial { tcp, address: upstream.address() };
-    let way = match upstream.tls() {
-        None => Way::Plain(dial),
-        Some(tls) => {
-            let name = Arc::new(DefaultServerNameResolver::default());
-            Way::Tls(HttpsConnector::new(dial, Arc::clone(tls), true, name))
-        }
-    };
-    Client::builder(TokioExecutor::new())
+    let mut builder = Client::builder(TokioExecutor::new());
+    if upstream.is_http2() {
+        builder
+            .http2_only(true)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_max_header_list_size(RESPONSE_HEAD as u32)
+            .http2_keep_alive_interval(ALIVE_EVERY)
+            .http2_keep_alive_timeout(ALIVE_WITHIN);
+    }
+    builder
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(options.keep_timeout)
@@ -43,7 +52,24 @@ pub(crate) fn pool(upstream: &Upstream, options: &ProxyOptions) -> Pool {
         .http1_max_buf_size(RESPONSE_HEAD)
         .http1_max_headers(RESPONSE_FIELDS)
         .set_host(false)
-        .build(Connector { way, limit: options.connect_timeout })
+        .build(Connector { way: way(upstream), limit: options.connect_timeout })
+}
+
+fn way(upstream: &Upstream) -> Way {
+    #[cfg(unix)]
+    if let Some(socket) = upstream.socket() {
+        return Way::Unix(Arc::clone(socket));
+    }
+    let mut tcp = HttpConnector::new();
+    tcp.set_nodelay(true);
+    let dial = Dial { tcp, address: upstream.address() };
+    match upstream.tls() {
+        None => Way::Plain(dial),
+        Some(tls) => {
+            let name = Arc::new(DefaultServerNameResolver::default());
+            Way::Tls(HttpsConnector::new(dial, Arc::clone(tls), true, name))
+        }
+    }
 }
 
 /// Connects to the upstream, whatever the URI's host is.
@@ -72,6 +98,8 @@ enum Way {
     Plain(Dial),
     /// The URI's host is the name that the certificate must have.
     Tls(HttpsConnector<Dial>),
+    #[cfg(unix)]
+    Unix(Arc<Path>),
 }
 
 /// Connects in time, TLS included.
@@ -86,11 +114,10 @@ pub(crate) struct Connector {
 #[error("no connection within {} s", .0.as_secs_f64())]
 pub(crate) struct TooSlow(pub(crate) Duration);
 
-type Connecting =
-    Pin<Box<dyn Future<Output = Result<MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>> + Send>>;
+type Connecting = Pin<Box<dyn Future<Output = Result<Link, BoxError>> + Send>>;
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = Link;
     type Error = BoxError;
     type Future = Connecting;
 
@@ -98,6 +125,8 @@ impl Service<Uri> for Connector {
         match &mut self.way {
             Way::Plain(dial) => dial.poll_ready(cx).map_err(Into::into),
             Way::Tls(tls) => tls.poll_ready(cx),
+            #[cfg(unix)]
+            Way::Unix(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -106,9 +135,17 @@ impl Service<Uri> for Connector {
         let connecting: Connecting = match &mut self.way {
             Way::Plain(dial) => {
                 let connecting = dial.call(target);
-                Box::pin(async { connecting.await.map(MaybeHttpsStream::Http).map_err(BoxError::from) })
+                Box::pin(async { Ok(Link::Tcp(Box::new(MaybeHttpsStream::Http(connecting.await?)))) })
             }
-            Way::Tls(tls) => tls.call(target),
+            Way::Tls(tls) => {
+                let connecting = tls.call(target);
+                Box::pin(async { connecting.await.map(|stream| Link::Tcp(Box::new(stream))) })
+            }
+            #[cfg(unix)]
+            Way::Unix(socket) => {
+                let socket = Arc::clone(socket);
+                Box::pin(async move { Ok(Link::Unix(TokioIo::new(UnixStream::connect(socket).await?))) })
+            }
         };
         Box::pin(async move { timeout(limit, connecting).await.map_err(|_| TooSlow(limit))? })
     }

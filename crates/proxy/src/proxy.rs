@@ -3,29 +3,32 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::task::{Context, Poll};
 
 use http::header::{self, HeaderMap};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 use hyper::body::Incoming;
-use posthaste_service::{Body, Early, Request, Response};
+use posthaste_service::{Body, Early, Request, Response, Upgrade};
 use tower_service::Service;
 
 use crate::attempt::Attempt;
+use crate::balance::{Group, Lease};
 use crate::download::Download;
 use crate::failure::Failure;
 use crate::forwarded::Introduction;
-use crate::framing;
+use crate::framing::{self, Begun, Framing};
 use crate::from_upstream;
+use crate::health::watch;
 use crate::options::ProxyOptions;
 use crate::patience::Patience;
-use crate::pool::{Pool, pool};
-use crate::to_upstream::outline;
+use crate::to_upstream::{Outline, outline};
+use crate::tunnel::tunnel;
 use crate::upload::Upload;
 use crate::upstream::Upstream;
+use crate::websocket::{Handshake, wanted};
 
-/// A reverse proxy: a service that has its requests answered by an [`Upstream`].
+/// A reverse proxy: a service that has its requests answered by an [`Upstream`], or one of several.
 ///
 /// Clones share their connections.
 #[derive(Clone)]
@@ -37,10 +40,11 @@ pub struct Proxy(Arc<Shared>);
 pub struct InvalidName(String);
 
 struct Shared {
-    upstream: Upstream,
-    pool: Pool,
+    group: Arc<Group>,
     introduction: Introduction,
     options: ProxyOptions,
+    /// Health checks begin with the first request.
+    watched: Once,
 }
 
 impl Proxy {
@@ -49,6 +53,17 @@ impl Proxy {
     /// # Errors
     /// [`ProxyOptions::name`] cannot stand in `Via`.
     pub fn new(upstream: Upstream, options: ProxyOptions) -> Result<Self, InvalidName> {
+        Self::balanced([upstream], options)
+    }
+
+    /// A proxy in front of several upstreams that serve the same. Without any, all requests are answered with 503.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn balanced(
+        upstreams: impl IntoIterator<Item = Upstream>,
+        options: ProxyOptions,
+    ) -> Result<Self, InvalidName> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if options.name.is_empty() || !options.name.bytes().all(is_name) {
             return Err(InvalidName(options.name));
@@ -58,14 +73,14 @@ impl Proxy {
             trusted: options.trusted.clone(),
             forwarded: options.forwarded,
         };
-        let pool = pool(&upstream, &options);
-        Ok(Self(Arc::new(Shared { upstream, pool, introduction, options })))
+        let group = Arc::new(Group::new(upstreams, &options));
+        Ok(Self(Arc::new(Shared { group, introduction, options, watched: Once::new() })))
     }
 }
 
 impl std::fmt::Debug for Proxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Proxy").field("upstream", &self.0.upstream).finish_non_exhaustive()
+        write!(f, "Proxy({})", self.0.group)
     }
 }
 
@@ -80,10 +95,13 @@ impl Service<Request> for Proxy {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let shared = Arc::clone(&self.0);
+        if let Some(check) = &shared.options.health {
+            shared.watched.call_once(|| watch(&shared.group, check.clone()));
+        }
         Box::pin(async move {
             let forwarded = shared.forward(request).await;
             Ok(forwarded.unwrap_or_else(|failure| {
-                let (upstream, failed) = (&shared.upstream, failure.detail());
+                let (upstream, failed) = (&shared.group, failure.detail());
                 if failure.is_of_upstream() {
                     tracing::warn!(%upstream, failed, "no response");
                 } else {
@@ -98,13 +116,16 @@ impl Service<Request> for Proxy {
 impl Shared {
     async fn forward(&self, request: Request) -> Result<Response, Failure> {
         let (parts, body) = request.into_parts();
-        let outline = outline(&parts, &self.introduction, &self.upstream)?;
+        let outline = outline(&parts, &self.introduction)?;
+        if let Some(upgrade) = wanted(parts.extensions.get::<Upgrade>(), parts.version)? {
+            return self.connect(upgrade, parts.version, outline).await;
+        }
         let wait = self.options.first_frame_timeout;
         let (framing, body) =
             framing::decide(&outline.method, &parts.headers, &outline.trailers, body, wait).await?;
         let upload = Upload::new(body);
         let attempt = Attempt {
-            pool: &self.pool,
+            group: &self.group,
             outline: &outline,
             framing,
             upload: &upload,
@@ -114,19 +135,53 @@ impl Shared {
         let mut guard = GiveUp(Some(&upload));
         // By now the handshake may be complete.
         let early = parts.extensions.get::<Early>().filter(|early| !early.is_settled());
-        let mut response = attempt.make(early.is_some() || outline.was_early).await?;
+        let (mut response, mut lease) = attempt.make(early.is_some() || outline.was_early).await?;
         if let Some(early) = early.filter(|_| !outline.was_early)
             && response.status() == StatusCode::TOO_EARLY
             && upload.is_untouched()
             && early.settled().await.is_ok()
         {
             // RFC 8470 section 5.2: the request is no repetition, which the upstream could not know.
-            response = attempt.make(false).await?;
+            (response, lease) = attempt.make(false).await?;
         }
-        let response = self.respond(&outline.method, response, &upload)?;
+        let response = self.respond(&outline.method, response, &upload, lease)?;
         // From here on the response's body decides.
         guard.0 = None;
         Ok(response)
+    }
+
+    /// Forwards the question for another protocol, and joins both ends if the upstream agrees.
+    async fn connect(
+        &self,
+        upgrade: &Upgrade,
+        version: Version,
+        mut outline: Outline,
+    ) -> Result<Response, Failure> {
+        if self.group.has_http2() {
+            let detail = "the server behind this one speaks HTTP/2, by which WebSocket is not forwarded";
+            return Err(Failure::Refused(StatusCode::NOT_IMPLEMENTED, detail));
+        }
+        let handshake = Handshake::begin(version, &mut outline.fields)?;
+        let upload = Upload::new(Begun { first: None, rest: Body::empty() });
+        let attempt = Attempt {
+            group: &self.group,
+            outline: &outline,
+            framing: Framing::None,
+            upload: &upload,
+            patience: self.options.head_timeout,
+        };
+        let (mut response, lease) = attempt.make(false).await?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            handshake.declined(response.status())?;
+            return self.respond(&outline.method, response, &upload, lease);
+        }
+        handshake.finish(response.headers_mut())?;
+        let stream = hyper::upgrade::on(&mut response);
+        let stream = stream.await.map_err(|error| Failure::NoResponse(error.into()))?;
+        let parts = from_upstream::any_head(response.into_parts().0)?;
+        let received = upgrade.accept().ok_or(Failure::Switched)?;
+        let body = tunnel(received, stream, self.options.tunnel_timeout, lease);
+        Ok(Response::from_parts(parts, body))
     }
 
     fn respond(
@@ -134,6 +189,7 @@ impl Shared {
         method: &Method,
         response: http::Response<Incoming>,
         upload: &Arc<Upload>,
+        lease: Lease,
     ) -> Result<Response, Failure> {
         let (parts, body) = response.into_parts();
         let parts = from_upstream::head(parts)?;
@@ -142,7 +198,7 @@ impl Shared {
         }
         let patience =
             (!is_event_stream(&parts.headers)).then(|| Patience::new(self.options.idle_timeout, upload));
-        let download = Download::new(body, Arc::clone(upload), patience);
+        let download = Download::new(body, Arc::clone(upload), patience, lease);
         // What has no content by its method has none whatever the upstream sends.
         let body = if *method == Method::HEAD { Body::empty() } else { Body::new(download) };
         Ok(Response::from_parts(parts, body))

@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{Method, StatusCode, Uri, Version};
-use posthaste_service::Peer;
+use http::{Method, StatusCode, Version};
+use posthaste_service::{Peer, host_field, list_members, names_host};
 
 use crate::failure::Failure;
 use crate::forwarded::{self, Introduction};
 use crate::limits;
-use crate::upstream::Upstream;
 
 /// Says to the upstream that a request may have been repeated (RFC 8470 section 5.1).
 pub(crate) const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
@@ -42,7 +41,10 @@ const DROPPED: [&str; 16] = [
 #[derive(Debug)]
 pub(crate) struct Outline {
     pub(crate) method: Method,
-    pub(crate) uri: Uri,
+    /// The site that is asked for.
+    pub(crate) authority: Authority,
+    /// The target in origin form.
+    pub(crate) path: PathAndQuery,
     pub(crate) fields: HeaderMap,
     /// Trailers that the client has announced.
     pub(crate) trailers: Vec<HeaderName>,
@@ -54,7 +56,7 @@ pub(crate) struct Outline {
 ///
 /// # Errors
 /// The request cannot be forwarded.
-pub(crate) fn outline(parts: &Parts, who: &Introduction, upstream: &Upstream) -> Result<Outline, Failure> {
+pub(crate) fn outline(parts: &Parts, who: &Introduction) -> Result<Outline, Failure> {
     if parts.method == Method::CONNECT {
         return Err(refused(StatusCode::NOT_IMPLEMENTED, "CONNECT is not supported"));
     }
@@ -78,7 +80,7 @@ pub(crate) fn outline(parts: &Parts, who: &Introduction, upstream: &Upstream) ->
     let client: Option<IpAddr> = parts.extensions.get::<Peer>().map(|peer| peer.address.ip());
     who.introduce(&mut fields, came, client, &authority);
     who.sign(&mut fields, came, parts.version)?;
-    let takes_trailers = tokens(came, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"));
+    let takes_trailers = list_members(came, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"));
     if takes_trailers {
         fields.insert(header::TE, HeaderValue::from_static("trailers"));
         // RFC 9110 section 10.1.4.
@@ -86,14 +88,15 @@ pub(crate) fn outline(parts: &Parts, who: &Introduction, upstream: &Upstream) ->
     }
     Ok(Outline {
         method: parts.method.clone(),
-        uri: upstream.target(&authority, path),
+        authority,
+        path,
         fields,
         trailers: announced_trailers(came),
         was_early: came.contains_key(EARLY_DATA),
     })
 }
 
-fn refused(status: StatusCode, detail: &'static str) -> Failure {
+pub(crate) fn refused(status: StatusCode, detail: &'static str) -> Failure {
     Failure::Refused(status, detail)
 }
 
@@ -106,16 +109,9 @@ fn authority(parts: &Parts) -> Result<Authority, Failure> {
     let authority = if let Some(authority) = parts.uri.authority() {
         authority.clone()
     } else {
-        let mut hosts = parts.headers.get_all(header::HOST).iter();
-        let (Some(host), None) = (hosts.next(), hosts.next()) else {
-            return Err(bad("the request does not name one host"));
-        };
-        Authority::try_from(host.as_bytes()).map_err(|_| bad("the host is not valid"))?
+        host_field(&parts.headers).ok_or_else(|| bad("the request does not name one host"))?
     };
-    if authority.host().is_empty() || authority.as_str().contains('@') {
-        return Err(bad("the host is not valid"));
-    }
-    Ok(authority)
+    if names_host(&authority) { Ok(authority) } else { Err(bad("the host is not valid")) }
 }
 
 /// The target in origin form, or `*` of OPTIONS.
@@ -132,13 +128,7 @@ fn path(parts: &Parts) -> Result<PathAndQuery, Failure> {
 
 /// The names in the `Connection` fields: fields that speak of the connection that they came by.
 pub(crate) fn named_by_connection(fields: &HeaderMap) -> Vec<HeaderName> {
-    tokens(fields, &header::CONNECTION).filter_map(|name| name.parse().ok()).collect()
-}
-
-/// The elements of a list.
-fn tokens<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
-    let values = fields.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
+    list_members(fields, &header::CONNECTION).filter_map(|name| name.parse().ok()).collect()
 }
 
 /// Whether a field is dropped. Underscores are hyphens to many programs: `X_Forwarded_For` would be read as the field that
@@ -152,7 +142,7 @@ fn is_dropped(name: &HeaderName) -> bool {
 
 /// Names of trailers that the client announces and that may be trailers.
 fn announced_trailers(fields: &HeaderMap) -> Vec<HeaderName> {
-    let names = tokens(fields, &header::TRAILER).filter_map(|name| name.parse::<HeaderName>().ok());
+    let names = list_members(fields, &header::TRAILER).filter_map(|name| name.parse::<HeaderName>().ok());
     names.filter(may_be_trailer).take(limits::TRAILER_NAMES).collect()
 }
 

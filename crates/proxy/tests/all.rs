@@ -3,6 +3,11 @@
 #[path = "../../http/tests/common/mod.rs"]
 mod common;
 
+#[allow(dead_code, reason = "the proxy's tests use a part of it")]
+#[path = "../../tcp/tests/common/mod.rs"]
+mod over_tcp;
+
+mod balance;
 mod early;
 mod faults;
 mod forwarding;
@@ -12,4 +17,7 @@ mod raw;
 mod recorder;
 mod scene;
 mod tls;
+mod tunnels;
+mod upstreams;
 mod versions;
+mod websocket;

@@ -102,7 +102,15 @@ impl Recorder {
         when: When,
         answer: impl Fn(&Message) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), when, answer)
+    }
+
+    /// The same at an address of the caller's.
+    pub(crate) fn on(
+        listener: TcpListener,
+        when: When,
+        answer: impl Fn(&Message) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let links = Arc::new(Mutex::new(Vec::new()));
         let answered = Arc::new(Mutex::new(Vec::new()));

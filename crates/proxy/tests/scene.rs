@@ -60,5 +60,5 @@ pub(crate) fn proxy(url: &str, configure: impl FnOnce(&mut ProxyOptions)) -> Pro
     options.connect_timeout = PATIENCE;
     options.first_frame_timeout = Duration::from_secs(10);
     configure(&mut options);
-    Proxy::new(Upstream::new(&url.parse().unwrap(), None).unwrap(), options).unwrap()
+    Proxy::new(Upstream::parse(url, None).unwrap(), options).unwrap()
 }

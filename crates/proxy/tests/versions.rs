@@ -2,15 +2,8 @@
 
 use std::fmt::Write as _;
 
-use posthaste_endpoint::tls;
-use posthaste_tcp::{ALPN, serve};
-use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-
-use crate::common::{PATIENCE, Server};
+use crate::common::Server;
+use crate::over_tcp::{self, frame};
 use crate::raw::{self, Raw, data};
 use crate::recorder::{Recorder, Reply, When};
 use crate::scene::proxy;
@@ -97,14 +90,6 @@ impl Case {
     }
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-    frame.extend([kind, flags]);
-    frame.extend(stream.to_be_bytes());
-    frame.extend_from_slice(payload);
-    frame
-}
-
 /// What the upstream has got, without the one field that differs.
 async fn received(upstream: &Recorder, count: usize) -> String {
     let all = |links: &[crate::recorder::Link]| links.iter().map(|link| link.messages().len()).sum::<usize>();
@@ -115,35 +100,12 @@ async fn received(upstream: &Recorder, count: usize) -> String {
     text.split("\r\n").filter(|line| !line.starts_with("via: ")).collect::<Vec<_>>().join("\n")
 }
 
-/// Over TLS, to a server of its own; closes when there is an answer.
+/// To a server of its own; waits for the recorder's answer.
 async fn over_tcp(upstream: &Recorder, alpn: &str, bytes: &[u8]) {
-    let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate: CertificateDer<'static> = identity.cert.into();
-    let key = identity.signing_key.serialize_der().try_into().unwrap();
-    let server = tls::server_config(vec![certificate.clone()], key, &ALPN).unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let service = proxy(&format!("http://{}", upstream.address), |_| {});
-    let server = tokio::spawn(serve(listener, server, service).run());
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let client = tls::client_config_with_roots(roots, &[alpn.as_bytes()]).unwrap();
-    let tcp = TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    let mut stream = TlsConnector::from(client).connect(name, tcp).await.unwrap();
-    stream.write_all(bytes).await.unwrap();
-    let mut answer = Vec::new();
-    let answered = async {
-        // Something of the recorder's answer: its length as text, or in HPACK's Huffman code or not, its own field.
-        while !answer.windows(6).any(|window| window == b"answer") {
-            let mut buffer = [0; 1024];
-            let length = stream.read(&mut buffer).await.unwrap();
-            assert!(length > 0, "{}", String::from_utf8_lossy(&answer));
-            answer.extend_from_slice(&buffer[..length]);
-        }
-    };
-    timeout(PATIENCE, answered).await.expect("no answer");
-    server.abort();
+    let server = over_tcp::Server::start(service, |_| {}).await;
+    let mut stream = server.connect(alpn, bytes).await;
+    over_tcp::until(&mut stream, "answer").await;
 }
 
 #[tokio::test]

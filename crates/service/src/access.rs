@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode, Uri};
 
-use crate::Protocol;
+use crate::{Protocol, Remarks};
 
 /// Is told of each request when it is over.
 pub trait AccessLog: Send + Sync {
@@ -26,6 +26,8 @@ pub struct AccessRecord<'a> {
     pub target: &'a Uri,
     /// The response's status; `None` if the client gave up before there was a response.
     pub status: Option<StatusCode>,
+    /// From the request's first byte to the response's head; `None` without a response.
+    pub first_byte: Option<Duration>,
     /// Bytes of the body that were handed to the transport.
     pub body_bytes: u64,
     /// From the request's first byte to the acknowledgement of the response's last byte. Over TCP, where the kernel keeps
@@ -33,6 +35,8 @@ pub struct AccessRecord<'a> {
     pub duration: Duration,
     /// How it ended.
     pub outcome: &'a Outcome,
+    /// What the service has said of it.
+    pub remarks: &'a Remarks,
 }
 
 /// How a request ended.

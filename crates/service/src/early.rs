@@ -4,7 +4,28 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use http::{HeaderMap, Method, StatusCode};
+
 use crate::error::BoxError;
+
+/// Says that a request has come as early data to an intermediary; any value means that (RFC 8470 section 5.1).
+const EARLY_DATA: &str = "early-data";
+
+/// Refuses a request that somebody on the path may have repeated unless its method is safe: `is_early` here, or to an
+/// intermediary by its fields. The client is to ask again when the handshake is complete.
+///
+/// # Errors
+/// The status and the text of the answer (RFC 8470 section 5.2).
+pub fn refuse_early(
+    is_early: bool,
+    method: &Method,
+    fields: &HeaderMap,
+) -> Result<(), (StatusCode, &'static str)> {
+    if (is_early || fields.contains_key(EARLY_DATA)) && !method.is_safe() {
+        return Err((StatusCode::TOO_EARLY, "ask again when the handshake is complete"));
+    }
+    Ok(())
+}
 
 /// The handshake of the connection that brings a request; servers implement it for [`Early`].
 pub trait Handshake: Send + Sync {

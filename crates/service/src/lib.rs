@@ -19,19 +19,29 @@ mod access;
 mod alternative;
 mod body;
 mod channel;
+mod complete;
 mod connections;
 mod early;
 mod erased;
 mod error;
+mod host;
+mod list;
+mod remarks;
+mod upgrade;
 
 pub use access::{AccessLog, AccessRecord, Ended, Outcome};
 pub use alternative::Alternative;
 pub use body::{Body, PolledFrame};
 pub use channel::{BodyGone, BodySender};
+pub use complete::complete;
 pub use connections::{Connections, Phase};
-pub use early::{Early, Handshake, HandshakeFailed};
+pub use early::{Early, Handshake, HandshakeFailed, refuse_early};
 pub use erased::{Answer, AnyService, erase};
 pub use error::BodyError;
+pub use host::{host_field, names_host};
+pub use list::list_members;
+pub use remarks::Remarks;
+pub use upgrade::{TUNNEL_PIECE, Upgrade, poll_piece};
 
 /// A request's body as a service gets it.
 ///
@@ -42,7 +52,8 @@ pub type RequestBody = Body;
 /// A response's body. The server asks for the next frame when the client has room for it.
 pub type ResponseBody = Body;
 
-/// A request as a service gets it. Its extensions hold a [`Peer`], and an [`Early`] if it came as early data.
+/// A request as a service gets it. Its extensions hold a [`Peer`], an [`Early`] if it came as early data, an [`Upgrade`] if
+/// the client asks for another protocol, and [`Remarks`] where requests are logged.
 pub type Request = http::Request<RequestBody>;
 
 /// A response with the body type of this crate. Services may return other bodies.

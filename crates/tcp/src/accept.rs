@@ -24,7 +24,7 @@ pub(crate) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Whether it is the one connection's fault (accept(2)): the next one may be well.
+/// True for errors of the one connection (accept(2)): the next one may succeed.
 fn is_of_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

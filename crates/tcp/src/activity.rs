@@ -19,7 +19,7 @@ impl Activity {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Whether a response waits for the client.
+    /// True while a response waits for the client.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
@@ -47,7 +47,7 @@ impl Open {
         Self { activity: Arc::clone(activity), is_waiting: AtomicBool::new(false) }
     }
 
-    /// Says whether the response waits for its client.
+    /// Notes that the response waits for its client, or no longer does.
     pub(crate) fn set_waiting(&self, waits: bool) {
         self.activity.note();
         if self.is_waiting.swap(waits, Ordering::Relaxed) == waits {

@@ -1,8 +1,10 @@
 //! Connections per client.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use posthaste_units::client_network;
 
 /// Counts the connections of each client.
 #[derive(Debug, Default)]
@@ -20,7 +22,7 @@ pub(crate) struct Admitted {
 impl Clients {
     /// Counts a connection from this address, unless its client has `most` already.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<Admitted> {
-        let network = network(address);
+        let network = client_network(address);
         let mut connections = self.lock();
         let count = connections.entry(network).or_default();
         // Nobody is left behind with a count of zero.
@@ -46,14 +48,6 @@ impl Drop for Admitted {
                 connections.remove(&self.network);
             }
         }
-    }
-}
-
-/// What counts as one client: an IPv4 address, or the /64 of an IPv6 address.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use posthaste_service::{AnyService, Phase, Protocol};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_rustls::server::TlsStream;
 
@@ -64,19 +64,21 @@ pub(crate) async fn serve(
     let protocol = if tls.alpn_protocol() == Some(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
     let server_name = tls.server_name().map(Arc::from);
     let activity = Arc::<Activity>::default();
-    let context = Context { shared, client, protocol, server_name, activity };
-    speak(context, service, stream, phases).await
+    let (stream, cut, gone) = Guarded::new(stream, shared.options.stall_timeout);
+    let context = Context { shared, client, protocol, server_name, activity, cut };
+    speak(context, service, (stream, gone), phases).await
 }
 
 async fn speak(
     context: Context,
     service: Box<dyn AnyService>,
-    stream: TlsStream<TcpStream>,
+    (stream, gone): (Guarded<TlsStream<TcpStream>>, oneshot::Receiver<()>),
     mut phases: watch::Receiver<Phase>,
 ) -> usize {
     let (options, activity) = (context.shared.options.clone(), Arc::clone(&context.activity));
-    let protocol = context.protocol;
-    let (stream, cut, gone) = Guarded::new(stream, options.stall_timeout);
+    let (protocol, cut) = (context.protocol, Arc::clone(&context.cut));
+    // Tunnels do not outlive this, however it ends.
+    let _end = CutAtEnd(Arc::clone(&cut));
     let stream = TokioIo::new(stream);
     let service = service_fn(move |request| exchange::answer(context.clone(), service.another(), request));
     let watched = Watched { options: &options, activity: &activity, cut: &cut };
@@ -95,6 +97,15 @@ async fn speak(
             cut.cut();
             cut_off + 1
         }
+    }
+}
+
+/// Cuts a connection when dropped.
+struct CutAtEnd(Arc<Cut>);
+
+impl Drop for CutAtEnd {
+    fn drop(&mut self) {
+        self.0.cut();
     }
 }
 
@@ -121,6 +132,9 @@ fn http2(options: &TcpOptions) -> http2::Builder<TokioExecutor> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER);
+    if options.upgrades {
+        builder.enable_connect_protocol();
+    }
     builder
 }
 

@@ -5,27 +5,24 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
+use http_body_util::{Either, Empty};
 use hyper::body::Incoming;
-use posthaste_service::{AnyService, Body, Outcome, Peer, Protocol, Request, Response, text};
+use posthaste_service::{
+    AnyService, Body, Outcome, Peer, Protocol, Request, Response, Upgrade, complete, text,
+};
 
 use crate::activity::{Activity, Open};
+use crate::io::Cut;
 use crate::record::Record;
 use crate::request_body::RequestBody;
 use crate::response_body::ResponseBody;
 use crate::server::Shared;
 use crate::target::unify;
-
-/// Fields of a response that speak of the connection, which is not the service's matter (RFC 9110 section 7.6.1).
-const OF_CONNECTION: [HeaderName; 5] = [
-    header::CONNECTION,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
+use crate::upgrade::{self, Held};
 
 /// What the requests of one connection share.
 #[derive(Clone)]
@@ -35,18 +32,25 @@ pub(crate) struct Context {
     pub(crate) protocol: Protocol,
     pub(crate) server_name: Option<Arc<str>>,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) cut: Arc<Cut>,
 }
+
+/// A response as hyper gets it; the bytes of a tunnel go another way.
+type Answer = http::Response<Either<ResponseBody, Empty<Bytes>>>;
 
 /// Has a request answered. A client that gives up drops this, and with it the service's work.
 pub(crate) async fn answer(
     context: Context,
     service: Box<dyn AnyService>,
-    request: http::Request<Incoming>,
-) -> Result<http::Response<ResponseBody>, Infallible> {
+    mut request: http::Request<Incoming>,
+) -> Result<Answer, Infallible> {
     let options = &context.shared.options;
     let open = Open::new(&context.activity);
+    let asked = if options.upgrades { upgrade::asked(&mut request) } else { None };
+    let upgrade = asked.as_ref().map(|asked| asked.upgrade.clone());
     let (mut parts, body) = request.into_parts();
-    let unified = unify(&mut parts);
+    let version = parts.version;
+    let unified = unify(&mut parts, asked.is_some());
     let is_refused = unified.is_err();
     let log = options.access_log.clone();
     let (method, target) = (parts.method.clone(), parts.uri.clone());
@@ -59,10 +63,24 @@ pub(crate) async fn answer(
         let peer = Peer::new(context.client, context.protocol, context.server_name.clone());
         parts.extensions.clear();
         parts.extensions.insert(peer);
-        let body = Body::new(RequestBody::new(body, options.stall_timeout));
-        (call(&context, service, Request::from_parts(parts, body), &mut record).await, slot)
+        if let Some(remarks) = record.remarks() {
+            parts.extensions.insert(remarks);
+        }
+        let body = match &upgrade {
+            None => Body::new(RequestBody::new(body, options.stall_timeout)),
+            Some(upgrade) => {
+                parts.method = Method::GET;
+                parts.extensions.insert(upgrade.clone());
+                Body::empty()
+            }
+        };
+        let request = Request::from_parts(parts, body);
+        (call(&context, service, request, upgrade.as_ref(), &mut record).await, slot)
     };
-    complete(&method, &mut response);
+    let tunnel = asked.filter(|asked| asked.upgrade.conclude(version, &mut response));
+    if tunnel.is_none() {
+        complete(&method, &mut response);
+    }
     if is_refused && context.protocol == Protocol::Http1 {
         // What follows may be part of a trick on a proxy in between.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -71,8 +89,16 @@ pub(crate) async fn answer(
     if let Some(alternative) = alternative.filter(|it| it.is_of(&record.target)) {
         alternative.tell(response.headers_mut());
     }
-    record.status = Some(response.status());
-    Ok(response.map(|body| ResponseBody::new(body, record, open, slot)))
+    record.on_response(response.status());
+    let Some(tunnel) = tunnel else {
+        return Ok(response.map(|body| Either::Left(ResponseBody::new(body, record, open, slot))));
+    };
+    if context.protocol == Protocol::Http1 {
+        context.cut.becomes_tunnel();
+    }
+    let (head, body) = response.into_parts();
+    tunnel.carry(body, Held { record, open, _slot: slot }, Arc::clone(&context.cut));
+    Ok(http::Response::from_parts(head, Either::Right(Empty::new())))
 }
 
 /// What the service answers; a failure of it is status 500.
@@ -80,9 +106,11 @@ async fn call(
     context: &Context,
     service: Box<dyn AnyService>,
     request: Request,
+    upgrade: Option<&Upgrade>,
     record: &mut Record,
 ) -> Response {
     let failure = match AssertUnwindSafe(service.answer(request)).catch_unwind().await {
+        Ok(response) if upgrade.is_some_and(|upgrade| upgrade.is_agreed(&response)) => return response,
         // The client would wait for the response that follows.
         Ok(response) if response.status().is_informational() => {
             "the service's response is an informational one"
@@ -99,21 +127,4 @@ async fn call(
 fn refuse(context: &Context, status: StatusCode, detail: &'static str) -> Response {
     tracing::debug!(client = %context.client, detail, "a request was refused");
     text(status, detail)
-}
-
-/// Makes a response what HTTP wants of it, whatever the service left out.
-fn complete(method: &Method, response: &mut Response) {
-    let (status, body) = (response.status(), response.body());
-    // RFC 9110 section 6.4.1.
-    let has_content = !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let length = http_body::Body::size_hint(body).exact();
-    for name in &OF_CONNECTION {
-        response.headers_mut().remove(name);
-    }
-    if let (true, true, Some(length)) = (has_content, *method != Method::HEAD, length) {
-        response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
-    }
-    if *method == Method::HEAD || !has_content {
-        *response.body_mut() = Body::empty();
-    }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Sleep, sleep};
 
 /// Bytes read and thrown away behind the end, and the time for that: a socket that is closed while bytes are unread
@@ -21,6 +21,9 @@ const LINGER: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     is_cut: AtomicBool,
+    /// Another protocol is spoken: an end of writing is no end of reading.
+    is_tunnel: AtomicBool,
+    happened: Notify,
     reader: AtomicWaker,
     writer: AtomicWaker,
 }
@@ -31,6 +34,21 @@ impl Cut {
         self.is_cut.store(true, Ordering::Release);
         self.reader.wake();
         self.writer.wake();
+        self.happened.notify_waiters();
+    }
+
+    /// Resolves when the stream is cut.
+    pub(crate) async fn happened(&self) {
+        // Told of every cut from here on.
+        let happened = self.happened.notified();
+        if !self.is_cut.load(Ordering::Acquire) {
+            happened.await;
+        }
+    }
+
+    /// The stream is another protocol's from now on.
+    pub(crate) fn becomes_tunnel(&self) {
+        self.is_tunnel.store(true, Ordering::Release);
     }
 
     fn check(&self) -> io::Result<()> {
@@ -121,6 +139,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         if this.linger.is_none() {
             let shut = Pin::new(&mut this.stream).poll_shutdown(cx);
             ready!(this.in_time(shut, cx))?;
+        }
+        if this.cut.is_tunnel.load(Ordering::Acquire) {
+            return Poll::Ready(Ok(()));
         }
         let (timer, read) = this.linger.get_or_insert_with(|| (Box::pin(sleep(LINGER)), 0));
         let mut scratch = [0; 4096];

@@ -5,7 +5,7 @@
 //! [`Peer::protocol`](posthaste_service::Peer): the URI is absolute, cookies are one field, and requests that name no host,
 //! or two, have been refused.
 //!
-//! hyper speaks the protocols; the version is what the client and the server agree on by ALPN. [`redirect`] is for port 80.
+//! hyper speaks the protocols; the version is what the client and the server agree on by ALPN. [`redirect`] is for port 80, [`plain`] for operators.
 //!
 //! # Requests that are refused
 //! | status | when |
@@ -13,7 +13,7 @@
 //! | 400 | no `Host`, two, or one that differs from the target's authority (RFC 9112 section 3.2); a scheme other than `https`; a message that hyper cannot parse |
 //! | 425 | `Early-Data` on a request whose method is not safe (RFC 8470 section 5.2) |
 //! | 431 | a head larger than [`TcpOptions::max_header_size`] |
-//! | 501 | CONNECT; a transfer coding other than `chunked` |
+//! | 501 | CONNECT without a protocol, or with one that the service does not agree to; a transfer coding other than `chunked` |
 //!
 //! # Example
 //! ```no_run
@@ -35,6 +35,7 @@ mod connection;
 mod exchange;
 mod io;
 mod options;
+mod plain;
 mod record;
 mod redirect;
 mod request_body;
@@ -42,8 +43,10 @@ mod response_body;
 mod server;
 mod silence;
 mod target;
+mod upgrade;
 
 pub use options::TcpOptions;
+pub use plain::plain;
 pub use redirect::redirect;
 pub use server::{Serve, serve};
 

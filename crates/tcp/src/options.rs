@@ -35,9 +35,13 @@ pub struct TcpOptions {
     /// Time that requests in progress are given to end once the server stops. Default 10 s.
     pub grace: Duration,
     /// How long clients may remember that their origin speaks HTTP/3 on the UDP port of the same number: responses say so
-    /// in `Alt-Svc` (RFC 7838), in whole seconds, where that is the origin's port and unless the service sets the field. To be set only where
-    /// HTTP/3 is served. Default `None`.
+    /// in `Alt-Svc` (RFC 7838), in whole seconds, where that is the origin's port and unless the service sets the field. To
+    /// be set only where HTTP/3 is served. Default `None`.
     pub alt_svc: Option<Duration>,
+    /// Offers changes of protocol to the service ([`Upgrade`](posthaste_service::Upgrade)): by HTTP/1.1's `Upgrade`, and by
+    /// extended CONNECT (RFC 8441), which HTTP/2 clients are told of. To be set only if the service agrees to some. Default
+    /// no.
+    pub upgrades: bool,
     /// Told of each request when it is over. Default none.
     pub access_log: Option<Arc<dyn AccessLog>>,
 }
@@ -58,6 +62,7 @@ impl Default for TcpOptions {
             stall_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
             alt_svc: None,
+            upgrades: false,
             access_log: None,
         }
     }

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, StatusCode, Uri};
-use posthaste_service::{AccessLog, AccessRecord, Outcome, Protocol};
+use posthaste_service::{AccessLog, AccessRecord, Outcome, Protocol, Remarks};
 use tokio::time::Instant;
 
 /// What is known of a request; told to the log when dropped.
@@ -15,10 +16,12 @@ pub(crate) struct Record {
     method: Method,
     pub(crate) target: Uri,
     began: Instant,
-    pub(crate) status: Option<StatusCode>,
+    status: Option<StatusCode>,
+    first_byte: Option<Duration>,
     pub(crate) body_bytes: u64,
     /// Without one, the client has left.
     pub(crate) outcome: Option<Outcome>,
+    remarks: Remarks,
 }
 
 impl Record {
@@ -30,8 +33,32 @@ impl Record {
         target: Uri,
     ) -> Self {
         let began = Instant::now();
-        let (status, body_bytes, outcome) = (None, 0, None);
-        Self { log, client, protocol, method, target, began, status, body_bytes, outcome }
+        let (status, first_byte, body_bytes, outcome) = (None, None, 0, None);
+        let remarks = Remarks::default();
+        Self {
+            log,
+            client,
+            protocol,
+            method,
+            target,
+            began,
+            status,
+            first_byte,
+            body_bytes,
+            outcome,
+            remarks,
+        }
+    }
+
+    /// For the service, if somebody will read it.
+    pub(crate) fn remarks(&self) -> Option<Remarks> {
+        self.log.is_some().then(|| self.remarks.clone())
+    }
+
+    /// There is a response.
+    pub(crate) fn on_response(&mut self, status: StatusCode) {
+        self.status = Some(status);
+        self.first_byte = Some(self.began.elapsed());
     }
 }
 
@@ -47,9 +74,11 @@ impl Drop for Record {
             method: &self.method,
             target: &self.target,
             status: self.status,
+            first_byte: self.first_byte,
             body_bytes: self.body_bytes,
             duration: self.began.elapsed(),
             outcome: &outcome,
+            remarks: &self.remarks,
         });
     }
 }

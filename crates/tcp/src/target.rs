@@ -5,19 +5,18 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, StatusCode, Uri, Version};
+use posthaste_service::{names_host, refuse_early};
 
 /// Why a request is refused.
 pub(crate) type Refusal = (StatusCode, &'static str);
 
-/// Says that a request has come as early data to an intermediary (RFC 8470 section 5.1).
-const EARLY_DATA: &str = "early-data";
-
-/// Gives the request the form that it would have over HTTP/3: an absolute `https` URI, one field of cookies.
+/// Gives the request the form that it would have over HTTP/3: an absolute `https` URI, one field of cookies. `is_upgrade`
+/// says that it asks for another protocol.
 ///
 /// # Errors
-/// It is not clear which site is asked for, or the request is none that can be served.
-pub(crate) fn unify(parts: &mut Parts) -> Result<(), Refusal> {
-    if parts.method == Method::CONNECT {
+/// It is not clear which site is asked for, or the request cannot be served.
+pub(crate) fn unify(parts: &mut Parts, is_upgrade: bool) -> Result<(), Refusal> {
+    if parts.method == Method::CONNECT && !is_upgrade {
         return Err((StatusCode::NOT_IMPLEMENTED, "CONNECT is not supported"));
     }
     if parts.uri.scheme().is_some_and(|scheme| *scheme != Scheme::HTTPS) {
@@ -29,9 +28,7 @@ pub(crate) fn unify(parts: &mut Parts) -> Result<(), Refusal> {
     } else {
         check_coding(&parts.headers)?;
     }
-    if parts.headers.contains_key(EARLY_DATA) && !parts.method.is_safe() {
-        return Err((StatusCode::TOO_EARLY, "ask again when the handshake is complete"));
-    }
+    refuse_early(false, &parts.method, &parts.headers)?;
     let path = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     let is_asterisk = parts.method == Method::OPTIONS && path == "*";
     if !path.as_str().starts_with('/') && !is_asterisk {
@@ -68,10 +65,7 @@ fn authority(parts: &Parts) -> Result<Authority, Refusal> {
         }
         (None, None) => return Err(bad("there is no Host field")),
     };
-    if authority.host().is_empty() || authority.as_str().contains('@') {
-        return Err(bad("Host is not the name of a host"));
-    }
-    Ok(authority)
+    if names_host(&authority) { Ok(authority) } else { Err(bad("Host is not the name of a host")) }
 }
 
 /// hyper takes the last coding for chunks and leaves others to the service, which does not know of them (RFC 9112 section

@@ -30,6 +30,7 @@ Examples:
   posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --print-config > edge.toml
   posthaste edge check edge.toml
   posthaste edge --config edge.toml
+  posthaste edge status --admin 127.0.0.1:9443
 
 The upstream speaks HTTP/1.1, over TLS 1.3 if its URL is https (nginx before 1.23.4: ssl_protocols TLSv1.2 TLSv1.3). With --beside it is asked for the name in the request and
 must have a certificate for it; with --to, for the name in the URL. Requests for names that the certificate does not cover get 421.
@@ -41,11 +42,12 @@ errors changes nothing. Certificate files are also looked at every few seconds, 
 
 Clients over TCP need TLS 1.3. Their responses say in `Alt-Svc` that HTTP/3 is on the same port.
 
-Not there yet: certificates by ACME, WebSocket, several upstreams for one route, metrics.
+Not there yet: certificates by ACME.
 With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`. With
 --no-access-log there is no `request`. Logs and errors go to stderr.
 Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error or a fault in the file."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub(crate) struct Edge {
     #[command(subcommand)]
     pub(crate) command: Option<EdgeCommand>,
@@ -77,6 +79,14 @@ pub(crate) struct Edge {
     /// Address and TCP port from which plain HTTP is redirected to https; if --listen has port 443, the default is 0.0.0.0:80
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["neighbour", "config"])]
     pub(crate) redirect: Option<SocketAddr>,
+
+    /// Address and TCP port for operators, without TLS: /metrics for Prometheus, /status, /healthz, /readyz
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "config")]
+    pub(crate) admin: Option<SocketAddr>,
+
+    /// Let --admin have an address that other machines reach; they need no password
+    #[arg(long, requires = "admin", conflicts_with = "config")]
+    pub(crate) admin_public: bool,
 
     /// Certificate chain in PEM, the site's own certificate first
     #[arg(
@@ -121,6 +131,22 @@ pub(crate) struct Edge {
 #[derive(Debug, Subcommand)]
 pub(crate) enum EdgeCommand {
     Check(EdgeCheck),
+    Status(EdgeStatus),
+}
+
+/// Show how a running edge is: requests and the share of HTTP/3, round-trip times and loss, reloads, certificates.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The edge must run with --admin ADDRESS:PORT, or with `admin = \"ADDRESS:PORT\"` in [edge] of its file.
+Exit code: 0 if it answers, 1 if not.")]
+pub(crate) struct EdgeStatus {
+    /// Where it listens for operators
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9443")]
+    pub(crate) admin: SocketAddr,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Check a configuration file without serving: what it says, certificates, the port, the upstreams.

@@ -13,9 +13,10 @@ use super::seconds;
 /// that makes loopback as slow and lossy as the path, and compares every byte. No privileges and no network are needed.
 ///
 /// In each round every profile runs over a path with the same seed, in rotating order. Client and server use the same
-/// profile. A server whose profile uses a history remembers earlier rounds. The result is a table: median, 95th
-/// percentile, ratio to the physical limit, and the saving against the baseline with its 95 % confidence interval. The
-/// page race.html shows the same with figures.
+/// profile: `mobile` has its code over the ends of streams, and `mobile@code=false` is what a browser gets. A server
+/// whose profile uses a history remembers earlier rounds. The result is a table: median, 95th percentile, ratio to the
+/// physical limit, and the saving against the baseline with its 95 % confidence interval. The page race.html shows the
+/// same with figures.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,6 +1,7 @@
 //! `posthaste serve`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ Examples:
   posthaste serve /srv/www --listen 0.0.0.0:443 --cert fullchain.pem --key privkey.pem
   posthaste serve . --profile cubic-iw32 --qlog ./traces
   posthaste serve . --profile quicming@min_rate=1mbit       on a network that guarantees this rate
+  posthaste serve . --workers auto                          on all cores
   posthaste serve . --profile history                       returning clients resume near their previous rate
 
 Only files inside DIR are served: no `..`, no symbolic links that lead outside, no devices, no names that begin with a
@@ -101,6 +103,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) grace: Duration,
 
+    /// Threads that serve, each with connections of its own: a number, or `auto` for one per core. More than one needs Linux
+    #[arg(long, value_name = "N", default_value = "1", value_parser = workers)]
+    pub(crate) workers: NonZeroU16,
+
     /// Print no line per request
     #[arg(long)]
     pub(crate) no_access_log: bool,
@@ -148,6 +154,18 @@ impl From<Cipher> for posthaste_endpoint::tls::Cipher {
             Cipher::Chacha20 => Self::ChaCha20Poly1305,
         }
     }
+}
+
+/// Parses a number of threads from 1 to 1,024, or `auto`.
+fn workers(text: &str) -> Result<NonZeroU16, String> {
+    if text == "auto" {
+        let cores = std::thread::available_parallelism();
+        let cores =
+            cores.map_err(|error| format!("the number of cores is unknown ({error}): give a number"))?;
+        return Ok(u16::try_from(cores.get()).ok().and_then(NonZeroU16::new).unwrap_or(NonZeroU16::MIN));
+    }
+    let number = text.parse().ok().filter(|number: &NonZeroU16| number.get() <= 1024);
+    number.ok_or_else(|| "must be from 1 to 1024, or `auto`".to_owned())
 }
 
 /// Parses a size from a mebibyte to a tebibyte.

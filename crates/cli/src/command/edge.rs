@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use posthaste_edge::{Config, ConfigError, Edge};
+use admin::Admin;
+use posthaste_edge::{About, Config, ConfigError, Edge, Metrics, QueryInLog};
 use posthaste_endpoint::{ServerConfig, SessionStore, tls};
 use posthaste_http::{ALPN, serve};
 use rustls::client::danger::ServerCertVerifier;
@@ -15,27 +17,31 @@ use crate::exit::Failure;
 use crate::log_queue::LogQueue;
 use crate::{printer, profile, trust};
 
+mod admin;
 mod announce;
 mod check;
 mod from_args;
 mod front;
+mod limits;
+mod status;
+mod systemd;
 mod upkeep;
 
-/// Serves until it is stopped. What goes to stderr meanwhile goes through `log`.
-pub(crate) async fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure> {
-    if let Some(EdgeCommand::Check(args)) = &args.command {
-        return check::run(args).await;
+pub(crate) use systemd::Passed;
+
+/// Serves until it is stopped, on the sockets that were passed if there are any. What goes to stderr meanwhile goes through `log`.
+pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<ExitCode, Failure> {
+    match &args.command {
+        Some(EdgeCommand::Check(args)) => return check::run(args).await,
+        Some(EdgeCommand::Status(args)) => return status::run(args),
+        None => {}
     }
     let config = match &args.config {
         Some(file) => Config::read(file).map_err(|error| refused(&error))?,
         None => from_args::config(&args),
     };
     if args.print_config {
-        let printed = printer::line(config.to_toml().trim_end());
-        return match printer::unless_reader_left(printed) {
-            Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(error) => Err(Failure::runtime(format!("cannot write to stdout: {error}"))),
-        };
+        return print(&config);
     }
     let profile = profile::complete(&config.edge.profile)?;
     profile::warn(&profile);
@@ -44,19 +50,41 @@ pub(crate) async fn run(args: Args, log: &LogQueue) -> Result<ExitCode, Failure>
     let edge = Edge::new(&config, &trusted).map_err(|error| refused(&error))?;
     let tls = tls::server_with_early_data(&*tls(&edge, &[ALPN])?, Arc::new(SessionStore::new()));
     let interrupts = interrupts()?;
-    let (endpoint, front) = front::listen(&config, &edge, &ServerConfig::new(tls, transport)).await?;
+    let (endpoint, front) = front::listen(&config, &edge, &ServerConfig::new(tls, transport), passed).await?;
     let address = endpoint.local_addr().map_err(|error| cannot_listen(config.edge.listen, &error))?;
     // Before anybody is told that it runs: a SIGHUP from then on must not end it.
-    let upkeep = upkeep::begin(edge.clone(), config.clone(), args.config, log.clone())?;
+    let about = About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        profile: profile_name.clone(),
+        began: SystemTime::now(),
+    };
+    let metrics = Metrics::new(about, edge.resolver().clone(), endpoint.clone());
+    let admin = Admin::begin(&config.edge, &metrics).await?;
+    let upkeep = upkeep::begin(edge.clone(), config.clone(), args.config, (log.clone(), metrics.clone()))?;
     let redirect = front.as_ref().and_then(front::Front::redirect_address);
-    let place = announce::Place { address, redirect, has_tcp: front.is_some() };
+    let has_tcp = front.is_some();
+    let place = announce::Place { address, redirect, admin: admin.as_ref().map(|it| it.address), has_tcp };
     let access_log = !args.no_access_log;
     announce::announce(&config, &edge, place, &profile_name, announce::Form { json: args.json, access_log })?;
-    let running = Running { json: args.json, access_log, grace: config.edge.grace.duration() };
+    systemd::ready();
+    let redact_query = config.edge.log_query == QueryInLog::Redacted;
+    let grace = config.edge.grace.duration();
+    let running = Running { json: args.json, access_log, redact_query, grace };
+    let limits = config.edge.limits;
     let quic = serve(endpoint, edge.clone());
-    let end = running.run_all(|terms| front::run(quic, front, edge, terms), interrupts, log).await;
+    let observed = admin.is_some().then_some(metrics);
+    let start = |terms| front::run(quic, front, (edge, &limits), terms, observed);
+    let end = running.run(start, interrupts, log).await;
     upkeep.abort();
+    drop(admin);
     end
+}
+
+/// Prints the file that says the same.
+fn print(config: &Config) -> Result<ExitCode, Failure> {
+    printer::unless_reader_left(printer::line(config.to_toml().trim_end()))
+        .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// TLS with the edge's certificates, for these protocols.

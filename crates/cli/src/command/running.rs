@@ -1,5 +1,6 @@
 //! A server from its start to its end: lines for requests, signals, the last words.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use http::Uri;
 use posthaste_http::{AccessLog, AccessRecord, Ended, Outcome, Serve, ServerOptions};
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -28,6 +30,8 @@ pub(crate) struct Running {
     pub(crate) json: bool,
     /// Whether requests are printed.
     pub(crate) access_log: bool,
+    /// Queries are not printed.
+    pub(crate) redact_query: bool,
     /// What requests in progress get when it stops.
     pub(crate) grace: Duration,
 }
@@ -49,18 +53,9 @@ pub(crate) struct Terms {
 pub(crate) type Told = Shared<BoxFuture<'static, ()>>;
 
 impl Running {
-    /// Runs the server until it is stopped, and prints its requests. What goes to stderr meanwhile goes through `log`.
-    pub(crate) async fn run(
-        self,
-        server: Serve,
-        interrupts: Interrupts,
-        log: &LogQueue,
-    ) -> Result<ExitCode, Failure> {
-        self.run_all(|terms| over_quic(server, terms).run(), interrupts, log).await
-    }
-
-    /// The same with all the servers that `start` runs.
-    pub(crate) async fn run_all<F>(
+    /// Runs all the servers that `start` starts until they are stopped, and prints their requests. What goes to stderr
+    /// meanwhile goes through `log`.
+    pub(crate) async fn run<F>(
         self,
         start: impl FnOnce(Terms) -> F,
         mut interrupts: Interrupts,
@@ -70,7 +65,9 @@ impl Running {
         F: Future<Output = Ended> + Send + 'static,
     {
         let stdout = requests_queue(self.json);
-        let printed = || Arc::new(Printed { json: self.json, queue: stdout.clone() }) as Arc<dyn AccessLog>;
+        let Self { json, redact_query, .. } = self;
+        let printed =
+            || Arc::new(Printed { json, redact_query, queue: stdout.clone() }) as Arc<dyn AccessLog>;
         let ((stop, stopped), (cut, is_cut)) = (oneshot::channel(), oneshot::channel());
         let server = tokio::spawn(start(Terms {
             grace: self.grace,
@@ -85,9 +82,9 @@ impl Running {
 }
 
 /// A server over QUIC on these terms.
-pub(crate) fn over_quic(server: Serve, terms: Terms) -> Serve {
+pub(crate) fn over_quic(server: Serve, options: ServerOptions, terms: Terms) -> Serve {
     let Terms { grace, access_log, stop, cut } = terms;
-    let options = ServerOptions { grace, access_log, ..ServerOptions::default() };
+    let options = ServerOptions { grace, access_log, ..options };
     server.options(options).until(stop).cut(cut)
 }
 
@@ -189,6 +186,7 @@ pub(crate) fn connectable(address: IpAddr) -> IpAddr {
 /// Prints a line a request. A server whose stdout is closed, or is not read, goes on serving.
 struct Printed {
     json: bool,
+    redact_query: bool,
     queue: LogQueue,
 }
 
@@ -197,14 +195,23 @@ struct Printed {
 struct RequestEvent<'a> {
     event: &'static str,
     time: String,
+    /// By which other logs know the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     client: SocketAddr,
     /// `h1`, `h2` or `h3`.
     protocol: &'static str,
+    /// As the configuration has it; absent if none answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site: Option<&'a str>,
     method: &'a str,
+    host: Option<&'a str>,
     path: String,
     /// `null` if the client gave up before there was a response.
     status: Option<u16>,
     bytes: u64,
+    /// Until the response's head; `null` without a response.
+    first_byte_seconds: Option<f64>,
     seconds: f64,
     complete: bool,
     error: Option<&'a str>,
@@ -212,7 +219,7 @@ struct RequestEvent<'a> {
 
 impl AccessLog for Printed {
     fn record(&self, record: &AccessRecord<'_>) {
-        let path = record.target.path_and_query().map_or("/", |path| path.as_str());
+        let path = shown(record.target, self.redact_query);
         let error = match record.outcome {
             Outcome::Complete => None,
             Outcome::Aborted(reason) | Outcome::Failed(reason) => Some(reason.as_str()),
@@ -222,12 +229,16 @@ impl AccessLog for Printed {
             self.queue.json_line(&RequestEvent {
                 event: "request",
                 time,
+                id: record.remarks.request_id(),
                 client: record.client,
                 protocol: record.protocol.name(),
+                site: record.remarks.site().map(AsRef::as_ref),
                 method: record.method.as_str(),
-                path: path.to_owned(),
+                host: record.target.host(),
+                path: path.into_owned(),
                 status: record.status.map(|status| status.as_u16()),
                 bytes: record.body_bytes,
+                first_byte_seconds: record.first_byte.map(|time| time.as_secs_f64()),
                 seconds: record.duration.as_secs_f64(),
                 complete: error.is_none(),
                 error,
@@ -238,13 +249,22 @@ impl AccessLog for Printed {
                 "{time} {} {} {} {} {} B {}{}",
                 record.client,
                 record.method,
-                printable(path),
+                printable(&path),
                 record.status.map_or_else(|| "-".to_owned(), |status| status.as_u16().to_string()),
                 record.body_bytes,
                 printer::duration(record.duration),
                 ending.unwrap_or_default()
             ));
         }
+    }
+}
+
+/// Path and query of a target, the query replaced if it is not for logs.
+fn shown(target: &Uri, redact_query: bool) -> Cow<'_, str> {
+    let whole = target.path_and_query().map_or("/", |path| path.as_str());
+    match whole.split_once('?') {
+        Some((path, _)) if redact_query => format!("{path}?redacted").into(),
+        _ => whole.into(),
     }
 }
 
@@ -273,6 +293,19 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queries_are_shown_or_not() {
+        for (target, whole, redacted) in [
+            ("https://a.test/x?token=1?2", "/x?token=1?2", "/x?redacted"),
+            ("https://a.test/x", "/x", "/x"),
+            ("https://a.test", "/", "/"),
+            ("/?", "/?", "/?redacted"),
+        ] {
+            let target = target.parse().unwrap();
+            assert_eq!((shown(&target, false).as_ref(), shown(&target, true).as_ref()), (whole, redacted));
+        }
+    }
 
     #[test]
     fn errors_of_listening_say_what_to_do() {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use posthaste_endpoint::{
-    Endpoint, ReceiveBudget, RetryPolicy, SendBudget, ServerConfig, SessionStore, TransportConfig, tls,
+    Endpoint, ReceiveBudget, RetryPolicy, SendBudget, ServerConfig, SessionStore, TransportConfig, Worker,
+    tls,
 };
-use posthaste_http::{ALPN, StaticFiles, serve};
+use posthaste_http::{ALPN, StaticFiles};
 use serde::Serialize;
 
 use super::running::{Running, cannot_listen, connectable, interrupts};
@@ -23,6 +24,7 @@ use crate::printer::{self, shell_quote};
 use crate::{profile, state_directory};
 
 mod exposure;
+mod workers;
 
 /// Serves until it is stopped. What goes to stderr meanwhile goes through `log`.
 pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure> {
@@ -50,15 +52,16 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
         secret: state.as_deref().map(kept::secret).transpose()?,
         ..ServerConfig::new(tls::server_with_early_data(&tls, Arc::clone(&sessions) as _), transport)
     };
-    let endpoint =
-        Endpoint::server(args.listen, config).map_err(|error| cannot_listen(args.listen, &error))?;
+    let refused = |error: io::Error| cannot_listen(args.listen, &error);
+    let workers = Endpoint::workers(args.listen, args.workers, config).map_err(refused)?;
     // Only now: who could not listen has left the sessions to whoever does.
     let kept_sessions = KeptSessions::restore(state.as_deref(), args.listen.port(), &sessions);
-    let address = endpoint.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
+    let address = workers.first().map_or(Ok(args.listen), Worker::local_addr).map_err(refused)?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
-    let running = Running { json: args.json, access_log: !args.no_access_log, grace: args.grace };
-    let end = running.run(serve(endpoint, files), interrupts, log).await;
+    let access_log = !args.no_access_log;
+    let running = Running { json: args.json, access_log, redact_query: false, grace: args.grace };
+    let end = running.run(|terms| workers::run(workers, files, terms), interrupts, log).await;
     // What is left for the next run.
     kept_sessions.save(&sessions);
     if history.is_some_and(|history| !history.flush()) {

@@ -82,7 +82,7 @@ impl Loaded {
         Ok(Self { files: files.clone(), key: Arc::new(key), names, covered, begins, ends })
     }
 
-    /// Whether it is good for a host in its normal form.
+    /// True if it is good for a host in its normal form.
     pub(crate) fn covers(&self, host: &str) -> bool {
         self.covered.get(host).is_some()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// A time from a millisecond to ten years, written with its unit: `500ms`, `10s`, `5m`, `12h`, `180d`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(Duration);
 
 /// From the greatest to the smallest, in milliseconds.
@@ -16,6 +16,10 @@ const MAX: u64 = 3650 * 86_400_000;
 impl Span {
     pub(crate) const fn from_secs(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
+    }
+
+    pub(crate) const fn from_millis(milliseconds: u64) -> Self {
+        Self(Duration::from_millis(milliseconds))
     }
 
     /// As the standard library has it.

@@ -8,6 +8,21 @@ listen = "[::]:8443"
 redirect = "[::]:8080"
 profile = "bbr"
 grace = "30s"
+admin = "[::1]:9443"
+admin-public = true
+trusted = ["10.0.0.0/8"]
+log-query = "redacted"
+
+[edge.request-id]
+header = "x-request-id"
+accept = true
+upstream = true
+response = false
+
+[edge.limits]
+connections = 500
+head = "16KiB"
+idle-timeout = "30s"
 
 [site."example.org"]
 names = ["www.example.org"]
@@ -27,6 +42,16 @@ path = "/assets/"
 files = "/srv/www/assets"
 
 [[site."example.org".route]]
+path = "/api"
+to = ["http://10.0.0.1:3000", "unix:/run/app.sock"]
+
+[site."example.org".route.health]
+path = "/healthz"
+every = "1s"
+timeout = "500ms"
+failures = 2
+
+[[site."example.org".route]]
 path = "/old"
 redirect = "https://example.org/new"
 "#;
@@ -39,7 +64,8 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
 fn a_configuration_is_written_as_it_is_read() {
     let config = parse(WHOLE).unwrap();
     assert_eq!(config.edge.grace.duration().as_secs(), 30);
-    assert_eq!(config.sites["example.org"].routes.len(), 2);
+    assert_eq!(config.sites["example.org"].routes.len(), 3);
+    assert_eq!(config.upstreams(), ["http://10.0.0.1:3000", "http://127.0.0.1:3000", "unix:/run/app.sock"]);
     let written = config.to_toml();
     let again = parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
     assert_eq!(again.to_toml(), written);
@@ -53,7 +79,7 @@ fn a_configuration_is_written_as_it_is_read() {
 fn two_lines_are_a_site() {
     let config = parse("[site.\"example.org\"]\nto = \"http://127.0.0.1:3000\"\n").unwrap();
     assert_eq!(config.edge, Settings::default());
-    assert_eq!(config.sites["example.org"].to.as_ref().unwrap().get_ref(), "http://127.0.0.1:3000");
+    assert_eq!(config.sites["example.org"].to.as_ref().unwrap().get_ref().urls(), ["http://127.0.0.1:3000"]);
 }
 
 #[test]
@@ -85,6 +111,25 @@ fn values_that_cannot_be_are_errors_with_their_place() {
     for (text, expected) in [
         ("[edge]\ngrace = \"10\"", "edge.toml:2:9: `10` is not a time such as 500ms"),
         ("[edge]\nlisten = \"here\"", "edge.toml:2:10: "),
+        ("[edge.limits]\nconnections = 0", "edge.toml:2:15: connections \"0\": is not within 1 and 1000000"),
+        (
+            "[edge.limits]\nconnections = 10\nconnections-per-client = 11",
+            "edge.toml:3:26: connections-per-client \"11\": is not within 1 and 10",
+        ),
+        (
+            "[edge.limits]\nrequests-per-client = -1",
+            "edge.toml:2:23: requests-per-client \"-1\": is not within 1 and 4096",
+        ),
+        (
+            "[edge.limits]\nhead = \"1KiB\"",
+            "edge.toml:2:8: head \"1.02 kB\": is not within 8.00 kB and 1.00 MB",
+        ),
+        (
+            "[edge.limits]\nstall-timeout = \"2h\"",
+            "edge.toml:2:17: stall-timeout \"2h\": is not within 1s and 1h",
+        ),
+        ("[edge.limits]\nhead = 32768", "edge.toml:2:8: "),
+        ("[edge]\nlog-query = \"none\"", "edge.toml:2:13: "),
         ("[edge\n", "edge.toml:1:"),
         ("[site.a]\nto = 1", "edge.toml:2:6: "),
     ] {

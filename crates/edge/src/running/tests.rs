@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use posthaste_service::{Body, Peer, Protocol, Request, Response};
+use posthaste_service::{Body, Peer, Protocol, Remarks, Request, Response};
 use tower_service::Service as _;
 
 use crate::{Config, ConfigError, Edge};
@@ -49,11 +49,19 @@ impl Place {
     }
 }
 
-async fn get(edge: &Edge, sni: Option<&str>, url: &str) -> Response {
+fn request(sni: Option<&str>, url: &str) -> Request {
     let mut request = Request::new(Body::empty());
     *request.uri_mut() = url.parse().unwrap();
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     request.extensions_mut().insert(Peer::new(address, Protocol::Http3, sni.map(Into::into)));
+    request
+}
+
+async fn get(edge: &Edge, sni: Option<&str>, url: &str) -> Response {
+    answer(edge, request(sni, url)).await
+}
+
+async fn answer(edge: &Edge, request: Request) -> Response {
     let Ok(response) = edge.clone().call(request).await;
     response
 }
@@ -95,7 +103,6 @@ async fn the_authority_chooses_the_site_if_the_certificate_that_was_shown_has_it
         (Some("a.test"), "https://b.test/", 421, ""),
         (None, "https://b.test/", 421, ""),
         (Some("a.test"), "https://x.a.test/", 404, ""),
-        (Some("a.test"), "https://user@a.test/", 400, ""),
         (Some("a.test"), "/", 400, ""),
     ] {
         let response = get(&edge, sni, url).await;
@@ -153,6 +160,108 @@ async fn a_reload_is_all_or_nothing() {
     assert_eq!(body(get(&edge, None, "https://a.test/").await).await, "new");
 }
 
+/// An upstream that answers one request with 200 once it has come up to `end`, and what it was sent.
+fn upstream(end: &'static str) -> (String, std::thread::JoinHandle<String>) {
+    use std::io::{Read as _, Write as _};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let sent = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut sent = Vec::new();
+        let mut piece = [0; 1000];
+        while !sent.ends_with(end.as_bytes()) {
+            match stream.read(&mut piece).unwrap_or(0) {
+                0 => return String::from_utf8(sent).unwrap(),
+                length => sent.extend_from_slice(&piece[..length]),
+            }
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        String::from_utf8(sent).unwrap()
+    });
+    (url, sent)
+}
+
+#[tokio::test]
+async fn the_log_the_upstream_and_the_client_know_a_request_by_one_id() {
+    let place = Place::new();
+    let (url, sent) = upstream("\r\n\r\n");
+    let text = format!(
+        "[edge]\ntrusted = [\"127.0.0.1\"]\nrequest-id = {{ accept = true }}\n\
+         [site.\"a.test\"]\nCERTIFICATE-a\nto = \"{url}\"\n\
+         [[site.\"a.test\".route]]\npath = \"/reply\"\nreply = \"200\"\n"
+    );
+    let edge = place.edge(&text).unwrap();
+    let mut asked = request(None, "https://a.test/x");
+    let remarks = Remarks::default();
+    asked.extensions_mut().insert(remarks.clone());
+    let response = answer(&edge, asked).await;
+    let id = remarks.request_id().unwrap().to_owned();
+    assert_eq!(response.headers()["x-request-id"], id);
+    assert!(sent.join().unwrap().contains(&format!("x-request-id: {id}\r\n")));
+    assert_eq!(remarks.site().map(AsRef::as_ref), Some("a.test"));
+    // Trusted clients name their requests, and answers without an upstream, or of no site, have ids, too.
+    let mut named = request(None, "https://a.test/reply");
+    named.headers_mut().insert("x-request-id", "theirs".parse().unwrap());
+    assert_eq!(answer(&edge, named).await.headers()["x-request-id"], "theirs");
+    assert!(get(&edge, None, "https://c.test/").await.headers().contains_key("x-request-id"));
+    // Nobody but the log is told unless the file says so.
+    let edge = place.edge("[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200\"").unwrap();
+    assert!(!get(&edge, None, "https://a.test/").await.headers().contains_key("x-request-id"));
+}
+
+#[tokio::test]
+async fn a_body_above_the_limit_is_413_announced_or_not() {
+    let place = Place::new();
+    for (announced, length, status) in [(true, 8, 200), (true, 9, 413), (false, 8, 200), (false, 9, 413)] {
+        let (url, _) = upstream(if announced { "\r\n\r\nxxxxxxxx" } else { "\r\n0\r\n\r\n" });
+        let text = format!(
+            "[edge.limits]\nbody = \"1MiB\"\n[site.\"a.test\"]\nCERTIFICATE-a\nto = \"{url}\"\nmax-body = \"8B\""
+        );
+        let edge = place.edge(&text).unwrap();
+        let mut post = request(None, "https://a.test/");
+        *post.method_mut() = http::Method::POST;
+        if announced {
+            post.headers_mut().insert("content-length", length.into());
+            *post.body_mut() = Body::from(vec![b'x'; length]);
+        } else {
+            let (sender, body) = Body::channel();
+            *post.body_mut() = body;
+            tokio::spawn(async move {
+                for _ in 0..length {
+                    // The other end may have left.
+                    let _ = sender.send("x").await;
+                }
+                let _ = sender.finish().await;
+            });
+        }
+        assert_eq!(answer(&edge, post).await.status(), status, "{announced} {length}");
+    }
+}
+
+#[test]
+fn errors_of_upstreams_name_their_place() {
+    let place = Place::new();
+    for (answer, expected) in [
+        ("to = []", "edge.toml:3:6: to \"\": the list has no URL"),
+        ("to = [\"http://a\", \"x\"]", "edge.toml:3:6: to \"http://a, x\": an upstream's URL begins with"),
+        (
+            "to = \"unix:app.sock\"",
+            "edge.toml:3:6: to \"unix:app.sock\": a Unix socket is named by its whole path",
+        ),
+        ("to = 3", "edge.toml:3:6: expected a URL such as \"http://127.0.0.1:3000\", or a list of URLs"),
+        ("to = \"http://a\"\nhealth = { path = \"x\" }", "edge.toml:4:10: health \"x\": is not a path"),
+        (
+            "to = \"http://a\"\nhealth = { path = \"/\", failures = 0 }",
+            "edge.toml:4:10: health \"/\": `failures` is at least 1",
+        ),
+    ] {
+        let text = format!("[site.\"a.test\"]\nCERTIFICATE-a\n{answer}");
+        let error = place.edge(&text).map(drop).unwrap_err().to_string();
+        assert!(error.contains(expected), "`{expected}` in {error}");
+    }
+}
+
 #[test]
 fn errors_name_the_place_and_what_would_be_right() {
     let place = Place::new();
@@ -198,6 +307,32 @@ fn errors_name_the_place_and_what_would_be_right() {
         (
             "[site.\"a.test\"]\nCERTIFICATE-a\nreply=\"200\"\n[site.\"b.test\"]\nCERTIFICATE-b\nreply=\"200\"\nnames = [\"a.test\"]",
             "two sites have the name a.test",
+        ),
+    ] {
+        let error = place.edge(text).map(drop).unwrap_err().to_string();
+        assert!(error.contains(expected), "`{expected}` in {error}");
+    }
+}
+
+#[test]
+fn errors_of_settings_name_the_place_and_what_would_be_right() {
+    let place = Place::new();
+    for (text, expected) in [
+        (
+            "[edge]\nadmin = \"0.0.0.0:9443\"\n[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200\"",
+            "edge.toml:2:9: admin \"0.0.0.0:9443\": other machines could read",
+        ),
+        (
+            "[edge]\ntrusted = [\"10.0.0.0/33\"]\n[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200\"",
+            "edge.toml:2:12: trusted \"10.0.0.0/33\": is not a network",
+        ),
+        (
+            "[edge.request-id]\nheader = \"host\"\n[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200\"",
+            "edge.toml:2:10: header \"host\": is not the name of an id",
+        ),
+        (
+            "[edge.request-id]\naccept = true\n[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200\"",
+            "needs `trusted`",
         ),
     ] {
         let error = place.edge(text).map(drop).unwrap_err().to_string();

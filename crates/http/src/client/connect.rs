@@ -14,7 +14,8 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::{ClientError, ClientOptions, Inner, lock};
+use super::earlier::Earlier;
+use super::{ClientError, Inner, lock};
 use crate::link::{Link, LinkError};
 use crate::patience::Progress;
 use crate::uri::Origin;
@@ -145,7 +146,7 @@ pub(super) async fn connect(inner: &Inner, origin: &Origin) -> Result<Live, Clie
         None => race(inner, origin, &addresses, deadline).await?,
     };
     lock(&inner.met).insert(origin.clone(), quic.remote_address());
-    live(options, origin, quic, resolution, deadline).await
+    live(inner, origin, quic, resolution, deadline).await
 }
 
 /// Connects to an origin once more, at the address of its first connection. With a group's size and name the connection
@@ -168,19 +169,19 @@ pub(super) async fn beside(
     if let Some((_, token)) = group {
         quic.join_group(token).map_err(|error| ClientError::connect(origin, address, error))?;
     }
-    live(options, origin, quic, Duration::ZERO, deadline).await
+    live(inner, origin, quic, Duration::ZERO, deadline).await
 }
 
 /// HTTP/3 on a connection.
 async fn live(
-    options: &ClientOptions,
+    inner: &Inner,
     origin: &Origin,
     quic: Connection,
     resolution: Duration,
     deadline: Instant,
 ) -> Result<Live, ClientError> {
     let busy = Busy::default();
-    let hello = http3(options, origin, quic.clone(), Arc::downgrade(&busy));
+    let hello = http3(inner, origin, quic.clone(), Arc::downgrade(&busy));
     let http3 = timeout_at(deadline, hello).await.unwrap_or_else(|_| {
         quic.close(Code::H3_NO_ERROR.value(), b"");
         Err(ClientError::NoHttp3 { origin: origin.clone(), reason: "it permits no streams".to_owned() })
@@ -306,7 +307,7 @@ async fn connect_with(
 
 /// Starts HTTP/3: the settings are sent, the server's are read as they come.
 async fn http3(
-    options: &ClientOptions,
+    inner: &Inner,
     origin: &Origin,
     quic: Connection,
     busy: Weak<()>,
@@ -315,18 +316,21 @@ async fn http3(
     if let Some(alpn) = quic.alpn().filter(|alpn| alpn != crate::ALPN) {
         return Err(fail(format!("it speaks `{}`", String::from_utf8_lossy(&alpn))));
     }
-    let settings = Settings { max_field_section_size: options.max_header_size, ..Settings::default() };
-    let mut link = Link::new(quic, Role::Client, &settings);
+    let max_field_section_size = inner.options.max_header_size;
+    let settings = Settings { max_field_section_size, ..Settings::default() };
+    let mut link = Link::new(quic.clone(), Role::Client, &settings);
     link.ready().await.map_err(|error| fail(error.to_string()))?;
     let (leaving_sender, leaving) = watch::channel(None);
     let breach = Arc::new(OnceLock::new());
-    let driver = drive(link, origin.clone(), leaving_sender, Arc::clone(&breach), busy);
+    let earlier = Arc::clone(&inner.earlier);
+    let driver = drive((quic, link), origin.clone(), earlier, leaving_sender, Arc::clone(&breach), busy);
     Ok(Http3 { leaving, breach, driver: tokio::spawn(driver).abort_handle() })
 }
 
 async fn drive(
-    mut link: Link,
+    (quic, mut link): (Connection, Link),
     origin: Origin,
+    earlier: Arc<Earlier>,
     leaving: watch::Sender<Option<u64>>,
     breach: Arc<OnceLock<String>>,
     busy: Weak<()>,
@@ -336,7 +340,13 @@ async fn drive(
     let mut was_idle = false;
     loop {
         let event = tokio::select! {
-            event = poll_fn(|cx| link.poll_event(cx)) => event,
+            event = poll_fn(|cx| link.poll_event(cx)) => match event {
+                Ok(Event::Settings(settings)) => {
+                    let checked = earlier.on_settings(&origin, settings, quic.early_data());
+                    checked.map(|()| Event::Settings(settings)).map_err(|error| link.fail(error))
+                }
+                event => event,
+            },
             () = sleep(LOOK_AT_USE), if leaving.borrow().is_some() => {
                 // A server that leaves waits for its clients. Twice, because a request may just be about to begin.
                 if is_idle() && was_idle {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_endpoint::{Connection, RecvStream, SendStream};
-use posthaste_http3::{Code, Event, Role, Settings};
+use posthaste_http3::{Code, Event, Role};
 use posthaste_service::Phase;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::Shared;
+use super::connections::Observed;
 use super::exchange::{self, Served};
 use super::visitor::{RequestStream, Visitor};
 use crate::link::{Link, LinkError};
@@ -33,8 +34,9 @@ pub(super) async fn serve(
     quic: Connection,
     mut phases: watch::Receiver<Phase>,
 ) -> usize {
-    let settings = Settings { max_field_section_size: shared.options.max_header_size, ..Settings::default() };
-    let mut link = Link::new(quic.clone(), Role::Server, &settings);
+    let log = shared.options.connection_log.clone();
+    let _observed = log.map(|log| Observed::new(log, quic.clone()));
+    let mut link = Link::new(quic.clone(), Role::Server, &shared.options.settings());
     let visitor = Arc::new(Visitor::new(quic.clone()));
     let mut requests = Requests::new(shared, service, visitor);
     let mut cut_off = 0;

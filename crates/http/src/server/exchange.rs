@@ -4,8 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use http::{HeaderValue, Method, StatusCode, header};
-use posthaste_http3::{Code, MessageError, Part};
+use http::{HeaderValue, Method, StatusCode, Version, header};
+use posthaste_http3::{Code, ConnectProtocol, MessageError, Part};
+use posthaste_service::{Upgrade, complete, refuse_early};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -15,7 +16,7 @@ use super::outgoing::Outgoing;
 use super::slots::Seat;
 use super::visitor::RequestStream;
 use crate::message_stream::{MessageReceiver, ReceiveError};
-use crate::service::{AccessRecord, AnyService, Body, Outcome, Protocol, Request, Response, text};
+use crate::service::{AccessRecord, AnyService, Outcome, Protocol, Remarks, Request, Response, text};
 
 /// Bytes of a request's body that are read and thrown away while it is answered, once the service has dropped the body;
 /// the rest stays where it is.
@@ -28,9 +29,6 @@ pub(super) enum Served {
     /// It never became a request.
     Abandoned,
 }
-
-/// Says that a request has come as early data to an intermediary; any value means that (RFC 8470 section 5.1).
-const EARLY_DATA: &str = "early-data";
 
 /// Reads a request, has it answered and sends the answer.
 pub(super) async fn run(
@@ -57,7 +55,10 @@ pub(super) async fn run(
     };
     stream.prioritize(request.headers());
     let mut seat = shared.slots.seat(client.ip()).await;
-    let (body, rest) = match incoming::body(receiver, &stream.visitor, shared.options.stall_timeout).await {
+    let is_upgrade = request.extensions().get::<ConnectProtocol>().is_some();
+    // How long a tunnel may be silent is the service's matter.
+    let stall = (!is_upgrade).then_some(shared.options.stall_timeout);
+    let (body, rest) = match incoming::body(receiver, &stream.visitor, stall).await {
         Ok(both) => both,
         Err(error) => {
             tracing::debug!(%client, %error, "no request");
@@ -67,22 +68,38 @@ pub(super) async fn run(
     };
     let asked = (request.method().clone(), request.uri().clone());
     let (stream, seat) = (&mut stream, &mut seat);
-    let mut exchange = Exchange { shared: &shared, stream, seat, status: None, body_bytes: 0 };
-    let outcome = exchange.answer(service, request.map(|()| body), rest).await;
-    let (status, body_bytes) = (exchange.status, exchange.body_bytes);
+    let remarks = Remarks::default();
+    let mut request = request.map(|()| body);
+    if shared.options.access_log.is_some() {
+        request.extensions_mut().insert(remarks.clone());
+    }
+    let mut exchange = Exchange { shared: &shared, stream, seat, responded: None, body_bytes: 0 };
+    let outcome = exchange.answer(service, request, rest).await;
+    let (responded, body_bytes) = (exchange.responded, exchange.body_bytes);
     if let Some(log) = &shared.options.access_log {
         log.record(&AccessRecord {
             client,
             protocol: Protocol::Http3,
             method: &asked.0,
             target: &asked.1,
-            status,
+            status: responded.map(|(status, _)| status),
+            first_byte: responded.map(|(_, at)| at - started),
             body_bytes,
             duration: started.elapsed(),
             outcome: &outcome,
+            remarks: &remarks,
         });
     }
     Served::Answered
+}
+
+/// What the client asks for by extended CONNECT (RFC 9220); the request becomes a GET without a body.
+fn upgrade(request: &mut Request) -> Option<Upgrade> {
+    let protocol = request.extensions_mut().remove::<ConnectProtocol>()?;
+    let upgrade = Upgrade::new(protocol.as_str(), std::mem::take(request.body_mut()));
+    *request.method_mut() = Method::GET;
+    request.extensions_mut().insert(upgrade.clone());
+    Some(upgrade)
 }
 
 /// The request's head, which comes first or not at all.
@@ -114,7 +131,8 @@ struct Exchange<'a, 's> {
     shared: &'a Shared,
     stream: &'a mut RequestStream,
     seat: &'a mut Seat<'s>,
-    status: Option<StatusCode>,
+    /// Status and time of the response's head.
+    responded: Option<(StatusCode, Instant)>,
     body_bytes: u64,
 }
 
@@ -127,34 +145,37 @@ impl Exchange<'_, '_> {
     ) -> Outcome {
         let visitor = &self.stream.visitor;
         let early = visitor.early();
-        let is_early = early.is_some() || request.headers().contains_key(EARLY_DATA);
         let method = request.method().clone();
+        let refused = refuse_early(early.is_some(), &method, request.headers());
+        let upgrade = upgrade(&mut request);
         let alternative = self.shared.alternative.as_ref().filter(|it| it.is_of(request.uri()));
-        let (mut response, failure) = if is_early && !method.is_safe() {
-            // Somebody on the path may have repeated it: the client is to ask again after the handshake (RFC 8470
-            // section 5.2).
+        // spec: rfc9114 10.9 replay-mitigated
+        let (mut response, failure) = if let Err((status, detail)) = refused {
             drop(request);
-            // spec: rfc9114 10.9 replay-mitigated
-            (text(StatusCode::TOO_EARLY, "ask again when the handshake is complete"), None)
+            (text(status, detail), None)
         } else {
             request.extensions_mut().insert(visitor.peer());
             if let Some(early) = early {
                 request.extensions_mut().insert(early);
             }
-            match self.call(service, request).await {
+            match self.call(service, request, upgrade.as_ref()).await {
                 Ok(answer) => answer,
                 Err(gave_up) => return gave_up,
             }
         };
-        complete(&method, &mut response);
+        let is_tunnel = upgrade.is_some_and(|upgrade| upgrade.conclude(Version::HTTP_3, &mut response));
+        if !is_tunnel {
+            complete(&method, &mut response);
+        }
+        response.headers_mut().entry(header::DATE).or_insert_with(date);
         if let Some(alternative) = alternative {
             alternative.tell(response.headers_mut());
         }
         if response.headers().contains_key("priority") {
             self.stream.reprioritize(response.headers());
         }
-        self.status = Some(response.status());
-        let outcome = self.send(response, rest).await;
+        self.responded = Some((response.status(), Instant::now()));
+        let outcome = self.send(response, is_tunnel, rest).await;
         match failure {
             Some(failure) if outcome == Outcome::Complete => Outcome::Failed(failure),
             _ => outcome,
@@ -166,6 +187,7 @@ impl Exchange<'_, '_> {
         &mut self,
         service: Box<dyn AnyService>,
         request: Request,
+        upgrade: Option<&Upgrade>,
     ) -> Result<(Response, Option<String>), Outcome> {
         let answering = AssertUnwindSafe(service.answer(request)).catch_unwind();
         let answer = tokio::select! {
@@ -181,6 +203,7 @@ impl Exchange<'_, '_> {
             (text(StatusCode::INTERNAL_SERVER_ERROR, ""), Some(failure.to_owned()))
         };
         Ok(match answer {
+            Ok(response) if upgrade.is_some_and(|upgrade| upgrade.is_agreed(&response)) => (response, None),
             // The client would wait for the response that follows.
             Ok(response) if response.status().is_informational() => {
                 failed("the service's response is an informational one")
@@ -191,8 +214,11 @@ impl Exchange<'_, '_> {
     }
 
     /// Sends the response, and sees to the rest of the request meanwhile: what breaks the protocol there counts too.
-    async fn send(&mut self, response: Response, rest: oneshot::Receiver<Rest>) -> Outcome {
+    async fn send(&mut self, response: Response, is_tunnel: bool, rest: oneshot::Receiver<Rest>) -> Outcome {
         let mut outgoing = Outgoing::new(self.shared, self.stream, self.seat);
+        if is_tunnel {
+            outgoing = outgoing.of_tunnel();
+        }
         let malformed = tokio::select! {
             biased;
             malformed = breach(rest) => malformed,
@@ -201,21 +227,6 @@ impl Exchange<'_, '_> {
         self.stream.sender.reset(malformed.code());
         Outcome::Aborted(malformed.to_string())
     }
-}
-
-/// Makes a response what HTTP wants of it, whatever the service left out.
-fn complete(method: &Method, response: &mut Response) {
-    let (status, body) = (response.status(), response.body());
-    // RFC 9110 section 6.4.1.
-    let has_content = !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let length = http_body::Body::size_hint(body).exact();
-    if let (true, true, Some(length)) = (has_content, *method != Method::HEAD, length) {
-        response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
-    }
-    if *method == Method::HEAD || !has_content {
-        *response.body_mut() = Body::empty();
-    }
-    response.headers_mut().entry(header::DATE).or_insert_with(date);
 }
 
 #[expect(

@@ -31,14 +31,15 @@ pub(super) enum Rest {
     Malformed(MessageError),
 }
 
-/// The body of a request whose head has been read, and where its rest goes.
+/// The body of a request whose head has been read, and where its rest goes. A service that waits for more of it waits up to
+/// `stall`, or for any time.
 ///
 /// # Errors
 /// What follows the head is not what HTTP/3 permits.
 pub(super) async fn body(
     mut receiver: MessageReceiver,
     visitor: &Arc<Visitor>,
-    stall: Duration,
+    stall: Option<Duration>,
 ) -> Result<(Body, oneshot::Receiver<Rest>), MessageError> {
     let (rest, left) = oneshot::channel();
     // Most requests end with their heads: what arrived with it tells.
@@ -80,27 +81,29 @@ struct Incoming {
 /// How long the service waits for a client that sends nothing.
 struct Patience {
     visitor: Arc<Visitor>,
-    stall: Duration,
+    stall: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The connection's progress when the timer was set.
     seen: u64,
 }
 
 impl Patience {
-    /// Ready when nothing has moved on the connection for the whole time. A client may send its bodies one after the other.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready, with the limit, when nothing has moved on the connection for the whole time. A client may send its bodies one
+    /// after the other.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Duration> {
+        let Some(stall) = self.stall else { return Poll::Pending };
         let progress = &self.visitor.progress;
         loop {
             let timer = self.timer.get_or_insert_with(|| {
                 self.seen = progress.count();
-                Box::pin(sleep(self.stall))
+                Box::pin(sleep(stall))
             });
             ready!(timer.as_mut().poll(cx));
             if progress.count() == self.seen {
-                return Poll::Ready(());
+                return Poll::Ready(stall);
             }
             self.seen = progress.count();
-            timer.as_mut().reset(Instant::now() + self.stall);
+            timer.as_mut().reset(Instant::now() + stall);
         }
     }
 
@@ -119,10 +122,10 @@ impl Incoming {
             None => match receiver.poll_next(cx) {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
-                    ready!(self.patience.poll(cx));
+                    let stall = ready!(self.patience.poll(cx));
                     receiver.stop(Code::H3_REQUEST_CANCELLED);
                     self.end(Rest::Over);
-                    return Poll::Ready(Err(BodyError::Stalled(self.patience.stall)));
+                    return Poll::Ready(Err(BodyError::Stalled(stall)));
                 }
             },
         };

@@ -31,12 +31,20 @@ pub(super) struct Outgoing<'a, 's> {
     seat: &'a mut Seat<'s>,
     /// Time in which the client must take the next frame.
     stall: Duration,
+    /// What a response that breaks off is for the client.
+    broken: Code,
 }
 
 impl<'a, 's> Outgoing<'a, 's> {
     pub(super) fn new(shared: &Shared, stream: &'a mut RequestStream, seat: &'a mut Seat<'s>) -> Self {
         let stall = shared.options.stall_timeout;
-        Self { visitor: &stream.visitor, sender: &mut stream.sender, seat, stall }
+        let broken = Code::H3_INTERNAL_ERROR;
+        Self { visitor: &stream.visitor, sender: &mut stream.sender, seat, stall, broken }
+    }
+
+    /// The response is a tunnel: if it breaks, a TCP connection was reset (RFC 9220 section 3).
+    pub(super) fn of_tunnel(self) -> Self {
+        Self { broken: Code::H3_REQUEST_CANCELLED, ..self }
     }
 
     /// Sends the response to its end; counts what of the body the transport has taken. A frame is asked of the body when
@@ -112,7 +120,7 @@ impl<'a, 's> Outgoing<'a, 's> {
                 }
             }
         };
-        let failed = |reason| (Some(Code::H3_INTERNAL_ERROR), Outcome::Failed(reason));
+        let failed = |reason| (Some(self.broken), Outcome::Failed(reason));
         frame.map_err(failed)
     }
 }

@@ -72,8 +72,11 @@ impl RequestStream {
     ) -> (Self, MessageReceiver) {
         let stream = send.id().to_wire();
         let mut sender = MessageSender::new(send, Side::Server);
-        let receiver =
+        let mut receiver =
             MessageReceiver::new(recv, &visitor.connection, MessageKind::Request, options.max_header_size);
+        if options.upgrades {
+            receiver.permit_extended_connect();
+        }
         visitor.priorities().on_arrival(stream);
         sender.set_priority(visitor.priorities().on_header(stream, Priority::default()));
         (Self { visitor, sender, stream, asked: Priority::default() }, receiver)
@@ -81,6 +84,7 @@ impl RequestStream {
 
     /// Ranks the response as the request's header says, unless an update said something else.
     pub(super) fn prioritize(&mut self, request: &HeaderMap) {
+        // spec: rfc9218 4 defaults-assumed
         self.asked = PriorityParameters::of(request).over(Priority::default());
         self.rank(None);
     }

@@ -6,7 +6,7 @@ fn unified(version: Version, method: Method, target: &str, fields: &[(&str, &str
         request = request.header(*name, *value);
     }
     let mut parts = request.body(()).unwrap().into_parts().0;
-    unify(&mut parts).map_err(|refused| refused.0.as_u16())?;
+    unify(&mut parts, false).map_err(|refused| refused.0.as_u16())?;
     Ok(parts)
 }
 

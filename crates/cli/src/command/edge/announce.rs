@@ -16,6 +16,8 @@ pub(super) struct Place {
     pub(super) address: SocketAddr,
     /// Where requests over plain HTTP are sent on from.
     pub(super) redirect: Option<SocketAddr>,
+    /// Where operators are answered.
+    pub(super) admin: Option<SocketAddr>,
     /// It speaks HTTP/1.1 and 2, too.
     pub(super) has_tcp: bool,
 }
@@ -36,6 +38,7 @@ struct Start<'a> {
     /// Versions of HTTP; `h1` and `h2` over TCP, `h3` over UDP, on the same port.
     protocols: &'static [&'static str],
     redirect: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
     profile: &'a str,
     sites: Vec<SiteStart<'a>>,
     certificates: Vec<CertificateStart>,
@@ -73,13 +76,17 @@ impl Start<'_> {
         };
         let redirect = self.redirect.map(|address| format!("  redirect     {address}/tcp to https\n"));
         let redirect = redirect.unwrap_or_default();
+        let admin = self
+            .admin
+            .map(|address| format!("  operators    http://{address}/metrics, /status, /healthz, /readyz\n"));
+        let admin = admin.unwrap_or_default();
         let certificate = |it: &CertificateStart| {
             format!("  certificate  {}, good until {}\n", it.names.join(", "), it.ends)
         };
         let certificates: String = self.certificates.iter().map(certificate).collect();
         let sites: String = self.sites.iter().map(|site| site.text() + "\n").collect();
         format!(
-            "{protocols} on {address}/{transports}\n\x20 profile      {profile}\n{redirect}{certificates}\n{sites}\
+            "{protocols} on {address}/{transports}\n\x20 profile      {profile}\n{redirect}{admin}{certificates}\n{sites}\
              Firewalls must let {ports} {} in. Ctrl-C stops.",
             address.port()
         )
@@ -94,13 +101,14 @@ impl<'a> SiteStart<'a> {
             value.as_ref().map(|url| url.get_ref().trim_end_matches('/').to_owned())
         };
         let beside = url(&site.beside);
-        let all = [&site.to, &site.beside, &site.files, &site.redirect, &site.reply];
+        let to = site.to.as_ref().map(|to| to.get_ref().to_string().trim_end_matches('/').to_owned());
+        let all = [&site.beside, &site.files, &site.redirect, &site.reply];
         let neighbour = |url: &str| TcpSide::Neighbour { port: neighbour_port(url) };
         let tcp = beside.as_deref().map_or(own, neighbour);
         let discovery = Discovery { domain, port, tcp };
         Self {
             domain,
-            answers: all.into_iter().find_map(url).unwrap_or_else(|| "its routes".to_owned()),
+            answers: to.or_else(|| all.into_iter().find_map(url)).unwrap_or_else(|| "its routes".to_owned()),
             is_beside: beside.is_some(),
             has_tcp: place.has_tcp,
             alt_svc: discovery.alt_svc(),
@@ -149,7 +157,7 @@ pub(super) fn announce(
     profile: &str,
     form: Form,
 ) -> Result<(), Failure> {
-    let Place { address, redirect, has_tcp } = place;
+    let Place { address, redirect, admin, has_tcp } = place;
     let states = edge.resolver().states().into_iter().map(|state| {
         let (year, month, day) = year_month_day(state.ends);
         let ends = format!("{year}-{month:02}-{day:02}");
@@ -160,6 +168,7 @@ pub(super) fn announce(
         address,
         protocols: if has_tcp { &["h1", "h2", "h3"] } else { &["h3"] },
         redirect,
+        admin,
         profile,
         sites: config.sites.iter().map(|(domain, site)| SiteStart::new(domain, site, place)).collect(),
         certificates: states.collect(),
@@ -186,7 +195,7 @@ mod tests {
             _ => panic!("another command"),
         };
         let address = SocketAddr::from(([0, 0, 0, 0], port));
-        let place = Place { address, redirect: None, has_tcp: !config.has_neighbour() };
+        let place = Place { address, redirect: None, admin: None, has_tcp: !config.has_neighbour() };
         let start = SiteStart::new("a.test", &config.sites["a.test"], place);
         (start.text(), start.https_record)
     }

@@ -9,6 +9,8 @@ use http::Uri;
 use posthaste_edge::{Config, Edge};
 use serde::Serialize;
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::{refused, trusted};
@@ -70,6 +72,11 @@ fn unbound(config: &Config) -> Option<String> {
 }
 
 async fn unreachable(url: &str) -> Option<String> {
+    #[cfg(unix)]
+    if let Some(path) = url.strip_prefix("unix:") {
+        let connected = UnixStream::connect(path).await;
+        return connected.err().map(|error| format!("{url} cannot be reached: {error}"));
+    }
     let uri: Uri = url.parse().ok()?;
     let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
     let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');

@@ -16,7 +16,7 @@ pub(super) fn config(args: &Edge) -> Config {
     };
     let site = SiteConfig {
         certificate,
-        to: value(&args.to),
+        to: args.to.clone().map(|url| somewhere(url.into())),
         beside: value(&args.neighbour),
         files: value(&args.files),
         ca: args.ca.clone().map(somewhere),
@@ -25,6 +25,8 @@ pub(super) fn config(args: &Edge) -> Config {
     let mut config = Config::default();
     config.edge.listen = args.listen;
     config.edge.redirect = args.redirect;
+    config.edge.admin = args.admin.map(somewhere);
+    config.edge.admin_public = args.admin_public;
     config.edge.profile.clone_from(&args.profile);
     config.edge.grace = args.grace.into();
     config.sites.insert(args.domain.clone(), site);

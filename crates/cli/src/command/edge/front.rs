@@ -4,12 +4,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_edge::{Config, Edge};
+use futures::FutureExt as _;
+use posthaste_edge::{Config, Edge, Limits, Metrics};
 use posthaste_endpoint::{Endpoint, ServerConfig};
 use posthaste_http::{Ended, Serve};
 use posthaste_tcp::{TcpOptions, redirect};
 use tokio::net::TcpListener;
 
+use super::systemd::Passed;
+use super::{limits, systemd};
 use crate::command::running::{Terms, cannot_listen, cannot_listen_over, over_quic};
 use crate::exit::Failure;
 
@@ -35,7 +38,11 @@ pub(super) async fn listen(
     config: &Config,
     edge: &Edge,
     quic: &ServerConfig,
+    passed: Passed,
 ) -> Result<(Endpoint, Option<Front>), Failure> {
+    if !passed.is_empty() {
+        return on_passed(config, edge, quic, passed);
+    }
     let listen = config.edge.listen;
     let udp = |address| Endpoint::server(address, quic.clone());
     if config.has_neighbour() {
@@ -60,6 +67,37 @@ pub(super) async fn listen(
     }
 }
 
+/// On the sockets of a service manager: UDP, TCP on the same port, and perhaps another one for redirects.
+fn on_passed(
+    config: &Config,
+    edge: &Edge,
+    quic: &ServerConfig,
+    passed: Passed,
+) -> Result<(Endpoint, Option<Front>), Failure> {
+    let missing = |what: &str, line: &str| {
+        Failure::usage(format!("the service manager passes no {what}"))
+            .hint(format!("{line} in the .socket unit"))
+    };
+    let udp = passed.udp.ok_or_else(|| missing("UDP socket", "ListenDatagram=443"))?;
+    let unusable =
+        |error: std::io::Error| Failure::runtime(format!("a passed socket cannot be used: {error}"));
+    let endpoint = Endpoint::server_on(udp, quic.clone()).map_err(unusable)?;
+    if config.has_neighbour() {
+        return Ok((endpoint, None));
+    }
+    let port = endpoint.local_addr().map_err(unusable)?.port();
+    let (mut listener, mut redirect) = (None, None);
+    for tcp in passed.tcp {
+        tcp.set_nonblocking(true).map_err(unusable)?;
+        let tcp = TcpListener::from_std(tcp).map_err(unusable)?;
+        let is_main = tcp.local_addr().map_err(unusable)?.port() == port;
+        *(if is_main { &mut listener } else { &mut redirect }) = Some(tcp);
+    }
+    let listener = listener.ok_or_else(|| missing("TCP socket on the UDP port", "ListenStream=443"))?;
+    let tls = super::tls(edge, &posthaste_tcp::ALPN)?;
+    Ok((endpoint, Some(Front { listener, tls, redirect })))
+}
+
 /// Port 80, unless something else is asked for. It may belong to somebody else; the site is served without it.
 async fn listen_for_redirects(config: &Config) -> Result<Option<TcpListener>, Failure> {
     if let Some(address) = config.edge.redirect {
@@ -82,25 +120,44 @@ impl Front {
 }
 
 /// Runs both sides on the same terms, until both have ended.
-pub(super) async fn run(quic: Serve, front: Option<Front>, edge: Edge, terms: Terms) -> Ended {
-    let over_tcp = {
-        let terms = terms.clone();
-        async move {
+pub(super) fn run(
+    quic: Serve,
+    front: Option<Front>,
+    (edge, limits): (Edge, &Limits),
+    mut terms: Terms,
+    metrics: Option<Metrics>,
+) -> impl Future<Output = Ended> + Send + use<> {
+    let mut options = limits::over_quic(limits);
+    if let Some(metrics) = &metrics {
+        terms.access_log = Some(metrics.counting(terms.access_log));
+        options.connection_log = Some(metrics.connections());
+    }
+    // Whoever asks is told before the servers stop: they may have nothing to wait for.
+    let stopping = move |()| {
+        systemd::stopping();
+        metrics.iter().for_each(Metrics::on_draining);
+    };
+    terms.stop = terms.stop.map(stopping).boxed().shared();
+    let quic = over_quic(quic, options, terms.clone());
+    let options = limits::over_tcp(limits);
+    async move {
+        let over_tcp = async {
             match front {
-                Some(front) => over_tcp(front, edge, terms).await,
+                Some(front) => over_tcp(front, edge, options, terms).await,
                 None => Ended::default(),
             }
-        }
-    };
-    let (over_tcp, over_quic) = tokio::join!(over_tcp, over_quic(quic, terms).run());
-    over_tcp + over_quic
+        };
+        let (over_tcp, over_quic) = tokio::join!(over_tcp, quic.run());
+        over_tcp + over_quic
+    }
 }
 
-async fn over_tcp(front: Front, edge: Edge, terms: Terms) -> Ended {
+async fn over_tcp(front: Front, edge: Edge, options: TcpOptions, terms: Terms) -> Ended {
     let Terms { grace, access_log, stop, cut } = terms;
     let port = front.listener.local_addr().map_or(HTTPS, |address| address.port());
     let redirects = front.redirect.map(|listener| tokio::spawn(redirect(listener, port)));
-    let options = TcpOptions { grace, access_log, alt_svc: Some(ALT_SVC), ..TcpOptions::default() };
+    let alt_svc = Some(ALT_SVC);
+    let options = TcpOptions { grace, access_log, alt_svc, ..options };
     let server = posthaste_tcp::serve(front.listener, front.tls, edge);
     let ended = server.options(options).until(stop).cut(cut).run().await;
     if let Some(redirects) = redirects {

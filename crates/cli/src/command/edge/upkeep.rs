@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use posthaste_edge::{Config, ConfigError, Edge, Watched};
+use posthaste_edge::{Config, ConfigError, Edge, Metrics, Watched};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::trusted;
+use super::{systemd, trusted};
 use crate::exit::Failure;
 use crate::log_queue::LogQueue;
 
@@ -22,11 +22,11 @@ pub(super) fn begin(
     edge: Edge,
     config: Config,
     file: Option<PathBuf>,
-    log: LogQueue,
+    (log, metrics): (LogQueue, Metrics),
 ) -> Result<JoinHandle<()>, Failure> {
     let hangups =
         Hangups::catch().map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
-    Ok(tokio::spawn(Upkeep { edge, config, file, log }.run(hangups)))
+    Ok(tokio::spawn(Upkeep { edge, config, file, log, metrics }.run(hangups)))
 }
 
 struct Upkeep {
@@ -35,6 +35,7 @@ struct Upkeep {
     config: Config,
     file: Option<PathBuf>,
     log: LogQueue,
+    metrics: Metrics,
 }
 
 impl Upkeep {
@@ -59,25 +60,40 @@ impl Upkeep {
 
     /// Reads the file again; without one, the certificates.
     async fn reload(&mut self) {
+        systemd::reloading();
+        self.load().await;
+        // With the new configuration or the old one.
+        systemd::ready();
+    }
+
+    async fn load(&mut self) {
         let (edge, file, config) = (self.edge.clone(), self.file.clone(), self.config.clone());
-        let reloaded = spawn_blocking(move || -> Result<Config, ConfigError> {
-            let config = file.as_deref().map_or(Ok(config), Config::read)?;
+        let reloaded = spawn_blocking(move || -> Result<(Config, bool), ConfigError> {
+            let settings = config.edge.clone();
+            let mut config = file.as_deref().map_or(Ok(config), Config::read)?;
+            let settings = std::mem::replace(&mut config.edge, settings);
             edge.reload(&config, &trusted)?;
-            Ok(config)
+            let is_changed = settings != config.edge;
+            Ok((config, is_changed))
         });
         match reloaded.await {
-            Ok(Ok(mut config)) => {
-                if config.edge != self.config.edge {
+            Ok(Ok((config, is_changed))) => {
+                if is_changed {
                     self.note("changes of [edge] take effect at the next start");
-                    config.edge = self.config.edge.clone();
                 }
                 self.config = config;
+                self.metrics.on_reload(SystemTime::now(), None);
                 self.note("reloaded");
                 self.warn_of_ends();
             }
-            Ok(Err(error)) => self.note(&format!("not reloaded, nothing has changed: {error}")),
-            Err(error) => self.note(&format!("not reloaded, nothing has changed: {error}")),
+            Ok(Err(error)) => self.on_refused(&error.to_string()),
+            Err(error) => self.on_refused(&error.to_string()),
         }
+    }
+
+    fn on_refused(&self, error: &str) {
+        self.metrics.on_reload(SystemTime::now(), Some(error.to_owned()));
+        self.note(&format!("not reloaded, nothing has changed: {error}"));
     }
 
     async fn look(&self, mut watched: Watched) -> Watched {
@@ -88,6 +104,7 @@ impl Upkeep {
         });
         let Ok((watched, failed)) = looked.await else { return Watched::default() };
         for reason in failed {
+            self.metrics.on_bad_certificate();
             self.note(&format!("the certificate in use stays, the new one cannot be used: {reason}"));
         }
         watched

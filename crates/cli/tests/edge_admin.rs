@@ -1,0 +1,249 @@
+//! The listener for operators of `posthaste edge`: figures after known requests, health, status.
+#![cfg(unix)]
+#![expect(clippy::float_cmp, reason = "counters are whole numbers, and times are compared with themselves")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::edge::{Edge, certificate};
+use common::{Folders, PATIENCE, posthaste, run, wait};
+
+/// Status and body of a GET at the listener for operators.
+fn ask(edge: &Edge, path: &str, host: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(edge.start["admin"].as_str().unwrap()).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+fn get(edge: &Edge, path: &str) -> (u16, String) {
+    ask(edge, path, "localhost")
+}
+
+/// Each sample of a page in the text format of `OpenMetrics` by name and labels, read by its grammar and not by the library
+/// that writes it.
+fn samples(page: &str) -> BTreeMap<String, f64> {
+    let mut samples = BTreeMap::new();
+    let mut kinds = BTreeMap::new();
+    assert!(page.ends_with("\n# EOF\n"), "a page has an end");
+    for line in page.trim_end_matches("# EOF\n").lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let mut words = comment.splitn(3, ' ');
+            let (kind, name, text) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            assert!(["HELP", "TYPE", "UNIT"].contains(&kind), "{line}");
+            if kind == "TYPE" {
+                assert!(kinds.insert(name.to_owned(), text.to_owned()).is_none(), "{name} is there twice");
+            }
+            continue;
+        }
+        let (key, value) = line.rsplit_once(' ').unwrap();
+        let name = key.split('{').next().unwrap();
+        assert!(
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'),
+            "{line}"
+        );
+        let is_known = kinds.iter().any(|(family, kind)| match kind.as_str() {
+            "counter" => name == format!("{family}_total"),
+            "histogram" => ["_bucket", "_sum", "_count"].iter().any(|end| name == format!("{family}{end}")),
+            _ => name == family,
+        });
+        assert!(is_known, "{line} has no type");
+        assert!(samples.insert(key.to_owned(), value.parse().unwrap()).is_none(), "{line} is there twice");
+    }
+    samples
+}
+
+/// The official parser, where Python has it.
+fn check_with_python(page: &str) {
+    let program = "import sys\ntry:\n from prometheus_client.openmetrics.parser import text_string_to_metric_families as p\n\
+                   except ImportError: sys.exit(77)\nprint(len(list(p(sys.stdin.read()))))";
+    let mut command = Command::new("python3");
+    let Ok(mut child) = command.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()
+    else {
+        return eprintln!("skipped: there is no python3");
+    };
+    // Without the module it does not read.
+    let _ = child.stdin.take().unwrap().write_all(page.as_bytes());
+    match wait(&mut child).code() {
+        Some(77) => eprintln!("skipped: python3 has no prometheus_client"),
+        code => assert_eq!(code, Some(0), "{page}"),
+    }
+}
+
+/// The page once it has counted this many requests: the last are counted when their clients have acknowledged them.
+fn page_after(edge: &Edge, requests: f64) -> String {
+    let began = Instant::now();
+    loop {
+        let page = get(edge, "/metrics").1;
+        let counted = samples(&page);
+        let counted =
+            counted.iter().filter(|(key, _)| key.starts_with("edge_requests_total{")).map(|it| it.1);
+        let counted: f64 = counted.sum();
+        if counted >= requests {
+            assert_eq!(counted, requests, "{page}");
+            return page;
+        }
+        assert!(began.elapsed() < PATIENCE, "{page}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const CONFIG: &str = r#"
+[edge]
+listen = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+grace = "1m"
+
+[site.localhost]
+certificate = { chain = "cert.pem", key = "key.pem" }
+reply = "200 pong"
+
+[[site.localhost.route]]
+path = "/fail"
+reply = "503 no"
+
+[[site.localhost.route]]
+path = "/hang"
+to = "HANG"
+"#;
+
+fn start(folders: &Folders, upstream: &str) -> Edge {
+    certificate(folders);
+    std::fs::write(folders.path("edge.toml"), CONFIG.replace("HANG", upstream)).unwrap();
+    Edge::start(folders, &["--config", "edge.toml", "--no-access-log"])
+}
+
+#[test]
+fn figures_are_those_of_the_requests_that_were_made() {
+    let folders = Folders::new();
+    let mut edge = start(&folders, "http://127.0.0.1:1");
+    let mut requests = 0.0;
+    for _ in 0..4 {
+        assert_eq!(run(&mut edge.get(&folders, "/x?y")).0, 0);
+        requests += 1.0;
+    }
+    assert_ne!(run(&mut edge.get(&folders, "/fail")).0, 0);
+    // Names that clients make up are not counted apart.
+    let stranger = format!("https://127.0.0.1:{}/", edge.port());
+    assert_ne!(run(posthaste().args(["get", "--insecure", &stranger])).0, 0);
+    requests += 2.0;
+    let mut expected = vec![
+        ("site=\"localhost\",protocol=\"h3\",status=\"2xx\"", 4.0),
+        ("site=\"localhost\",protocol=\"h3\",status=\"5xx\"", 1.0),
+        ("site=\"none\",protocol=\"h3\",status=\"4xx\"", 1.0),
+    ];
+    if edge.curl(&folders, "/").is_some() {
+        for (version, times) in [("--http1.1", 3), ("--http2", 2)] {
+            for _ in 0..times {
+                let (code, body, _) = run(edge.curl(&folders, "/").unwrap().arg(version));
+                assert_eq!((code, body.as_slice()), (0, b"pong".as_slice()));
+                requests += 1.0;
+            }
+        }
+        let mut made_up = edge.curl(&folders, "/").unwrap();
+        assert_eq!(run(made_up.args(["--header", "Host: made.up"])).0, 0);
+        requests += 1.0;
+        expected.push(("site=\"localhost\",protocol=\"h1\",status=\"2xx\"", 3.0));
+        expected.push(("site=\"localhost\",protocol=\"h2\",status=\"2xx\"", 2.0));
+        expected.push(("site=\"none\",protocol=\"h2\",status=\"4xx\"", 1.0));
+    }
+    let page = page_after(&edge, requests);
+    check_with_python(&page);
+    let read = samples(&page);
+    for (labels, number) in &expected {
+        assert_eq!(read.get(&format!("edge_requests_total{{{labels}}}")), Some(number), "{labels} in {page}");
+    }
+    let made: Vec<_> = read.keys().filter(|key| key.starts_with("edge_requests_total{")).collect();
+    assert_eq!(made.len(), expected.len(), "{made:?}");
+    let h3 = "{site=\"localhost\",protocol=\"h3\"}";
+    assert_eq!(read[&format!("edge_request_seconds_count{h3}")], 5.0);
+    assert_eq!(read[&format!("edge_response_bytes_total{h3}")], 4.0 * 4.0 + 2.0);
+    assert_eq!(read["edge_http3_connections_total{family=\"ipv4\"}"], 6.0);
+    assert!(read["edge_quic_sent_bytes_total{family=\"ipv4\"}"] > 6.0 * 1200.0);
+    assert_eq!(read["edge_quic_accepted_total"], 6.0);
+    let status: serde_json::Value = serde_json::from_str(&get(&edge, "/status").1).unwrap();
+    assert_eq!(status["requests"]["all"], requests as u64);
+    assert_eq!(status["requests"]["by_protocol"]["h3"], 6);
+    assert_eq!(status["sites"]["localhost"]["server_errors"], 1);
+    assert_eq!(status["http3"]["connections"], 6);
+    let admin = edge.start["admin"].as_str().unwrap().to_owned();
+    let (code, told, _) = run(posthaste().args(["edge", "status", "--admin", &admin]));
+    let told = String::from_utf8(told).unwrap();
+    assert!(code == 0 && told.contains(&format!("requests     {requests}, ")), "{told}");
+    assert!(edge.stop().success());
+    let (code, _, stderr) = run(posthaste().args(["edge", "status", "--admin", &admin]));
+    assert!(code == 1 && stderr.contains("--admin ADDRESS:PORT"), "{stderr}");
+}
+
+#[test]
+fn reloads_and_certificates_are_told() {
+    let folders = Folders::new();
+    let mut edge = start(&folders, "http://127.0.0.1:1");
+    let figures = |edge: &Edge| samples(&get(edge, "/metrics").1);
+    let before = figures(&edge);
+    assert_eq!(before["edge_last_reload_successful"], 1.0);
+    assert_eq!(before["edge_last_load_seconds"], before["edge_start_seconds"]);
+    let ends = before["edge_certificate_not_after_seconds{chain=\"cert.pem\"}"];
+    assert!(ends > before["edge_start_seconds"], "{ends}");
+    edge.signal("HUP");
+    assert_eq!(edge.note(), "posthaste: reloaded\n");
+    let after = figures(&edge);
+    assert_eq!(after["edge_reloads_total{result=\"loaded\"}"], 1.0);
+    assert!(after["edge_last_load_seconds"] > before["edge_last_load_seconds"]);
+    std::fs::write(folders.path("edge.toml"), "[edge]\nlisten = 1\n").unwrap();
+    edge.signal("HUP");
+    assert!(edge.note().contains("not reloaded"));
+    let refused = figures(&edge);
+    assert_eq!(refused["edge_reloads_total{result=\"refused\"}"], 1.0);
+    assert_eq!(refused["edge_last_reload_successful"], 0.0);
+    assert_eq!(refused["edge_last_load_seconds"], after["edge_last_load_seconds"]);
+    let status: serde_json::Value = serde_json::from_str(&get(&edge, "/status").1).unwrap();
+    assert!(status["reload"]["error"].as_str().unwrap().contains("edge.toml:2:10: "), "{status}");
+    assert_eq!(status["certificates"][0]["names"][0], "localhost");
+}
+
+#[test]
+fn it_is_not_ready_while_it_drains() {
+    let folders = Folders::new();
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut edge = start(&folders, &format!("http://{}", upstream.local_addr().unwrap()));
+    assert_eq!(get(&edge, "/readyz"), (200, "ready\n".to_owned()));
+    let mut client = edge.get(&folders, "/hang").stderr(Stdio::null()).spawn().unwrap();
+    // The request is here, and nobody answers it.
+    let (held, _) = upstream.accept().unwrap();
+    edge.signal("TERM");
+    let began = Instant::now();
+    while get(&edge, "/readyz").0 == 200 {
+        assert!(began.elapsed() < PATIENCE, "it is still ready");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(get(&edge, "/readyz"), (503, "draining\n".to_owned()));
+    assert_eq!(get(&edge, "/healthz").0, 200);
+    edge.signal("TERM");
+    wait(&mut edge.child);
+    drop(held);
+    wait(&mut client);
+}
+
+#[test]
+fn others_are_kept_out_unless_the_owner_says_otherwise() {
+    let folders = Folders::new();
+    let edge = start(&folders, "http://127.0.0.1:1");
+    assert_eq!(ask(&edge, "/metrics", "evil.test").0, 421);
+    assert_eq!(get(&edge, "/nothing").0, 404);
+    let usual = ["edge", "--files", ".", "--cert", "cert.pem", "--key", "key.pem", "--listen", "127.0.0.1:0"];
+    let mut public = posthaste();
+    public.args(usual).args(["--admin", "0.0.0.0:0"]).current_dir(folders.path(""));
+    let (code, _, stderr) = run(&mut public);
+    assert!(code == 2 && stderr.contains("--admin-public"), "{code} {stderr}");
+    let more = ["--admin", "0.0.0.0:0", "--admin-public"];
+    let edge = Edge::start(&folders, &[&usual[1..], &more].concat());
+    assert!(edge.start["admin"].as_str().unwrap().starts_with("0.0.0.0:"));
+}
