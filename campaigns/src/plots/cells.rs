@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
 use posthaste_lab::experiment::Experiment;
-use posthaste_lab::sweep::{self, Ending, Options};
+use posthaste_lab::sweep::{self, Ending, Options, Selection};
 use posthaste_report::experiment_result::ExperimentResult;
 use posthaste_report::metric;
 
@@ -43,15 +43,14 @@ type Group = (String, Vec<Bar>);
 /// Runs the experiment and draws it.
 pub(super) fn svg() -> Result<String> {
     let experiment = Experiment::built_in(EXPERIMENT)?;
-    let options = Options {
-        seeds: 0..SEEDS,
-        jobs: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    let selection = Selection {
         cells: (0..experiment.cells.len()).collect(),
+        seeds: 0..SEEDS,
         series: None,
-        qlog: None,
-        journal: None,
         command: &|_| String::new(),
     };
+    let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let options = Options { selection, jobs, shard: None, qlog: None, journal: None };
     let report = sweep::run(&experiment, options, &mut |_| {}, &AtomicBool::new(false));
     let Ending::Complete(result) = report.ending else { return Err("the lab could not run".into()) };
     let stacks = &result.axes.last().ok_or("the experiment has no axis of stacks")?.values;

@@ -15,6 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::identity::Identity;
 use crate::lines::Lines;
 
+mod headed;
+
+pub use headed::HeadedError;
+
 /// Bytes that one journal may have; results beyond are not kept.
 const MAX_JOURNAL: u64 = 1 << 30;
 /// Journals that are kept.
@@ -35,6 +39,11 @@ impl Key {
     /// The key of what all these parts say.
     pub fn new<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         Self(Identity::of_parts(parts).hexadecimal(16))
+    }
+
+    /// Its 32 hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -74,7 +83,11 @@ impl<T: Serialize + DeserializeOwned> KeyedJournal<T> {
         if lines.tail()?.is_some() {
             lines.end_last()?;
         }
-        Ok(Self { path, program: program.clone(), lines, results: BTreeMap::new() })
+        Ok(Self::of_lines(&path, program, lines))
+    }
+
+    fn of_lines(path: &Path, program: &Identity, lines: Lines) -> Self {
+        Self { path: path.to_owned(), program: program.clone(), lines, results: BTreeMap::new() }
     }
 
     /// Has it take fewer bytes in all than 1 GiB.

@@ -36,6 +36,28 @@ impl Lines {
         Ok(lines)
     }
 
+    /// Opens a file that is there, to read it only.
+    pub(crate) fn read_only(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { file, bytes, bound: 0 })
+    }
+
+    /// The first line without its end, of at most so many bytes; `None` if it is longer or has no end.
+    pub(crate) fn first(&mut self, bound: u64) -> io::Result<Option<Vec<u8>>> {
+        let mut start = self.read_between(0, bound.min(self.bytes))?;
+        let end = start.iter().position(|&byte| byte == b'\n');
+        Ok(end.map(|end| {
+            start.truncate(end);
+            start
+        }))
+    }
+
+    /// True if there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// It takes no more than so many bytes in all.
     pub(crate) fn limit(&mut self, bound: u64) {
         self.bound = bound;

@@ -29,7 +29,7 @@ pub(crate) use edge::{Edge, EdgeCheck, EdgeCommand, EdgeStatus};
 #[cfg(feature = "emulate")]
 pub(crate) use emulate::{Device, Emulate, EmulateInside, Meter};
 #[cfg(feature = "lab")]
-pub(crate) use lab::{Lab, LabCommand, LabList, LabRun};
+pub(crate) use lab::{Lab, LabCommand, LabItems, LabList, LabMerge, LabRun, Seeds};
 #[cfg(feature = "page")]
 pub(crate) use page::{Page, PageVisit};
 #[cfg(feature = "race")]

@@ -411,3 +411,97 @@ fn the_judgement_can_be_interrupted() {
     assert_eq!(lab.files(), ["state"], "no half a report");
     assert!(lab.journal().file_name().unwrap().to_string_lossy().starts_with("paper-"));
 }
+
+/// Some runs of a small experiment.
+const SOME: [&str; 3] = ["smoke", "--seeds", "3"];
+
+#[test]
+fn shards_merge_into_the_report_of_one_machine() {
+    let lab = Lab::new();
+    let with = |more: &[&'static str]| [&["run"][..], &SOME, more].concat();
+    let whole = lab.fine(&with(&["--json", "whole.json", "--html", "whole.html"]));
+    for (shard, file) in [("0/3", "0.jsonl"), ("1/3", "1.jsonl"), ("2/3", "2.jsonl")] {
+        let (code, stdout, stderr) = lab.lab(&with(&["--shard", shard, "--journal", file]));
+        assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+        assert!(
+            stderr.contains(&format!("shard {shard}: ")) && stderr.contains("posthaste lab merge"),
+            "{stderr}"
+        );
+    }
+    let merged =
+        lab.fine(&["merge", "2.jsonl", "0.jsonl", "1.jsonl", "--json", "m.json", "--html", "m.html"]);
+    assert_eq!(merged, whole);
+    assert!(read(&lab.path("m.json")) == read(&lab.path("whole.json")));
+    assert!(read(&lab.path("m.html")) == read(&lab.path("whole.html")));
+
+    // A shard that was killed is continued; until then its runs are missed.
+    let text = String::from_utf8(read(&lab.path("1.jsonl"))).unwrap();
+    let lines = text.lines().count();
+    lab.write("1.jsonl", &text[..text.len() - 20]);
+    let files = ["merge", "0.jsonl", "1.jsonl", "2.jsonl"];
+    let (code, _, stderr) = lab.lab(&files);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("1 of ") && stderr.contains("--shard 1/3 --journal FILE"), "{stderr}");
+    lab.lab(&with(&["--shard", "1/3", "--journal", "1.jsonl", "--quiet"]));
+    let again = String::from_utf8(read(&lab.path("1.jsonl"))).unwrap();
+    // What was cut off, and what takes its place.
+    assert_eq!(again.lines().count(), lines + 1);
+    assert_eq!(lab.fine(&files), whole);
+}
+
+#[test]
+fn what_does_not_belong_together_is_not_merged() {
+    let lab = Lab::new();
+    let run = |arguments: &[&str]| {
+        lab.fine(&[&["run", "smoke", "--quiet"], arguments].concat());
+    };
+    run(&["--seeds", "2", "--shard", "0/2", "--journal", "a"]);
+    run(&["--seeds", "3", "--shard", "1/2", "--journal", "b"]);
+    let before = read(&lab.path("a"));
+    let refused = |arguments: &[&str], expected: &str| {
+        let (code, stdout, stderr) = lab.lab(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    };
+    refused(&["merge", "a", "b"], "they are of `smoke --seeds 0..3`, not of `smoke --seeds 0..2`");
+    let other_shard = ["run", "smoke", "--seeds", "2", "--shard", "1/2", "--journal", "a"];
+    refused(&other_shard, "a holds other runs: they are of shard 0/2, not of 1/2");
+    lab.write("c", "notes\n");
+    refused(&["merge", "c"], "c holds no runs");
+    refused(&["run", "smoke", "--journal", "c", "--fresh"], "it is left as it is");
+    assert_eq!(read(&lab.path("c")), b"notes\n");
+    refused(&["merge", "missing"], "cannot read missing");
+    refused(&["run", "smoke", "--shard", "0/2"], "--journal");
+    refused(&["run", "smoke", "--shard", "2/2", "--journal", "d"], "is not a shard");
+    refused(
+        &["run", "smoke", "--shard", "0/2", "--journal", "d", "--json", "x"],
+        "posthaste lab merge FILES",
+    );
+    refused(&["run", "smoke", "smoke", "--journal", "d"], "--journal is for one experiment");
+    refused(&["run", "paper", "--journal", "d"], "not to `paper`");
+
+    // As if another build had made it.
+    let text = String::from_utf8(before.clone()).unwrap();
+    let at = text.find("\"program\":\"").unwrap() + 11;
+    let other = format!("{}{}{}", &text[..at], "0123456789ab", &text[at + 12..]);
+    lab.write("e", &other);
+    refused(&["merge", "e"], "its runs are of another build of posthaste (0123456789ab");
+    assert_eq!(read(&lab.path("a")), before);
+}
+
+#[test]
+fn items_have_the_indices_that_shards_are_made_of() {
+    let lab = Lab::new();
+    let items = |arguments: &[&str]| -> Vec<serde_json::Value> {
+        serde_json::from_str(&lab.fine(&[&["items", "smoke", "--seeds", "2", "--json"], arguments].concat()))
+            .unwrap()
+    };
+    let all = items(&[]);
+    assert!(all.iter().enumerate().all(|(index, item)| item["index"] == index));
+    let odd = items(&["--shard", "1/2"]);
+    assert_eq!(odd, all.iter().skip(1).step_by(2).cloned().collect::<Vec<_>>());
+    lab.fine(&["run", "smoke", "--seeds", "2", "--shard", "1/2", "--journal", "odd", "--quiet"]);
+    let runs = String::from_utf8(read(&lab.path("odd"))).unwrap().lines().count() - 1;
+    assert_eq!(runs, odd.len());
+    assert!(lab.fine(&["items", "smoke", "--seeds", "2"]).lines().count() == all.len());
+}

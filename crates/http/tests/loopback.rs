@@ -187,14 +187,14 @@ async fn a_dead_peer_and_a_wrong_certificate_are_told_apart() {
     let (_directory, server) = static_server(&[("a", b"a")]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut options = ClientOptions::new(server.client_config());
-    options.connect_timeout = Duration::from_millis(300);
+    options.connect_timeout = Duration::from_secs(1);
     let client = Client::new(options);
     let uri = format!("https://127.0.0.1:{}/", silent.local_addr().unwrap().port()).parse().unwrap();
     // Requests that waited for the same attempt share its end instead of trying one after the other.
     let began = tokio::time::Instant::now();
     let errors = futures::future::join_all((0..20).map(|_| client.get(&uri))).await;
     assert!(errors.iter().all(|error| matches!(error, Err(ClientError::NoAnswer { .. }))), "{errors:?}");
-    assert!(began.elapsed() < Duration::from_secs(4));
+    assert!(began.elapsed() < Duration::from_secs(15));
 
     let other = Server::start(by(|_: &str| text(StatusCode::OK, "")), |_| {});
     let error = client.get(&other.uri("/")).await.unwrap_err();
@@ -259,18 +259,20 @@ async fn a_request_without_end_is_cut_off_after_the_grace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_has_acknowledged_and_not_read_is_read_while_the_server_stops() {
     let content = sample(100_000);
-    let (_directory, server) = static_server(&[("file", &content)]);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("file"), &content).unwrap();
+    let files = StaticFiles::new(directory.path(), false).unwrap();
+    let server = Server::start(files, |options| options.grace = 2 * PATIENCE);
     let client = server.client();
     let response = client.get(&server.uri("/file")).await.unwrap();
     // All of it is in the client's transport.
     server.log.lines(1).await;
-    let began = tokio::time::Instant::now();
     let ended = server.stop();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(body(response).await.unwrap() == content);
+    // Before the grace is over: a client that has read all closes its connection.
     let ended = timeout(PATIENCE, ended).await.expect("the server does not end").unwrap();
     assert_eq!((ended.cut_off, ended.requests_cut_off), (0, 0));
-    assert!(began.elapsed() < Duration::from_secs(8), "a client that has read all closes its connection");
 }
 
 #[tokio::test(flavor = "multi_thread")]

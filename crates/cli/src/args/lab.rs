@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::Subcommand;
 use posthaste_lab::experiment::{CellFilter, MAX_SEEDS};
+use posthaste_lab::sweep::Shard;
 use posthaste_units::Duration;
 
 /// Upper bound of `--jobs`.
@@ -25,6 +26,9 @@ Examples:
   posthaste lab run hs-simple --seeds 5 --html hs.html  fewer runs, with an HTML page
   posthaste lab run ./mine.toml                         your own experiment
   posthaste lab run paper --quick                       compare with every published figure, with few runs
+  posthaste lab run hs-simple --shard 0/4 --journal 0.jsonl
+                                                        a quarter of it, for one of four machines
+  posthaste lab merge ?.jsonl                           what the four machines have run, as one report
 
 For help on one command: posthaste lab run --help")]
 pub(crate) struct Lab {
@@ -37,6 +41,8 @@ pub(crate) enum LabCommand {
     List(LabList),
     Describe(LabDescribe),
     Run(LabRun),
+    Items(LabItems),
+    Merge(LabMerge),
 }
 
 /// List the experiments.
@@ -124,7 +130,75 @@ pub(crate) struct LabRun {
     #[arg(long)]
     pub(crate) fresh: bool,
 
+    /// Make only the runs whose index leaves I when divided by N, as one of N machines (needs --journal)
+    #[arg(long, value_name = "I/N", requires = "journal")]
+    pub(crate) shard: Option<Shard>,
+
+    /// Save results in this file, for `posthaste lab merge`; a second command continues it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+
     /// Print only errors, no progress and no tables
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+/// List the runs of an experiment, with the index by which --shard shares them out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste lab items smoke                     all of its runs
+  posthaste lab items smoke --shard 1/4 --json  those of one machine out of four, for programs")]
+pub(crate) struct LabItems {
+    /// Name of an experiment, or a TOML file
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// Seeds of each cell: a count N, or a range without its end [default: set by the experiment]
+    #[arg(long, value_name = "N|A..B")]
+    pub(crate) seeds: Option<Seeds>,
+
+    /// List only these cells; may be repeated
+    #[arg(long, value_name = "AXIS=VALUE,...")]
+    pub(crate) cells: Vec<CellFilter>,
+
+    /// List only the runs of this shard
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Report what several machines have run, as `posthaste lab run` reports what one has.
+///
+/// All files must be of the same build, experiment, cells and seeds, and together have all runs; runs that are in
+/// several files must be equal.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example, on two machines with the same program, and then on one of them:
+  posthaste lab run hs-simple --shard 0/2 --journal 0.jsonl
+  posthaste lab run hs-simple --shard 1/2 --journal 1.jsonl
+  posthaste lab merge 0.jsonl 1.jsonl --json all.json
+
+The report is, byte for byte, what `posthaste lab run hs-simple --json all.json` writes.
+Exit code: 0 if all runs ended; 1 if runs are missing or failed, or a report could not be written; 2 for files that do not
+belong together.")]
+pub(crate) struct LabMerge {
+    /// Files of `posthaste lab run --shard I/N --journal FILE`
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Write all results as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write a self-contained HTML page to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Print only errors and no tables
     #[arg(long)]
     pub(crate) quiet: bool,
 }

@@ -13,7 +13,9 @@ use crate::printer;
 mod describe;
 mod journal;
 mod paper;
+mod plan;
 mod progress;
+mod shard;
 mod sweep;
 mod traces;
 
@@ -26,6 +28,8 @@ pub(crate) async fn run(args: Lab) -> Result<ExitCode, Failure> {
         LabCommand::Describe(args) => print(printer::line(describe::text(&find(&args.name)?).trim_end())),
         LabCommand::Run(args) if args.names.iter().any(|name| name == paper::NAME) => paper::run(args).await,
         LabCommand::Run(args) => sweep::run(args).await,
+        LabCommand::Items(args) => shard::items(&args),
+        LabCommand::Merge(args) => shard::merge(&args),
     }
 }
 

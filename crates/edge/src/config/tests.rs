@@ -21,7 +21,7 @@ response = false
 
 [edge.limits]
 connections = 500
-head = "16KiB"
+head = "16384B"
 idle-timeout = "30s"
 
 [site."example.org"]

@@ -5,6 +5,8 @@
 //! that stacks are compared on the same luck as far as they behave alike.
 
 mod journal;
+mod merge;
+mod shard;
 mod worker;
 
 use std::collections::BTreeSet;
@@ -15,10 +17,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration as WallDuration;
 
+use posthaste_campaign::identity::Identity;
 use posthaste_transport::QlogSink;
 use posthaste_units::Duration;
 
 pub use journal::Journal;
+pub use merge::{MergeError, merge};
+pub use shard::{ParseShardError, Shard, ShardHeader};
 use worker::{Item, Runner};
 
 use crate::experiment::{Cell, Experiment, MAX_SEEDS};
@@ -32,22 +37,31 @@ const TICK: WallDuration = WallDuration::from_millis(100);
 /// Makes the place for the traces of one run: the cell's index in the grid, the cell, the seed.
 pub type QlogMaker = dyn Fn(usize, &Cell, u64) -> Option<Arc<dyn QlogSink>> + Send + Sync;
 
-/// What to run, and how.
-pub struct Options<'a> {
-    /// The seeds of each cell.
-    pub seeds: Range<u64>,
-    /// Threads.
-    pub jobs: NonZeroUsize,
+/// What of an experiment is run and reported.
+#[derive(Clone)]
+pub struct Selection<'a> {
     /// Indices into [`Experiment::cells`], ascending; see [`Experiment::select`].
     pub cells: Vec<usize>,
+    /// The seeds of each cell, at most [`MAX_SEEDS`] of them.
+    pub seeds: Range<u64>,
     /// Interval of time series of each cell's first run; the experiment's own unless given.
     pub series: Option<Duration>,
+    /// The command that repeats a cell, or all of the experiment.
+    pub command: &'a dyn Fn(Option<&Cell>) -> String,
+}
+
+/// What to run, and how.
+pub struct Options<'a> {
+    /// What is run.
+    pub selection: Selection<'a>,
+    /// Threads.
+    pub jobs: NonZeroUsize,
+    /// The part of the selection that is run; all of it unless given.
+    pub shard: Option<Shard>,
     /// Where traces go. With it every run is made again, whatever the journal holds.
     pub qlog: Option<Arc<QlogMaker>>,
     /// Results of earlier sweeps, which takes in those of this one.
     pub journal: Option<Journal>,
-    /// The command that repeats a cell, or all of the experiment.
-    pub command: &'a dyn Fn(Option<&Cell>) -> String,
 }
 
 /// How far a sweep is.
@@ -68,6 +82,8 @@ pub struct Progress {
 pub enum Ending {
     /// Everything ran.
     Complete(Box<ExperimentResult>),
+    /// A shard's part ran; its results are in the journal.
+    Shard,
     /// It was told to end.
     Cancelled,
     /// The system gave it no thread to work on.
@@ -104,11 +120,15 @@ fn run_with(
     cancel: &AtomicBool,
     runner: &Arc<Runner>,
 ) -> Report {
-    let count = options.seeds.end.saturating_sub(options.seeds.start).min(MAX_SEEDS);
-    options.seeds.end = options.seeds.start + count;
-    let mut sweep = Sweep::new(experiment, &options);
     let mut journal = options.journal.take();
-    let items = sweep.plan(experiment, &options, journal.as_mut());
+    let mut items = items(experiment, &options.selection, journal.as_ref().map(Journal::program));
+    if let Some(shard) = options.shard {
+        items = shard.part_of(items);
+    }
+    let mut sweep = Sweep::new(&options.selection, items.len());
+    if let Some(journal) = journal.as_mut().filter(|_| options.qlog.is_none()) {
+        sweep.reuse(&mut items, journal);
+    }
     let results = worker::start(items, options.jobs, runner, options.qlog.as_ref());
     let mut journal_error = None;
     while sweep.progress.done < sweep.progress.total && !cancel.load(Ordering::Relaxed) {
@@ -130,13 +150,47 @@ fn run_with(
     progress(sweep.progress);
     let progress = sweep.progress;
     let ending = if progress.done == progress.total {
-        Ending::Complete(Box::new(sweep.finish(experiment, &options)))
+        match options.shard {
+            None => Ending::Complete(Box::new(sweep.finish(experiment, &options.selection))),
+            Some(_) => Ending::Shard,
+        }
     } else if cancel.load(Ordering::Relaxed) {
         Ending::Cancelled
     } else {
         Ending::NoThreads
     };
     Report { ending, progress, journal_error }
+}
+
+/// The selection's seeds; those beyond [`MAX_SEEDS`] do not count.
+fn seeds_of(selection: &Selection<'_>) -> Range<u64> {
+    let Range { start, end } = selection.seeds.clone();
+    start..end.min(start.saturating_add(MAX_SEEDS))
+}
+
+/// Cell and seed of all runs of a selection, in the order in which they are made and which shards are made of. All cells'
+/// first seeds come first, so that the time that is left can be told early.
+pub fn runs(selection: &Selection<'_>) -> impl Iterator<Item = (usize, u64)> {
+    let cells = &selection.cells;
+    seeds_of(selection).flat_map(move |seed| cells.iter().map(move |&cell| (cell, seed)))
+}
+
+/// The runs of a selection, as [`runs`] has them.
+fn items(experiment: &Experiment, selection: &Selection<'_>, program: Option<&Identity>) -> Vec<Item> {
+    debug_assert!(selection.cells.iter().all(|&cell| cell < experiment.cells.len()));
+    let cell = |&index: &usize| {
+        let cell = &experiment.cells[index];
+        (index, Arc::new(cell.clone()), journal::digest_of(program, &cell.spec))
+    };
+    let cells: Vec<_> = selection.cells.iter().map(cell).collect();
+    let item = |(index, (_, seed)): (usize, (usize, u64))| {
+        let (position, run) = (index % cells.len(), index / cells.len());
+        let (index, cell, digest) = &cells[position];
+        let series = (run == 0).then_some(selection.series.or(cell.spec.series)).flatten();
+        let key = journal::key(digest, seed, series);
+        Item { position, run, index: *index, seed, series, key, cell: Arc::clone(cell) }
+    };
+    runs(selection).enumerate().map(item).collect()
 }
 
 /// The results so far, by place.
@@ -147,50 +201,26 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn new(experiment: &Experiment, options: &Options<'_>) -> Self {
-        let seeds = (options.seeds.end - options.seeds.start) as usize;
-        debug_assert!(options.cells.iter().all(|&cell| cell < experiment.cells.len()));
-        let total = seeds * options.cells.len();
+    /// Of nothing yet, where `total` runs are to be made.
+    fn new(selection: &Selection<'_>, total: usize) -> Self {
+        let seeds = seeds_of(selection).count();
         Self {
-            results: vec![vec![None; seeds]; options.cells.len()],
+            results: vec![vec![None; seeds]; selection.cells.len()],
             progress: Progress { done: 0, reused: 0, failed: 0, total },
         }
     }
 
-    /// What the journal does not have. All cells' first seeds come first, so that the time that is left can be told
-    /// early.
-    fn plan(
-        &mut self,
-        experiment: &Experiment,
-        options: &Options<'_>,
-        mut journal: Option<&mut Journal>,
-    ) -> Vec<Item> {
-        let program = journal.as_ref().map(|journal| journal.program().clone());
-        let cell = |&index: &usize| {
-            let cell = &experiment.cells[index];
-            (index, Arc::new(cell.clone()), journal::digest_of(program.as_ref(), &cell.spec))
-        };
-        let cells: Vec<_> = options.cells.iter().map(cell).collect();
-        let mut items = Vec::new();
-        for (run, seed) in options.seeds.clone().enumerate() {
-            for (position, (index, cell, digest)) in cells.iter().enumerate() {
-                let series = (run == 0).then_some(options.series.or(cell.spec.series)).flatten();
-                let key = journal::key(digest, seed, series);
-                items.push(Item { position, run, index: *index, seed, series, key, cell: Arc::clone(cell) });
+    /// Takes what the journal has, and leaves the rest.
+    fn reuse(&mut self, items: &mut Vec<Item>, journal: &mut Journal) {
+        journal.load(items.iter().map(|item| &item.key));
+        items.retain(|item| match journal.take(&item.key) {
+            Some(result) if result.seed == item.seed => {
+                self.progress.reused += 1;
+                self.place(item, Ok(result));
+                false
             }
-        }
-        if let Some(journal) = journal.as_mut().filter(|_| options.qlog.is_none()) {
-            journal.load(items.iter().map(|item| &item.key));
-            items.retain(|item| match journal.take(&item.key) {
-                Some(result) if result.seed == item.seed => {
-                    self.progress.reused += 1;
-                    self.place(item, Ok(result));
-                    false
-                }
-                _ => true,
-            });
-        }
-        items
+            _ => true,
+        });
     }
 
     fn place(&mut self, item: &Item, outcome: Result<RunResult, String>) {
@@ -200,8 +230,8 @@ impl Sweep {
         self.results[item.position][item.run] = Some(result);
     }
 
-    fn finish(self, experiment: &Experiment, options: &Options<'_>) -> ExperimentResult {
-        let cells: Vec<CellResult> = options
+    fn finish(self, experiment: &Experiment, selection: &Selection<'_>) -> ExperimentResult {
+        let cells: Vec<CellResult> = selection
             .cells
             .iter()
             .zip(self.results)
@@ -210,7 +240,7 @@ impl Sweep {
                 let runs: Vec<RunResult> = runs.into_iter().flatten().collect();
                 CellResult {
                     coordinates: cell.coordinates.clone(),
-                    command: (options.command)(Some(cell)),
+                    command: (selection.command)(Some(cell)),
                     limit: crate::limit::limit(&cell.spec).map(|limit| over_places(limit, &runs)),
                     published: cell.published.clone(),
                     runs,
@@ -222,8 +252,8 @@ impl Sweep {
             title: experiment.title.clone(),
             question: experiment.question.clone(),
             source: experiment.source.clone(),
-            command: (options.command)(None),
-            note: note(experiment, &options.cells),
+            command: (selection.command)(None),
+            note: note(experiment, &selection.cells),
             baseline: experiment.baseline.clone().filter(|baseline| {
                 let position = experiment.axes.iter().position(|axis| axis.name == "stack");
                 position.is_some_and(|at| cells.iter().any(|cell| cell.coordinates[at] == *baseline))
@@ -231,7 +261,7 @@ impl Sweep {
             subject: experiment.subject.clone(),
             axes: axes_of(experiment, &cells),
             metrics: experiment.metrics.clone(),
-            seeds: options.seeds.end - options.seeds.start,
+            seeds: seeds_of(selection).count() as u64,
             cells,
         }
     }

@@ -31,15 +31,11 @@ fn command(cell: Option<&Cell>) -> String {
 }
 
 fn options(jobs: usize) -> Options<'static> {
-    Options {
-        seeds: 0..3,
-        jobs: jobs.try_into().unwrap(),
-        cells: (0..4).collect(),
-        series: None,
-        qlog: None,
-        journal: None,
-        command: &command,
-    }
+    Options { selection: selection(), jobs: jobs.try_into().unwrap(), shard: None, qlog: None, journal: None }
+}
+
+fn selection() -> Selection<'static> {
+    Selection { cells: (0..4).collect(), seeds: 0..3, series: None, command: &command }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "each test makes its own")]
@@ -92,7 +88,8 @@ fn the_result_does_not_depend_on_the_number_of_jobs() {
 #[test]
 fn a_cell_alone_gives_what_it_gives_among_others() {
     let all = real(options(2));
-    let alone = real(Options { cells: vec![2], seeds: 1..2, ..options(2) });
+    let alone =
+        real(Options { selection: Selection { cells: vec![2], seeds: 1..2, ..selection() }, ..options(2) });
     assert_eq!(alone.cells.len(), 1);
     assert_eq!(alone.cells[0].runs[0], all.cells[2].runs[1]);
     assert_eq!(alone.axes[0].values, ["average"]);
@@ -102,7 +99,7 @@ fn a_cell_alone_gives_what_it_gives_among_others() {
 #[test]
 fn the_first_run_of_a_cell_has_the_series() {
     let series = Some(Duration::from_millis(10));
-    let result = real(Options { series, seeds: 5..7, ..options(2) });
+    let result = real(Options { selection: Selection { series, seeds: 5..7, ..selection() }, ..options(2) });
     for cell in &result.cells {
         assert!(cell.runs[0].series.as_ref().is_some_and(|series| series.times.len() > 5));
         assert!(cell.runs[1].series.is_none());
@@ -203,8 +200,9 @@ fn counting(count: &Arc<Mutex<usize>>) -> Arc<Runner> {
 fn what_the_journal_has_is_not_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let count = Arc::default();
+    let two = Selection { seeds: 0..2, ..selection() };
     let first =
-        sweep(Options { journal: Some(journal(&folder)), seeds: 0..2, ..options(2) }, counting(&count));
+        sweep(Options { journal: Some(journal(&folder)), selection: two, ..options(2) }, counting(&count));
     assert!(first.journal_error.is_none());
     assert_eq!(*count.lock().unwrap(), 8);
 
@@ -220,8 +218,11 @@ fn a_journal_knows_series_and_makes_runs_with_traces_again() {
     let folder = tempfile::tempdir().unwrap();
     let count = Arc::default();
     drop(sweep(Options { journal: Some(journal(&folder)), ..options(2) }, counting(&count)));
-    let series = Some(Duration::from_millis(10));
-    let report = sweep(Options { journal: Some(journal(&folder)), series, ..options(2) }, counting(&count));
+    let with_series = Selection { series: Some(Duration::from_millis(10)), ..selection() };
+    let report = sweep(
+        Options { journal: Some(journal(&folder)), selection: with_series, ..options(2) },
+        counting(&count),
+    );
     assert_eq!(report.progress.reused, 8, "four first runs lack their series");
     let qlog: Option<Arc<QlogMaker>> = Some(Arc::new(|_, _, _| None));
     let report = sweep(Options { journal: Some(journal(&folder)), qlog, ..options(2) }, counting(&count));
@@ -253,13 +254,91 @@ fn results_survive_a_journal_that_does_not_take_them() {
 #[test]
 fn a_result_is_the_same_after_the_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let series = Some(Duration::from_millis(7));
-    let made = real(Options { journal: Some(journal(&folder)), series, ..options(2) });
+    let with_series = Selection { series: Some(Duration::from_millis(7)), ..selection() };
+    let selection = with_series.clone();
+    let made = real(Options { journal: Some(journal(&folder)), selection, ..options(2) });
     let report = sweep(
-        Options { journal: Some(journal(&folder)), series, ..options(2) },
+        Options { journal: Some(journal(&folder)), selection: with_series, ..options(2) },
         Arc::new(|_, _, _| panic!("nothing must run")),
     );
     assert_eq!(report.progress.reused, 12);
     let read = complete(report);
     assert_eq!(serde_json::to_string(&made).unwrap(), serde_json::to_string(&read).unwrap());
+}
+
+fn program() -> posthaste_campaign::identity::Identity {
+    posthaste_campaign::identity::Identity::of_this_program().unwrap()
+}
+
+/// The journals of three shards that `runner` has made.
+fn shards(folder: &tempfile::TempDir, runner: &Arc<Runner>) -> Vec<Journal> {
+    let made = |index: usize| {
+        let shard: Shard = format!("{index}/3").parse().unwrap();
+        let path = folder.path().join(index.to_string());
+        let header = ShardHeader::new("test", Vec::new(), &experiment(), &selection(), &program(), shard);
+        let journal = Journal::open_file(&path, &header, &program(), false).unwrap();
+        let report =
+            sweep(Options { journal: Some(journal), shard: Some(shard), ..options(2) }, Arc::clone(runner));
+        assert!(matches!(report.ending, Ending::Shard), "{report:?}");
+        assert_eq!((report.progress.done, report.progress.total), (4, 4));
+        let (found, journal) = Journal::read_file::<ShardHeader>(&path, &program()).unwrap();
+        assert_eq!(found, header);
+        journal
+    };
+    (0..3).map(made).collect()
+}
+
+fn merged(journals: &mut [Journal]) -> Result<ExperimentResult, MergeError> {
+    merge(&experiment(), &selection(), &program(), journals, "1/3".parse().unwrap())
+}
+
+#[test]
+fn shards_together_are_what_one_machine_makes() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = Arc::default();
+    let mut journals = shards(&folder, &counting(&count));
+    assert_eq!(*count.lock().unwrap(), 12, "each run was made once");
+    let one = complete(sweep(options(2), counting(&count)));
+    assert_eq!(merged(&mut journals).unwrap(), one);
+    // In any order, and twice.
+    let mut again = shards(&folder, &counting(&count));
+    assert_eq!(*count.lock().unwrap(), 24, "what a shard has is not made again");
+    again.reverse();
+    again.append(&mut journals);
+    assert_eq!(merged(&mut again).unwrap(), one);
+}
+
+#[test]
+fn a_shard_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journals = shards(&folder, &(Arc::new(teller) as Arc<Runner>));
+    journals.remove(1);
+    let error = merged(&mut journals).unwrap_err();
+    let MergeError::Missing { missing: 4, total: 12, first, shard } = &error else { panic!("{error}") };
+    assert_eq!((first.as_str(), shard.to_string().as_str()), ("good, 20kB, seed 0", "1/3"));
+}
+
+#[test]
+fn results_of_one_run_that_differ_are_refused() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let mut journals = shards(&folders[0], &(Arc::new(teller) as Arc<Runner>));
+    let other: Arc<Runner> = Arc::new(|spec, seed, qlog| {
+        let packets = u64::from(spec.flows.len() == 1 && seed == 2);
+        teller(spec, seed, qlog).map(|result| RunResult { packets, ..result })
+    });
+    journals.append(&mut shards(&folders[1], &other));
+    assert_eq!(merged(&mut journals), Err(MergeError::Differ("good, 20kB, seed 2".to_owned())));
+}
+
+#[test]
+fn headers_tell_sweeps_apart() {
+    let header = |selection: &Selection<'_>, program: &[u8], shard: &str| {
+        let program = posthaste_campaign::identity::Identity::of_parts([program]);
+        ShardHeader::new("test", Vec::new(), &experiment(), selection, &program, shard.parse().unwrap())
+    };
+    let one = header(&selection(), b"a", "0/2");
+    assert!(one.is_of_same_sweep(&header(&selection(), b"a", "1/2")));
+    assert!(!one.is_of_same_sweep(&header(&selection(), b"b", "1/2")));
+    assert!(!one.is_of_same_sweep(&header(&Selection { seeds: 0..4, ..selection() }, b"a", "1/2")));
+    assert!(!one.is_of_same_sweep(&header(&Selection { cells: vec![1], ..selection() }, b"a", "1/2")));
 }

@@ -8,7 +8,8 @@ use posthaste_lab::reproduction::Reproduction;
 use posthaste_lab::reproduction::report::{Made, json, markdown, page, table};
 
 use super::journal::Journals;
-use super::sweep::{Outputs, Plan, Swept, carry_out, exit_code, tell_endings};
+use super::plan::Plan;
+use super::sweep::{Outputs, Swept, carry_out, exit_code, tell_endings};
 use crate::args::LabRun;
 use crate::exit::{Failure, INTERRUPTED};
 use crate::interrupt::Interrupts;
@@ -31,7 +32,7 @@ pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
     check(&args)?;
     let reproduction = rules()?;
     let plans = plans(&reproduction, &args);
-    let outputs = Outputs::create(&args)?;
+    let outputs = Outputs::create(args.json.as_deref(), args.html.as_deref(), args.markdown.as_deref())?;
     let mut journals = Journals::find(args.fresh);
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
@@ -48,7 +49,8 @@ pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
                 tell_endings(&result);
                 results.push(*result);
             }
-            Swept::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
+            // `check` has refused it.
+            Swept::Shard(_) | Swept::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
         }
     }
     let judgement = reproduction.judge(&results);
@@ -85,6 +87,7 @@ fn check(args: &LabRun) -> Result<(), Failure> {
         ("--cells", !args.cells.is_empty()),
         ("--series", args.series.is_some()),
         ("--qlog", args.qlog.is_some()),
+        ("--journal", args.journal.is_some()),
     ];
     match refused.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
@@ -105,6 +108,8 @@ fn plans(reproduction: &Reproduction, args: &LabRun) -> Vec<Plan> {
             seeds: args.seeds.as_ref().map_or(usual, |seeds| seeds.0.clone()),
             experiment: planned.experiment.clone(),
             cells: planned.cells,
+            filters: Vec::new(),
+            series: None,
         }
     };
     planned.into_iter().enumerate().map(plan).collect()

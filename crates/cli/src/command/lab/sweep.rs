@@ -1,21 +1,21 @@
 //! `posthaste lab run`.
 
-use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use posthaste_lab::experiment::{Cell, CellFilter, Experiment};
+use posthaste_lab::experiment::Cell;
 use posthaste_lab::sweep::{self, Ending, Options, Progress, Report};
 use posthaste_report as report;
 use posthaste_report::experiment_result::ExperimentResult;
 use posthaste_report::result::Outcome;
 
 use super::journal::Journals;
+use super::plan::Plan;
 use super::progress::Display;
-use super::{cells_argument, traces};
+use super::{shard, traces};
 use crate::args::LabRun;
 use crate::exit::{FAILED, Failure, INTERRUPTED};
 use crate::interrupt::Interrupts;
@@ -25,18 +25,11 @@ use crate::printer::{self, shell_quote};
 /// Failed runs that are told one by one.
 const MAX_TOLD: usize = 10;
 
-/// An experiment and what of it is to run.
-pub(super) struct Plan {
-    pub(super) experiment: Experiment,
-    pub(super) cells: Vec<usize>,
-    pub(super) seeds: std::ops::Range<u64>,
-    /// What progress is told by.
-    pub(super) label: String,
-}
-
 /// What came of a plan.
 pub(super) enum Swept {
     Done(Box<ExperimentResult>),
+    /// A shard's runs are in its journal.
+    Shard(Progress),
     /// The user wants to stop, and has been told how to go on.
     Interrupted,
 }
@@ -50,17 +43,20 @@ pub(super) struct Outputs {
 
 pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
     let plans = plans(&args)?;
-    let outputs = Outputs::create(&args)?;
+    let outputs = Outputs::create(args.json.as_deref(), args.html.as_deref(), args.markdown.as_deref())?;
     if let Some(folder) = &args.qlog {
         crate::profile::make_trace_folder(folder)?;
     }
-    let journals = Journals::find(args.fresh);
+    let journals = if args.journal.is_some() { None } else { Journals::find(args.fresh) };
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     let args = Arc::new(args);
     let mut results = Vec::new();
     for plan in plans {
-        let journal = journals.as_ref().and_then(|journals| journals.open(&plan.experiment.name));
+        let journal = match &args.journal {
+            Some(path) => Some(shard::open(path, &plan, &args)?),
+            None => journals.as_ref().and_then(|journals| journals.open(&plan.experiment.name)),
+        };
         match carry_out(plan, &args, journal, &mut interrupts).await? {
             Swept::Done(result) => {
                 if !args.quiet {
@@ -69,12 +65,20 @@ pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
                 tell_endings(&result);
                 results.push(*result);
             }
+            Swept::Shard(progress) => return Ok(shard_done(&args, progress)),
             Swept::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
         }
     }
     let (json, html) = (|| report::json::to_string(&results), || report::html::page(&results));
-    outputs.write(json, html, String::new, journals.is_some())?;
+    outputs.write(json, html, String::new, journals.is_some() || args.journal.is_some())?;
     Ok(exit_code(&results))
+}
+
+fn shard_done(args: &LabRun, progress: Progress) -> ExitCode {
+    if let (Some(path), Some(shard)) = (&args.journal, args.shard) {
+        shard::tell_done(path, shard, progress, args.quiet);
+    }
+    if progress.failed > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
 /// Runs what is planned, until it is done or the user wants to stop.
@@ -103,7 +107,10 @@ pub(super) async fn carry_out(
     let is_interrupted = cancel.load(Ordering::Relaxed);
     match report.ending {
         Ending::Complete(result) if !is_interrupted => Ok(Swept::Done(result)),
-        Ending::Complete(_) | Ending::Cancelled => {
+        // Its results would be nowhere.
+        Ending::Shard if report.journal_error.is_some() => Err(Failure::runtime("the shard is not complete")),
+        Ending::Shard if !is_interrupted => Ok(Swept::Shard(report.progress)),
+        Ending::Complete(_) | Ending::Shard | Ending::Cancelled => {
             interrupted(report.progress, is_kept && report.journal_error.is_none(), args);
             Ok(Swept::Interrupted)
         }
@@ -126,51 +133,23 @@ fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
         return Err(Failure::usage(format!("{option} applies only to `posthaste lab run paper`"))
             .hint("use --seeds for fewer runs of an experiment"));
     }
-    let filter = args.cells.iter().cloned().fold(CellFilter::default(), CellFilter::and);
-    let plan = |name: &String| {
-        let experiment = super::find(name)?;
-        let cells = experiment.select(&filter).map_err(|error| {
-            Failure::usage(format!("--cells: {error}"))
-                .hint(format!("`posthaste lab describe {}` shows the grid", shell_quote(name)))
-        })?;
-        let seeds = args.seeds.as_ref().map_or(0..experiment.seeds, |seeds| seeds.0.clone());
-        let label = experiment.name.clone();
-        Ok(Plan { experiment, cells, seeds, label })
-    };
+    shard::check(args)?;
+    let plan = |name: &String| Plan::of(name, &args.cells, args.seeds.as_ref(), args.series);
     args.names.iter().map(plan).collect()
 }
 
 fn sweep_one(plan: &Plan, args: &LabRun, journal: Option<sweep::Journal>, cancel: &AtomicBool) -> Report {
-    let command = |cell: Option<&Cell>| command(plan, args, cell);
+    let command = |cell: Option<&Cell>| plan.command(cell);
     let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let options = Options {
-        seeds: plan.seeds.clone(),
+        selection: plan.selection(&command),
         jobs: args.jobs.unwrap_or_else(processors),
-        cells: plan.cells.clone(),
-        series: args.series,
+        shard: args.shard,
         qlog: args.qlog.as_deref().map(|folder| traces::maker(folder, &plan.experiment)),
         journal,
-        command: &command,
     };
     let mut display = Display::new(&plan.label, args.quiet);
     sweep::run(&plan.experiment, options, &mut |progress| display.update(progress), cancel)
-}
-
-/// The command that repeats a cell, or all that was run of the experiment.
-fn command(plan: &Plan, args: &LabRun, cell: Option<&Cell>) -> String {
-    let mut command = format!("posthaste lab run {}", shell_quote(&plan.experiment.name));
-    if let Some(cell) = cell {
-        command.push_str(&cells_argument(&plan.experiment, cell));
-    } else if plan.cells.len() < plan.experiment.cells.len() && !args.cells.is_empty() {
-        let chosen = args.cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let _ = write!(command, " --cells {}", shell_quote(&chosen));
-    }
-    // Writing to a text cannot fail.
-    let _ = write!(command, " --seeds {}..{}", plan.seeds.start, plan.seeds.end);
-    if let Some(interval) = args.series {
-        let _ = write!(command, " --series {interval}");
-    }
-    command
 }
 
 /// Says which runs failed and how many came to their deadline.
@@ -220,8 +199,12 @@ fn interrupted(progress: Progress, is_kept: bool, args: &LabRun) {
 }
 
 impl Outputs {
-    pub(super) fn create(args: &LabRun) -> Result<Self, Failure> {
-        let all = [("--json", &args.json), ("--html", &args.html), ("--markdown", &args.markdown)];
+    pub(super) fn create(
+        json: Option<&Path>,
+        html: Option<&Path>,
+        markdown: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let all = [("--json", json), ("--html", html), ("--markdown", markdown)];
         for (index, (option, path)) in all.iter().enumerate() {
             if let Some((other, _)) =
                 all[index + 1..].iter().find(|(_, other)| path.is_some() && other == path)
@@ -231,9 +214,9 @@ impl Outputs {
         }
         let create = |path: &Path| OutputFile::create(path).map_err(Failure::usage);
         Ok(Self {
-            json: args.json.as_deref().map(create).transpose()?,
-            html: args.html.as_deref().map(create).transpose()?,
-            markdown: args.markdown.as_deref().map(create).transpose()?,
+            json: json.map(create).transpose()?,
+            html: html.map(create).transpose()?,
+            markdown: markdown.map(create).transpose()?,
         })
     }
 
