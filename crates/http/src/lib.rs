@@ -84,7 +84,7 @@ pub use service::{
     Request, RequestBody, Response, ResponseBody, ServiceFn, service_fn, text,
 };
 pub use static_files::StaticFiles;
-pub use uri::{Origin, UriError, parse as parse_url};
+pub use uri::{Origin, UriError, parse as parse_url, resolve as resolve_reference};
 
 /// The types of requests and responses.
 pub use ::http;

@@ -110,7 +110,7 @@ fn encode_target(target: &str) -> String {
 ///
 /// # Errors
 /// If the result is no absolute `https` URI: a redirect must not lead to an unprotected one.
-pub(crate) fn resolve(base: &Uri, reference: &str) -> Result<Uri, UriError> {
+pub fn resolve(base: &Uri, reference: &str) -> Result<Uri, UriError> {
     let fail = |reason| UriError { uri: reference.to_owned(), reason };
     let reference = reference.trim().split('#').next().unwrap_or_default();
     if has_scheme(reference) {

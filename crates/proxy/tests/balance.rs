@@ -120,7 +120,8 @@ async fn health_checks_take_upstreams_out_and_bring_them_back() {
         timeout(PATIENCE, turned).await.unwrap_or_else(|_| panic!("no {status}"));
     }
     let checks: Vec<_> = first.messages().into_iter().filter(|it| it.target == "/healthz").collect();
-    assert!(checks.len() >= 4);
+    // Two that fail, and one that succeeds.
+    assert!(checks.len() >= 3);
     assert_eq!(checks[0].all("user-agent"), ["posthaste-health"]);
     assert_eq!(checks[0].all("host"), [first.address.to_string()]);
 }

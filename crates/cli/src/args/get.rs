@@ -78,6 +78,10 @@ pub(crate) struct Get {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Fetch over TCP (HTTP/2 or HTTP/1.1) where HTTP/3 does not answer within 250 ms or cannot be had; --json says which
+    #[arg(long, conflicts_with_all = ["connections", "resume"])]
+    pub(crate) fallback: bool,
+
     /// Directory for address tokens, which speed up the next run [default: nothing is kept]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use http::{StatusCode, Uri};
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
-use posthaste_http::client::Response;
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
 use tokio::time::Instant;
 
@@ -17,6 +16,7 @@ use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
 use crate::{kept, printer, profile, trust};
 
+mod fallback;
 mod mover;
 mod output;
 mod parts;
@@ -24,6 +24,7 @@ mod progress;
 mod report;
 mod resume;
 
+use fallback::{Fallback, Reply, TcpError};
 use mover::Mover;
 use output::{Destination, Output, Wanted};
 use progress::Progress;
@@ -46,6 +47,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let profile_name = transport.profile.name().to_owned();
     let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
     let client = Client::new(options(&args, transport, &tokens)?);
+    let fallback = if args.fallback { Some(Fallback::new(&args, tcp_tls_config(&args)?)) } else { None };
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
 
@@ -53,8 +55,15 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         destinations.contains(&Destination::Stdout) && std::io::IsTerminal::is_terminal(&std::io::stdout());
     let progress = Progress::new(uris.len(), writes_to_terminal);
     let mover = Mover::new(&client, &args);
+    let means = Means {
+        client: &client,
+        fallback: fallback.as_ref(),
+        mover: &mover,
+        args: &args,
+        progress: &progress,
+    };
     let transfers = tokio::select! {
-        transfers = all(&args, (&client, &mover), &progress, &uris, &destinations) => transfers,
+        transfers = all(means, &uris, &destinations) => transfers,
         () = interrupts.next() => {
             progress.clear();
             client.close().await;
@@ -97,18 +106,23 @@ fn gain(rounds: &[Duration]) -> String {
     )
 }
 
+/// What files are fetched with.
+#[derive(Clone, Copy)]
+struct Means<'a> {
+    client: &'a Client,
+    /// With `--fallback`.
+    fallback: Option<&'a Fallback>,
+    mover: &'a Mover,
+    args: &'a Get,
+    progress: &'a Progress,
+}
+
 /// Fetches all URLs, as often as is asked for.
-async fn all(
-    args: &Get,
-    (client, mover): (&Client, &Mover),
-    progress: &Progress,
-    uris: &[Uri],
-    destinations: &[Destination],
-) -> Vec<Transfer> {
-    let mut transfers = Vec::new();
+async fn all(means: Means<'_>, uris: &[Uri], destinations: &[Destination]) -> Vec<Transfer> {
+    let (args, mut transfers) = (means.args, Vec::new());
     for round in 1..=args.repeat {
         if round > 1 {
-            client.hang_up();
+            means.client.hang_up();
         }
         let is_last = round == args.repeat;
         let destination = |wanted: &Destination| if is_last { wanted.clone() } else { Destination::Nowhere };
@@ -118,9 +132,7 @@ async fn all(
             .iter()
             .zip(uris)
             .zip(destinations)
-            .map(|((url, uri), wanted)| {
-                transfer((client, mover, args), progress, url, uri.clone(), destination(wanted))
-            })
+            .map(|((url, uri), wanted)| transfer(means, url, uri.clone(), destination(wanted)))
             .collect();
         let done = futures::stream::iter(jobs).buffered(usize::from(args.parallel));
         transfers.extend(done.collect::<Vec<_>>().await);
@@ -129,27 +141,17 @@ async fn all(
 }
 
 /// Fetches one URL, tells the user if that fails, and reports what was measured.
-async fn transfer(
-    client: (&Client, &Mover, &Get),
-    progress: &Progress,
-    url: &str,
-    uri: Uri,
-    destination: Destination,
-) -> Transfer {
+async fn transfer(means: Means<'_>, url: &str, uri: Uri, destination: Destination) -> Transfer {
     let started = Instant::now();
     let mut transfer = Transfer::new(url, &destination);
     let outcome = match &destination {
-        Destination::File(path) if client.2.resume => {
-            resume::fetch((client.0, client.1), progress, &uri, path, &mut transfer).await
-        }
-        _ if client.2.connections > 1 => {
-            parts::fetch(client, progress, &uri, destination, &mut transfer).await
-        }
-        _ => fetch(client, progress, &uri, destination, &mut transfer).await,
+        Destination::File(path) if means.args.resume => resume::fetch(means, &uri, path, &mut transfer).await,
+        _ if means.args.connections > 1 => parts::fetch(means, &uri, destination, &mut transfer).await,
+        _ => fetch(means, &uri, destination, &mut transfer).await,
     };
     transfer.total = started.elapsed();
     if let Err(problem) = outcome {
-        progress.suspend(|| {
+        means.progress.suspend(|| {
             printer::error(format_args!("{url}: {problem}{}", problem.hint()));
         });
         transfer.error = Some(problem.to_string());
@@ -158,33 +160,38 @@ async fn transfer(
 }
 
 async fn fetch(
-    (client, mover, _): (&Client, &Mover, &Get),
-    progress: &Progress,
+    means: Means<'_>,
     uri: &Uri,
     destination: Destination,
     transfer: &mut Transfer,
 ) -> Result<(), Problem> {
     // Before anything is asked for: what cannot be written need not be fetched.
     let output = Output::open(destination).await?;
-    let response = client.get(uri).await?;
-    transfer.begin(&response);
-    accept(response.status())?;
-    receive(response, output, (progress, mover), uri, transfer).await
+    let reply = match means.fallback {
+        Some(fallback) => fallback.get(means.client, uri).await?,
+        None => means.client.get(uri).await?.into(),
+    };
+    match &reply {
+        Reply::Quic(response) => transfer.begin(response),
+        Reply::Tcp(response) => transfer.begin_over_tcp(response),
+    }
+    accept(reply.status())?;
+    receive(reply, output, means, uri, transfer).await
 }
 
 /// Takes the body to where it goes.
 async fn receive(
-    mut response: Response,
+    mut reply: Reply,
     mut output: Output,
-    (progress, mover): (&Progress, &Mover),
+    means: Means<'_>,
     uri: &Uri,
     transfer: &mut Transfer,
 ) -> Result<(), Problem> {
-    let bar = progress.bar(uri.path(), response.content_length());
-    while let Some(chunk) = response.chunk().await? {
-        transfer.bytes = response.received();
+    let bar = means.progress.bar(uri.path(), reply.content_length());
+    while let Some(chunk) = reply.chunk().await? {
+        transfer.bytes = reply.received();
         bar.advance(chunk.len() as u64);
-        mover.received(chunk.len() as u64);
+        means.mover.received(chunk.len() as u64);
         if output.write(chunk).await? == Wanted::No {
             return Ok(());
         }
@@ -207,6 +214,10 @@ fn accept(status: StatusCode) -> Result<(), Problem> {
 #[derive(Debug)]
 enum Problem {
     Client(ClientError),
+    /// Over TCP.
+    Tcp(TcpError),
+    /// Neither over HTTP/3 nor over TCP.
+    Neither(Box<(ClientError, TcpError)>),
     Status(StatusCode),
     /// A part of the file, which nobody asked for.
     Part,
@@ -229,6 +240,8 @@ impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Client(error) => error.fmt(f),
+            Self::Tcp(error) => write!(f, "over TCP: {error}"),
+            Self::Neither(errors) => write!(f, "{}; over TCP: {}", errors.0, errors.1),
             Self::Status(status) => write!(f, "the server answers {status}"),
             Self::Part => write!(f, "the server answers with a part of the file, which was not asked for"),
             Self::Output(error) => error.fmt(f),
@@ -272,17 +285,29 @@ fn options(
     Ok(options)
 }
 
-/// Whom to trust.
+/// TLS for HTTP/3.
 fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
-    let provider =
-        args.cipher.map_or_else(tls::crypto_provider, |cipher| tls::crypto_provider_with(cipher.into()));
-    let trusted = if args.insecure {
+    if args.insecure {
         printer::note("--insecure: the server's certificate is not checked");
-        Ok(tls::trust_in_everyone())
-    } else {
-        trust::in_file_or_system(args.ca.as_deref())
-    }?;
-    tls::client_config_using(provider, trusted, &[ALPN]).map_err(|error| trust::unusable(&error))
+    }
+    tls::client_config_using(provider(args), trusted(args)?, &[ALPN]).map_err(|error| trust::unusable(&error))
+}
+
+/// TLS for TCP: the connector says which versions of HTTP it speaks.
+fn tcp_tls_config(args: &Get) -> Result<rustls::ClientConfig, Failure> {
+    let config = rustls::ClientConfig::builder_with_provider(provider(args))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| trust::unusable(&error))?;
+    Ok(config.dangerous().with_custom_certificate_verifier(trusted(args)?).with_no_client_auth())
+}
+
+fn provider(args: &Get) -> Arc<rustls::crypto::CryptoProvider> {
+    args.cipher.map_or_else(tls::crypto_provider, |cipher| tls::crypto_provider_with(cipher.into()))
+}
+
+/// Whom to trust.
+fn trusted(args: &Get) -> Result<Arc<dyn rustls::client::danger::ServerCertVerifier>, Failure> {
+    if args.insecure { Ok(tls::trust_in_everyone()) } else { trust::in_file_or_system(args.ca.as_deref()) }
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! `--connections`: one file over several connections, in parts.
 
 use http::Uri;
-use posthaste_http::Client;
 use posthaste_http::client::{Piece, Single, SplitOptions};
 
-use super::Problem;
-use super::mover::Mover;
 use super::output::{Destination, Output};
-use super::progress::Progress;
 use super::report::Transfer;
+use super::{Means, Problem};
 use crate::args::Get;
 use crate::exit::Failure;
 use crate::printer;
@@ -26,8 +23,7 @@ pub(super) fn check(args: &Get, destinations: &[Destination]) -> Result<(), Fail
 
 /// Fetches one URL over several connections, if that can be.
 pub(super) async fn fetch(
-    (client, mover, args): (&Client, &Mover, &Get),
-    progress: &Progress,
+    Means { client, mover, args, progress, .. }: Means<'_>,
     uri: &Uri,
     destination: Destination,
     transfer: &mut Transfer,

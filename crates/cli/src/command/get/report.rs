@@ -7,6 +7,7 @@ use posthaste_http::ConnectionReport;
 use posthaste_http::client::{Download, Response, SplitReport};
 use serde::Serialize;
 
+use super::fallback::TcpResponse;
 use super::output::Destination;
 
 /// One URL and what became of it.
@@ -20,6 +21,8 @@ pub(super) struct Transfer {
     first_byte: Option<Duration>,
     pub(super) total: Duration,
     connection: Option<ConnectionReport>,
+    /// What it came by, as ALPN calls it.
+    protocol: &'static str,
     /// With `--connections`.
     pub(super) split: Option<SplitReport>,
     pub(super) error: Option<String>,
@@ -40,6 +43,7 @@ impl Transfer {
             first_byte: None,
             total: Duration::ZERO,
             connection: None,
+            protocol: "h3",
             split: None,
             error: None,
         }
@@ -51,6 +55,14 @@ impl Transfer {
         self.status = Some(response.status().as_u16());
         self.first_byte = Some(response.first_byte());
         self.connection = Some(response.connection());
+    }
+
+    /// The same over TCP.
+    pub(super) fn begin_over_tcp(&mut self, response: &TcpResponse) {
+        self.final_url = Some(response.uri.to_string());
+        self.status = Some(response.head.status.as_u16());
+        self.first_byte = Some(response.first_byte);
+        self.protocol = response.protocol();
     }
 
     /// The same of a download that may be in parts; `connection` is its first.
@@ -88,7 +100,7 @@ struct TransferReport {
     bytes: u64,
     bytes_per_second: f64,
     times: Times,
-    /// Which of `connections` carried it, or began to.
+    /// Which of `connections` carried it, or began to; null over TCP.
     connection: Option<usize>,
     /// With `--connections`: over which it came, and how.
     split: Option<Split>,
@@ -201,7 +213,7 @@ fn transfer(transfer: &Transfer) -> TransferReport {
         ok: transfer.error.is_none(),
         error: transfer.error.clone(),
         status: transfer.status,
-        protocol: transfer.status.map(|_| "h3"),
+        protocol: transfer.status.map(|_| transfer.protocol),
         file: transfer.file.clone().filter(|_| transfer.error.is_none()),
         bytes: transfer.bytes,
         bytes_per_second: if total > 0.0 { transfer.bytes as f64 / total } else { 0.0 },

@@ -12,11 +12,9 @@ use posthaste_http::Client;
 use posthaste_http::client::Response;
 use serde::{Deserialize, Serialize};
 
-use super::mover::Mover;
 use super::output::{Destination, Output, joined};
-use super::progress::Progress;
 use super::report::Transfer;
-use super::{Problem, accept, receive};
+use super::{Means, Problem, accept, receive};
 use crate::args::Get;
 use crate::exit::Failure;
 use crate::output_file::{OutputError, PartialFile};
@@ -42,8 +40,7 @@ pub(super) fn check(args: &Get, destinations: &[Destination]) -> Result<(), Fail
 
 /// Fetches one URL into a file, or what is missing of it.
 pub(super) async fn fetch(
-    (client, mover): (&Client, &Mover),
-    progress: &Progress,
+    means: Means<'_>,
     uri: &Uri,
     path: &Path,
     transfer: &mut Transfer,
@@ -59,12 +56,12 @@ pub(super) async fn fetch(
         });
         joined(claimed.await).map_err(fail)?
     };
-    let (response, from) = ask(client, uri, kept).await?;
+    let (response, from) = ask(means.client, uri, kept).await?;
     transfer.begin(&response);
     if from == 0 {
         accept(response.status())?;
     } else {
-        progress.suspend(|| printer::note(format_args!("{uri}: continued at byte {from}")));
+        means.progress.suspend(|| printer::note(format_args!("{uri}: continued at byte {from}")));
     }
     let said = strong_tag(&response).map(|etag| Note { url: uri.to_string(), etag });
     let opened = {
@@ -73,7 +70,7 @@ pub(super) async fn fetch(
     };
     let (file, partial) = joined(opened).map_err(fail)?;
     let output = Output::of(file, partial, path);
-    receive(response, output, (progress, mover), uri, transfer).await?;
+    receive(response.into(), output, means, uri, transfer).await?;
     // Without its beginning it says nothing.
     let _ = joined(tokio::task::spawn_blocking(move || std::fs::remove_file(note)).await);
     Ok(())
