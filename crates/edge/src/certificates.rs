@@ -6,6 +6,8 @@ use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::acme::{ACME_TLS, Challenges};
+use crate::config::CertificateFiles;
 use crate::hosts::{Hosts, normal};
 
 mod loaded;
@@ -18,19 +20,45 @@ pub use watch::Watched;
 /// Chooses the certificate of a connection by the name that the client asks for. Clones share the certificates; what
 /// replaces them does not touch connections.
 #[derive(Clone)]
-pub struct Resolver(Arc<ArcSwap<Certificates>>);
+pub struct Resolver {
+    certificates: Arc<ArcSwap<Certificates>>,
+    challenges: Challenges,
+}
 
 impl Resolver {
     pub(crate) fn new(certificates: Certificates) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(certificates)))
+        Self {
+            certificates: Arc::new(ArcSwap::from_pointee(certificates)),
+            challenges: Challenges::default(),
+        }
+    }
+
+    /// The answers to an authority that looks whether a name leads here: a client that offers [`ACME_TLS`] gets the
+    /// certificate that is there for that name, or none.
+    pub fn challenges(&self) -> &Challenges {
+        &self.challenges
     }
 
     pub(crate) fn set(&self, certificates: Certificates) {
-        self.0.store(Arc::new(certificates));
+        self.certificates.store(Arc::new(certificates));
     }
 
     pub(crate) fn current(&self) -> Arc<Certificates> {
-        self.0.load_full()
+        self.certificates.load_full()
+    }
+
+    /// Reads a certificate that is new in these files, and has the site of these names use it.
+    ///
+    /// # Errors
+    /// The files cannot be used; why, for people.
+    pub(crate) fn install(&self, files: &CertificateFiles, names: &[String]) -> Result<(), String> {
+        let loaded = Arc::new(Loaded::read(files)?);
+        self.certificates.rcu(|current| {
+            let mut next = current.with(&loaded);
+            next.add(Arc::clone(&loaded), names);
+            next
+        });
+        Ok(())
     }
 
     /// The certificates in use, each with its names and its end.
@@ -41,13 +69,16 @@ impl Resolver {
     /// True if the certificate that a client got who asked for `server_name` is good for `host`, too: a client that has
     /// checked it may use the connection for both (RFC 9114 section 3.3).
     pub(crate) fn covers(&self, server_name: Option<&str>, host: &str) -> bool {
-        self.0.load().choose(server_name).is_some_and(|shown| shown.covers(host))
+        self.certificates.load().choose(server_name).is_some_and(|shown| shown.covers(host))
     }
 }
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.load().choose(hello.server_name()).map(|loaded| Arc::clone(&loaded.key))
+        if hello.alpn().is_some_and(|mut protocols| protocols.any(|protocol| protocol == ACME_TLS)) {
+            return self.challenges.certificate(&normal(hello.server_name()?));
+        }
+        self.certificates.load().choose(hello.server_name()).map(|loaded| Arc::clone(&loaded.key))
     }
 }
 
@@ -84,11 +115,10 @@ impl Certificates {
     }
 
     /// The same with a certificate in the place of the one from the same files.
-    pub(crate) fn with(&self, loaded: Loaded) -> Self {
+    pub(crate) fn with(&self, loaded: &Arc<Loaded>) -> Self {
         let mut other = self.clone();
-        let loaded = Arc::new(loaded);
         for place in other.all.iter_mut().filter(|place| place.files == loaded.files) {
-            *place = Arc::clone(&loaded);
+            *place = Arc::clone(loaded);
         }
         other
     }

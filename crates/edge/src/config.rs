@@ -10,12 +10,14 @@ use posthaste_endpoint::ByteCount;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+mod acme;
 mod error;
 mod limits;
 mod request_id;
 mod span;
 mod upstreams;
 
+pub use acme::AcmeConfig;
 pub use error::ConfigError;
 pub use limits::Limits;
 pub use request_id::RequestIdConfig;
@@ -73,6 +75,9 @@ pub struct Settings {
     /// Request ids for others than the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestIdConfig>,
+    /// The authority that certifies sites without a [`SiteConfig::certificate`]. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acme: Option<Spanned<AcmeConfig>>,
     /// Bounds on what clients may ask for.
     #[serde(skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
@@ -108,6 +113,7 @@ impl Default for Settings {
             trusted: Vec::new(),
             log_query: QueryInLog::default(),
             request_id: None,
+            acme: None,
             limits: Limits::default(),
         }
     }
@@ -120,7 +126,7 @@ pub struct SiteConfig {
     /// Further names; `*.example.org` is every name with one more label.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<Spanned<String>>,
-    /// The certificate's files.
+    /// The certificate's files. Default: one from the authority of [`Settings::acme`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Spanned<CertificateFiles>>,
     /// The site also answers for names that no site has and its certificate covers. The only site does so, too.

@@ -8,6 +8,7 @@
 //!
 //! Nothing here listens: servers of any HTTP version take the service and the resolver.
 
+mod acme;
 mod actions;
 mod body_limit;
 mod certificates;
@@ -20,10 +21,11 @@ mod request_id;
 mod routes;
 mod running;
 
+pub use acme::{ACME_TLS, AcmeError, AcmeSite, Attended, Authority, Challenge, Challenges};
 pub use certificates::{CertificateState, Resolver, Watched};
 pub use config::{
-    CertificateFiles, Config, ConfigError, FieldRules, HealthConfig, Limits, QueryInLog, RequestIdConfig,
-    RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts,
+    AcmeConfig, CertificateFiles, Config, ConfigError, FieldRules, HealthConfig, Limits, QueryInLog,
+    RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts,
 };
 pub use edge::Edge;
 pub use metrics::{

@@ -108,7 +108,7 @@ impl Metrics {
         reloads.last = Some((at, refused));
     }
 
-    /// New certificate files could not be used.
+    /// New certificate files could not be used, or an authority gave no certificate.
     pub fn on_bad_certificate(&self) {
         self.counted.certificate_failures.fetch_add(1, Ordering::Relaxed);
     }

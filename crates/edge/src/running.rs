@@ -81,7 +81,9 @@ impl Running {
         for (name, site) in &sites {
             let builder = Builder { config, name, site, trust, trusted: &trusted };
             let names = builder.names()?;
-            certificates.add(Arc::new(builder.certificate()?), &names);
+            if let Some(loaded) = builder.certificate(&names)? {
+                certificates.add(Arc::new(loaded), &names);
+            }
             let max_body = site.max_body.or(config.edge.limits.body.as_ref().map(|size| *size.get_ref()));
             let built = Arc::new(Site {
                 name: name.as_str().into(),
@@ -164,14 +166,41 @@ impl Builder<'_> {
         Ok(names)
     }
 
-    fn certificate(&self) -> Result<Loaded, ConfigError> {
-        let Some(files) = &self.site.certificate else {
-            let hint = "certificate = { chain = \"fullchain.pem\", key = \"privkey.pem\" }";
-            return Err(self.missing("no certificate is named").hint(hint));
-        };
+    /// `None` where the authority has not given one yet.
+    fn certificate(&self, names: &[String]) -> Result<Option<Loaded>, ConfigError> {
+        let Some(files) = &self.site.certificate else { return self.certified(names) };
         let chain = files.get_ref().chain.display().to_string();
         Loaded::read(files.get_ref())
+            .map(Some)
             .map_err(|reason| self.config.fault("certificate", &chain, files.span(), reason))
+    }
+
+    /// The certificate that an authority has given.
+    fn certified(&self, names: &[String]) -> Result<Option<Loaded>, ConfigError> {
+        let Some(acme) = &self.config.edge.acme else {
+            let hint = "certificate = { chain = \"fullchain.pem\", key = \"privkey.pem\" }, or [edge.acme]";
+            return Err(self.missing("no certificate is named").hint(hint));
+        };
+        if let Some(name) = names.iter().find(|name| name.starts_with('*') || name.parse::<IpAddr>().is_ok())
+        {
+            let reason = format!("{name} cannot be certified by [edge.acme]: it certifies single host names");
+            return Err(self.missing(&reason).hint("name the files of its certificate"));
+        }
+        if self.config.has_neighbour() {
+            let reason = "with `beside`, the authority's questions go to the server on the TCP port";
+            return Err(self.missing(reason).hint("name the files of that server's certificate"));
+        }
+        let directory = &acme.get_ref().directory;
+        if !directory.starts_with("https://") {
+            return Err(self.missing(&format!("the authority's directory {directory} is no https URL")));
+        }
+        let files = acme.get_ref().files(self.name);
+        if !files.chain.exists() {
+            return Ok(None);
+        }
+        // What cannot be read is asked for again.
+        let kept = |reason: &String| tracing::warn!(reason, "a certificate that was kept cannot be used");
+        Ok(Loaded::read(&files).inspect_err(kept).ok())
     }
 
     fn routes(&self) -> Result<Vec<Arc<Route>>, ConfigError> {

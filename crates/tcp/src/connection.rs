@@ -61,7 +61,12 @@ pub(crate) async fn serve(
         _ = phases.wait_for(|phase| *phase != Phase::Serving) => return 0,
     };
     let tls = stream.get_ref().1;
-    let protocol = if tls.alpn_protocol() == Some(b"h2") { Protocol::Http2 } else { Protocol::Http1 };
+    let protocol = match tls.alpn_protocol() {
+        Some(b"h2") => Protocol::Http2,
+        None | Some(b"http/1.1") => Protocol::Http1,
+        // The handshake was all that it was for.
+        Some(_) => return 0,
+    };
     let server_name = tls.server_name().map(Arc::from);
     let activity = Arc::<Activity>::default();
     let (stream, cut, gone) = Guarded::new(stream, shared.options.stall_timeout);

@@ -47,7 +47,7 @@ mod upgrade;
 
 pub use options::TcpOptions;
 pub use plain::plain;
-pub use redirect::redirect;
+pub use redirect::{redirect, redirection};
 pub use server::{Serve, serve};
 
 /// Protocols to offer by ALPN (RFC 7301), in the order of preference: HTTP/2 (RFC 9113 section 3.2), HTTP/1.1.

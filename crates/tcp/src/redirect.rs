@@ -12,13 +12,14 @@ use crate::plain::plain;
 /// The port of an `https` URI that names none.
 const HTTPS: u16 = 443;
 
-/// Answers each HTTP/1.1 request with 308 (RFC 9110 section 15.4.9) and the same URI with `https` and this port. One request
-/// per connection. Runs until it is dropped.
+/// Answers each HTTP/1.1 request by [`redirection`]. One request per connection. Runs until it is dropped.
 pub async fn redirect(listener: TcpListener, port: u16) {
-    plain(listener, move |request| answer(request, port)).await;
+    plain(listener, move |request| redirection(request, port)).await;
 }
 
-fn answer(request: &http::Request<()>, port: u16) -> Response<Bytes> {
+/// The response 308 (RFC 9110 section 15.4.9) with the request's URI, but `https` and this port; 400 if the request names no
+/// place.
+pub fn redirection(request: &http::Request<()>, port: u16) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = match location(request, port) {
         Some(location) => {

@@ -13,7 +13,7 @@ use super::seconds;
 /// With --beside, the site's server keeps TCP port 443 and everything else; this command takes UDP port 443 only, and has
 /// each request answered by that server. If it stops, browsers go on over TCP. With --to, it takes TCP and UDP port 443
 /// (HTTP/1.1, HTTP/2 and HTTP/3), and the requests go to an application that has no TLS of its own; requests to port 80
-/// are redirected. With --files, the files below a directory answer. All need the site's certificate. Several sites,
+/// are redirected. With --files, the files below a directory answer. All need the site's certificate, or --acme, which gets and renews it. Several sites,
 /// routes and rules for fields are for a file: --config.
 ///
 /// It prints what makes browsers come: one line for the server's configuration, and a DNS record.
@@ -26,6 +26,7 @@ Examples:
   posthaste edge --beside https://127.0.0.1 --domain example.org \\
       --cert /etc/letsencrypt/live/example.org/fullchain.pem --key /etc/letsencrypt/live/example.org/privkey.pem
   posthaste edge --to http://127.0.0.1:3000 --cert fullchain.pem --key privkey.pem
+  posthaste edge --to http://127.0.0.1:3000 --domain example.org --acme /var/lib/posthaste   certificate by itself
   posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --listen 127.0.0.1:4433   without privileges
   posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --print-config > edge.toml
   posthaste edge check edge.toml
@@ -42,7 +43,6 @@ errors changes nothing. Certificate files are also looked at every few seconds, 
 
 Clients over TCP need TLS 1.3. Their responses say in `Alt-Svc` that HTTP/3 is on the same port.
 
-Not there yet: certificates by ACME.
 With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`. With
 --no-access-log there is no `request`. Logs and errors go to stderr.
 Exit code: 0 when stopped, 1 if it cannot run, 2 for a usage error or a fault in the file."
@@ -92,7 +92,7 @@ pub(crate) struct Edge {
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present = "config",
+        required_unless_present_any = ["acme", "config"],
         conflicts_with = "config",
         requires = "key"
     )]
@@ -102,7 +102,20 @@ pub(crate) struct Edge {
     #[arg(long, value_name = "FILE", conflicts_with = "config", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
 
-    /// The site's name, for the lines to copy
+    /// Get the certificate for --domain from Let's Encrypt, whose terms of service you accept by this, and keep it and the
+    /// account's key in this directory; TCP port 443 must be reachable
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "neighbour", "config"], requires = "domain")]
+    pub(crate) acme: Option<PathBuf>,
+
+    /// Directory of another authority (RFC 8555)
+    #[arg(long, value_name = "URL", requires = "acme")]
+    pub(crate) acme_directory: Option<String>,
+
+    /// Certificates in PEM to trust in that authority's server, instead of the system's
+    #[arg(long, value_name = "FILE", requires = "acme_directory")]
+    pub(crate) acme_ca: Option<PathBuf>,
+
+    /// The site's name, for its certificate and the lines to copy
     #[arg(long, value_name = "NAME", default_value = "example.org", conflicts_with = "config")]
     pub(crate) domain: String,
 

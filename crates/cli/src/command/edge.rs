@@ -17,6 +17,7 @@ use crate::exit::Failure;
 use crate::log_queue::LogQueue;
 use crate::{printer, profile, trust};
 
+mod acme;
 mod admin;
 mod announce;
 mod check;
@@ -60,8 +61,11 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     };
     let metrics = Metrics::new(about, edge.resolver().clone(), endpoint.clone());
     let admin = Admin::begin(&config.edge, &metrics).await?;
-    let upkeep = upkeep::begin(edge.clone(), config.clone(), args.config, (log.clone(), metrics.clone()))?;
     let redirect = front.as_ref().and_then(front::Front::redirect_address);
+    let certifier =
+        upkeep::Certifier { authority: acme::authority(&config, &edge)?, has_plain: redirect.is_some() };
+    let telling = (log.clone(), metrics.clone());
+    let upkeep = upkeep::begin(edge.clone(), config.clone(), args.config, certifier, telling)?;
     let has_tcp = front.is_some();
     let place = announce::Place { address, redirect, admin: admin.as_ref().map(|it| it.address), has_tcp };
     let access_log = !args.no_access_log;

@@ -35,6 +35,8 @@ pub struct CertificateState {
     pub chain: PathBuf,
     /// The names that it is good for.
     pub names: Vec<String>,
+    /// When it begins.
+    pub begins: SystemTime,
     /// When it ends.
     pub ends: SystemTime,
     /// From when on its end is near.
@@ -93,6 +95,7 @@ impl Loaded {
         CertificateState {
             chain: self.files.chain.clone(),
             names: self.names.clone(),
+            begins: self.begins,
             ends: self.ends,
             warn_from,
         }

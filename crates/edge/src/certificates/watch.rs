@@ -1,6 +1,7 @@
 //! Certificate files that change.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{Loaded, Resolver};
@@ -84,7 +85,7 @@ fn renew(resolver: &Resolver, files: &CertificateFiles) -> Change {
     match Loaded::read(files) {
         Ok(loaded) => {
             // A reload may have come in between: what is current then counts.
-            resolver.set(resolver.current().with(loaded));
+            resolver.set(resolver.current().with(&Arc::new(loaded)));
             Change::Renewed(files.chain.clone())
         }
         Err(reason) => Change::Kept(reason),

@@ -1,6 +1,6 @@
 //! The configuration that the command line's options say.
 
-use posthaste_edge::{CertificateFiles, Config, SiteConfig};
+use posthaste_edge::{AcmeConfig, CertificateFiles, Config, SiteConfig};
 use toml::Spanned;
 
 use crate::args::Edge;
@@ -29,6 +29,13 @@ pub(super) fn config(args: &Edge) -> Config {
     config.edge.admin_public = args.admin_public;
     config.edge.profile.clone_from(&args.profile);
     config.edge.grace = args.grace.into();
+    config.edge.acme = args.acme.clone().map(|state| {
+        let mut acme = AcmeConfig { ca: args.acme_ca.clone(), ..AcmeConfig::lets_encrypt(state) };
+        if let Some(directory) = &args.acme_directory {
+            acme.directory.clone_from(directory);
+        }
+        somewhere(acme)
+    });
     config.sites.insert(args.domain.clone(), site);
     config
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use posthaste_edge::{Config, Edge, Limits, Metrics};
+use posthaste_edge::{ACME_TLS, Config, Edge, Limits, Metrics};
 use posthaste_endpoint::{Endpoint, ServerConfig};
 use posthaste_http::{Ended, Serve};
-use posthaste_tcp::{TcpOptions, redirect};
+use posthaste_tcp::{TcpOptions, plain, redirection};
 use tokio::net::TcpListener;
 
 use super::systemd::Passed;
@@ -57,7 +57,7 @@ pub(super) async fn listen(
         left -= 1;
         match udp(address) {
             Ok(endpoint) => {
-                let tls = super::tls(edge, &posthaste_tcp::ALPN)?;
+                let tls = tls(config, edge)?;
                 let redirect = listen_for_redirects(config).await?;
                 return Ok((endpoint, Some(Front { listener, tls, redirect })));
             }
@@ -94,8 +94,15 @@ fn on_passed(
         *(if is_main { &mut listener } else { &mut redirect }) = Some(tcp);
     }
     let listener = listener.ok_or_else(|| missing("TCP socket on the UDP port", "ListenStream=443"))?;
-    let tls = super::tls(edge, &posthaste_tcp::ALPN)?;
+    let tls = tls(config, edge)?;
     Ok((endpoint, Some(Front { listener, tls, redirect })))
+}
+
+/// TLS over TCP: HTTP/2 and HTTP/1.1, and the questions of an authority.
+fn tls(config: &Config, edge: &Edge) -> Result<Arc<rustls::ServerConfig>, Failure> {
+    let mut protocols = posthaste_tcp::ALPN.to_vec();
+    protocols.extend(config.edge.acme.iter().map(|_| ACME_TLS));
+    super::tls(edge, &protocols)
 }
 
 /// Port 80, unless something else is asked for. It may belong to somebody else; the site is served without it.
@@ -155,7 +162,9 @@ pub(super) fn run(
 async fn over_tcp(front: Front, edge: Edge, options: TcpOptions, terms: Terms) -> Ended {
     let Terms { grace, access_log, stop, cut } = terms;
     let port = front.listener.local_addr().map_or(HTTPS, |address| address.port());
-    let redirects = front.redirect.map(|listener| tokio::spawn(redirect(listener, port)));
+    let challenges = edge.resolver().challenges().clone();
+    let answer = move |request: &_| challenges.answer(request).unwrap_or_else(|| redirection(request, port));
+    let redirects = front.redirect.map(|listener| tokio::spawn(plain(listener, answer)));
     let alt_svc = Some(ALT_SVC);
     let options = TcpOptions { grace, access_log, alt_svc, ..options };
     let server = posthaste_tcp::serve(front.listener, front.tls, edge);

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use posthaste_edge::{Config, ConfigError, Edge, Metrics, Watched};
+use posthaste_edge::{Authority, Config, ConfigError, Edge, Metrics, Watched};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::acme::Certifying;
 use super::{systemd, trusted};
 use crate::exit::Failure;
 use crate::log_queue::LogQueue;
@@ -17,16 +18,24 @@ const LOOK: Duration = Duration::from_secs(3);
 /// Between two warnings of certificates that end.
 const REMIND: Duration = Duration::from_secs(12 * 3600);
 
+/// Who certifies the sites that have no certificate files.
+pub(super) struct Certifier {
+    pub(super) authority: Option<Authority>,
+    /// Plain HTTP is answered, too.
+    pub(super) has_plain: bool,
+}
+
 /// Begins it; it ends when the result is aborted.
 pub(super) fn begin(
     edge: Edge,
     config: Config,
     file: Option<PathBuf>,
+    certifier: Certifier,
     (log, metrics): (LogQueue, Metrics),
 ) -> Result<JoinHandle<()>, Failure> {
     let hangups =
         Hangups::catch().map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
-    Ok(tokio::spawn(Upkeep { edge, config, file, log, metrics }.run(hangups)))
+    Ok(tokio::spawn(Upkeep { edge, config, file, certifier, log, metrics }.run(hangups)))
 }
 
 struct Upkeep {
@@ -34,6 +43,7 @@ struct Upkeep {
     /// In use.
     config: Config,
     file: Option<PathBuf>,
+    certifier: Certifier,
     log: LogQueue,
     metrics: Metrics,
 }
@@ -44,9 +54,14 @@ impl Upkeep {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut watched = Watched::default();
         let mut reminded: Option<Instant> = None;
+        let mut _certifying = self.certify();
         loop {
             tokio::select! {
-                () = hangups.next() => self.reload().await,
+                () = hangups.next() => {
+                    self.reload().await;
+                    // There may be other sites.
+                    _certifying = self.certify();
+                }
                 _ = looks.tick() => {
                     watched = self.look(watched).await;
                     if reminded.is_none_or(|at| at.elapsed() >= REMIND) {
@@ -56,6 +71,17 @@ impl Upkeep {
                 }
             }
         }
+    }
+
+    fn certify(&self) -> Certifying {
+        let Certifier { authority, has_plain } = &self.certifier;
+        Certifying::begin(
+            &self.config,
+            authority.as_ref(),
+            &self.edge,
+            *has_plain,
+            (&self.log, &self.metrics),
+        )
     }
 
     /// Reads the file again; without one, the certificates.

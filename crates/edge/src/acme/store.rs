@@ -1,0 +1,69 @@
+//! What is kept between runs: the account's key, certificates and theirs. Files that only their owner can read, written
+//! whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// Writes a file that appears under its name when it is whole and on the disk.
+pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    let partial = path.with_extension("new");
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&partial).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
+        // What is left of it is of no use.
+        let _ = fs::remove_file(&partial);
+    })?;
+    // The name is on the disk, too, where directories can be synchronised.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// A file's content; `None` if there is none.
+pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_whole_private_and_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/key.pem");
+        assert_eq!(read(&path).unwrap(), None);
+        for content in [&b"one"[..], b"two"] {
+            write(&path, content).unwrap();
+            assert_eq!(read(&path).unwrap().unwrap(), content);
+        }
+        #[cfg(unix)]
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap()) & 0o777, 0o600);
+        let names = fs::read_dir(path.parent().unwrap()).unwrap().map(|it| it.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["key.pem"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "x").unwrap();
+        write(&folder.path().join("file/key.pem"), b"y").unwrap_err();
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"x");
+    }
+}
