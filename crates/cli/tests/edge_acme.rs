@@ -118,10 +118,9 @@ impl Ground {
         Edge::start(&self.folders, &[&usual[..], &acme, more].concat())
     }
 
-    /// The chain that is kept.
-    fn chain(&self) -> PathBuf {
-        let authority = format!("state/localhost_{}_dir/site.example/chain.pem", self.ports.authority);
-        self.folders.path(&authority)
+    /// The certificate that is kept.
+    fn kept(&self) -> PathBuf {
+        self.folders.path(&format!("state/localhost_{}_dir/site.example.pem", self.ports.authority))
     }
 
     /// Waits for a line of stderr.
@@ -166,7 +165,7 @@ fn a_certificate_comes_by_itself_is_kept_and_not_asked_for_again() {
     assert!(!said.contains("no certificate"), "{said}");
     ground.check_served();
     edge.stop();
-    let kept = read(&ground.chain());
+    let kept = read(&ground.kept());
     assert!(String::from_utf8(kept.clone()).unwrap().matches("BEGIN CERTIFICATE").count() >= 2, "a chain");
     // A second start has it at once, also while the authority is away.
     drop(pebble);
@@ -174,7 +173,7 @@ fn a_certificate_comes_by_itself_is_kept_and_not_asked_for_again() {
     assert!(edge.start["certificates"][0]["names"].as_array().unwrap().contains(&"site.example".into()));
     std::thread::sleep(Duration::from_millis(500));
     edge.stop();
-    assert_eq!(read(&ground.chain()), kept);
+    assert_eq!(read(&ground.kept()), kept);
 }
 
 #[test]
@@ -185,7 +184,7 @@ fn a_certificate_is_renewed_when_the_authority_says_so() {
     let mut edge = ground.edge(&[]);
     Ground::until(&mut edge, "a new certificate is in use: site.example");
     edge.stop();
-    let before = read(&ground.chain());
+    let before = read(&ground.kept());
     // As if it were to be revoked: the window has begun and is over (RFC 9773 section 4.2).
     let window = r#"{"suggestedWindow":{"start":"2026-01-02T04:00:00Z","end":"2026-01-03T04:00:00Z"}}"#;
     let first = String::from_utf8(before.clone()).unwrap();
@@ -200,7 +199,7 @@ fn a_certificate_is_renewed_when_the_authority_says_so() {
     Ground::until(&mut edge, "a new certificate is in use: site.example");
     ground.check_served();
     edge.stop();
-    assert_ne!(read(&ground.chain()), before);
+    assert_ne!(read(&ground.kept()), before);
 }
 
 #[test]
@@ -228,14 +227,14 @@ fn an_authority_that_comes_later_is_enough_and_what_is_damaged_is_replaced() {
     Ground::until(&mut edge, "a new certificate is in use: site.example");
     ground.check_served();
     edge.stop();
-    let before = read(&ground.chain());
-    std::fs::write(ground.chain(), &before[..before.len() / 3]).unwrap();
+    let before = read(&ground.kept());
+    std::fs::write(ground.kept(), &before[..before.len() / 3]).unwrap();
     let mut edge = ground.edge(&[]);
     Ground::until(&mut edge, "a new certificate is in use: site.example");
     ground.check_served();
     edge.stop();
     drop(pebble);
-    assert_ne!(read(&ground.chain()), before);
+    assert_ne!(read(&ground.kept()), before);
 }
 
 #[test]

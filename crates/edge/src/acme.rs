@@ -20,6 +20,9 @@ pub use challenges::{ACME_TLS, Challenge, Challenges};
 /// How often an authority is asked at least when a certificate is to be renewed.
 const ASK: Duration = Duration::from_secs(6 * 3600);
 
+/// After a renewal: an authority that wants another one at once is not followed.
+const REST: Duration = Duration::from_secs(3600);
+
 /// It is not asked more often than this.
 const LEAST_ASK: Duration = Duration::from_secs(60);
 
@@ -139,12 +142,10 @@ impl Authority {
             }
         }
         let issued = order::issue(self, &account?, &site.names, kind, replaces).await?;
-        for (path, content) in [(&files.key, issued.key), (&files.chain, issued.chain)] {
-            store::write(path, content.as_bytes())
-                .map_err(|source| AcmeError::Store { path: path.clone(), source })?;
-        }
+        store::write(&files.chain, issued.as_bytes())
+            .map_err(|source| AcmeError::Store { path: files.chain.clone(), source })?;
         resolver.install(&files, &site.names).map_err(AcmeError::Unusable)?;
-        Ok(Attended { renewed: true, again: LEAST_ASK })
+        Ok(Attended { renewed: true, again: REST })
     }
 }
 

@@ -18,12 +18,6 @@ use super::{AcmeError, Authority, Challenge, store};
 /// For the authority to look at the answers, and to certify.
 const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(90));
 
-/// A chain and the key of its first certificate, in PEM.
-pub(super) struct Issued {
-    pub(super) chain: String,
-    pub(super) key: String,
-}
-
 /// The account at the authority: the one that is kept, or a new one.
 pub(super) async fn account(authority: &Authority) -> Result<Account, AcmeError> {
     let path = authority.config.folder().join("account.json");
@@ -43,14 +37,14 @@ pub(super) async fn account(authority: &Authority) -> Result<Account, AcmeError>
     Ok(account)
 }
 
-/// Has the authority certify these names.
+/// Has the authority certify these names. The chain and the key of its first certificate, in PEM.
 pub(super) async fn issue(
     authority: &Authority,
     account: &Account,
     names: &[String],
     kind: Challenge,
     replaces: Option<CertificateIdentifier<'_>>,
-) -> Result<Issued, AcmeError> {
+) -> Result<String, AcmeError> {
     let identifiers: Vec<_> = names.iter().cloned().map(Identifier::Dns).collect();
     let mut order = begin(account, &identifiers, replaces).await?;
     let offered = offer(authority, &mut order, kind).await?;
@@ -64,7 +58,7 @@ pub(super) async fn issue(
     params.distinguished_name = DistinguishedName::new();
     order.finalize_csr(params.serialize_request(&key)?.der()).await?;
     let chain = order.poll_certificate(&PATIENCE).await?;
-    Ok(Issued { chain, key: key.serialize_pem() })
+    Ok(format!("{}\n{}", chain.trim_end(), key.serialize_pem()))
 }
 
 /// An order; one that says what it replaces has precedence (RFC 9773 section 5), but authorities refuse that once.

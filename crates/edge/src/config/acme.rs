@@ -42,10 +42,10 @@ impl AcmeConfig {
         self.state.join(plain(name))
     }
 
-    /// The certificate's files of a site.
+    /// The file of a site's certificate: one for chain and key, so that they always belong together.
     pub(crate) fn files(&self, site: &str) -> CertificateFiles {
-        let folder = self.folder().join(plain(site));
-        CertificateFiles { chain: folder.join("chain.pem"), key: folder.join("key.pem") }
+        let file = self.folder().join(plain(&format!("{site}.pem")));
+        CertificateFiles { chain: file.clone(), key: file }
     }
 }
 
@@ -66,8 +66,8 @@ mod tests {
     fn authorities_and_sites_have_folders_of_their_own() {
         let acme = AcmeConfig::lets_encrypt("/var/lib/x".into());
         let files = acme.files("example.org");
-        let folder = "/var/lib/x/acme-v02.api.letsencrypt.org_directory/example.org";
-        assert_eq!(files.chain, Path::new(folder).join("chain.pem"));
+        let file = "/var/lib/x/acme-v02.api.letsencrypt.org_directory/example.org.pem";
+        assert_eq!((files.chain.as_path(), files.key.as_path()), (Path::new(file), Path::new(file)));
         assert_eq!(plain("../../etc"), Path::new("_.._etc"));
         assert_eq!(plain("127.0.0.1:14000/dir"), Path::new("127.0.0.1_14000_dir"));
     }
