@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use instant_acme::{Account, CertificateIdentifier, Error};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::task::spawn_blocking;
 
 use crate::certificates::{CertificateState, Resolver};
 use crate::config::{AcmeConfig, Config};
@@ -127,8 +130,10 @@ impl Authority {
         let files = self.config.files(&site.name);
         let covers = |state: &CertificateState| site.names.iter().all(|name| state.names.contains(name));
         let known = resolver.states().into_iter().find(|state| state.chain == files.chain && covers(state));
-        let chain = known.as_ref().and_then(|_| first_certificate(&files.chain));
-        let replaces = chain.as_ref().and_then(|chain| CertificateIdentifier::try_from(chain).ok());
+        let replaces = match &known {
+            Some(_) => store::read(&files.chain).await?.and_then(|pem| identifier(&pem)),
+            None => None,
+        };
         let account = order::account(self).await;
         if let Some(state) = &known {
             let (due, ask) = match (&account, &replaces) {
@@ -142,9 +147,10 @@ impl Authority {
             }
         }
         let issued = order::issue(self, &account?, &site.names, kind, replaces).await?;
-        store::write(&files.chain, issued.as_bytes())
-            .map_err(|source| AcmeError::Store { path: files.chain.clone(), source })?;
-        resolver.install(&files, &site.names).map_err(AcmeError::Unusable)?;
+        store::write(&files.chain, issued).await?;
+        let (resolver, names) = (resolver.clone(), site.names.clone());
+        let installed = spawn_blocking(move || resolver.install(&files, &names)).await;
+        installed.unwrap_or_else(|error| Err(error.to_string())).map_err(AcmeError::Unusable)?;
         Ok(Attended { renewed: true, again: REST })
     }
 }
@@ -173,10 +179,10 @@ pub struct Attended {
     pub again: Duration,
 }
 
-fn first_certificate(chain: &std::path::Path) -> Option<rustls::pki_types::CertificateDer<'static>> {
-    use rustls::pki_types::pem::PemObject as _;
-
-    rustls::pki_types::CertificateDer::pem_file_iter(chain).ok()?.next()?.ok()
+/// By which an authority knows the first certificate of a chain.
+fn identifier(pem: &[u8]) -> Option<CertificateIdentifier<'static>> {
+    let first = CertificateDer::pem_slice_iter(pem).next()?.ok()?;
+    CertificateIdentifier::try_from(&first).ok().map(CertificateIdentifier::into_owned)
 }
 
 /// A moment of the window that the authority suggests (RFC 9773 section 4.2), the same whenever it is asked for.

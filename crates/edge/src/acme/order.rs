@@ -21,19 +21,18 @@ const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(90)
 /// The account at the authority: the one that is kept, or a new one.
 pub(super) async fn account(authority: &Authority) -> Result<Account, AcmeError> {
     let path = authority.config.folder().join("account.json");
-    let failed = |source| AcmeError::Store { path: path.clone(), source };
     let builder = Account::builder_with_http(Box::new(authority.http.clone()));
-    if let Some(kept) = store::read(&path).map_err(failed)? {
+    if let Some(kept) = store::read(&path).await? {
         let credentials: AccountCredentials = serde_json::from_slice(&kept).map_err(|source| {
-            failed(std::io::Error::other(format!("it is no account: {source}; delete it to get a new one")))
+            let reason = format!("it is no account: {source}; delete it to get a new one");
+            store::failed(&path, std::io::Error::other(reason))
         })?;
         return Ok(builder.from_credentials(credentials).await?);
     }
     let contact: Vec<&str> = authority.config.contact.iter().map(String::as_str).collect();
     let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
     let (account, credentials) = builder.create(&new, authority.config.directory.clone(), None).await?;
-    let text = serde_json::to_vec(&credentials).map_err(Error::from)?;
-    store::write(&path, &text).map_err(failed)?;
+    store::write(&path, serde_json::to_string(&credentials).map_err(Error::from)?).await?;
     Ok(account)
 }
 

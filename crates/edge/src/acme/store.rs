@@ -5,8 +5,30 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Writes a file that appears under its name when it is whole and on the disk.
-pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+use tokio::task::spawn_blocking;
+
+use super::AcmeError;
+
+/// Writes a file that appears under its name when it is whole and on the disk. However slow that is, others go on.
+pub(super) async fn write(path: &Path, content: String) -> Result<(), AcmeError> {
+    let own = path.to_owned();
+    let written = spawn_blocking(move || write_now(&own, content.as_bytes())).await;
+    written.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|source| failed(path, source))
+}
+
+/// A file's content; `None` if there is none.
+pub(super) async fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
+    let own = path.to_owned();
+    let read = spawn_blocking(move || read_now(&own)).await;
+    read.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|source| failed(path, source))
+}
+
+/// The error of a file.
+pub(super) fn failed(path: &Path, source: io::Error) -> AcmeError {
+    AcmeError::Store { path: path.to_owned(), source }
+}
+
+fn write_now(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -31,8 +53,7 @@ pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A file's content; `None` if there is none.
-pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+fn read_now(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -48,10 +69,10 @@ mod tests {
     fn a_file_is_whole_private_and_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/key.pem");
-        assert_eq!(read(&path).unwrap(), None);
+        assert_eq!(read_now(&path).unwrap(), None);
         for content in [&b"one"[..], b"two"] {
-            write(&path, content).unwrap();
-            assert_eq!(read(&path).unwrap().unwrap(), content);
+            write_now(&path, content).unwrap();
+            assert_eq!(read_now(&path).unwrap().unwrap(), content);
         }
         #[cfg(unix)]
         assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap()) & 0o777, 0o600);
@@ -63,7 +84,7 @@ mod tests {
     fn what_cannot_be_written_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "x").unwrap();
-        write(&folder.path().join("file/key.pem"), b"y").unwrap_err();
+        write_now(&folder.path().join("file/key.pem"), b"y").unwrap_err();
         assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"x");
     }
 }
