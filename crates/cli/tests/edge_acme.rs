@@ -96,9 +96,11 @@ impl Ground {
         pebble.arg("-config").arg(self.folders.path("pebble.json")).args(["-dnsserver", &address]);
         // Otherwise it waits up to 15 s before it looks.
         pebble.env("PEBBLE_VA_NOSLEEP", "1");
-        let children = [names, pebble].map(|mut command| {
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-        });
+        let log = std::fs::File::create(self.folders.path("pebble.log")).unwrap();
+        pebble.stdout(log);
+        names.stdout(Stdio::null());
+        let children = [names, pebble]
+            .map(|mut command| command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let pebble = Pebble { children: children.into() };
         let deadline = Instant::now() + PATIENCE;
         while std::net::TcpStream::connect(("127.0.0.1", authority)).is_err() {
@@ -235,6 +237,39 @@ fn an_authority_that_comes_later_is_enough_and_what_is_damaged_is_replaced() {
     edge.stop();
     drop(pebble);
     assert_ne!(read(&ground.kept()), before);
+}
+
+#[test]
+#[ignore = "needs pebble and pebble-challtestsrv"]
+fn sites_that_begin_together_have_certificates_of_their_own_and_one_account() {
+    let ground = Ground::new();
+    let Ports { authority, tls, .. } = ground.ports;
+    let site = |name: &str| format!("[site.\"{name}\"]\nnames = [\"www.{name}\"]\nfiles = \"www\"\n");
+    let config = format!(
+        "[edge]\nlisten = \"127.0.0.1:{tls}\"\n[edge.acme]\nstate = \"state\"\nca = \"cert.pem\"\n\
+         directory = \"https://localhost:{authority}/dir\"\n{}{}",
+        site("one.example"),
+        site("two.example")
+    );
+    std::fs::write(ground.folders.path("edge.toml"), config).unwrap();
+    let _pebble = ground.pebble(tls, 1);
+    let mut edge = Edge::start(&ground.folders, &["--config", "edge.toml"]);
+    let mut said = Ground::until(&mut edge, "a new certificate is in use: ");
+    said.push_str(&Ground::until(&mut edge, "a new certificate is in use: "));
+    for name in ["one.example", "two.example"] {
+        assert!(said.contains(&format!("{name}, www.{name}")), "{said}");
+    }
+    edge.stop();
+    let kept = |name: &str| ground.folders.path(&format!("state/localhost_{authority}_dir/{name}"));
+    let account = read(&kept("account.json"));
+    let log = String::from_utf8(read(&ground.folders.path("pebble.log"))).unwrap();
+    assert_eq!(log.matches(" accounts in memory").count(), 1, "one account: {log}");
+    assert!(read(&kept("one.example.pem")) != read(&kept("two.example.pem")));
+    // The account is what the next run has, too.
+    let mut edge = Edge::start(&ground.folders, &["--config", "edge.toml"]);
+    assert_eq!(edge.start["certificates"].as_array().unwrap().len(), 2);
+    edge.stop();
+    assert_eq!(read(&kept("account.json")), account);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use instant_acme::{Account, CertificateIdentifier, Error};
@@ -79,6 +80,8 @@ pub struct Authority {
     config: AcmeConfig,
     http: http::Http,
     challenges: Challenges,
+    /// Held while the account is looked for: sites that begin together register one.
+    account: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl std::fmt::Debug for Authority {
@@ -113,7 +116,7 @@ impl Config {
 impl Authority {
     /// The authority is asked over TLS with the trust of `tls`, whose ALPN must be empty. Servers answer by `challenges`.
     pub fn new(config: AcmeConfig, tls: rustls::ClientConfig, challenges: Challenges) -> Self {
-        Self { config, http: http::Http::new(tls), challenges }
+        Self { config, http: http::Http::new(tls), challenges, account: Arc::default() }
     }
 
     /// Has a site's certificate made or renewed if that is due `now`, and used from then on. Returns when to look again.

@@ -20,6 +20,7 @@ const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(90)
 
 /// The account at the authority: the one that is kept, or a new one.
 pub(super) async fn account(authority: &Authority) -> Result<Account, AcmeError> {
+    let _one_at_a_time = authority.account.lock().await;
     let path = authority.config.folder().join("account.json");
     let builder = Account::builder_with_http(Box::new(authority.http.clone()));
     if let Some(kept) = store::read(&path).await? {
