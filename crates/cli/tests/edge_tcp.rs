@@ -118,6 +118,41 @@ fn clients_over_tcp_are_served_and_told_of_http3() {
     assert_eq!(front.event()["event"], "stopped");
 }
 
+/// Fetches a page by this version of HTTP and checks that it comes compressed and decodes to `content`.
+fn fetch_compressed(front: &Edge, folders: &Folders, version: &str, content: &[u8]) {
+    let mut command = front.curl(folders, "/page.html").unwrap();
+    command.args([version, "--compressed", "--dump-header"]).arg(folders.path("head"));
+    let (code, stdout, stderr) = run(&mut command);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{version}");
+    assert!(stdout == content, "{version}");
+    let head = std::fs::read_to_string(folders.path("head")).unwrap().to_lowercase();
+    let coding =
+        ["zstd", "br", "gzip"].iter().find(|coding| head.contains(&format!("content-encoding: {coding}")));
+    assert!(coding.is_some() && !head.contains("content-length"), "{version}: {head}");
+}
+
+#[test]
+fn responses_are_compressed_for_clients_that_accept_it() {
+    let folders = Folders::new();
+    certificate(&folders);
+    let lines: Vec<_> = (0..9000).map(|n| format!("<p>Line {n} of {}.</p>", n * n)).collect();
+    let page = lines.join("\n");
+    std::fs::write(folders.path("www/page.html"), &page).unwrap();
+    let www = folders.path("www").display().to_string();
+    let usual = ["--listen", "127.0.0.1:0", "--cert", "cert.pem", "--key", "key.pem"];
+    let mut front =
+        Edge::start(&folders, &[&usual, &["--files", &www, "--redirect", "127.0.0.1:0"][..]].concat());
+    if front.curl(&folders, "/").is_some() {
+        for version in ["--http1.1", "--http2"] {
+            fetch_compressed(&front, &folders, version, page.as_bytes());
+        }
+    }
+    let (code, stdout, stderr) = run(front.get(&folders, "/page.html").args(["-o", "-"]));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout == page.as_bytes(), "not asked for");
+    assert!(front.stop().success());
+}
+
 #[test]
 fn requests_over_tcp_finish_when_it_stops() {
     let folders = Folders::new();

@@ -162,6 +162,12 @@ pub struct SiteConfig {
     /// Response fields of all routes.
     #[serde(default, skip_serializing_if = "FieldRules::is_empty")]
     pub headers: FieldRules,
+    /// Codings to compress responses by, the best first: `zstd`, `br`, `gzip`; none with `[]`. Default all three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compress: Option<Vec<Spanned<String>>>,
+    /// `app.js.br`, `.zst` or `.gz` answers for `app.js` in `files`. Default no.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub precompressed: bool,
     /// How long upstreams may take.
     #[serde(default, skip_serializing_if = "Timeouts::is_default")]
     pub timeouts: Timeouts,
@@ -197,6 +203,12 @@ pub struct RouteConfig {
     /// Response fields, after those of the site.
     #[serde(default, skip_serializing_if = "FieldRules::is_empty")]
     pub headers: FieldRules,
+    /// As at a site; the site's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compress: Option<Vec<Spanned<String>>>,
+    /// As at a site; the site's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precompressed: Option<bool>,
     /// How long the upstream may take; the site's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,

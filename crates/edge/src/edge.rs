@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use http::StatusCode;
-use posthaste_service::{Peer, Remarks, Request, Response, text};
+use posthaste_content_coding::Compression;
+use posthaste_service::{Coding, Peer, Remarks, Request, Response, text};
 use tower_service::Service;
 
 use crate::body_limit::{bound, too_long};
@@ -23,6 +24,7 @@ use crate::running::{Running, Site, Trust};
 pub struct Edge {
     running: Arc<ArcSwap<Running>>,
     resolver: Resolver,
+    compression: Compression,
 }
 
 impl Edge {
@@ -31,8 +33,10 @@ impl Edge {
     /// # Errors
     /// Something cannot be; where, and why.
     pub fn new(config: &Config, trust: Trust<'_>) -> Result<Self, ConfigError> {
-        let (running, certificates) = Running::build(config, trust)?;
-        Ok(Self { running: Arc::new(ArcSwap::from_pointee(running)), resolver: Resolver::new(certificates) })
+        let compression = Compression::new(&Coding::ALL);
+        let (running, certificates) = Running::build(config, trust, &compression)?;
+        let running = Arc::new(ArcSwap::from_pointee(running));
+        Ok(Self { running, resolver: Resolver::new(certificates), compression })
     }
 
     /// Builds all of another configuration, and then uses it: requests in progress keep what they began with, the next
@@ -41,7 +45,7 @@ impl Edge {
     /// # Errors
     /// Something cannot be; where, and why. The running configuration stays.
     pub fn reload(&self, config: &Config, trust: Trust<'_>) -> Result<(), ConfigError> {
-        let (running, certificates) = Running::build(config, trust)?;
+        let (running, certificates) = Running::build(config, trust, &self.compression)?;
         self.resolver.set(certificates);
         self.running.store(Arc::new(running));
         Ok(())
@@ -107,6 +111,7 @@ async fn answer(site: &Site, request: Request) -> Response {
         Err((status, detail)) => return text(status, detail),
     };
     let action = route.action.clone();
+    let negotiated = route.compression.negotiate(&request);
     let mut response = match site.max_body {
         None => action.answer(request).await,
         Some(most) => {
@@ -115,6 +120,7 @@ async fn answer(site: &Site, request: Request) -> Response {
         }
     };
     route.fields.apply(response.headers_mut());
+    negotiated.apply(&mut response);
     response
 }
 

@@ -32,5 +32,6 @@ pub use metrics::{
     About, CertificateStatus, Http3Status, MEDIA_TYPE, Metrics, ReloadStatus, RequestsStatus, SiteStatus,
     Status,
 };
+pub use posthaste_service::Coding;
 pub use records::{Discovery, TcpSide};
 pub use running::Trust;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use percent::resolved;
+use posthaste_content_coding::Compression;
 
 use crate::actions::Action;
 
@@ -19,6 +20,7 @@ pub(crate) struct Route {
     pub(crate) path: String,
     pub(crate) action: Action,
     pub(crate) fields: Fields,
+    pub(crate) compression: Compression,
 }
 
 /// A path that this server and the one behind it could take for different ones.
@@ -84,9 +86,10 @@ mod tests {
     use super::*;
 
     fn routes(paths: &[&str]) -> Routes {
-        let action = || Action::reply("404").unwrap();
         let route = |path: &&str| {
-            Arc::new(Route { path: (*path).to_owned(), action: action(), fields: Fields::default() })
+            let action = Action::reply("404").unwrap();
+            let compression = Compression::new(&[]);
+            Arc::new(Route { path: (*path).to_owned(), action, fields: Fields::default(), compression })
         };
         Routes::new(paths.iter().map(route).collect())
     }

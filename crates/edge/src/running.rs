@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
+use posthaste_content_coding::Compression;
 use posthaste_endpoint::ByteCount;
 use posthaste_http::StaticFiles;
 use posthaste_proxy::ipnet::IpNet;
+use posthaste_service::{Coding, UnknownCoding};
 use rustls::client::danger::ServerCertVerifier;
 use toml::Spanned;
 
@@ -65,7 +67,11 @@ impl Running {
     ///
     /// # Errors
     /// Something cannot be; where, and why.
-    pub(crate) fn build(config: &Config, trust: Trust<'_>) -> Result<(Self, Certificates), ConfigError> {
+    pub(crate) fn build(
+        config: &Config,
+        trust: Trust<'_>,
+        compression: &Compression,
+    ) -> Result<(Self, Certificates), ConfigError> {
         if config.sites.is_empty() {
             let hint = "[site.\"example.org\"]\n  to = \"http://127.0.0.1:3000\"";
             return Err(config.missing("there is no site").hint(hint));
@@ -79,7 +85,7 @@ impl Running {
         let mut sites: Vec<_> = config.sites.iter().collect();
         sites.sort_by_key(|(_, site)| !site.default);
         for (name, site) in &sites {
-            let builder = Builder { config, name, site, trust, trusted: &trusted };
+            let builder = Builder { config, name, site, trust, trusted: &trusted, compression };
             let names = builder.names()?;
             if let Some(loaded) = builder.certificate(&names)? {
                 certificates.add(Arc::new(loaded), &names);
@@ -141,6 +147,8 @@ struct Builder<'a> {
     site: &'a SiteConfig,
     trust: Trust<'a>,
     trusted: &'a [IpNet],
+    /// The edge's, whose encoders all its sites share.
+    compression: &'a Compression,
 }
 
 impl Builder<'_> {
@@ -210,9 +218,15 @@ impl Builder<'_> {
         let hsts = site.hsts.map(|time| format!("max-age={}", time.duration().as_secs()));
         let fields = Fields { hsts: hsts.and_then(|value| HeaderValue::try_from(value).ok()), ..fields };
         let whole = answers(site.to.as_ref(), [&site.beside, &site.files, &site.redirect, &site.reply]);
-        let terms = Terms { timeouts: &site.timeouts, health: site.health.as_ref() };
+        let terms = Terms {
+            timeouts: &site.timeouts,
+            health: site.health.as_ref(),
+            precompressed: site.precompressed,
+        };
         if let Some(action) = self.action(whole, "/", terms)? {
-            routes.push(Arc::new(Route { path: "/".to_owned(), action, fields: fields.clone() }));
+            let compression = self.compression(site.compress.as_deref())?;
+            let route = Route { path: "/".to_owned(), action, fields: fields.clone(), compression };
+            routes.push(Arc::new(route));
         }
         for route in &site.routes {
             let built = self.route(route, fields.clone())?;
@@ -239,7 +253,11 @@ impl Builder<'_> {
             return Err(self.fault("path", &route.path, "is not a path such as /assets/"));
         }
         let timeouts = route.timeouts.as_ref().unwrap_or(&self.site.timeouts);
-        let terms = Terms { timeouts, health: route.health.as_ref().or(self.site.health.as_ref()) };
+        let terms = Terms {
+            timeouts,
+            health: route.health.as_ref().or(self.site.health.as_ref()),
+            precompressed: route.precompressed.unwrap_or(self.site.precompressed),
+        };
         let all = answers(route.to.as_ref(), [&route.beside, &route.files, &route.redirect, &route.reply]);
         let action = self.action(all, path, terms)?;
         let action = action.ok_or_else(|| {
@@ -249,7 +267,19 @@ impl Builder<'_> {
                 "nothing answers: to, beside, files, redirect or reply is missing",
             )
         })?;
-        Ok(Route { path: path.clone(), action, fields: self.fields(fields, &route.headers)? })
+        let fields = self.fields(fields, &route.headers)?;
+        let compression = self.compression(route.compress.as_deref().or(self.site.compress.as_deref()))?;
+        Ok(Route { path: path.clone(), action, fields, compression })
+    }
+
+    /// By the codings of these names; by all if nothing is said.
+    fn compression(&self, names: Option<&[Spanned<String>]>) -> Result<Compression, ConfigError> {
+        let Some(names) = names else { return Ok(self.compression.with_codings(&Coding::ALL)) };
+        let coding = |name: &Spanned<String>| {
+            name.get_ref().parse().map_err(|unknown: UnknownCoding| self.fault("compress", name, unknown))
+        };
+        let codings = names.iter().map(coding).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.compression.with_codings(&codings))
     }
 
     fn action(
@@ -271,8 +301,9 @@ impl Builder<'_> {
         let built = match answer.key {
             "files" => {
                 let prefix = path.trim_end_matches('/').into();
-                let files = StaticFiles::new(Path::new(text), false);
-                files.map(|files| Action::Files { files, prefix }).map_err(|error| error.to_string())
+                let files = StaticFiles::new(Path::new(text), false).map_err(|error| error.to_string());
+                let files = files.map(|it| if terms.precompressed { it.with_precompressed() } else { it });
+                files.map(|files| Action::Files { files, prefix })
             }
             "redirect" => Action::redirect(text),
             "reply" => Action::reply(text),

@@ -73,7 +73,7 @@ pub mod service {
         HandshakeFailed, Outcome, Peer, Protocol, Remarks, Request, RequestBody, Response, ResponseBody,
         ServiceFn, Upgrade, host_field, service_fn, text,
     };
-    pub(crate) use posthaste_service::{AnyService, erase};
+    pub(crate) use posthaste_service::{AnyService, Coding, accepted_codings, erase};
 }
 
 pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::service::{Body, Response, text};
+use crate::service::{Body, Coding, Response, accepted_codings, text};
 
 mod cache;
 mod calls;
@@ -24,18 +24,21 @@ mod file_body;
 mod in_place;
 mod listing;
 mod locate;
+mod precompressed;
 mod range;
 mod read_budget;
 mod stamp;
 
-use cache::Cache;
+use cache::{Cache, Kept, Opened};
 use calls::{Calls, Lane};
 use conditional::Verdict;
 use described::Described;
 use file_body::FileBody;
 use locate::{Found, PathError, RequestPath};
+use precompressed::Form;
 use range::RangeRequest;
 use read_budget::ReadBudget;
+use stamp::Stamp;
 
 /// Header fields of a response with a file, and those that the server adds.
 const FIELDS: usize = 12;
@@ -64,13 +67,15 @@ pub struct StaticFiles {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     /// A real path: absolute, without links.
     root: PathBuf,
     listing: bool,
     /// Whether names that begin with a dot are served.
     hidden: bool,
+    /// Whether a file is answered with one next to it that holds its content in a coding.
+    precompressed: bool,
     budget: ReadBudget,
     calls: Calls,
     cache: Cache,
@@ -85,14 +90,20 @@ impl StaticFiles {
         let root = root.canonicalize()?;
         // Not only to see that it is a directory: one that cannot be read is better reported now.
         std::fs::read_dir(&root)?;
-        Ok(Self { inner: Arc::new(Inner::new(root, listing, false)) })
+        Ok(Self { inner: Arc::new(Inner { root, listing, ..Inner::default() }) })
     }
 
     /// The same directory with the files and directories whose names begin with a dot; listings do not name them.
     #[must_use]
     pub fn with_hidden_files(self) -> Self {
-        let Inner { root, listing, .. } = &*self.inner;
-        Self { inner: Arc::new(Inner::new(root.clone(), *listing, true)) }
+        Self { inner: Arc::new(Inner { hidden: true, ..self.inner.same() }) }
+    }
+
+    /// Answers with `app.js.br`, `app.js.zst` or `app.js.gz` instead of `app.js` if the client accepts that coding (RFC 9110
+    /// section 12.5.3) and the file exists and is not older. One that appears later is noticed within a second.
+    #[must_use]
+    pub fn with_precompressed(self) -> Self {
+        Self { inner: Arc::new(Inner { precompressed: true, ..self.inner.same() }) }
     }
 
     /// The directory, resolved.
@@ -126,15 +137,24 @@ fn now() -> SystemTime {
 }
 
 impl Inner {
-    fn new(root: PathBuf, listing: bool, hidden: bool) -> Self {
-        Self {
-            root,
-            listing,
-            hidden,
-            budget: ReadBudget::default(),
-            calls: Calls::default(),
-            cache: Cache::default(),
+    /// The same directory and choices, with nothing in memory.
+    fn same(&self) -> Self {
+        let Self { listing, hidden, precompressed, .. } = *self;
+        Self { root: self.root.clone(), listing, hidden, precompressed, ..Self::default() }
+    }
+
+    /// The codings that a request accepts, if there may be files in them.
+    fn codings(&self, fields: &HeaderMap) -> Vec<Coding> {
+        if self.precompressed { accepted_codings(fields, &precompressed::ORDER) } else { Vec::new() }
+    }
+
+    /// What the path leads to for a client that accepts these codings, if that is known without blocking.
+    fn kept(&self, path: &str, codings: &[Coding]) -> Option<Arc<Kept>> {
+        let find = |form| self.cache.find(&precompressed::key(path, form));
+        if codings.is_empty() {
+            return find(Form::Plain);
         }
+        codings.iter().find_map(|&coding| find(Form::Coded(coding))).or_else(|| find(Form::Alone))
     }
 
     async fn respond(self: Arc<Self>, request: http::request::Parts) -> Response {
@@ -143,8 +163,9 @@ impl Inner {
             let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
             return with(response, header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
+        let codings = self.codings(&request.headers);
         // Only what may be served is kept.
-        if let Some(kept) = self.cache.find(request.uri.path()) {
+        if let Some(kept) = self.kept(request.uri.path(), &codings) {
             return kept.answer(&request.headers, is_head);
         }
         let path = match RequestPath::parse(request.uri.path()) {
@@ -153,7 +174,8 @@ impl Inner {
         };
         let lane = self.calls.below(path.segments.first().map_or("", String::as_str));
         let looked_up = lane.clone().call(move || {
-            let ask = Ask { uri: &request.uri, headers: &request.headers, is_head, now: now(), lane };
+            let (uri, headers) = (&request.uri, &request.headers);
+            let ask = Ask { uri, headers, codings: &codings, is_head, now: now(), lane };
             self.look_up(&path, &ask).unwrap_or_else(|error| {
                 self.cache.forget(ask.uri.path());
                 refusal(error)
@@ -205,9 +227,18 @@ impl Inner {
         seen: Instant,
         ask: &Ask<'_>,
     ) -> Result<Response, PathError> {
-        let described = Described::new(path, metadata, ask.now);
-        let kept = self.cache.keep(ask.uri.path(), path, (&file, metadata), &described, (seen, ask.now));
-        if let Some(kept) = kept {
+        let mut described = Described::new(path, metadata, ask.now);
+        let mut sources = vec![(path.to_owned(), Stamp::of(metadata))];
+        let (mut file, mut form) = (file, if ask.codings.is_empty() { Form::Plain } else { Form::Alone });
+        if let Some(coded) = precompressed::find(&self.root, path, metadata, ask.codings) {
+            described = Described::new(path, &coded.metadata, ask.now).in_coding(coded.coding);
+            sources.insert(0, (coded.path, Stamp::of(&coded.metadata)));
+            (file, form) = (coded.file, Form::Coded(coded.coding));
+        }
+        described.varies = self.precompressed;
+        let key = precompressed::key(ask.uri.path(), form);
+        let opened = Opened { sources, file: &file, described: &described, seen, now: ask.now };
+        if let Some(kept) = self.cache.keep(&key, opened, form.lifetime()) {
             return Ok(kept.answer(ask.headers, ask.is_head));
         }
         answer(&described, ask.headers, ask.is_head, |start, end| {
@@ -271,6 +302,8 @@ fn refusal(error: PathError) -> Response {
 struct Ask<'a> {
     uri: &'a http::Uri,
     headers: &'a HeaderMap,
+    /// Those of files that may answer, the best first.
+    codings: &'a [Coding],
     is_head: bool,
     now: SystemTime,
     lane: Lane,

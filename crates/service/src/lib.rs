@@ -15,10 +15,12 @@ use std::task::{Context, Poll};
 use http::{HeaderValue, StatusCode, header};
 use tower_service::Service;
 
+mod accepted;
 mod access;
 mod alternative;
 mod body;
 mod channel;
+mod coding;
 mod complete;
 mod connections;
 mod early;
@@ -29,10 +31,12 @@ mod list;
 mod remarks;
 mod upgrade;
 
+pub use accepted::accepted_codings;
 pub use access::{AccessLog, AccessRecord, Ended, Outcome};
 pub use alternative::Alternative;
 pub use body::{Body, PolledFrame};
 pub use channel::{BodyGone, BodySender};
+pub use coding::{Coding, UnknownCoding};
 pub use complete::complete;
 pub use connections::{Connections, Phase};
 pub use early::{Early, Handshake, HandshakeFailed, refuse_early};

@@ -193,6 +193,21 @@ fn retries_name_the_server_anew() {
     assert_ne!(retry.scid(), Some(first.dcid()));
 }
 
+/// RFC 8879: what a chain repeats does not cost a round trip.
+#[test]
+fn a_compressed_certificate_fits_into_what_an_unknown_client_may_be_sent() {
+    let mut pair = Pair::with_server(1, tls::server_config_with_names(1, 200));
+    let config = tls::client_config_for(1, 200, &[tls::ALPN]);
+    let mut tls = rustls::ClientConfig::clone(&config.tls);
+    // Sessions would spare the certificate.
+    tls.resumption = rustls::client::Resumption::disabled();
+    for (decompressors, took) in [(&[][..], 40), (rustls::compress::default_cert_decompressors(), 20)] {
+        tls.cert_decompressors = decompressors.to_vec();
+        let config = ClientConfig { tls: Arc::new(tls.clone()), ..config.clone() };
+        assert_eq!(visit(&mut pair, &config), Duration::from_millis(took));
+    }
+}
+
 #[test]
 fn a_known_client_is_not_bound_by_the_amplification_limit() {
     let tokens = Arc::new(Tokens::default());

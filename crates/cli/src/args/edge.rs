@@ -123,6 +123,20 @@ pub(crate) struct Edge {
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pub(crate) ca: Option<PathBuf>,
 
+    /// Codings to compress responses by, the best first; `off` for none
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "zstd,br,gzip",
+        value_delimiter = ',',
+        conflicts_with = "config"
+    )]
+    pub(crate) compress: Vec<String>,
+
+    /// Answer with app.js.br, .zst or .gz for app.js where it exists and the client accepts it
+    #[arg(long, requires = "files", conflicts_with = "config")]
+    pub(crate) precompressed: bool,
+
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)
     #[arg(long, value_name = "NAME", default_value = "mobile", conflicts_with = "config")]

@@ -339,3 +339,62 @@ fn errors_of_settings_name_the_place_and_what_would_be_right() {
         assert!(error.contains(expected), "`{expected}` in {error}");
     }
 }
+
+#[tokio::test]
+async fn responses_are_compressed_as_site_and_route_say() {
+    let place = Place::new();
+    let text = "lines and lines of text ".repeat(100);
+    std::fs::write(place.path("www/long.txt"), &text).unwrap();
+    std::fs::write(place.path("www/long.png"), &text).unwrap();
+    std::fs::write(place.path("www/long.txt.br"), "prepared").unwrap();
+    let edge = place.edge(
+        r#"
+[site."a.test"]
+CERTIFICATE-a
+files = "WWW"
+
+[[site."a.test".route]]
+path = "/gzip"
+files = "WWW"
+compress = ["gzip"]
+
+[[site."a.test".route]]
+path = "/plain"
+files = "WWW"
+compress = []
+
+[[site."a.test".route]]
+path = "/prepared"
+files = "WWW"
+compress = ["gzip"]
+precompressed = true
+"#,
+    );
+    let edge = edge.unwrap();
+    for (path, coding) in [
+        ("/long.txt", Some("zstd")),
+        ("/index.html", None),
+        ("/long.png", None),
+        ("/gzip/long.txt", Some("gzip")),
+        ("/plain/long.txt", None),
+        ("/prepared/long.txt", Some("br")),
+    ] {
+        let mut request = request(None, &format!("https://a.test{path}"));
+        request.headers_mut().insert("accept-encoding", "gzip, deflate, br, zstd".parse().unwrap());
+        let response = answer(&edge, request).await;
+        let told = response.headers().get("content-encoding").map(|coding| coding.to_str().unwrap());
+        assert_eq!(told, coding, "{path}");
+        let length = response.into_body().collect(1 << 20).await.unwrap().len();
+        assert_eq!(length < 100, coding.is_some() || path == "/index.html", "{path}: {length}");
+    }
+}
+
+#[test]
+fn an_unknown_coding_is_an_error() {
+    let place = Place::new();
+    let edge =
+        place.edge("[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200\"\ncompress = [\"br\", \"lzma\"]\n");
+    let error = edge.unwrap_err().message().to_owned();
+    assert!(error.contains("compress \"lzma\": is not \"zstd\", \"br\" or \"gzip\""), "{error}");
+    assert!(error.contains("edge.toml:4:"), "{error}");
+}

@@ -14,6 +14,8 @@ use crate::config::{ConfigError, HealthConfig, Span, Timeouts};
 pub(super) struct Terms<'a> {
     pub(super) timeouts: &'a Timeouts,
     pub(super) health: Option<&'a Spanned<HealthConfig>>,
+    /// Of files.
+    pub(super) precompressed: bool,
 }
 
 impl Builder<'_> {

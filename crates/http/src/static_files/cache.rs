@@ -5,8 +5,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::fs::{File, Metadata};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -47,7 +47,7 @@ pub(super) struct Cache {
 
 #[derive(Debug, Default)]
 struct Files {
-    /// By the path of the request, as the client wrote it.
+    /// By the path of the request, as the client wrote it (`precompressed.rs`: and by the form in which it is answered).
     entries: HashMap<Arc<str>, Arc<Kept>>,
     /// The same paths in the order in which they are judged when room is needed.
     order: VecDeque<Arc<str>>,
@@ -58,15 +58,31 @@ struct Files {
 pub(super) struct Kept {
     described: Described,
     content: Bytes,
-    /// Where the path led to, below the served directory.
-    target: PathBuf,
-    stamp: Stamp,
-    /// Whether its file system answers without waiting for anybody.
+    /// The files that led here, and their states.
+    sources: Vec<Source>,
+    /// Whether the file system answers without waiting for anybody.
     is_local: bool,
+    /// When it counts no more, in nanoseconds of the cache's life.
+    expires: u64,
     /// When the path was last seen to lead here, in nanoseconds of the cache's life.
     seen: AtomicU64,
     /// Whether it was asked for since it was last judged.
     is_used: AtomicBool,
+}
+
+/// Where a path led to, below the served directory, and in which state that was.
+type Source = (PathBuf, Stamp);
+
+/// A file that was opened for a request's path.
+pub(super) struct Opened<'a> {
+    /// The file itself first, then what decided that it is the one.
+    pub(super) sources: Vec<Source>,
+    pub(super) file: &'a File,
+    pub(super) described: &'a Described,
+    /// A time after which all of it was seen to be so.
+    pub(super) seen: Instant,
+    /// The same as the file system has it.
+    pub(super) now: SystemTime,
 }
 
 /// Content in memory; its bytes are free again when the last response that sends it is gone.
@@ -111,9 +127,13 @@ impl Cache {
     pub(super) fn find(&self, path: &str) -> Option<Arc<Kept>> {
         let kept = self.files().entries.get(path).map(Arc::clone)?;
         let now = self.clock(Instant::now());
+        if now >= kept.expires {
+            return None;
+        }
         let is_fresh = now.saturating_sub(kept.seen.load(Ordering::Relaxed)) < FRESH.as_nanos() as u64;
         if !is_fresh {
-            if !kept.is_local || !in_place::is_unchanged(&kept.target, &kept.stamp) {
+            let is_unchanged = |(path, stamp): &Source| in_place::is_unchanged(path, stamp);
+            if !kept.is_local || !kept.sources.iter().all(is_unchanged) {
                 return None;
             }
             kept.seen.fetch_max(now, Ordering::Relaxed);
@@ -122,32 +142,24 @@ impl Cache {
         Some(kept)
     }
 
-    /// Keeps the file that `target`, and so the request's path, led to after `seen`, if it is small, at rest and readable,
-    /// and if there is room. Leaves the file's position alone. Blocks on the file system.
-    pub(super) fn keep(
-        &self,
-        path: &str,
-        target: &Path,
-        (file, metadata): (&File, &Metadata),
-        described: &Described,
-        seen: (Instant, SystemTime),
-    ) -> Option<Arc<Kept>> {
-        let stamp = Stamp::of(metadata);
-        let content = self.content(path, file, &stamp, seen.1);
-        let Some(content) = content else {
-            self.forget(path);
+    /// Keeps a file by `key` for at most `lifetime`, if it is small, at rest and readable, and if there is room. Leaves its
+    /// position alone. Blocks on the file system.
+    pub(super) fn keep(&self, key: &str, opened: Opened<'_>, lifetime: Duration) -> Option<Arc<Kept>> {
+        let Some(content) = self.content(key, &opened) else {
+            self.forget(key);
             return None;
         };
+        let seen = self.clock(opened.seen);
         let kept = Arc::new(Kept {
-            described: described.clone(),
+            described: opened.described.clone(),
             content: Bytes::from_owner(content),
-            target: target.to_owned(),
-            stamp,
-            is_local: in_place::is_local(file),
-            seen: AtomicU64::new(self.clock(seen.0)),
+            sources: opened.sources,
+            is_local: in_place::is_local(opened.file),
+            expires: seen.saturating_add(u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX)),
+            seen: AtomicU64::new(seen),
             is_used: AtomicBool::new(false),
         });
-        let path: Arc<str> = path.into();
+        let path: Arc<str> = key.into();
         let mut files = self.files();
         while files.entries.len() >= MAX_FILES && files.give_up_one() {}
         if files.entries.insert(Arc::clone(&path), Arc::clone(&kept)).is_none() {
@@ -165,8 +177,10 @@ impl Cache {
     }
 
     /// The content of a file that may be kept.
-    fn content(&self, path: &str, file: &File, stamp: &Stamp, now: SystemTime) -> Option<Content> {
-        if stamp.length() > MAX_LENGTH || path.len() > MAX_PATH || !stamp.is_settled(now) {
+    fn content(&self, key: &str, opened: &Opened<'_>) -> Option<Content> {
+        let (_, stamp) = opened.sources.first()?;
+        let are_settled = opened.sources.iter().all(|(_, stamp)| stamp.is_settled(opened.now));
+        if stamp.length() > MAX_LENGTH || key.len() > MAX_PATH || !are_settled {
             return None;
         }
         let length = usize::try_from(stamp.length()).ok()?;
@@ -177,7 +191,7 @@ impl Cache {
         drop(files);
         // From here on its end gives the bytes back.
         let mut content = Content { bytes: vec![0; length], held: Arc::clone(&self.held) };
-        (held <= MAX_BYTES && read(file, &mut content.bytes, stamp)).then_some(content)
+        (held <= MAX_BYTES && read(opened.file, &mut content.bytes, stamp)).then_some(content)
     }
 
     fn clock(&self, now: Instant) -> u64 {

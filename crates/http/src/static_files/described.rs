@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::conditional::Validators;
 use super::value;
+use crate::service::Coding;
 
 /// One state of a file, described once for all responses.
 #[derive(Debug, Clone)]
@@ -18,6 +19,9 @@ pub(super) struct Described {
     etag: HeaderValue,
     modified: Option<HeaderValue>,
     content_type: HeaderValue,
+    coding: Option<Coding>,
+    /// Whether another client gets the same content in another coding.
+    pub(super) varies: bool,
 }
 
 impl Described {
@@ -29,8 +33,17 @@ impl Described {
             etag: value(&validators.etag),
             modified: validators.modified.map(|modified| value(&httpdate::fmt_http_date(modified))),
             content_type: content_type(path),
+            coding: None,
+            varies: false,
             validators,
         }
+    }
+
+    /// The same for content in this coding, whose tag is no other's.
+    pub(super) fn in_coding(mut self, coding: Coding) -> Self {
+        let tag = self.validators.etag.trim_end_matches('"');
+        self.validators.etag = format!("{tag}-{coding}\"");
+        Self { etag: value(&self.validators.etag), coding: Some(coding), ..self }
     }
 
     /// Adds what a client may keep and how it asks whether that is still current. The files' types are the server's
@@ -42,6 +55,9 @@ impl Described {
         if let Some(modified) = &self.modified {
             fields.insert(header::LAST_MODIFIED, modified.clone());
         }
+        if self.varies {
+            fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        }
     }
 
     /// Adds what describes `length` bytes of the content.
@@ -49,6 +65,9 @@ impl Described {
         fields.insert(header::CONTENT_TYPE, self.content_type.clone());
         fields.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         fields.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        if let Some(coding) = self.coding {
+            fields.insert(header::CONTENT_ENCODING, coding.field_value());
+        }
     }
 }
 

@@ -7,7 +7,7 @@ const MODIFIED: u64 = 784_111_777;
 const MODIFIED_DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 struct Site {
-    _guard: tempfile::TempDir,
+    guard: tempfile::TempDir,
     files: StaticFiles,
 }
 
@@ -29,7 +29,7 @@ fn site(listing: bool) -> Site {
     write(".well-known/change-password", "here");
     write(".well-known/.key", "secret");
     let files = StaticFiles::new(guard.path(), listing).unwrap();
-    Site { _guard: guard, files }
+    Site { guard, files }
 }
 
 /// Asks and reads the whole body.
@@ -210,5 +210,84 @@ fn types_by_extension() {
         ("a.unheard-of", "application/octet-stream"),
     ] {
         assert_eq!(described::content_type(Path::new(name)), expected, "{name}");
+    }
+}
+
+/// A file of 10 bytes with two more next to it, of which the one by gzip is older. The content says what it is.
+fn coded_site(clock: u64) -> Site {
+    let guard = tempfile::tempdir().unwrap();
+    for (name, modified) in
+        [("app.js", clock), ("app.js.br", clock + 1), ("app.js.gz", clock - 1), ("b.js", clock)]
+    {
+        let path = guard.path().join(name);
+        std::fs::write(&path, name).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(modified)).unwrap();
+    }
+    let files = StaticFiles::new(guard.path(), false).unwrap().with_precompressed();
+    Site { guard, files }
+}
+
+#[tokio::test]
+async fn a_file_that_is_compressed_already_answers_for_the_other() {
+    let site = coded_site(MODIFIED);
+    // Twice: from the file, and perhaps from memory.
+    for _ in 0..2 {
+        for (accepts, coding, content) in [
+            ("gzip, br, zstd", Some("br"), "app.js.br"),
+            ("zstd", None, "app.js"),
+            ("gzip", None, "app.js"),
+            ("", None, "app.js"),
+        ] {
+            let (head, body) = ask(&site, "GET", "/app.js", &[("accept-encoding", accepts)]).await;
+            assert_eq!((field(&head, "content-encoding"), body.as_str()), (coding, content), "{accepts}");
+            assert_eq!(field(&head, "content-type"), Some("text/javascript; charset=utf-8"));
+            assert_eq!(field(&head, "vary"), Some("accept-encoding"));
+            assert_eq!(field(&head, "content-length"), Some(content.len().to_string().as_str()));
+        }
+        let (head, body) = ask(&site, "GET", "/b.js", &[("accept-encoding", "br")]).await;
+        assert_eq!((field(&head, "content-encoding"), body.as_str()), (None, "b.js"));
+    }
+}
+
+#[tokio::test]
+async fn each_form_of_a_file_has_a_tag_of_its_own() {
+    let site = coded_site(MODIFIED);
+    let tag = async |accepts| {
+        let (head, _) = ask(&site, "GET", "/app.js", &[("accept-encoding", accepts)]).await;
+        field(&head, "etag").unwrap().to_owned()
+    };
+    let (coded, plain) = (tag("br").await, tag("").await);
+    assert_ne!(coded, plain);
+    for (accepts, known, status) in
+        [("br", &coded, 304), ("", &plain, 304), ("br", &plain, 200), ("", &coded, 200)]
+    {
+        let fields = [("accept-encoding", accepts), ("if-none-match", known)];
+        let (head, _) = ask(&site, "GET", "/app.js", &fields).await;
+        assert_eq!(
+            (head.status().as_u16(), field(&head, "vary")),
+            (status, Some("accept-encoding")),
+            "{accepts}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_the_file_puts_its_other_forms_out_of_use() {
+    let site = coded_site(MODIFIED);
+    let coding = async || {
+        let (head, _) = ask(&site, "GET", "/app.js", &[("accept-encoding", "br, gzip")]).await;
+        field(&head, "content-encoding").map(str::to_owned)
+    };
+    assert_eq!(coding().await.as_deref(), Some("br"));
+    std::fs::write(site.guard.path().join("app.js"), "another").unwrap();
+    // A state is taken for what was last seen for some milliseconds.
+    tokio::time::sleep(cache::FRESH).await;
+    assert_eq!(coding().await, None);
+    std::fs::write(site.guard.path().join("app.js.gz"), "another").unwrap();
+    let began = Instant::now();
+    while coding().await.as_deref() != Some("gzip") {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not noticed");
+        tokio::time::sleep(cache::FRESH).await;
     }
 }

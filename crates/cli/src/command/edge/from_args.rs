@@ -1,6 +1,6 @@
 //! The configuration that the command line's options say.
 
-use posthaste_edge::{AcmeConfig, CertificateFiles, Config, SiteConfig};
+use posthaste_edge::{AcmeConfig, CertificateFiles, Coding, Config, SiteConfig};
 use toml::Spanned;
 
 use crate::args::Edge;
@@ -20,6 +20,8 @@ pub(super) fn config(args: &Edge) -> Config {
         beside: value(&args.neighbour),
         files: value(&args.files),
         ca: args.ca.clone().map(somewhere),
+        compress: compress(&args.compress),
+        precompressed: args.precompressed,
         ..SiteConfig::default()
     };
     let mut config = Config::default();
@@ -38,6 +40,15 @@ pub(super) fn config(args: &Edge) -> Config {
     });
     config.sites.insert(args.domain.clone(), site);
     config
+}
+
+/// What a file has to say of it: nothing if it is as without a word.
+fn compress(codings: &[String]) -> Option<Vec<Spanned<String>>> {
+    match codings {
+        [off] if off == "off" => Some(Vec::new()),
+        all if all.iter().eq(Coding::ALL.map(Coding::name).iter()) => None,
+        some => Some(some.iter().cloned().map(somewhere).collect()),
+    }
 }
 
 /// A value without a place in a file.

@@ -19,6 +19,15 @@ fn wait(time: Duration) {
     std::thread::sleep(time);
 }
 
+fn opened<'a>(
+    path: &Path,
+    (file, metadata): (&'a File, &std::fs::Metadata),
+    described: &'a Described,
+    (seen, now): (Instant, SystemTime),
+) -> Opened<'a> {
+    Opened { sources: vec![(path.to_owned(), Stamp::of(metadata))], file, described, seen, now }
+}
+
 impl Site {
     fn new() -> Self {
         Self { guard: tempfile::tempdir().unwrap(), cache: Cache::default() }
@@ -39,7 +48,8 @@ impl Site {
         let Ok(Found::File(file, metadata)) = locate::open(&self.path(""), &target) else { return None };
         let later = super::super::now() + Duration::from_secs(60);
         let described = Described::new(&target, &metadata, later);
-        self.cache.keep(&format!("/{name}"), &target, (&file, &metadata), &described, (seen, later))
+        let opened = opened(&target, (&file, &metadata), &described, (seen, later));
+        self.cache.keep(&format!("/{name}"), opened, Duration::MAX)
     }
 
     /// What is known without blocking, once the last look counts no more.
@@ -152,7 +162,8 @@ fn what_is_not_at_rest_or_long_is_not_kept() {
     let metadata = file.metadata().unwrap();
     let described = Described::new(&target, &metadata, now);
     let seen = (Instant::now(), now);
-    assert!(site.cache.keep("/young", &target, (&file, &metadata), &described, seen).is_none());
+    let opened = opened(&target, (&file, &metadata), &described, seen);
+    assert!(site.cache.keep("/young", opened, Duration::MAX).is_none());
     site.write("long", &vec![0; MAX_LENGTH as usize + 1]);
     assert!(site.load("long").is_none());
     site.write("longest", &vec![0; MAX_LENGTH as usize]);
@@ -172,7 +183,8 @@ fn many_files_stay_within_the_bounds() {
     let later = super::super::now() + Duration::from_secs(60);
     let described = Described::new(&target, &metadata, later);
     let keep = |path: &str| {
-        site.cache.keep(path, &target, (&file, &metadata), &described, (Instant::now(), later)).unwrap();
+        let opened = opened(&target, (&file, &metadata), &described, (Instant::now(), later));
+        site.cache.keep(path, opened, Duration::MAX).unwrap();
     };
     keep("/used");
     for number in 0..100_000 {
@@ -198,13 +210,8 @@ fn bytes_count_until_the_last_response_is_sent() {
     let later = super::super::now() + Duration::from_secs(60);
     let described = Described::new(&target, &metadata, later);
     let keep = |number: usize| {
-        let kept = site.cache.keep(
-            &number.to_string(),
-            &target,
-            (&file, &metadata),
-            &described,
-            (Instant::now(), later),
-        )?;
+        let opened = opened(&target, (&file, &metadata), &described, (Instant::now(), later));
+        let kept = site.cache.keep(&number.to_string(), opened, Duration::MAX)?;
         Some(kept.answer(&HeaderMap::new(), false))
     };
     let room = MAX_BYTES / MAX_LENGTH as usize;
@@ -225,4 +232,23 @@ fn a_path_that_leads_nowhere_any_more_is_forgotten_by_the_next_look() {
     assert!(site.cache.find("/a").is_none());
     let files = site.cache.files();
     assert!(files.entries.is_empty() && files.order.is_empty());
+}
+
+#[test]
+fn what_may_change_unseen_counts_for_its_lifetime() {
+    let site = Site::new();
+    site.write("a", b"content");
+    let target = site.path("a");
+    let file = File::open(&target).unwrap();
+    let metadata = file.metadata().unwrap();
+    let later = super::super::now() + Duration::from_secs(60);
+    let described = Described::new(&target, &metadata, later);
+    let keep = |lifetime| {
+        let opened = opened(&target, (&file, &metadata), &described, (Instant::now(), later));
+        site.cache.keep("/a", opened, lifetime).unwrap();
+        site.cache.find("/a").is_some()
+    };
+    assert!(!keep(Duration::ZERO));
+    // Longer than any machine takes from one line to the next.
+    assert!(keep(Duration::from_secs(3600)) || !site.sees_in_place());
 }

@@ -1,0 +1,66 @@
+//! Files that hold the content of others in a coding: `app.js.br` next to `app.js`.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::locate::{self, Found};
+use crate::service::Coding;
+
+/// The smallest first: whoever prepares files takes the highest levels.
+pub(super) const ORDER: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+
+/// One of these files.
+pub(super) struct Coded {
+    pub(super) coding: Coding,
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    pub(super) metadata: Metadata,
+}
+
+/// The file in the first of these codings that exists below `root` and is not older than the file at `path`, whose state
+/// `metadata` is: one that is older was made from another content. Blocks on the file system.
+pub(super) fn find(root: &Path, path: &Path, metadata: &Metadata, codings: &[Coding]) -> Option<Coded> {
+    let modified = metadata.modified().ok()?;
+    codings.iter().find_map(|&coding| {
+        let mut name = OsString::from(path);
+        name.push(".");
+        name.push(coding.extension());
+        let path = PathBuf::from(name);
+        let Ok(Found::File(file, metadata)) = locate::open(root, &path) else { return None };
+        (metadata.modified().ok()? >= modified).then_some(Coded { coding, path, file, metadata })
+    })
+}
+
+/// What the cache knows a request's path by. A blank is in no path of a request.
+pub(super) fn key(path: &str, form: Form) -> Cow<'_, str> {
+    match form {
+        Form::Plain => path.into(),
+        Form::Coded(coding) => format!("{path} {coding}").into(),
+        Form::Alone => format!("{path} alone").into(),
+    }
+}
+
+/// How a file answers for a path.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    /// As it is, to clients that accept no coding.
+    Plain,
+    /// In this coding.
+    Coded(Coding),
+    /// As it is, to clients that accept codings: there was no file in one of them.
+    Alone,
+}
+
+impl Form {
+    /// How long this counts although nothing that was seen has changed.
+    pub(super) const fn lifetime(self) -> Duration {
+        match self {
+            Self::Plain | Self::Coded(_) => Duration::MAX,
+            // Nobody tells when a file appears.
+            Self::Alone => Duration::from_secs(1),
+        }
+    }
+}
