@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod compliance;
 mod fuzz;
+mod h2spec;
 mod h3spec;
 mod hostile;
 mod identity;
@@ -41,6 +42,8 @@ enum Command {
     Interop(interop::Arguments),
     /// Run h3spec, which breaks the protocol, against the server
     H3spec(h3spec::Arguments),
+    /// Run h2spec, which breaks HTTP/2, against the edge; needs go
+    H2spec,
     /// Run client and server against other stacks on random adverse paths, in virtual time
     Adverse(adverse::Arguments),
     /// Treat the released binary as hostile and faulty peers, readers and networks do
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Packages => check::packages::run(),
         Command::Interop(arguments) => interop::run(&arguments),
         Command::H3spec(arguments) => h3spec::run(&arguments),
+        Command::H2spec => h2spec::run(),
         Command::Adverse(arguments) => adverse::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
