@@ -25,7 +25,7 @@ mod race;
 mod serve;
 
 #[cfg(feature = "edge")]
-pub(crate) use edge::{Edge, EdgeCheck, EdgeCommand, EdgeStatus};
+pub(crate) use edge::{Edge, EdgeCheck, EdgeCommand, EdgeDoctor, EdgeStatus};
 #[cfg(feature = "emulate")]
 pub(crate) use emulate::{Device, Emulate, EmulateInside, Meter};
 #[cfg(feature = "lab")]

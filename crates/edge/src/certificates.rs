@@ -13,8 +13,8 @@ use crate::hosts::{Hosts, normal};
 mod loaded;
 mod watch;
 
-pub use loaded::CertificateState;
 pub(crate) use loaded::Loaded;
+pub use loaded::{CertificateState, names_and_validity};
 pub use watch::Watched;
 
 /// Chooses the certificate of a connection by the name that the client asks for. Clones share the certificates; what

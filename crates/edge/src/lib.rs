@@ -22,7 +22,7 @@ mod routes;
 mod running;
 
 pub use acme::{ACME_TLS, AcmeError, AcmeSite, Attended, Authority, Challenge, Challenges};
-pub use certificates::{CertificateState, Resolver, Watched};
+pub use certificates::{CertificateState, Resolver, Watched, names_and_validity};
 pub use config::{
     AcmeConfig, CertificateFiles, Config, ConfigError, FieldRules, HealthConfig, Limits, QueryInLog,
     RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts,

@@ -32,6 +32,7 @@ Examples:
   posthaste edge check edge.toml
   posthaste edge --config edge.toml
   posthaste edge status --admin 127.0.0.1:9443
+  posthaste edge doctor example.org                                  what visitors meet, from outside
 
 The upstream speaks HTTP/1.1, over TLS 1.3 if its URL is https (nginx before 1.23.4: ssl_protocols TLSv1.2 TLSv1.3). With --beside it is asked for the name in the request and
 must have a certificate for it; with --to, for the name in the URL. Requests for names that the certificate does not cover get 421.
@@ -159,6 +160,48 @@ pub(crate) struct Edge {
 pub(crate) enum EdgeCommand {
     Check(EdgeCheck),
     Status(EdgeStatus),
+    Doctor(EdgeDoctor),
+}
+
+/// Examine a site from outside, as its visitors meet it: addresses, certificate, HTTP/2, Alt-Svc, UDP, HTTP/3.
+///
+/// Each check is one line; where something is wrong, the next line says what to do. The page is asked for over TCP and over
+/// HTTP/3, without following redirects, and the answers are compared. Run it on a machine outside the site's network, so
+/// that firewalls are on the way.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posthaste edge doctor example.org
+  posthaste edge doctor example.org --path /logo.png   a file that is the same at each visit
+  posthaste edge doctor localhost --port 4433 --ca cert.pem
+
+A certificate that is not trusted is a failed check; the other checks go on, and send nothing secret.
+The HTTPS record is not checked: the system's resolver gives addresses only.
+Exit code: 0 if no check failed (warnings count as well), 1 if one did, 2 for a usage error.")]
+pub(crate) struct EdgeDoctor {
+    /// Name or address of the site
+    #[arg(value_name = "HOST")]
+    pub(crate) host: String,
+
+    /// Port, TCP and UDP
+    #[arg(long, value_name = "PORT", default_value = "443", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: u16,
+
+    /// Path of the page to ask for
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(crate) path: String,
+
+    /// Trust the certificates in this PEM file instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// Seconds for each step; all checks together take at most some ten times as long
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Show how a running edge is: requests and the share of HTTP/3, round-trip times and loss, reloads, certificates.

@@ -21,6 +21,7 @@ mod acme;
 mod admin;
 mod announce;
 mod check;
+mod doctor;
 mod from_args;
 mod front;
 mod limits;
@@ -35,6 +36,7 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     match &args.command {
         Some(EdgeCommand::Check(args)) => return check::run(args).await,
         Some(EdgeCommand::Status(args)) => return status::run(args),
+        Some(EdgeCommand::Doctor(args)) => return doctor::run(args).await,
         None => {}
     }
     let config = match &args.config {

@@ -16,7 +16,7 @@ use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
 use crate::{kept, printer, profile, trust};
 
-mod fallback;
+pub(crate) mod fallback;
 mod mover;
 mod output;
 mod parts;
@@ -24,7 +24,7 @@ mod progress;
 mod report;
 mod resume;
 
-use fallback::{Fallback, Reply, TcpError};
+use fallback::{Fallback, Reach, Reply, TcpError};
 use mover::Mover;
 use output::{Destination, Output, Wanted};
 use progress::Progress;
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let profile_name = transport.profile.name().to_owned();
     let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
     let client = Client::new(options(&args, transport, &tokens)?);
-    let fallback = if args.fallback { Some(Fallback::new(&args, tcp_tls_config(&args)?)) } else { None };
+    let fallback = if args.fallback { Some(over_tcp(&args)?) } else { None };
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
 
@@ -212,7 +212,7 @@ fn accept(status: StatusCode) -> Result<(), Problem> {
 
 /// Why a transfer failed.
 #[derive(Debug)]
-enum Problem {
+pub(crate) enum Problem {
     Client(ClientError),
     /// Over TCP.
     Tcp(TcpError),
@@ -293,12 +293,11 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
     tls::client_config_using(provider(args), trusted(args)?, &[ALPN]).map_err(|error| trust::unusable(&error))
 }
 
-/// TLS for TCP: the connector says which versions of HTTP it speaks.
-fn tcp_tls_config(args: &Get) -> Result<rustls::ClientConfig, Failure> {
-    let config = rustls::ClientConfig::builder_with_provider(provider(args))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| trust::unusable(&error))?;
-    Ok(config.dangerous().with_custom_certificate_verifier(trusted(args)?).with_no_client_auth())
+/// The client for `--fallback`.
+fn over_tcp(args: &Get) -> Result<Fallback, Failure> {
+    let tls =
+        fallback::tls_config(provider(args), trusted(args)?).map_err(|error| trust::unusable(&error))?;
+    Ok(Fallback::new(Reach { max_redirects: args.max_redirects, timeout: args.timeout }, tls))
 }
 
 fn provider(args: &Get) -> Arc<rustls::crypto::CryptoProvider> {

@@ -68,7 +68,7 @@ impl Loaded {
             let file = files.key.display();
             format!("cannot read a private key from {file}: {error} (it must be an unencrypted PEM file)")
         })?;
-        let (names, [begins, ends]) = described(&chain[0])
+        let (names, [begins, ends]) = names_and_validity(&chain[0])
             .ok_or_else(|| format!("the first certificate in {} cannot be read", files.chain.display()))?;
         let key = CertifiedKey::from_der(chain, key, &crypto_provider()).map_err(|error| {
             format!(
@@ -111,8 +111,8 @@ fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(chain)
 }
 
-/// Names, begin and end of a certificate.
-fn described(certificate: &CertificateDer<'_>) -> Option<(Vec<String>, [SystemTime; 2])> {
+/// The names that a certificate is good for, and its begin and end; `None` if it is no certificate of version 3 (RFC 5280).
+pub fn names_and_validity(certificate: &CertificateDer<'_>) -> Option<(Vec<String>, [SystemTime; 2])> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let alternatives = certificate.subject_alternative_name().ok()?;
     let names = alternatives.iter().flat_map(|names| &names.value.general_names).filter_map(name).collect();

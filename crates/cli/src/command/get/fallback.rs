@@ -15,10 +15,11 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use posthaste_http::client::Response;
 use posthaste_http::{Client, ClientError, Origin, resolve_reference};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Problem;
-use crate::args::Get;
 
 /// Head start of HTTP/3 (RFC 8305 section 5 has the same for addresses).
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -29,8 +30,30 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Pool = legacy::Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
+/// How far and for how long a client over TCP goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach {
+    /// Redirects that are followed; with 0 a redirect is a response like any other.
+    pub(crate) max_redirects: usize,
+    /// For each step; the defaults of `get` if not given.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// TLS for TCP: the connector says which versions of HTTP it speaks.
+///
+/// # Errors
+/// The provider knows no version of TLS.
+pub(crate) fn tls_config(
+    provider: Arc<CryptoProvider>,
+    verifier: Arc<dyn ServerCertVerifier>,
+) -> Result<rustls::ClientConfig, rustls::Error> {
+    let config =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
 /// A client over TCP beside that over QUIC.
-pub(super) struct Fallback {
+pub(crate) struct Fallback {
     pool: Pool,
     max_redirects: usize,
     idle_timeout: Duration,
@@ -40,25 +63,25 @@ pub(super) struct Fallback {
 }
 
 /// A response over either.
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Quic(Box<Response>),
     Tcp(Box<TcpResponse>),
 }
 
 /// A response over TCP, and its body as it comes.
-pub(super) struct TcpResponse {
-    pub(super) uri: Uri,
-    pub(super) head: http::response::Parts,
+pub(crate) struct TcpResponse {
+    pub(crate) uri: Uri,
+    pub(crate) head: http::response::Parts,
     body: hyper::body::Incoming,
     /// From the call of [`Fallback::get`].
-    pub(super) first_byte: Duration,
+    pub(crate) first_byte: Duration,
     received: u64,
     idle_timeout: Duration,
 }
 
 /// Why there is no response over TCP, for people.
 #[derive(Debug, Clone)]
-pub(super) struct TcpError(Arc<str>);
+pub(crate) struct TcpError(Arc<str>);
 
 impl TcpError {
     fn new(error: &dyn std::error::Error) -> Self {
@@ -85,11 +108,11 @@ impl fmt::Display for TcpError {
 
 impl Fallback {
     /// With the trust of `tls`, whose ALPN must be empty.
-    pub(super) fn new(args: &Get, tls: rustls::ClientConfig) -> Self {
+    pub(crate) fn new(reach: Reach, tls: rustls::ClientConfig) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        let connect_timeout = args.timeout.unwrap_or(CONNECT_TIMEOUT);
+        let connect_timeout = reach.timeout.unwrap_or(CONNECT_TIMEOUT);
         tcp.set_connect_timeout(Some(connect_timeout));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
@@ -98,15 +121,15 @@ impl Fallback {
             .wrap_connector(tcp);
         Self {
             pool: legacy::Client::builder(TokioExecutor::new()).build(connector),
-            max_redirects: args.max_redirects,
-            idle_timeout: args.timeout.unwrap_or(IDLE_TIMEOUT),
+            max_redirects: reach.max_redirects,
+            idle_timeout: reach.timeout.unwrap_or(IDLE_TIMEOUT),
             connect_timeout,
             without_quic: Mutex::default(),
         }
     }
 
     /// Fetches over whichever answers first. HTTP/3 has a head start, and once its handshake is done TCP is not tried.
-    pub(super) async fn get(&self, quic: &Client, uri: &Uri) -> Result<Reply, Problem> {
+    pub(crate) async fn get(&self, quic: &Client, uri: &Uri) -> Result<Reply, Problem> {
         let started = Instant::now();
         let origin = Origin::of(uri).map_err(ClientError::from)?;
         if self.knows(&origin) {
@@ -161,7 +184,7 @@ impl Fallback {
     }
 
     /// Follows redirects, as over HTTP/3.
-    async fn over_tcp(&self, uri: &Uri, started: Instant) -> Result<Box<TcpResponse>, TcpError> {
+    pub(crate) async fn over_tcp(&self, uri: &Uri, started: Instant) -> Result<Box<TcpResponse>, TcpError> {
         let mut uri = uri.clone();
         for _ in 0..=self.max_redirects {
             let request = Request::get(uri.clone())
@@ -208,7 +231,7 @@ fn is_without_quic(error: &ClientError) -> bool {
 }
 
 impl Reply {
-    pub(super) fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Quic(response) => response.status(),
             Self::Tcp(response) => response.head.status,
@@ -216,7 +239,7 @@ impl Reply {
     }
 
     /// Length of the body, if it is announced.
-    pub(super) fn content_length(&self) -> Option<u64> {
+    pub(crate) fn content_length(&self) -> Option<u64> {
         match self {
             Self::Quic(response) => response.content_length(),
             Self::Tcp(response) => {
@@ -227,7 +250,7 @@ impl Reply {
     }
 
     /// Bytes of the body so far.
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         match self {
             Self::Quic(response) => response.received(),
             Self::Tcp(response) => response.received,
@@ -235,7 +258,7 @@ impl Reply {
     }
 
     /// The body's next bytes, or `None` when it is complete.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Problem> {
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Problem> {
         match self {
             Self::Quic(response) => Ok(response.chunk().await?),
             Self::Tcp(response) => response.chunk().await.map_err(Problem::Tcp),
@@ -250,7 +273,8 @@ impl From<Response> for Reply {
 }
 
 impl TcpResponse {
-    async fn chunk(&mut self) -> Result<Option<Bytes>, TcpError> {
+    /// The body's next bytes, or `None` when it is complete.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, TcpError> {
         loop {
             let frame = timeout(self.idle_timeout, self.body.frame())
                 .await
@@ -267,7 +291,7 @@ impl TcpResponse {
     }
 
     /// As ALPN calls it.
-    pub(super) fn protocol(&self) -> &'static str {
+    pub(crate) fn protocol(&self) -> &'static str {
         if self.head.version == Version::HTTP_2 { "h2" } else { "http/1.1" }
     }
 }
