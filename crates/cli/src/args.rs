@@ -21,6 +21,8 @@ mod lab;
 mod page;
 #[cfg(feature = "race")]
 mod race;
+#[cfg(any(feature = "page", feature = "race"))]
+mod report_output;
 #[cfg(feature = "files")]
 mod serve;
 

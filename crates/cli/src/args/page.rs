@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::report_output::ReportOutput;
 use super::seconds;
 use crate::command::page::Protocol;
 
@@ -120,13 +121,8 @@ pub(crate) struct Page {
     #[arg(long, value_name = "FILE", default_value = "page.html")]
     pub(crate) html: PathBuf,
 
-    /// Do not write a report
-    #[arg(long, conflicts_with = "html")]
-    pub(crate) no_html: bool,
-
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: ReportOutput,
 
     /// Write qlog traces of `posthaste serve` to this directory
     #[arg(long, value_name = "DIR")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use posthaste_units::{ByteCount, ParseQuantityError};
 
+use super::report_output::ReportOutput;
 use super::seconds;
 
 /// Race profiles: real downloads over emulated mobile paths.
@@ -83,13 +84,8 @@ pub(crate) struct Race {
     #[arg(long, value_name = "FILE", default_value = "race.html")]
     pub(crate) html: PathBuf,
 
-    /// Do not write a page
-    #[arg(long, conflicts_with = "html")]
-    pub(crate) no_html: bool,
-
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: ReportOutput,
 
     /// Write a qlog trace of each connection to this directory
     #[arg(long, value_name = "DIR")]

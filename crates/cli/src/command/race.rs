@@ -51,7 +51,7 @@ pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
     if let Some(page) = page.filter(|_| !races.is_empty()) {
         let shown = page.to_string();
         page.write(&races)?;
-        if !args.json {
+        if !args.output.json {
             say(format_args!("Page    {shown}"))?;
         }
     }
@@ -72,7 +72,7 @@ async fn race(
     let mut heats = Heats {
         plan: Arc::clone(plan),
         arena: Arc::new(arena),
-        progress: Arc::new(Progress::new(plan, args.json)),
+        progress: Arc::new(Progress::new(plan, args.output.json)),
         tally: Tally::new(plan.racers.len()),
         waiting: plan.order().collect(),
         busy: vec![0; plan.racers.len()],
@@ -128,7 +128,7 @@ fn take_next(waiting: &mut Vec<Start>, busy: &[u32]) -> Option<Start> {
 
 /// What will happen, for people.
 fn announce(plan: &Plan, args: &Race) -> Result<(), Failure> {
-    if args.json {
+    if args.output.json {
         return Ok(());
     }
     say(format_args!(
@@ -145,7 +145,7 @@ fn announce(plan: &Plan, args: &Race) -> Result<(), Failure> {
 }
 
 fn show(plan: &Plan, tally: &Tally, args: &Race) -> Result<(), Failure> {
-    if args.json {
+    if args.output.json {
         return printed(printer::json(&report::report(plan, tally)));
     }
     if tally.was_interrupted {

@@ -23,7 +23,7 @@ use crate::printer;
 pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
     let plan = Arc::new(Plan::new(&args)?);
     let create = || OutputFile::create(&args.html);
-    let page = (!args.no_html).then(create).transpose().map_err(|error| {
+    let page = (!args.output.no_html).then(create).transpose().map_err(|error| {
         Failure::usage(error).hint("choose another file with --html FILE, or use --no-html")
     })?;
     let (journal, kept) = journal::open(args.journal.as_deref())?;
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     announce(&plan, &kept);
     let tally = load_all(&plan, journal, kept, &mut interrupts).await?;
-    let written = if args.json {
+    let written = if args.output.json {
         printer::json(&report::Report::new(&plan, &tally))
     } else {
         printer::line(table::table(&plan, &tally).trim_end())
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
     // Interrupted before the first run was over, there is nothing to show.
     if let Some(page) = page.filter(|_| !tally.records.is_empty()) {
         page.write(html::page(&plan, &tally).as_bytes()).map_err(Failure::runtime)?;
-        if !args.json {
+        if !args.output.json {
             printer::note(format_args!("the report is in {}", args.html.display()));
         }
     }

@@ -31,7 +31,7 @@ impl fmt::Display for Page {
 impl Page {
     /// Where it is wanted, if it is; found out before the race whether that can be written to.
     pub(super) fn new(args: &Race) -> Result<Option<Self>, Failure> {
-        if args.no_html {
+        if args.output.no_html {
             return Ok(None);
         }
         let file = OutputFile::create(&args.html).map_err(|error| {
