@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use posthaste_units::{ByteCount, Rate, Time};
 
-use crate::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
+use crate::sample::{AckSample, LossSample, PathLoss, RttView, SentSample, SpuriousSample};
 use crate::{Description, Notice, SlowStart};
 
 /// What a controller must know of the path when it is built.
@@ -79,6 +79,11 @@ pub trait Congestion: Debug + Send {
     /// The bottleneck's rate, of controllers that have a model of it.
     fn model_rate(&self) -> Option<Rate> {
         None
+    }
+
+    /// What is the path's own of the packets lost, for controllers that tell it from what they cause.
+    fn own_loss(&self) -> PathLoss {
+        PathLoss::UNKNOWN
     }
 
     /// Most bytes that may be in flight.

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use posthaste_units::{ByteCount, Duration};
 
-use crate::sample::PathHistory;
+use crate::sample::{PathHistory, PathLoss};
 
 /// Paths in one history; the ones measured the longest ago go first. At some 200 bytes each that is 13 MB.
 pub const MAX_PATHS: usize = 1 << 16;
@@ -23,7 +23,10 @@ const GREATEST_WINDOW: f64 = 68_719_476_736.0;
 const LONGEST_RTT: Duration = Duration::from_secs(60);
 
 /// Bytes of a record as [`PathRecord::to_bytes`] has it.
-pub const RECORD_LEN: usize = 32;
+pub const RECORD_LEN: usize = 40;
+
+/// Bytes of a record from before the path's loss was kept.
+const LOSSLESS_LEN: usize = 32;
 
 /// How a start policy's history is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +93,7 @@ pub struct PathRecord {
     samples: u64,
     /// When the latest sample was taken, since the Unix epoch.
     measured_at: Duration,
+    loss: PathLoss,
 }
 
 /// What a change leaves of a path: its record, or nothing.
@@ -185,13 +189,14 @@ impl PathRecord {
             min_rtt: sample.min_rtt.min(LONGEST_RTT),
             samples: samples.saturating_add(1),
             measured_at: at,
+            loss: sample.loss,
         }
     }
 
     /// What it tells a connection that asks at `at`.
     pub fn recalled(&self, at: Duration) -> PathHistory {
         let age = at.saturating_sub(self.measured_at);
-        PathHistory { window: self.window(), min_rtt: self.min_rtt, age, continues: false }
+        PathHistory { window: self.window(), min_rtt: self.min_rtt, age, continues: false, loss: self.loss }
     }
 
     /// True if the record may be used at `at`. One of the future is the work of a clock that was put back: nobody
@@ -220,10 +225,16 @@ impl PathRecord {
         self.measured_at
     }
 
+    /// What the path lost where no queue stood.
+    pub fn loss(&self) -> PathLoss {
+        self.loss
+    }
+
     /// The record as bytes, for a store or a token.
     pub fn to_bytes(&self) -> [u8; RECORD_LEN] {
+        let loss = u64::from(self.loss.settled()) << 32 | u64::from(self.loss.lost());
         let fields =
-            [self.window.to_bits(), self.min_rtt.as_nanos(), self.samples, self.measured_at.as_nanos()];
+            [self.window.to_bits(), self.min_rtt.as_nanos(), self.samples, self.measured_at.as_nanos(), loss];
         let mut bytes = [0; RECORD_LEN];
         for (place, field) in bytes.chunks_exact_mut(8).zip(fields) {
             place.copy_from_slice(&field.to_be_bytes());
@@ -231,9 +242,12 @@ impl PathRecord {
         bytes
     }
 
-    /// The record that [`Self::to_bytes`] gave; `None` for anything that cannot be one.
+    /// The record that [`Self::to_bytes`] gave, or gave before it had the path's loss; `None` for anything that cannot be
+    /// one.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; RECORD_LEN] = bytes.try_into().ok()?;
+        if bytes.len() != RECORD_LEN && bytes.len() != LOSSLESS_LEN {
+            return None;
+        }
         let mut fields =
             bytes.chunks_exact(8).filter_map(|field| Some(u64::from_be_bytes(field.try_into().ok()?)));
         let record = Self {
@@ -241,6 +255,7 @@ impl PathRecord {
             min_rtt: Duration::from_nanos(fields.next()?),
             samples: fields.next()?,
             measured_at: Duration::from_nanos(fields.next()?),
+            loss: fields.next().map_or(Some(PathLoss::UNKNOWN), loss_from)?,
         };
         // NaN is in no range.
         let is_sane = (0.0..=GREATEST_WINDOW).contains(&record.window)
@@ -248,6 +263,14 @@ impl PathRecord {
             && record.samples > 0;
         is_sane.then_some(record)
     }
+}
+
+/// The loss that a record's last field says; `None` if it is none that can be.
+fn loss_from(field: u64) -> Option<PathLoss> {
+    let settled = u32::try_from(field >> 32).ok()?;
+    let lost = u32::try_from(field & u64::from(u32::MAX)).ok()?;
+    let loss = PathLoss::new(settled, lost);
+    (loss.settled() == settled && loss.lost() == lost).then_some(loss)
 }
 
 impl History {

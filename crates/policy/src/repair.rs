@@ -9,7 +9,7 @@ use std::fmt::Debug;
 
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
-use crate::sample::RttView;
+use crate::sample::{PathLoss, RttView};
 use crate::{Description, PolicyText};
 
 /// The state shown to a repair policy when nothing new waits to be sent.
@@ -47,6 +47,8 @@ pub struct TailView {
     pub delivered: ByteCount,
     /// Bytes declared lost on the path.
     pub lost: ByteCount,
+    /// What earlier connections lost on it, if the start policy takes it for the same path.
+    pub known: PathLoss,
 }
 
 /// The end of one stream, over which there can be a code (docs/spec/tail-code.md).

@@ -182,6 +182,62 @@ pub struct PathHistory {
     /// True if `window` is where an earlier connection of the same client stood, which this one goes on from (0-RTT);
     /// false if it is what the store makes of all that it has seen.
     pub continues: bool,
+    /// What it lost where no queue stood.
+    pub loss: PathLoss,
+}
+
+/// Packets that a path has lost where no queue stood, of how many. None settled: nothing is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PathLoss {
+    settled: u32,
+    lost: u32,
+}
+
+impl PathLoss {
+    /// Packets that count at most: what is older weighs less.
+    pub const MOST: u32 = 2_048;
+
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { settled: 0, lost: 0 };
+
+    /// `lost` packets of `settled`; [`Self::UNKNOWN`] if that is more than all. More than [`Self::MOST`] count as that many
+    /// with the same share.
+    pub fn new(settled: u32, lost: u32) -> Self {
+        if lost > settled {
+            return Self::UNKNOWN;
+        }
+        let most = settled.min(Self::MOST);
+        // At most `MOST`, which the division has made sure of.
+        let share = u64::from(lost) * u64::from(most) / u64::from(settled.max(1));
+        Self { settled: most, lost: u32::try_from(share).unwrap_or(most) }
+    }
+
+    /// What is known with `earlier`, which counts as far as there is room for it.
+    pub fn after(self, earlier: Self) -> Self {
+        let room = Self::MOST - self.settled;
+        let kept = if earlier.settled > room {
+            let lost = u64::from(earlier.lost) * u64::from(room) / u64::from(earlier.settled);
+            Self { settled: room, lost: u32::try_from(lost).unwrap_or(room) }
+        } else {
+            earlier
+        };
+        Self { settled: self.settled + kept.settled, lost: self.lost + kept.lost }
+    }
+
+    /// Packets of which it is known whether they arrived.
+    pub fn settled(self) -> u32 {
+        self.settled
+    }
+
+    /// Those of them that were lost.
+    pub fn lost(self) -> u32 {
+        self.lost
+    }
+
+    /// The share lost, 0 to 1; 0 if nothing is known.
+    pub fn share(self) -> f64 {
+        f64::from(self.lost) / f64::from(self.settled.max(1))
+    }
 }
 
 /// Where a path stands.
@@ -210,6 +266,8 @@ pub struct PathSummary {
     pub delivered: ByteCount,
     /// The size of a datagram.
     pub max_datagram_size: ByteCount,
+    /// What the controller takes for the path's own loss.
+    pub own_loss: PathLoss,
 }
 
 /// One receive window, a stream's or the connection's.

@@ -5,7 +5,9 @@ use std::fmt::Debug;
 use posthaste_units::{ByteCount, Time};
 
 use crate::history::HistoryRules;
-use crate::sample::{AckSample, LossSample, PathHistory, PathSummary, PathView, RttView, SentSample};
+use crate::sample::{
+    AckSample, LossSample, PathHistory, PathLoss, PathSummary, PathView, RttView, SentSample,
+};
 use crate::{Adjustment, Description, LossCause, Pacing};
 
 /// What a new path may send first, and what is worth remembering of it.
@@ -20,6 +22,11 @@ pub trait Start: Debug + Send {
     /// Told at `now` what is known of the path, before data are sent on it; [`Self::initial_window`] is asked again
     /// after it.
     fn recall(&mut self, _known: &PathHistory, _now: Time) {}
+
+    /// What the path is known to lose from earlier connections, if this is the same path as far as can be told.
+    fn known_loss(&self) -> PathLoss {
+        PathLoss::UNKNOWN
+    }
 
     /// True if the policy learns from the acknowledgements of the handshake's datagrams how fast the path is. A server
     /// then sends its first flight in at least two full datagrams.

@@ -12,7 +12,7 @@ use std::fmt;
 
 use posthaste_policy::group::SILENT_PROBE_TIMEOUTS;
 use posthaste_policy::sample::{
-    AckSample, LossSample, PacketSample, PacketSpace, PathHistory, PathSummary, PathView, RttView,
+    AckSample, LossSample, PacketSample, PacketSpace, PathHistory, PathLoss, PathSummary, PathView, RttView,
     SentSample, SilenceSample, SpuriousSample,
 };
 use posthaste_policy::{
@@ -189,6 +189,11 @@ impl PathControl {
     /// What was known of the path at its beginning.
     pub(crate) fn recalled(&self) -> Option<PathHistory> {
         self.recalled
+    }
+
+    /// What the path is known to lose from earlier connections.
+    pub(crate) fn known_loss(&self) -> PathLoss {
+        self.start.known_loss()
     }
 
     /// What the start policy wants to be remembered of the path.
@@ -563,6 +568,7 @@ impl PathControl {
             rtt: self.rtt.view(),
             delivered: self.sampler.delivered(),
             max_datagram_size: self.max_datagram_size,
+            own_loss: self.congestion.own_loss(),
         }
     }
 }

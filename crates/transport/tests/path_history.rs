@@ -8,7 +8,7 @@ use crate::support::transfer::{Readers, Writers};
 use crate::support::{Link, Pair};
 use bytes::Bytes;
 use posthaste_policy::history::HistoryRules;
-use posthaste_policy::sample::PathHistory;
+use posthaste_policy::sample::{PathHistory, PathLoss};
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, Direction, Event, MemoryStore, PathMemory, PathStore, Secret,
     ServerConfig, StreamId, TransportConfig,
@@ -435,6 +435,7 @@ impl PathStore for Broken {
             min_rtt: Duration::ZERO,
             age: Duration::ZERO,
             continues: true,
+            loss: PathLoss::new(u32::MAX, u32::MAX),
         })
     }
     fn record(&self, _: Duration, _: std::net::IpAddr, _: &PathHistory) {}

@@ -18,6 +18,7 @@ fn sample(window: u64) -> PathHistory {
         min_rtt: Duration::from_millis(40),
         age: Duration::ZERO,
         continues: false,
+        loss: PathLoss::new(1_000, 80),
     }
 }
 

@@ -20,6 +20,7 @@ fn sample(window: u64) -> PathHistory {
         min_rtt: Duration::from_millis(40),
         age: Duration::ZERO,
         continues: false,
+        loss: PathLoss::new(1_000, 80),
     }
 }
 
@@ -155,13 +156,44 @@ fn nonsense_is_no_key_and_no_record() {
     }
     let good = PathRecord::after(None, Average::Latest, seconds(9), &sample(70_000)).to_bytes();
     assert!(PathRecord::from_bytes(&good).is_some());
-    for (at, field) in
-        [(0, f64::NAN.to_bits()), (0, (-1.0f64).to_bits()), (0, 1e300f64.to_bits()), (8, u64::MAX), (16, 0)]
-    {
+    for (at, field) in [
+        (0, f64::NAN.to_bits()),
+        (0, (-1.0f64).to_bits()),
+        (0, 1e300f64.to_bits()),
+        (8, u64::MAX),
+        (16, 0),
+        (32, u64::MAX),
+        (32, 1),
+    ] {
         let mut bad = good;
         bad[at..at + 8].copy_from_slice(&field.to_be_bytes());
         assert_eq!(PathRecord::from_bytes(&bad), None, "{at}: {field:x}");
     }
+}
+
+#[test]
+fn a_record_from_before_the_loss_was_kept_is_read_without_one() {
+    let record = PathRecord::after(None, Average::Latest, seconds(9), &sample(70_000));
+    let old = PathRecord::from_bytes(&record.to_bytes()[..32]).unwrap();
+    assert_eq!((old.window(), old.min_rtt()), (record.window(), record.min_rtt()));
+    assert_eq!((record.loss(), old.loss()), (PathLoss::new(1_000, 80), PathLoss::UNKNOWN));
+    for length in [31, 33, 39, 41] {
+        let mut bytes = record.to_bytes().to_vec();
+        bytes.resize(length, 0);
+        assert_eq!(PathRecord::from_bytes(&bytes), None, "{length} bytes");
+    }
+}
+
+#[test]
+fn loss_is_counted_on_so_many_packets_and_the_latest_count_first() {
+    assert_eq!(PathLoss::new(10, 11), PathLoss::UNKNOWN);
+    let many = PathLoss::new(100_000, 8_000);
+    assert_eq!((many.settled(), many.lost()), (PathLoss::MOST, 163));
+    let both = PathLoss::new(1_000, 10).after(PathLoss::new(1_000, 80));
+    assert_eq!((both.settled(), both.lost()), (2_000, 90));
+    let full = PathLoss::new(1_024, 0).after(many);
+    assert_eq!((full.settled(), full.lost()), (PathLoss::MOST, 81), "the older half is gone");
+    assert_eq!(PathLoss::new(PathLoss::MOST, 0).after(many).lost(), 0);
 }
 
 proptest! {
@@ -173,6 +205,8 @@ proptest! {
         window in any::<u64>(),
         rtt in any::<u64>(),
         at in any::<u64>(),
+        settled in any::<u32>(),
+        lost in any::<u32>(),
     ) {
         let client: IpAddr =
             if ipv4 { Ipv4Addr::from_bits(address as u32).into() } else { Ipv6Addr::from_bits(address).into() };
@@ -183,13 +217,18 @@ proptest! {
             min_rtt: Duration::from_nanos(rtt),
             age: Duration::ZERO,
             continues: false,
+            loss: PathLoss::new(settled, lost),
         };
         let record = PathRecord::after(None, Average::Moving, Duration::from_nanos(at), &sample);
         prop_assert_eq!(PathRecord::from_bytes(&record.to_bytes()), Some(record));
+        prop_assert!(record.loss().lost() <= record.loss().settled());
+        prop_assert!(record.loss().settled() <= PathLoss::MOST);
+        let both = record.loss().after(PathLoss::new(lost, settled));
+        prop_assert!(both.lost() <= both.settled() && both.settled() <= PathLoss::MOST);
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..48)) {
         if let Some(record) = PathRecord::from_bytes(&bytes) {
             prop_assert!(record.window().as_f64() <= GREATEST_WINDOW);
         }

@@ -22,7 +22,7 @@ mod response;
 mod steps;
 mod without;
 
-use posthaste_policy::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
+use posthaste_policy::sample::{AckSample, LossSample, PathLoss, RttView, SentSample, SpuriousSample};
 use posthaste_policy::{
     Adjustment, Congestion, CongestionFactory, CongestionState, Constant, Description, LossCause, Pacing,
     PathLimits, Phase, PolicyText, SlowStart,
@@ -328,6 +328,11 @@ impl Congestion for Mobile {
     fn model_rate(&self) -> Option<Rate> {
         let bandwidth = self.path.bandwidth();
         (bandwidth > 0.0).then(|| Rate::from_bytes_per_second(bandwidth as u64))
+    }
+
+    fn own_loss(&self) -> PathLoss {
+        // Of a flight that was more than the path holds nobody can tell what the path had lost anyway.
+        if self.reach.is_overrun() { PathLoss::UNKNOWN } else { self.own.quiet() }
     }
 
     fn window(&self) -> ByteCount {

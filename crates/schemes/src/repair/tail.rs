@@ -61,6 +61,13 @@ const CERTAIN_LOSSES: f64 = 25.0;
 const FAILURE: f64 = 0.02;
 /// From this share of lost packets on a retransmission is worth more than two transmissions.
 const MUCH_LOSS: f64 = 0.05;
+/// Packets that what is known of the path from before counts as, at most.
+const KNOWN_PACKETS: u64 = 200;
+/// Packets that earlier connections must have seen to say that the path loses.
+const LEAST_KNOWN: u64 = 100;
+/// The floor of copies where the path is known to lose [`CLEAN_LOSS`] or more, as a part of the floor: of objects of 100 kB
+/// every packet is copied then.
+const LOSSY_FLOOR: (u64, u64) = (3, 2);
 
 /// Packets that a path which has told nothing yet is taken to have settled, and how many of them to have lost.
 const PRIOR_PACKETS: f64 = 20.0;
@@ -116,6 +123,11 @@ impl Parameters {
             Constant::new("floor", format!("{} packets", self.floor)),
             Constant::new("gap", format!("{} ms", self.gap.as_millis())),
             Constant::new("code", self.code),
+            Constant::new(
+                "floor, path known to lose",
+                format!("{} packets", self.floor * LOSSY_FLOOR.0 / LOSSY_FLOOR.1),
+            ),
+            Constant::new("known packets", KNOWN_PACKETS),
             Constant::new("greatest share", format!("{GREATEST_SHARE} %")),
             Constant::new("queue", format!("max({} ms, T/{QUEUE_PART})", QUEUE.as_millis())),
         ]
@@ -156,22 +168,30 @@ impl Tail {
         Self { parameters, current: None }
     }
 
+    /// Packets that may be copied whatever has been sent: more where the path is known to lose.
+    fn floor(&self, tail: &TailView) -> ByteCount {
+        let floor = tail.max_datagram_size * self.parameters.floor;
+        let (numerator, denominator) = LOSSY_FLOOR;
+        if is_known_to_lose(tail) { floor.mul_ratio(numerator, denominator) } else { floor }
+    }
+
     /// What copies of new packets may take on the connection.
     fn newest_budget(&self, tail: &TailView) -> ByteCount {
         let (numerator, denominator) = self.parameters.newest;
         let share = tail.sent.mul_ratio(numerator.into(), denominator.into());
-        share.max(tail.max_datagram_size * self.parameters.floor)
+        share.max(self.floor(tail))
     }
 
     /// What copies of retransmissions may take: for each further transmission as much as is lost, and what is free.
     fn guard_budget(&self, tail: &TailView) -> ByteCount {
-        let lost = tail.sent.mul_ratio(tail.lost.get(), settled(tail).get().max(1));
+        let (settled, lost) = counted(tail);
+        let lost = tail.sent.mul_ratio(lost.get(), settled.get().max(1));
         lost * u64::from(self.parameters.guard.saturating_sub(1)) + self.free_guard(tail)
     }
 
     /// What copies of both kinds may take together.
     fn whole_budget(&self, tail: &TailView) -> ByteCount {
-        let least = tail.max_datagram_size * self.parameters.floor + self.free_guard(tail);
+        let least = self.floor(tail) + self.free_guard(tail);
         self.newest_budget(tail).max(tail.sent.mul_ratio(GREATEST_SHARE, 100)).max(least)
     }
 
@@ -184,8 +204,8 @@ impl Tail {
     fn code(&self, tail: &TailView, code: &CodeView) -> CodeStep {
         let datagram = tail.max_datagram_size;
         let per_packet = datagram.as_f64().max(1.0);
-        let p = (tail.lost.as_f64() / per_packet + PRIOR_LOST)
-            / (settled(tail).as_f64() / per_packet + PRIOR_PACKETS);
+        let (settled, lost) = counted(tail);
+        let p = (lost.as_f64() / per_packet + PRIOR_LOST) / (settled.as_f64() / per_packet + PRIOR_PACKETS);
         let lost = p.min(1.0) * libm::ceil(code.missing.as_f64() / per_packet);
         let wanted = libm::ceil(lost + CODE_MARGIN * libm::sqrt(lost + 0.25) + 1.0);
         if code.coded.as_f64() >= wanted * per_packet {
@@ -230,7 +250,9 @@ impl Tail {
     /// True if the path has shown that it loses next to nothing.
     fn is_clean(tail: &TailView) -> bool {
         let datagram = tail.max_datagram_size;
-        settled(tail) >= datagram * CLEAN_PACKETS && tail.lost < datagram * 2 && loss(tail) < CLEAN_LOSS
+        settled(tail) >= datagram * CLEAN_PACKETS
+            && tail.lost < datagram * 2
+            && tail.lost.as_f64() < CLEAN_LOSS * settled(tail).as_f64()
     }
 
     /// The present tail, which begins with the first call after its last new packet.
@@ -307,9 +329,25 @@ fn settled(tail: &TailView) -> ByteCount {
     tail.delivered + tail.lost
 }
 
-/// The share of them that was lost.
+/// The same and those lost, with what is known of the path from before: it counts as if it had been seen here, but as no more
+/// than [`KNOWN_PACKETS`].
+fn counted(tail: &TailView) -> (ByteCount, ByteCount) {
+    let known = u64::from(tail.known.settled());
+    let weight = known.min(KNOWN_PACKETS);
+    let all = tail.max_datagram_size * weight;
+    let lost = all.mul_ratio(tail.known.lost().into(), known.max(1));
+    (settled(tail) + all, tail.lost + lost)
+}
+
+/// True if earlier connections have seen enough of the path to say that it loses.
+fn is_known_to_lose(tail: &TailView) -> bool {
+    u64::from(tail.known.settled()) >= LEAST_KNOWN && tail.known.share() >= CLEAN_LOSS
+}
+
+/// The share of packets that is lost.
 fn loss(tail: &TailView) -> f64 {
-    tail.lost.as_f64() / settled(tail).as_f64().max(1.0)
+    let (settled, lost) = counted(tail);
+    lost.as_f64() / settled.as_f64().max(1.0)
 }
 
 /// True if packets wait in a queue.

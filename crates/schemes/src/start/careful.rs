@@ -11,7 +11,7 @@
 
 use posthaste_policy::history::{Average, HistoryRules, Scope};
 use posthaste_policy::sample::{
-    AckSample, LossSample, PathHistory, PathSummary, PathView, RttView, SentSample,
+    AckSample, LossSample, PathHistory, PathLoss, PathSummary, PathView, RttView, SentSample,
 };
 use posthaste_policy::{
     Adjustment, Constant, Description, LossCause, Pacing, Phase, PolicyText, Seam, Start, StartFactory,
@@ -390,6 +390,7 @@ impl Start for Careful {
             min_rtt: summary.rtt.min,
             age: Duration::ZERO,
             continues: false,
+            loss: PathLoss::UNKNOWN,
         })
     }
 

@@ -9,7 +9,7 @@
 //! - Experiments: `hs-simple`, `hs-calibrated`, `hs-dumbbell`, `hs-flows`; `hs-stale` and `hs-poisoned` show the harm.
 
 use posthaste_policy::history::{Average, HistoryRules, Scope};
-use posthaste_policy::sample::{PathHistory, PathSummary};
+use posthaste_policy::sample::{PathHistory, PathLoss, PathSummary};
 use posthaste_policy::{Constant, Description, PolicyText, Seam, Start, StartFactory};
 use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
@@ -192,6 +192,7 @@ impl Start for History {
             min_rtt: summary.rtt.min,
             age: Duration::ZERO,
             continues: false,
+            loss: PathLoss::UNKNOWN,
         })
     }
 }

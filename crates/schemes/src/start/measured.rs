@@ -15,7 +15,7 @@ mod train;
 
 use posthaste_policy::history::HistoryRules;
 use posthaste_policy::sample::{
-    AckSample, LossSample, PacketSpace, PathHistory, PathSummary, PathView, RttView, SentSample,
+    AckSample, LossSample, PacketSpace, PathHistory, PathLoss, PathSummary, PathView, RttView, SentSample,
 };
 use posthaste_policy::{
     Adjustment, Constant, Description, LossCause, Pacing, PolicyText, Start, StartFactory,
@@ -424,7 +424,12 @@ impl Start for Measured {
             min_rtt: summary.rtt.min,
             age: Duration::ZERO,
             continues: false,
+            loss: self.recalled.loss_with(summary.own_loss),
         })
+    }
+
+    fn known_loss(&self) -> PathLoss {
+        self.recalled.loss()
     }
 
     fn has_failed(&self) -> bool {

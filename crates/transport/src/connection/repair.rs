@@ -160,6 +160,7 @@ impl Connection {
             code,
             delivered: control.delivered(),
             lost: control.lost_bytes(),
+            known: control.known_loss(),
         };
         self.repairs.policy.next(&tail)
     }

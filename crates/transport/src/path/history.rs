@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use posthaste_policy::history::{Change, History, HistoryRules, PathRecord, RECORD_LEN};
+use posthaste_policy::history::{Change, History, HistoryRules, PathRecord};
 use posthaste_policy::sample::PathHistory;
 use posthaste_units::{ByteCount, Duration};
 
@@ -131,6 +131,5 @@ pub(crate) fn to_payload(record: &PathRecord) -> Vec<u8> {
 
 /// The record in a token's payload. Only this server's secret has sealed it, but another version of it may have.
 pub(crate) fn from_payload(payload: &[u8]) -> Option<PathRecord> {
-    let record = payload.strip_prefix(&[PAYLOAD_KIND])?;
-    (record.len() == RECORD_LEN).then(|| PathRecord::from_bytes(record)).flatten()
+    payload.strip_prefix(&[PAYLOAD_KIND]).and_then(PathRecord::from_bytes)
 }

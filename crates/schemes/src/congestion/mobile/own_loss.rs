@@ -4,6 +4,7 @@
 //! are not counted. Where the queue is too short to be seen, random loss is there all the time and the queue's comes and
 //! goes: the lower quartile over chunks of packets tells the first and passes over the second, whoever caused it.
 
+use posthaste_policy::sample::PathLoss;
 use posthaste_units::Time;
 
 /// Packets of a chunk.
@@ -42,6 +43,8 @@ impl Count {
 pub(super) struct OwnLoss {
     settled: u32,
     lost: u32,
+    /// All that met no queue.
+    quiet: (u32, u32),
     /// Lost of each of the last chunks, a ring.
     chunks: [u32; CHUNKS],
     filled: usize,
@@ -72,6 +75,7 @@ impl OwnLoss {
         if has_queue {
             return;
         }
+        self.quiet = (self.quiet.0.saturating_add(1), self.quiet.1.saturating_add(lost));
         self.settled += 1;
         self.lost += lost;
         if self.settled < CHUNK {
@@ -93,6 +97,12 @@ impl OwnLoss {
     /// What was taken for a path without a queue had one: nothing is known of its own loss.
     pub(super) fn forget(&mut self) {
         (self.settled, self.lost, self.filled, self.next) = (0, 0, 0, 0);
+        self.quiet = (0, 0);
+    }
+
+    /// All that was lost where no queue stood.
+    pub(super) fn quiet(&self) -> PathLoss {
+        PathLoss::new(self.quiet.0, self.quiet.1)
     }
 
     /// More than the known rate is tried from `now` on.

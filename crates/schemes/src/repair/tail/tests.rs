@@ -2,7 +2,7 @@ use posthaste_units::Rate;
 use proptest::prelude::*;
 
 use super::*;
-use posthaste_policy::sample::RttView;
+use posthaste_policy::sample::{PathLoss, RttView};
 
 const DATAGRAM: u64 = 1200;
 const RTT: Duration = Duration::from_millis(100);
@@ -29,6 +29,7 @@ fn view() -> TailView {
         guarded: ByteCount::ZERO,
         delivered: ByteCount::ZERO,
         lost: ByteCount::ZERO,
+        known: PathLoss::UNKNOWN,
     }
 }
 
@@ -329,4 +330,70 @@ proptest! {
             }
         }
     }
+}
+
+/// The tail of a first flight of 1 MB, of which nothing is settled yet.
+fn first_flight(known: PathLoss) -> TailView {
+    TailView { in_flight: packets(850), sent: packets(850), known, ..view() }
+}
+
+#[test]
+fn a_path_that_is_known_to_lose_has_no_copies_where_they_cannot_save_a_round_trip() {
+    // 8 % of the 750 that copies do not reach: 60 are lost for certain, and their copies are the guard's.
+    let lossy = first_flight(PathLoss::new(1_000, 80));
+    assert!(copies_newest(&mut tail(), &first_flight(PathLoss::UNKNOWN)), "nothing is known");
+    assert!(!copies_newest(&mut tail(), &lossy));
+    let guarded = Tail::new(Parameters { guard: 3, ..Parameters::default() });
+    let step = guarded.clone().next(&TailView { delivered: packets(2), ..lossy });
+    assert_eq!(step.retransmissions, 3, "the first that is lost is sent three times");
+    let step = guarded.clone().next(&TailView { delivered: packets(2), ..first_flight(PathLoss::UNKNOWN) });
+    assert_eq!(step.retransmissions, 1);
+}
+
+#[test]
+fn what_is_known_of_a_path_gives_way_to_what_is_seen() {
+    // 800 packets have arrived and none is lost: of 200 remembered ones that lost 16, a hundredth and a half is left.
+    let known = PathLoss::new(PathLoss::MOST, PathLoss::MOST / 100 * 8);
+    let seen = TailView { delivered: packets(800), in_flight: packets(50), ..first_flight(known) };
+    assert!(loss(&first_flight(known)) > 0.075);
+    assert!((0.014..0.017).contains(&loss(&seen)), "{}", loss(&seen));
+    // A record of few packets weighs as few.
+    let few = TailView { delivered: packets(100), ..first_flight(PathLoss::new(10, 5)) };
+    assert!(loss(&few) < 0.05);
+}
+
+#[test]
+fn every_packet_of_a_small_object_is_copied_where_the_path_is_known_to_lose() {
+    let copied = |known, copied| {
+        let mut tail = Tail::new(Parameters { floor: 64, ..Parameters::default() });
+        let object = TailView { in_flight: packets(84), sent: packets(84), ..view() };
+        copies_newest(&mut tail, &TailView { copied: packets(copied), known, ..object })
+    };
+    for (known, most) in [
+        (PathLoss::UNKNOWN, 64),
+        (PathLoss::new(1_000, 4), 64),
+        (PathLoss::new(99, 20), 64),
+        (PathLoss::new(100, 1), 96),
+        (PathLoss::new(1_000, 80), 96),
+    ] {
+        assert!(copied(known, most - 1), "{known:?}");
+        assert!(!copied(known, most), "{known:?}");
+    }
+    // A record that says that all is lost has no more.
+    assert!(!copied(PathLoss::new(1_000, 1_000), 96));
+}
+
+#[test]
+fn a_code_has_symbols_for_what_is_known_to_be_lost() {
+    let symbols = |known| {
+        let mut tail = Tail::new(Parameters { code: true, floor: 64, ..Parameters::default() });
+        let code = Some(CodeView { missing: packets(80), coded: ByteCount::ZERO });
+        match tail.next(&TailView { known, code, is_coded: true, sent: packets(80), ..view() }).code {
+            CodeStep::Packet { of } => of,
+            step => panic!("{step:?}"),
+        }
+    };
+    let by_loss = [0, 20, 80].map(|lost| symbols(PathLoss::new(1_000, lost)));
+    assert_eq!(by_loss, [4, 7, 13]);
+    assert_eq!(symbols(PathLoss::UNKNOWN), 15);
 }

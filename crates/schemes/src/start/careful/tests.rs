@@ -11,7 +11,8 @@ use crate::testing::{DATAGRAM, ack, loss, milliseconds, packet, steady_rtt};
 const RTT: Duration = Duration::from_millis(50);
 
 fn known(datagrams: u64) -> PathHistory {
-    PathHistory { window: DATAGRAM * datagrams, min_rtt: RTT, age: Duration::ZERO, continues: false }
+    let (age, loss) = (Duration::ZERO, PathLoss::UNKNOWN);
+    PathHistory { window: DATAGRAM * datagrams, min_rtt: RTT, age, continues: false, loss }
 }
 
 fn careful(parameters: Parameters, history: Option<PathHistory>) -> Careful {
@@ -318,7 +319,8 @@ fn remembered_with(careful: &Careful, window: u64, threshold: Option<u64>, deliv
 
 fn remembered_of(careful: &Careful, congestion: CongestionState, delivered: u64) -> Option<u64> {
     let (rtt, delivered) = (steady_rtt(RTT), DATAGRAM * delivered);
-    let summary = PathSummary { congestion, rtt, delivered, max_datagram_size: DATAGRAM };
+    let summary =
+        PathSummary { congestion, rtt, delivered, max_datagram_size: DATAGRAM, own_loss: PathLoss::UNKNOWN };
     let unmeasured = PathSummary { rtt: RttView { is_measured: false, ..rtt }, ..summary };
     assert_eq!(careful.remember(&unmeasured), None);
     careful.remember(&summary).map(|known| {
@@ -372,6 +374,7 @@ proptest! {
             min_rtt: Duration::from_nanos(rtt),
             age: Duration::ZERO,
             continues: true,
+            loss: PathLoss::UNKNOWN,
         }, Time::ZERO);
         let rtt = steady_rtt(Duration::from_nanos(now_rtt));
         let mut view = PathView { rtt, in_flight: ByteCount::new(in_flight), ..view(RTT, 20) };

@@ -7,7 +7,8 @@ use super::*;
 use crate::testing::{DATAGRAM, milliseconds, steady_rtt};
 
 fn known(datagrams: u64, continues: bool) -> PathHistory {
-    PathHistory { window: DATAGRAM * datagrams, min_rtt: milliseconds(50), age: Duration::ZERO, continues }
+    let (min_rtt, age) = (milliseconds(50), Duration::ZERO);
+    PathHistory { window: DATAGRAM * datagrams, min_rtt, age, continues, loss: PathLoss::UNKNOWN }
 }
 
 fn first_window(known: Option<PathHistory>) -> u64 {
@@ -59,6 +60,7 @@ fn each_transfer_is_a_sample_of_the_window() {
             rtt: steady_rtt(milliseconds(50)),
             delivered: DATAGRAM * delivered,
             max_datagram_size: DATAGRAM,
+            own_loss: PathLoss::UNKNOWN,
         })
     };
     assert_eq!(remember(5, 100), Some(known(5, false)), "small windows too, as they stand");

@@ -1,7 +1,7 @@
 //! What an earlier connection found of the path: the first flight that it justifies, and what is remembered of this one.
 
 use posthaste_policy::history::{Average, HistoryRules, Scope};
-use posthaste_policy::sample::{AckSample, PathHistory};
+use posthaste_policy::sample::{AckSample, PathHistory, PathLoss};
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 use super::opening::Showing;
@@ -36,6 +36,8 @@ pub(super) const fn rules(lifetime: Duration) -> HistoryRules {
 pub(super) struct Recalled {
     /// With the end of its lifetime.
     known: Option<(PathHistory, Time)>,
+    /// The handshake's round trip fits what is known.
+    is_same_path: bool,
     /// The first flight is larger for what is known.
     is_used: bool,
     has_failed: bool,
@@ -52,11 +54,18 @@ impl Recalled {
 
     /// The first flight of a path that has been seen before: half of what it carried, at most `most`, for a handshake that
     /// took `rtt` and showed `showing`. Zero if nothing is known that still holds.
-    pub(super) fn flight(&self, now: Time, rtt: Duration, showing: Showing, most: ByteCount) -> ByteCount {
+    pub(super) fn flight(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        showing: Showing,
+        most: ByteCount,
+    ) -> ByteCount {
         let Some((known, good_until)) = self.known else { return ByteCount::ZERO };
         let (numerator, denominator) = LEAST_RTT;
         let is_same_path =
             rtt > known.min_rtt.mul_ratio(numerator, denominator) && rtt <= known.min_rtt * GREATEST_RTT;
+        self.is_same_path = is_same_path && now <= good_until;
         let is_refuted = match showing {
             Showing::Slow(rate) => {
                 let carried = Rate::from_transfer(known.window, known.min_rtt);
@@ -64,11 +73,22 @@ impl Recalled {
             }
             _ => false,
         };
-        if now > good_until || !is_same_path || is_refuted {
+        if !self.is_same_path || is_refuted {
             return ByteCount::ZERO;
         }
         let (numerator, denominator) = SHARE;
         known.window.mul_ratio(numerator, denominator).min(most)
+    }
+
+    /// What is known of the loss of the path, unless it has proved to be another.
+    pub(super) fn loss(&self) -> PathLoss {
+        let known = self.known.filter(|_| self.is_same_path && !self.has_failed);
+        known.map_or(PathLoss::UNKNOWN, |(known, _)| known.loss)
+    }
+
+    /// The same with what this connection has seen.
+    pub(super) fn loss_with(&self, seen: PathLoss) -> PathLoss {
+        seen.after(self.loss())
     }
 
     /// The first flight is larger, or not, for what is known.

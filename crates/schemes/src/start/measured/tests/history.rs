@@ -8,7 +8,7 @@ use super::*;
 const CARRIED: ByteCount = ByteCount::new(500_000);
 
 fn known(window: ByteCount, min_rtt: Duration, age: Duration) -> PathHistory {
-    PathHistory { window, min_rtt, age, continues: false }
+    PathHistory { window, min_rtt, age, continues: false, loss: PathLoss::new(800, 64) }
 }
 
 /// A path of which this is known; the handshake's datagrams are acknowledged this far apart.
@@ -21,7 +21,8 @@ fn again(known: &PathHistory, apart: Duration) -> World {
 
 fn summary(delivered: ByteCount) -> PathSummary {
     let congestion = World::new().view().congestion;
-    PathSummary { congestion, rtt: steady_rtt(RTT), delivered, max_datagram_size: DATAGRAM }
+    let own_loss = PathLoss::new(200, 2);
+    PathSummary { congestion, rtt: steady_rtt(RTT), delivered, max_datagram_size: DATAGRAM, own_loss }
 }
 
 fn remembered(world: &World) -> Option<ByteCount> {
@@ -136,4 +137,24 @@ fn a_long_transfer_replaces_what_was_known() {
         world.start.on_ack(&sample, &view);
     }
     assert_eq!(remembered(&world), Some(rate.bytes_in(RTT)));
+}
+
+#[test]
+fn the_loss_of_a_path_is_kept_and_told_as_long_as_it_is_the_same_path() {
+    let lossy = known(CARRIED, RTT, Duration::ZERO);
+    let seen = |world: &World| world.start.remember(&summary(ByteCount::new(1_000_000))).unwrap().loss;
+    let same = again(&lossy, Duration::ZERO);
+    assert_eq!(same.start.known_loss(), PathLoss::new(800, 64));
+    assert_eq!(seen(&same), PathLoss::new(1_000, 66), "with what this connection has seen");
+    // A small first flight is none of a larger one's business.
+    let small = again(&known(DATAGRAM * 20, RTT, Duration::ZERO), Duration::ZERO);
+    assert_eq!(small.start.known_loss(), PathLoss::new(800, 64));
+    let hour = Parameters::default().lifetime;
+    for other in [known(CARRIED, RTT * 2, Duration::ZERO), known(CARRIED, RTT, hour + milliseconds(1))] {
+        assert_eq!(again(&other, Duration::ZERO).start.known_loss(), PathLoss::UNKNOWN);
+    }
+    let mut moved = again(&lossy, Duration::ZERO);
+    let view = moved.view();
+    moved.start.on_path_change(&view);
+    assert_eq!(moved.start.known_loss(), PathLoss::UNKNOWN);
 }
