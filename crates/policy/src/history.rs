@@ -269,8 +269,8 @@ impl PathRecord {
 fn loss_from(field: u64) -> Option<PathLoss> {
     let settled = u32::try_from(field >> 32).ok()?;
     let lost = u32::try_from(field & u64::from(u32::MAX)).ok()?;
-    let loss = PathLoss::new(settled, lost);
-    (loss.settled() == settled && loss.lost() == lost).then_some(loss)
+    let read = PathLoss::new(settled, lost);
+    (read.settled() == settled && read.lost() == lost).then_some(read)
 }
 
 impl History {

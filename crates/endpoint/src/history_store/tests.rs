@@ -1,5 +1,6 @@
 //! Files as crashes, other versions and enemies leave them.
 
+use posthaste_policy::sample::PathLoss;
 use posthaste_units::ByteCount;
 
 use super::*;
