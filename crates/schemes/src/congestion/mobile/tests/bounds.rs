@@ -119,3 +119,19 @@ fn nothing_is_sent_in_the_place_of_an_overrun_flight() {
     assert!(growth(&controller, start).abs() < 1.0, "an ack of the same flight");
     assert!((growth(&controller, start + milliseconds(41)) - 2_400.0).abs() < 1.0);
 }
+
+#[test]
+fn what_is_lost_in_a_queue_is_not_remembered_as_the_paths_own() {
+    let mut own = crate::congestion::mobile::own_loss::OwnLoss::default();
+    for packet in 0..1_000 {
+        let has_queue = packet >= 800;
+        if packet % 16 == 0 || has_queue {
+            own.on_lost(Time::ZERO, has_queue);
+        } else {
+            own.on_acked(Time::ZERO, has_queue);
+        }
+    }
+    assert_eq!(own.quiet(), posthaste_policy::sample::PathLoss::new(800, 50));
+    own.forget();
+    assert_eq!(own.quiet(), posthaste_policy::sample::PathLoss::UNKNOWN, "a queue was hidden");
+}
