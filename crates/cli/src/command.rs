@@ -21,3 +21,5 @@ mod running;
 mod runs;
 #[cfg(feature = "files")]
 pub(crate) mod serve;
+#[cfg(feature = "files")]
+mod workers;

@@ -16,6 +16,7 @@ mod limits;
 mod request_id;
 mod span;
 mod upstreams;
+mod workers;
 
 pub use acme::AcmeConfig;
 pub use error::ConfigError;
@@ -23,6 +24,7 @@ pub use limits::Limits;
 pub use request_id::RequestIdConfig;
 pub use span::Span;
 pub use upstreams::{HealthConfig, Targets};
+pub use workers::Workers;
 
 /// All of it. Unknown keys are errors.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
@@ -57,6 +59,9 @@ pub struct Settings {
     pub redirect: Option<SocketAddr>,
     /// Profile, the bundle of policies. Default `mobile`.
     pub profile: String,
+    /// Threads that serve. Default 1.
+    #[serde(skip_serializing_if = "Workers::is_default")]
+    pub workers: Workers,
     /// Time for requests in progress when the edge stops. Default 10 s.
     pub grace: Span,
     /// Address and TCP port of the listener for operators, which has no TLS and no password. Default none.
@@ -107,6 +112,7 @@ impl Default for Settings {
             listen: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 443),
             redirect: None,
             profile: "mobile".to_owned(),
+            workers: Workers::default(),
             grace: Span::from_secs(10),
             admin: None,
             admin_public: false,

@@ -25,7 +25,7 @@ pub use acme::{ACME_TLS, AcmeError, AcmeSite, Attended, Authority, Challenge, Ch
 pub use certificates::{CertificateState, Resolver, Watched, names_and_validity};
 pub use config::{
     AcmeConfig, CertificateFiles, Config, ConfigError, FieldRules, HealthConfig, Limits, QueryInLog,
-    RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts,
+    RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts, Workers,
 };
 pub use edge::Edge;
 pub use metrics::{

@@ -70,7 +70,7 @@ impl Running {
     pub(crate) fn build(
         config: &Config,
         trust: Trust<'_>,
-        compression: &Compression,
+        (compression, workers): (&Compression, usize),
     ) -> Result<(Self, Certificates), ConfigError> {
         if config.sites.is_empty() {
             let hint = "[site.\"example.org\"]\n  to = \"http://127.0.0.1:3000\"";
@@ -85,7 +85,7 @@ impl Running {
         let mut sites: Vec<_> = config.sites.iter().collect();
         sites.sort_by_key(|(_, site)| !site.default);
         for (name, site) in &sites {
-            let builder = Builder { config, name, site, trust, trusted: &trusted, compression };
+            let builder = Builder { config, name, site, trust, trusted: &trusted, compression, workers };
             let names = builder.names()?;
             if let Some(loaded) = builder.certificate(&names)? {
                 certificates.add(Arc::new(loaded), &names);
@@ -149,6 +149,7 @@ struct Builder<'a> {
     trusted: &'a [IpNet],
     /// The edge's, whose encoders all its sites share.
     compression: &'a Compression,
+    workers: usize,
 }
 
 impl Builder<'_> {
@@ -309,7 +310,7 @@ impl Builder<'_> {
             "reply" => Action::reply(text),
             key => {
                 let health = self.health(terms.health)?;
-                self.proxy(key, answer.texts, terms.timeouts, health).map(Action::Proxy)
+                self.proxies(key, answer.texts, terms.timeouts, health).map(Action::Proxy)
             }
         };
         built.map(Some).map_err(|reason| fault(answer, reason))

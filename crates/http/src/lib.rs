@@ -77,7 +77,7 @@ pub mod service {
 }
 
 pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
-pub use server::{ALPN, ConnectionLog, Early, Serve, ServerOptions, serve};
+pub use server::{ALPN, Budget, ConnectionLog, Early, Serve, ServerOptions, serve};
 #[doc(no_inline)]
 pub use service::{
     AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Ended, Outcome, Peer, Protocol, Remarks,

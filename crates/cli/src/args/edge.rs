@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
+use posthaste_edge::Workers;
 
 use super::seconds;
 
@@ -146,6 +147,11 @@ pub(crate) struct Edge {
     /// Seconds for requests in progress to finish after the first Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, conflicts_with = "config")]
     pub(crate) grace: Duration,
+
+    /// Threads that serve, each with sockets and connections of its own: a number, or `auto` for one per core. More than one
+    /// needs Linux
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "config")]
+    pub(crate) workers: Workers,
 
     /// Print no line per request
     #[arg(long)]

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use admin::Admin;
 use posthaste_edge::{About, Config, ConfigError, Edge, Metrics, QueryInLog};
 use posthaste_endpoint::{ServerConfig, SessionStore, tls};
-use posthaste_http::{ALPN, serve};
+use posthaste_http::ALPN;
 use rustls::client::danger::ServerCertVerifier;
 
 use super::running::{Running, cannot_listen, interrupts};
@@ -25,6 +25,7 @@ mod doctor;
 mod from_args;
 mod front;
 mod limits;
+mod sockets;
 mod status;
 mod systemd;
 mod upkeep;
@@ -53,22 +54,23 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     let edge = Edge::new(&config, &trusted).map_err(|error| refused(&error))?;
     let tls = tls::server_with_early_data(&*tls(&edge, &[ALPN])?, Arc::new(SessionStore::new()));
     let interrupts = interrupts()?;
-    let (endpoint, front) = front::listen(&config, &edge, &ServerConfig::new(tls, transport), passed).await?;
-    let address = endpoint.local_addr().map_err(|error| cannot_listen(config.edge.listen, &error))?;
+    let sockets = sockets::listen(&config, ServerConfig::new(tls, transport), passed).await?;
+    let front = front::Front::new(&config, &edge, sockets)?;
+    let address = front.address().map_err(|error| cannot_listen(config.edge.listen, &error))?;
     // Before anybody is told that it runs: a SIGHUP from then on must not end it.
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         profile: profile_name.clone(),
         began: SystemTime::now(),
     };
-    let metrics = Metrics::new(about, edge.resolver().clone(), endpoint.clone());
+    let metrics = Metrics::new(about, edge.resolver().clone(), front.endpoints());
     let admin = Admin::begin(&config.edge, &metrics).await?;
-    let redirect = front.as_ref().and_then(front::Front::redirect_address);
+    let redirect = front.redirect_address();
     let certifier =
         upkeep::Certifier { authority: acme::authority(&config, &edge)?, has_plain: redirect.is_some() };
     let telling = (log.clone(), metrics.clone());
     let upkeep = upkeep::begin(edge.clone(), config.clone(), args.config, certifier, telling)?;
-    let has_tcp = front.is_some();
+    let has_tcp = front.has_tcp();
     let place = announce::Place { address, redirect, admin: admin.as_ref().map(|it| it.address), has_tcp };
     let access_log = !args.no_access_log;
     announce::announce(&config, &edge, place, &profile_name, announce::Form { json: args.json, access_log })?;
@@ -77,9 +79,8 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     let grace = config.edge.grace.duration();
     let running = Running { json: args.json, access_log, redact_query, grace };
     let limits = config.edge.limits;
-    let quic = serve(endpoint, edge.clone());
     let observed = admin.is_some().then_some(metrics);
-    let start = |terms| front::run(quic, front, (edge, &limits), terms, observed);
+    let start = |terms| front.run(edge, limits, terms, observed);
     let end = running.run(start, interrupts, log).await;
     upkeep.abort();
     drop(admin);

@@ -7,6 +7,7 @@ const WHOLE: &str = r#"
 listen = "[::]:8443"
 redirect = "[::]:8080"
 profile = "bbr"
+workers = 2
 grace = "30s"
 admin = "[::1]:9443"
 admin-public = true

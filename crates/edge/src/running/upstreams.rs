@@ -1,5 +1,7 @@
 //! Upstreams of a route.
 
+use std::sync::Arc;
+
 use http::Uri;
 use http::uri::PathAndQuery;
 use posthaste_endpoint::tls;
@@ -37,15 +39,17 @@ impl Builder<'_> {
         Ok(Some(HealthCheck { path, every, timeout, failures: *failures }))
     }
 
+    /// One for each worker.
+    ///
     /// # Errors
     /// What is wrong with the URLs.
-    pub(super) fn proxy(
+    pub(super) fn proxies(
         &self,
         key: &str,
         urls: &[String],
         timeouts: &Timeouts,
         health: Option<HealthCheck>,
-    ) -> Result<Proxy, String> {
+    ) -> Result<Arc<[Proxy]>, String> {
         if urls.is_empty() {
             return Err("the list has no URL".to_owned());
         }
@@ -62,7 +66,10 @@ impl Builder<'_> {
         for (option, time) in times {
             *option = time.map_or(*option, Span::duration);
         }
-        Proxy::balanced(upstreams, options).map_err(|error| error.to_string())
+        let first = Proxy::balanced(upstreams, options).map_err(|error| error.to_string())?;
+        Ok((0..self.workers)
+            .map(|worker| if worker == 0 { first.clone() } else { first.another() })
+            .collect())
     }
 
     fn upstream(&self, key: &str, url: &str) -> Result<Upstream, String> {

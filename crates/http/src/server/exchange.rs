@@ -54,7 +54,7 @@ pub(super) async fn run(
         }
     };
     stream.prioritize(request.headers());
-    let mut seat = shared.slots.seat(client.ip()).await;
+    let mut seat = shared.budget.slots.seat(client.ip()).await;
     let is_upgrade = request.extensions().get::<ConnectProtocol>().is_some();
     // How long a tunnel may be silent is the service's matter.
     let stall = (!is_upgrade).then_some(shared.options.stall_timeout);
@@ -116,7 +116,7 @@ async fn decline(shared: &Shared, mut stream: RequestStream, error: &ReceiveErro
         ReceiveError::Message(MessageError::TooLarge { .. }) => {
             // RFC 9114 section 4.2.2 leaves the choice; this says what is wrong.
             let response = text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "");
-            let mut seat = shared.slots.seat_without_slot(stream.visitor.address.ip());
+            let mut seat = shared.budget.slots.seat_without_slot(stream.visitor.address.ip());
             Outgoing::new(shared, &mut stream, &mut seat).send(response, &mut 0).await;
         }
         // spec: rfc9114 4.1.2 malformed-is-stream-error
