@@ -15,6 +15,7 @@ mod error;
 mod limits;
 mod request_id;
 mod span;
+mod tls_version;
 mod upstreams;
 mod workers;
 
@@ -23,6 +24,7 @@ pub use error::ConfigError;
 pub use limits::Limits;
 pub use request_id::RequestIdConfig;
 pub use span::Span;
+pub use tls_version::TlsVersion;
 pub use upstreams::{HealthConfig, Targets};
 pub use workers::Workers;
 
@@ -59,6 +61,9 @@ pub struct Settings {
     pub redirect: Option<SocketAddr>,
     /// Profile, the bundle of policies. Default `mobile`.
     pub profile: String,
+    /// The oldest version of TLS over TCP. Default `1.2`.
+    #[serde(skip_serializing_if = "TlsVersion::is_default")]
+    pub tls_min: TlsVersion,
     /// Threads that serve. Default 1.
     #[serde(skip_serializing_if = "Workers::is_default")]
     pub workers: Workers,
@@ -112,6 +117,7 @@ impl Default for Settings {
             listen: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 443),
             redirect: None,
             profile: "mobile".to_owned(),
+            tls_min: TlsVersion::default(),
             workers: Workers::default(),
             grace: Span::from_secs(10),
             admin: None,

@@ -52,7 +52,8 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     let transport = profile::transport(profile, None, None)?;
     let profile_name = transport.profile.name().to_owned();
     let edge = Edge::new(&config, &trusted).map_err(|error| refused(&error))?;
-    let tls = tls::server_with_early_data(&*tls(&edge, &[ALPN])?, Arc::new(SessionStore::new()));
+    let tls = over_quic(&edge)?;
+    let tls = tls::server_with_early_data(&tls, Arc::new(SessionStore::new()));
     let interrupts = interrupts()?;
     let sockets = sockets::listen(&config, ServerConfig::new(tls, transport), passed).await?;
     let front = front::Front::new(&config, &edge, sockets)?;
@@ -94,15 +95,19 @@ fn print(config: &Config) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// TLS with the edge's certificates, for these protocols.
-fn tls(edge: &Edge, alpn: &[&[u8]]) -> Result<Arc<rustls::ServerConfig>, Failure> {
+/// TLS of HTTP/3, with the edge's certificates.
+fn over_quic(edge: &Edge) -> Result<rustls::ServerConfig, Failure> {
     let builder = rustls::ServerConfig::builder_with_provider(tls::crypto_provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| Failure::runtime(format!("TLS cannot be used: {error}")))?;
+        .map_err(|error| no_tls(&error))?;
     let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(edge.resolver().clone()));
-    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+    config.alpn_protocols = vec![ALPN.to_vec()];
     config.key_log = Arc::new(rustls::KeyLogFile::new());
-    Ok(Arc::new(config))
+    Ok(config)
+}
+
+fn no_tls(error: &rustls::Error) -> Failure {
+    Failure::runtime(format!("TLS cannot be used: {error}"))
 }
 
 /// Whom `https` upstreams must be certified by.

@@ -8,6 +8,7 @@ listen = "[::]:8443"
 redirect = "[::]:8080"
 profile = "bbr"
 workers = 2
+tls-min = "1.3"
 grace = "30s"
 admin = "[::1]:9443"
 admin-public = true

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use http::Uri;
 use http::uri::PathAndQuery;
-use posthaste_endpoint::tls;
 use posthaste_proxy::{HealthCheck, Proxy, ProxyOptions, Upstream, UpstreamError};
 use toml::Spanned;
 
 use super::Builder;
 use crate::config::{ConfigError, HealthConfig, Span, Timeouts};
+use crate::tls;
 
 /// How upstreams are treated.
 #[derive(Clone, Copy)]
@@ -78,8 +78,7 @@ impl Builder<'_> {
         let tls = if uri.is_some_and(|uri| uri.scheme_str() == Some("https")) {
             let ca = self.site.ca.as_ref().map(|file| file.get_ref().as_path());
             let verifier = (self.trust)(ca)?;
-            let config = tls::client_config_using(tls::crypto_provider(), verifier, &[b"http/1.1"]);
-            Some(config.map_err(|error| error.to_string())?)
+            Some(tls::upstream(verifier).map_err(|error| error.to_string())?)
         } else {
             None
         };

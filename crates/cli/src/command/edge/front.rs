@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::OptionFuture;
-use posthaste_edge::{ACME_TLS, Config, Edge, Limits, Metrics};
+use posthaste_edge::{ACME_TLS, Config, Edge, Limits, Metrics, server_over_tcp};
 use posthaste_endpoint::Endpoint;
 use posthaste_http::{Ended, ServerOptions, serve};
 use posthaste_tcp::{TcpOptions, plain, redirection};
 use tokio::net::TcpListener;
 
 use super::sockets::{HTTPS, Post, Sockets};
-use super::{limits, systemd};
+use super::{limits, no_tls, systemd};
 use crate::command::running::{Terms, over_quic};
 use crate::command::workers::{self, Worker};
 use crate::exit::Failure;
@@ -50,7 +50,8 @@ impl Front {
         let mut protocols = posthaste_tcp::ALPN.to_vec();
         // Questions of an authority.
         protocols.extend(config.edge.acme.iter().map(|_| ACME_TLS));
-        Ok(Self { sockets, tls: super::tls(edge, &protocols)? })
+        let tls = server_over_tcp(edge.resolver(), &protocols, config.edge.tls_min);
+        Ok(Self { sockets, tls: tls.map_err(|error| no_tls(&error))? })
     }
 
     /// The workers' endpoints.
