@@ -5,6 +5,8 @@ pub(crate) mod edge;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
 #[cfg(feature = "files")]
+mod exposure;
+#[cfg(feature = "files")]
 pub(crate) mod get;
 #[cfg(feature = "files")]
 pub(crate) mod history;

@@ -61,6 +61,10 @@ pub struct Settings {
     pub redirect: Option<SocketAddr>,
     /// Profile, the bundle of policies. Default `mobile`.
     pub profile: String,
+    /// Directory for what outlives the process: the secret of address tokens and stateless resets, TLS sessions for 0-RTT,
+    /// path histories. Default none: clients then begin anew after a restart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Spanned<PathBuf>>,
     /// The oldest version of TLS over TCP. Default `1.2`.
     #[serde(skip_serializing_if = "TlsVersion::is_default")]
     pub tls_min: TlsVersion,
@@ -117,6 +121,7 @@ impl Default for Settings {
             listen: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 443),
             redirect: None,
             profile: "mobile".to_owned(),
+            state: None,
             tls_min: TlsVersion::default(),
             workers: Workers::default(),
             grace: Span::from_secs(10),
@@ -177,6 +182,9 @@ pub struct SiteConfig {
     /// Codings to compress responses by, the best first: `zstd`, `br`, `gzip`; none with `[]`. Default all three.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compress: Option<Vec<Spanned<String>>>,
+    /// `Link` fields of a 103 (RFC 8297) that browsers get over HTTP/3 while they wait for a page. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<Vec<Spanned<String>>>,
     /// `app.js.br`, `.zst` or `.gz` answers for `app.js` in `files`. Default no.
     #[serde(default, skip_serializing_if = "is_false")]
     pub precompressed: bool,
@@ -218,6 +226,9 @@ pub struct RouteConfig {
     /// As at a site; the site's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compress: Option<Vec<Spanned<String>>>,
+    /// As at a site; the site's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<Vec<Spanned<String>>>,
     /// As at a site; the site's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precompressed: Option<bool>,

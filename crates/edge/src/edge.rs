@@ -15,6 +15,7 @@ use tower_service::Service;
 use crate::body_limit::{bound, too_long};
 use crate::certificates::Resolver;
 use crate::config::{Config, ConfigError};
+use crate::hints;
 use crate::hosts::normal;
 use crate::routes::Route;
 use crate::running::{Running, Site, Trust};
@@ -124,6 +125,7 @@ async fn answer(site: &Site, worker: usize, request: Request) -> Response {
         Err((status, detail)) => return text(status, detail),
     };
     let action = route.action.clone();
+    hints::send(&request, route.hints.as_ref());
     let negotiated = route.compression.negotiate(&request);
     let mut response = match site.max_body {
         None => action.answer(worker, request).await,

@@ -14,6 +14,7 @@ mod body_limit;
 mod certificates;
 mod config;
 mod edge;
+mod hints;
 mod hosts;
 mod metrics;
 mod records;

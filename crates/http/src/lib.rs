@@ -69,7 +69,7 @@ mod uri;
 pub mod service {
     #[doc(inline)]
     pub use posthaste_service::{
-        AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Early, Ended, Handshake,
+        AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Early, EarlyHints, Ended, Handshake,
         HandshakeFailed, Outcome, Peer, Protocol, Remarks, Request, RequestBody, Response, ResponseBody,
         ServiceFn, Upgrade, host_field, service_fn, text,
     };

@@ -22,6 +22,7 @@ mod early;
 mod exchange;
 mod incoming;
 mod outgoing;
+mod ranking;
 mod slots;
 mod visitor;
 
@@ -68,6 +69,9 @@ pub struct ServerOptions {
     /// Offers changes of protocol to the service ([`Upgrade`](posthaste_service::Upgrade)) by extended CONNECT (RFC 9220), which
     /// clients are told of. To be set only if the service agrees to some. Default no.
     pub upgrades: bool,
+    /// Ranks responses by their media types for a client that has ranked none of its requests (RFC 9218): documents, styles
+    /// and scripts before data, these before images, media and downloads. Default no.
+    pub rank_by_type: bool,
     /// Told of each request when it is over. Default none.
     pub access_log: Option<Arc<dyn AccessLog>>,
     /// Told of each connection when it begins and when it is over. Default none.
@@ -88,6 +92,7 @@ impl Default for ServerOptions {
             keep_alive: Duration::from_secs(10),
             alt_svc: Some(Duration::from_secs(24 * 60 * 60)),
             upgrades: false,
+            rank_by_type: false,
             access_log: None,
             connection_log: None,
         }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode, Version};
 use hyper::body::Incoming;
-use posthaste_service::{Body, Early, Request, Response, Upgrade};
+use posthaste_service::{Body, Early, EarlyHints, Request, Response, Upgrade};
 use tower_service::Service;
 
 use crate::attempt::Attempt;
@@ -139,6 +139,7 @@ impl Shared {
             outline: &outline,
             framing,
             upload: &upload,
+            hints: parts.extensions.get::<EarlyHints>(),
             patience: self.options.head_timeout,
         };
         // A client that gives up drops this future: the upload must end with it.
@@ -178,6 +179,7 @@ impl Shared {
             outline: &outline,
             framing: Framing::None,
             upload: &upload,
+            hints: None,
             patience: self.options.head_timeout,
         };
         let (mut response, lease) = attempt.make(false).await?;

@@ -148,6 +148,11 @@ pub(crate) struct Edge {
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, conflicts_with = "config")]
     pub(crate) grace: Duration,
 
+    /// Directory for what outlives the process: secret, TLS sessions (0-RTT), path histories; without it, clients begin anew
+    /// after a restart
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) state: Option<PathBuf>,
+
     /// The oldest version of TLS that clients over TCP may use: 1.2 or 1.3. HTTP/3 always has 1.3
     #[arg(long, value_name = "VERSION", default_value = "1.2", conflicts_with = "config")]
     pub(crate) tls_min: TlsVersion,

@@ -7,8 +7,6 @@ use std::time::SystemTime;
 
 use admin::Admin;
 use posthaste_edge::{About, Config, ConfigError, Edge, Metrics, QueryInLog};
-use posthaste_endpoint::{ServerConfig, SessionStore, tls};
-use posthaste_http::ALPN;
 use rustls::client::danger::ServerCertVerifier;
 
 use super::running::{Running, cannot_listen, interrupts};
@@ -24,6 +22,7 @@ mod check;
 mod doctor;
 mod from_args;
 mod front;
+mod kept;
 mod limits;
 mod sockets;
 mod status;
@@ -52,12 +51,14 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     let transport = profile::transport(profile, None, None)?;
     let profile_name = transport.profile.name().to_owned();
     let edge = Edge::new(&config, &trusted).map_err(|error| refused(&error))?;
-    let tls = over_quic(&edge)?;
-    let tls = tls::server_with_early_data(&tls, Arc::new(SessionStore::new()));
+    let (server, state) = kept::State::open(&config, &edge, transport)?;
     let interrupts = interrupts()?;
-    let sockets = sockets::listen(&config, ServerConfig::new(tls, transport), passed).await?;
+    // A port that is another each time has nothing to keep.
+    let is_lasting = !passed.is_empty() || config.edge.listen.port() != 0;
+    let sockets = sockets::listen(&config, server, passed).await?;
     let front = front::Front::new(&config, &edge, sockets)?;
     let address = front.address().map_err(|error| cannot_listen(config.edge.listen, &error))?;
+    let kept = state.restore(if is_lasting { address.port() } else { 0 });
     // Before anybody is told that it runs: a SIGHUP from then on must not end it.
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -83,6 +84,7 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     let observed = admin.is_some().then_some(metrics);
     let start = |terms| front.run(edge, limits, terms, observed);
     let end = running.run(start, interrupts, log).await;
+    kept.save();
     upkeep.abort();
     drop(admin);
     end
@@ -93,17 +95,6 @@ fn print(config: &Config) -> Result<ExitCode, Failure> {
     printer::unless_reader_left(printer::line(config.to_toml().trim_end()))
         .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// TLS of HTTP/3, with the edge's certificates.
-fn over_quic(edge: &Edge) -> Result<rustls::ServerConfig, Failure> {
-    let builder = rustls::ServerConfig::builder_with_provider(tls::crypto_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| no_tls(&error))?;
-    let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(edge.resolver().clone()));
-    config.alpn_protocols = vec![ALPN.to_vec()];
-    config.key_log = Arc::new(rustls::KeyLogFile::new());
-    Ok(config)
 }
 
 fn no_tls(error: &rustls::Error) -> Failure {

@@ -13,6 +13,7 @@ use posthaste_endpoint::{
 use posthaste_http::{ALPN, Budget, Ended, ServerOptions, StaticFiles};
 use serde::Serialize;
 
+use super::exposure;
 use super::running::{Running, Terms, cannot_listen, connectable, interrupts, over_quic};
 use super::workers::{self, Worker};
 use crate::args::{Cipher, Retry, Serve};
@@ -22,8 +23,6 @@ use crate::kept::{self, KeptSessions};
 use crate::log_queue::LogQueue;
 use crate::printer::{self, shell_quote};
 use crate::{profile, state_directory};
-
-mod exposure;
 
 /// Serves until it is stopped. What goes to stderr meanwhile goes through `log`.
 pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure> {
