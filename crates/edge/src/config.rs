@@ -170,6 +170,9 @@ pub struct SiteConfig {
     /// A request's body; a longer one gets 413. Default: as `[edge.limits]` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_body: Option<ByteCount>,
+    /// `Link` fields of a 103 (RFC 8297) that browsers get over HTTP/3 while they wait for a page. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<Vec<Spanned<String>>>,
     /// Time for which browsers use only https (`strict-transport-security`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hsts: Option<Span>,
@@ -182,9 +185,6 @@ pub struct SiteConfig {
     /// Codings to compress responses by, the best first: `zstd`, `br`, `gzip`; none with `[]`. Default all three.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compress: Option<Vec<Spanned<String>>>,
-    /// `Link` fields of a 103 (RFC 8297) that browsers get over HTTP/3 while they wait for a page. Default none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub early_hints: Option<Vec<Spanned<String>>>,
     /// `app.js.br`, `.zst` or `.gz` answers for `app.js` in `files`. Default no.
     #[serde(default, skip_serializing_if = "is_false")]
     pub precompressed: bool,
@@ -202,6 +202,9 @@ pub struct SiteConfig {
 pub struct RouteConfig {
     /// `/api` is `/api` and all below it; `/api/` is all below it.
     pub path: Spanned<String>,
+    /// As at a site; the site's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<Vec<Spanned<String>>>,
     /// As at a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<Spanned<String>>,
@@ -226,9 +229,6 @@ pub struct RouteConfig {
     /// As at a site; the site's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compress: Option<Vec<Spanned<String>>>,
-    /// As at a site; the site's if not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub early_hints: Option<Vec<Spanned<String>>>,
     /// As at a site; the site's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precompressed: Option<bool>,

@@ -50,8 +50,8 @@ where
         tls: tls.into(),
         service: erase(service),
         options: TcpOptions::default(),
-        budget: None,
         stop: Box::pin(std::future::pending()),
+        budget: None,
         cut: Box::pin(std::future::pending()),
     }
 }
@@ -75,11 +75,10 @@ impl Serve {
         self
     }
 
-    /// Shares the bounds on connections and requests with all servers that get a clone of `budget`, in place of those of
-    /// [`Self::options`].
-    pub fn within(mut self, budget: Budget) -> Self {
-        self.budget = Some(budget);
-        self
+    /// Bounds connections and requests together with all servers that get a clone of `budget`; [`Self::options`] then does
+    /// not bound them.
+    pub fn within(self, budget: Budget) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 
     /// Serves until `stop` resolves, and then ends in order: the listener is closed, clients get GOAWAY (RFC 9113 section
