@@ -302,7 +302,7 @@ fn errors_name_the_place_and_what_would_be_right() {
         ),
         (
             "[site.\"a.test\"]\nCERTIFICATE-a\nreply=\"200\"\nearly-hints = [\"</a>; rel=preload\", \"/b\"]",
-            ":4:39: early-hints \"/b\": is not a link",
+            ":4:37: early-hints \"/b\": is not a link",
         ),
         (
             "[site.\"a.test\"]\nreply=\"200\"\ncertificate = { chain = \"/nowhere.pem\", key = \"x\" }",
