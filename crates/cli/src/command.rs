@@ -5,6 +5,8 @@ pub(crate) mod edge;
 #[cfg(feature = "emulate")]
 pub(crate) mod emulate;
 #[cfg(feature = "files")]
+mod exposure;
+#[cfg(feature = "files")]
 pub(crate) mod get;
 #[cfg(feature = "files")]
 pub(crate) mod history;
@@ -21,3 +23,5 @@ mod running;
 mod runs;
 #[cfg(feature = "files")]
 pub(crate) mod serve;
+#[cfg(feature = "files")]
+mod workers;

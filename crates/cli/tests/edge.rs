@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::edge::{Edge, certificate};
+use common::edge::{Edge, certificate, client};
 use common::{Folders, PATIENCE, posthaste, run, sample};
 
 /// A server of the folder `www`, over plain HTTP/1.1. Ended when it is dropped.
@@ -103,19 +103,6 @@ fn replying(text: &str) -> String {
         "[edge]\nlisten = \"127.0.0.1:0\"\n[site.localhost]\n\
          certificate = {{ chain = \"cert.pem\", key = \"key.pem\" }}\nreply = \"{text}\"\n"
     )
-}
-
-/// A client that trusts the certificate.
-fn client(folders: &Folders) -> posthaste_http::Client {
-    use posthaste_endpoint::{ClientConfig, default_transport, rustls, tls};
-    use rustls::pki_types::pem::PemObject;
-
-    let certificate = rustls::pki_types::CertificateDer::from_pem_file(folders.path("cert.pem")).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let tls = tls::client_config_with_roots(roots, &[posthaste_http::ALPN]).unwrap();
-    let quic = ClientConfig::new(tls, default_transport());
-    posthaste_http::Client::new(posthaste_http::ClientOptions::new(quic))
 }
 
 #[test]

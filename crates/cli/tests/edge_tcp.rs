@@ -118,6 +118,31 @@ fn clients_over_tcp_are_served_and_told_of_http3() {
     assert_eq!(front.event()["event"], "stopped");
 }
 
+/// Clients from before TLS 1.3, unless they are not wanted; never with old ciphers.
+#[test]
+fn tls_1_2_is_spoken_with_modern_ciphers_only() {
+    let folders = Folders::new();
+    let (application, _release) = application();
+    let mut front = start(&folders, application);
+    let fetch = |front: &Edge, more: &[&str]| {
+        let mut command = front.curl(&folders, "/x")?;
+        Some(run(command.args(["--tls-max", "1.2", "--verbose"]).args(more)))
+    };
+    for (version, protocol) in [("--http1.1", "h1"), ("--http2", "h2")] {
+        let Some((code, _, stderr)) = fetch(&front, &[version]) else { return };
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stderr.contains("TLSv1.2 / ECDHE-ECDSA-"), "{stderr}");
+        assert_eq!(front.event()["protocol"], protocol);
+    }
+    let (code, _, stderr) = fetch(&front, &["--ciphers", "ECDHE-ECDSA-AES128-SHA256"]).unwrap();
+    assert_eq!(code, 35, "a cipher without authenticated encryption: {stderr}");
+    let url = format!("http://{application}");
+    let strict = Edge::to(&folders, &url, &["--redirect", "127.0.0.1:0", "--tls-min", "1.3"]);
+    assert_eq!(fetch(&strict, &[]).unwrap().0, 35);
+    assert_eq!(run(&mut strict.curl(&folders, "/x").unwrap()).0, 0);
+    assert_eq!(run(&mut strict.get(&folders, "/x")).0, 0);
+}
+
 /// Fetches a page by this version of HTTP and checks that it comes compressed and decodes to `content`.
 fn fetch_compressed(front: &Edge, folders: &Folders, version: &str, content: &[u8]) {
     let mut command = front.curl(folders, "/page.html").unwrap();

@@ -16,8 +16,8 @@ const PATH: &str = "{path}";
 /// What answers requests of a route.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// A server behind this one.
-    Proxy(Proxy),
+    /// Servers behind this one: a proxy per worker.
+    Proxy(Arc<[Proxy]>),
     /// Files, looked up without `prefix`, which does not end in a slash.
     Files { files: StaticFiles, prefix: Arc<str> },
     /// 308 to this URL.
@@ -58,10 +58,13 @@ impl Action {
         Err(format!("is not a URL such as \"https://www.example.org{PATH}\""))
     }
 
-    /// Answers.
-    pub(crate) async fn answer(self, request: Request) -> Response {
+    /// Answers a request that this worker has got.
+    pub(crate) async fn answer(self, worker: usize, request: Request) -> Response {
         match self {
-            Self::Proxy(mut proxy) => {
+            Self::Proxy(proxies) => {
+                let Some(mut proxy) = proxies.get(worker).cloned() else {
+                    return text(StatusCode::INTERNAL_SERVER_ERROR, "");
+                };
                 let Ok(response) = proxy.call(request).await;
                 response
             }

@@ -15,14 +15,18 @@ mod error;
 mod limits;
 mod request_id;
 mod span;
+mod tls_version;
 mod upstreams;
+mod workers;
 
 pub use acme::AcmeConfig;
 pub use error::ConfigError;
 pub use limits::Limits;
 pub use request_id::RequestIdConfig;
 pub use span::Span;
+pub use tls_version::TlsVersion;
 pub use upstreams::{HealthConfig, Targets};
+pub use workers::Workers;
 
 /// All of it. Unknown keys are errors.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
@@ -57,6 +61,16 @@ pub struct Settings {
     pub redirect: Option<SocketAddr>,
     /// Profile, the bundle of policies. Default `mobile`.
     pub profile: String,
+    /// Directory for what outlives the process: the secret of address tokens and stateless resets, TLS sessions for 0-RTT,
+    /// path histories. Default none: clients then begin anew after a restart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Spanned<PathBuf>>,
+    /// The oldest version of TLS over TCP. Default `1.2`.
+    #[serde(skip_serializing_if = "TlsVersion::is_default")]
+    pub tls_min: TlsVersion,
+    /// Threads that serve. Default 1.
+    #[serde(skip_serializing_if = "Workers::is_default")]
+    pub workers: Workers,
     /// Time for requests in progress when the edge stops. Default 10 s.
     pub grace: Span,
     /// Address and TCP port of the listener for operators, which has no TLS and no password. Default none.
@@ -107,6 +121,9 @@ impl Default for Settings {
             listen: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 443),
             redirect: None,
             profile: "mobile".to_owned(),
+            state: None,
+            tls_min: TlsVersion::default(),
+            workers: Workers::default(),
             grace: Span::from_secs(10),
             admin: None,
             admin_public: false,
@@ -153,6 +170,9 @@ pub struct SiteConfig {
     /// A request's body; a longer one gets 413. Default: as `[edge.limits]` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_body: Option<ByteCount>,
+    /// `Link` fields of a 103 (RFC 8297) that browsers get over HTTP/3 while they wait for a page. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<Vec<Spanned<String>>>,
     /// Time for which browsers use only https (`strict-transport-security`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hsts: Option<Span>,
@@ -182,6 +202,9 @@ pub struct SiteConfig {
 pub struct RouteConfig {
     /// `/api` is `/api` and all below it; `/api/` is all below it.
     pub path: Spanned<String>,
+    /// As at a site; the site's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_hints: Option<Vec<Spanned<String>>>,
     /// As at a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<Spanned<String>>,

@@ -15,6 +15,7 @@ use tower_service::Service;
 use crate::body_limit::{bound, too_long};
 use crate::certificates::Resolver;
 use crate::config::{Config, ConfigError};
+use crate::hints;
 use crate::hosts::normal;
 use crate::routes::Route;
 use crate::running::{Running, Site, Trust};
@@ -25,6 +26,10 @@ pub struct Edge {
     running: Arc<ArcSwap<Running>>,
     resolver: Resolver,
     compression: Compression,
+    /// How many there are.
+    workers: usize,
+    /// Which of them this clone works for.
+    worker: usize,
 }
 
 impl Edge {
@@ -34,9 +39,17 @@ impl Edge {
     /// Something cannot be; where, and why.
     pub fn new(config: &Config, trust: Trust<'_>) -> Result<Self, ConfigError> {
         let compression = Compression::new(&Coding::ALL);
-        let (running, certificates) = Running::build(config, trust, &compression)?;
+        let workers = usize::from(config.edge.workers.count().get());
+        let (running, certificates) = Running::build(config, trust, (&compression, workers))?;
         let running = Arc::new(ArcSwap::from_pointee(running));
-        Ok(Self { running, resolver: Resolver::new(certificates), compression })
+        Ok(Self { running, resolver: Resolver::new(certificates), compression, workers, worker: 0 })
+    }
+
+    /// The edge for each of its [workers](Config::edge): one configuration, and connections to upstreams that belong to the
+    /// worker's runtime.
+    pub fn workers(&self) -> impl Iterator<Item = Self> + use<> {
+        let edge = self.clone();
+        (0..edge.workers).map(move |worker| Self { worker, ..edge.clone() })
     }
 
     /// Builds all of another configuration, and then uses it: requests in progress keep what they began with, the next
@@ -45,7 +58,7 @@ impl Edge {
     /// # Errors
     /// Something cannot be; where, and why. The running configuration stays.
     pub fn reload(&self, config: &Config, trust: Trust<'_>) -> Result<(), ConfigError> {
-        let (running, certificates) = Running::build(config, trust, &self.compression)?;
+        let (running, certificates) = Running::build(config, trust, (&self.compression, self.workers))?;
         self.resolver.set(certificates);
         self.running.store(Arc::new(running));
         Ok(())
@@ -91,9 +104,10 @@ impl Service<Request> for Edge {
             remarks.set_request_id(id);
         }
         let site = self.site(&running, &request);
+        let worker = self.worker;
         Box::pin(async move {
             let mut response = match site {
-                Ok(site) => answer(&site, request).await,
+                Ok(site) => answer(&site, worker, request).await,
                 Err((status, detail)) => text(status, detail),
             };
             if let Some(told) = told {
@@ -105,18 +119,19 @@ impl Service<Request> for Edge {
 }
 
 /// What a site answers.
-async fn answer(site: &Site, request: Request) -> Response {
+async fn answer(site: &Site, worker: usize, request: Request) -> Response {
     let route = match route(site, &request) {
         Ok(route) => route,
         Err((status, detail)) => return text(status, detail),
     };
     let action = route.action.clone();
+    hints::send(&request, route.hints.as_ref());
     let negotiated = route.compression.negotiate(&request);
     let mut response = match site.max_body {
-        None => action.answer(request).await,
+        None => action.answer(worker, request).await,
         Some(most) => {
             let Some((request, exceeded)) = bound(request, most) else { return too_long() };
-            exceeded.instead_of(action.answer(request).await)
+            exceeded.instead_of(action.answer(worker, request).await)
         }
     };
     route.fields.apply(response.headers_mut());

@@ -14,18 +14,20 @@ mod body_limit;
 mod certificates;
 mod config;
 mod edge;
+mod hints;
 mod hosts;
 mod metrics;
 mod records;
 mod request_id;
 mod routes;
 mod running;
+mod tls;
 
 pub use acme::{ACME_TLS, AcmeError, AcmeSite, Attended, Authority, Challenge, Challenges};
 pub use certificates::{CertificateState, Resolver, Watched, names_and_validity};
 pub use config::{
     AcmeConfig, CertificateFiles, Config, ConfigError, FieldRules, HealthConfig, Limits, QueryInLog,
-    RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts,
+    RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts, TlsVersion, Workers,
 };
 pub use edge::Edge;
 pub use metrics::{
@@ -35,3 +37,4 @@ pub use metrics::{
 pub use posthaste_service::Coding;
 pub use records::{Discovery, TcpSide};
 pub use running::Trust;
+pub use tls::server_over_tcp;

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use connections::Connections;
 use page::Page;
-use posthaste_endpoint::Endpoint;
+use posthaste_endpoint::{Endpoint, EndpointStats, SocketStats};
 use posthaste_http::ConnectionLog;
 use posthaste_service::{AccessLog, AccessRecord};
 use prometheus_client::collector::Collector;
@@ -50,7 +50,7 @@ pub struct About {
 struct Counted {
     about: About,
     resolver: Resolver,
-    endpoint: Endpoint,
+    endpoints: Vec<Endpoint>,
     requests: Requests,
     connections: Connections,
     reloads: Mutex<Reloads>,
@@ -68,12 +68,12 @@ struct Reloads {
 }
 
 impl Metrics {
-    /// Figures of an edge with these certificates and this HTTP/3 endpoint.
-    pub fn new(about: About, resolver: Resolver, endpoint: Endpoint) -> Self {
+    /// Figures of an edge with these certificates and these HTTP/3 endpoints, one per worker: sums over all of them.
+    pub fn new(about: About, resolver: Resolver, endpoints: Vec<Endpoint>) -> Self {
         let counted = Arc::new(Counted {
             about,
             resolver,
-            endpoint,
+            endpoints,
             requests: Requests::default(),
             connections: Connections::default(),
             reloads: Mutex::default(),
@@ -90,9 +90,9 @@ impl Metrics {
         Arc::new(Counting { counted: Arc::clone(&self.counted), next })
     }
 
-    /// What an HTTP/3 server tells of its connections.
-    pub fn connections(&self) -> Arc<dyn ConnectionLog> {
-        Arc::clone(&self.counted) as Arc<dyn ConnectionLog>
+    /// What the HTTP/3 server of this worker tells of its connections.
+    pub fn connections(&self, worker: usize) -> Arc<dyn ConnectionLog> {
+        Arc::new(OfWorker { counted: Arc::clone(&self.counted), worker })
     }
 
     /// A reload has succeeded, or was refused for this reason.
@@ -178,22 +178,41 @@ impl Counted {
     }
 
     fn write_endpoint(&self, page: &mut Page<'_>) -> fmt::Result {
-        let (stats, socket) = (self.endpoint.stats(), self.endpoint.socket_stats());
+        let sum = |get: fn(&EndpointStats) -> u64| self.endpoints.iter().map(|it| get(&it.stats())).sum();
+        let udp =
+            |get: fn(&SocketStats) -> u64| self.endpoints.iter().map(|it| get(&it.socket_stats())).sum();
         for (name, help, value) in [
-            ("quic_accepted", "Handshakes begun", stats.accepted),
-            ("quic_refused", "Initial packets dropped: too small, or too many handshakes", stats.refused),
-            ("quic_evicted", "Handshakes given up for newer ones", stats.evicted),
-            ("quic_retries", "Retry packets sent", stats.retries_sent),
-            ("quic_invalid_tokens", "Initial packets with an invalid token", stats.invalid_tokens),
-            ("quic_validated_by_token", "Handshakes begun with a good token", stats.validated_by_token),
-            ("quic_stateless_resets", "Stateless resets sent", stats.resets_sent),
-            ("quic_version_negotiations", "Version negotiations sent", stats.version_negotiations_sent),
-            ("quic_malformed", "Datagrams whose header could not be parsed", stats.malformed),
-            ("quic_unroutable", "Datagrams for no connection", stats.unroutable),
-            ("udp_send_errors", "Sends that the system refused", socket.send_errors),
-            ("udp_sends_blocked", "Sends that waited for room in the socket", socket.sends_blocked),
-            ("udp_receive_errors", "Errors in the place of a reception", socket.receive_errors),
-            ("udp_replacements", "Sockets that took the place of a broken one", socket.replacements),
+            ("quic_accepted", "Handshakes begun", sum(|it| it.accepted)),
+            (
+                "quic_refused",
+                "Initial packets dropped: too small, or too many handshakes",
+                sum(|it| it.refused),
+            ),
+            ("quic_evicted", "Handshakes given up for newer ones", sum(|it| it.evicted)),
+            ("quic_retries", "Retry packets sent", sum(|it| it.retries_sent)),
+            ("quic_invalid_tokens", "Initial packets with an invalid token", sum(|it| it.invalid_tokens)),
+            (
+                "quic_validated_by_token",
+                "Handshakes begun with a good token",
+                sum(|it| it.validated_by_token),
+            ),
+            ("quic_stateless_resets", "Stateless resets sent", sum(|it| it.resets_sent)),
+            (
+                "quic_version_negotiations",
+                "Version negotiations sent",
+                sum(|it| it.version_negotiations_sent),
+            ),
+            (
+                "quic_misplaced",
+                "Datagrams that another worker's socket got, and passed on",
+                sum(|it| it.misplaced),
+            ),
+            ("quic_malformed", "Datagrams whose header could not be parsed", sum(|it| it.malformed)),
+            ("quic_unroutable", "Datagrams for no connection", sum(|it| it.unroutable)),
+            ("udp_send_errors", "Sends that the system refused", udp(|it| it.send_errors)),
+            ("udp_sends_blocked", "Sends that waited for room in the socket", udp(|it| it.sends_blocked)),
+            ("udp_receive_errors", "Errors in the place of a reception", udp(|it| it.receive_errors)),
+            ("udp_replacements", "Sockets that took the place of a broken one", udp(|it| it.replacements)),
         ] {
             page.counter(name, help, &[(&[], value)])?;
         }
@@ -212,13 +231,19 @@ impl Collector for Counted {
     }
 }
 
-impl ConnectionLog for Counted {
+/// Connections of one worker.
+struct OfWorker {
+    counted: Arc<Counted>,
+    worker: usize,
+}
+
+impl ConnectionLog for OfWorker {
     fn opened(&self, connection: &posthaste_endpoint::Connection) {
-        self.connections.opened(connection);
+        self.counted.connections.opened(self.worker, connection);
     }
 
     fn closed(&self, connection: &posthaste_endpoint::Connection) {
-        self.connections.closed(connection);
+        self.counted.connections.closed(self.worker, connection);
     }
 }
 

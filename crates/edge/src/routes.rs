@@ -21,6 +21,8 @@ pub(crate) struct Route {
     pub(crate) action: Action,
     pub(crate) fields: Fields,
     pub(crate) compression: Compression,
+    /// Of a 103 for those that ask for a page.
+    pub(crate) hints: Option<HeaderMap>,
 }
 
 /// A path that this server and the one behind it could take for different ones.
@@ -89,7 +91,8 @@ mod tests {
         let route = |path: &&str| {
             let action = Action::reply("404").unwrap();
             let compression = Compression::new(&[]);
-            Arc::new(Route { path: (*path).to_owned(), action, fields: Fields::default(), compression })
+            let fields = Fields::default();
+            Arc::new(Route { path: (*path).to_owned(), action, fields, compression, hints: None })
         };
         Routes::new(paths.iter().map(route).collect())
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use posthaste_content_coding::Compression;
 use posthaste_endpoint::ByteCount;
 use posthaste_http::StaticFiles;
@@ -18,6 +18,7 @@ use self::upstreams::Terms;
 use crate::actions::Action;
 use crate::certificates::{Certificates, Loaded};
 use crate::config::{Config, ConfigError, FieldRules, RouteConfig, SiteConfig, Targets};
+use crate::hints;
 use crate::hosts::{self, Hosts, normal};
 use crate::request_id::{RequestIds, Rules};
 use crate::routes::{Fields, Route, Routes};
@@ -70,7 +71,7 @@ impl Running {
     pub(crate) fn build(
         config: &Config,
         trust: Trust<'_>,
-        compression: &Compression,
+        (compression, workers): (&Compression, usize),
     ) -> Result<(Self, Certificates), ConfigError> {
         if config.sites.is_empty() {
             let hint = "[site.\"example.org\"]\n  to = \"http://127.0.0.1:3000\"";
@@ -85,7 +86,7 @@ impl Running {
         let mut sites: Vec<_> = config.sites.iter().collect();
         sites.sort_by_key(|(_, site)| !site.default);
         for (name, site) in &sites {
-            let builder = Builder { config, name, site, trust, trusted: &trusted, compression };
+            let builder = Builder { config, name, site, trust, trusted: &trusted, compression, workers };
             let names = builder.names()?;
             if let Some(loaded) = builder.certificate(&names)? {
                 certificates.add(Arc::new(loaded), &names);
@@ -149,6 +150,7 @@ struct Builder<'a> {
     trusted: &'a [IpNet],
     /// The edge's, whose encoders all its sites share.
     compression: &'a Compression,
+    workers: usize,
 }
 
 impl Builder<'_> {
@@ -225,7 +227,8 @@ impl Builder<'_> {
         };
         if let Some(action) = self.action(whole, "/", terms)? {
             let compression = self.compression(site.compress.as_deref())?;
-            let route = Route { path: "/".to_owned(), action, fields: fields.clone(), compression };
+            let hints = self.hints(site.early_hints.as_deref())?;
+            let route = Route { path: "/".to_owned(), action, fields: fields.clone(), compression, hints };
             routes.push(Arc::new(route));
         }
         for route in &site.routes {
@@ -269,7 +272,17 @@ impl Builder<'_> {
         })?;
         let fields = self.fields(fields, &route.headers)?;
         let compression = self.compression(route.compress.as_deref().or(self.site.compress.as_deref()))?;
-        Ok(Route { path: path.clone(), action, fields, compression })
+        let hints = self.hints(route.early_hints.as_deref().or(self.site.early_hints.as_deref()))?;
+        Ok(Route { path: path.clone(), action, fields, compression, hints })
+    }
+
+    /// The fields of these links.
+    fn hints(&self, links: Option<&[Spanned<String>]>) -> Result<Option<HeaderMap>, ConfigError> {
+        let links = links.unwrap_or_default();
+        hints::links(links.iter().map(|link| link.get_ref().as_str())).map_err(|at| {
+            let reason = "is not a link such as \"</style.css>; rel=preload; as=style\"";
+            self.fault("early-hints", &links[at], reason)
+        })
     }
 
     /// By the codings of these names; by all if nothing is said.
@@ -309,7 +322,7 @@ impl Builder<'_> {
             "reply" => Action::reply(text),
             key => {
                 let health = self.health(terms.health)?;
-                self.proxy(key, answer.texts, terms.timeouts, health).map(Action::Proxy)
+                self.proxies(key, answer.texts, terms.timeouts, health).map(Action::Proxy)
             }
         };
         built.map(Some).map_err(|reason| fault(answer, reason))

@@ -69,7 +69,7 @@ mod uri;
 pub mod service {
     #[doc(inline)]
     pub use posthaste_service::{
-        AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Early, Ended, Handshake,
+        AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Early, EarlyHints, Ended, Handshake,
         HandshakeFailed, Outcome, Peer, Protocol, Remarks, Request, RequestBody, Response, ResponseBody,
         ServiceFn, Upgrade, host_field, service_fn, text,
     };
@@ -77,7 +77,7 @@ pub mod service {
 }
 
 pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
-pub use server::{ALPN, ConnectionLog, Early, Serve, ServerOptions, serve};
+pub use server::{ALPN, Budget, ConnectionLog, Early, Serve, ServerOptions, serve};
 #[doc(no_inline)]
 pub use service::{
     AccessLog, AccessRecord, Body, BodyError, BodyGone, BodySender, Ended, Outcome, Peer, Protocol, Remarks,

@@ -15,18 +15,19 @@ use tower_service::Service;
 
 use crate::service::{AccessLog, AnyService, Ended, Request, erase};
 
+mod budget;
 mod connection;
 mod connections;
 mod early;
 mod exchange;
 mod incoming;
 mod outgoing;
+mod ranking;
 mod slots;
 mod visitor;
 
-use slots::Slots;
-
 pub use crate::service::Early;
+pub use budget::Budget;
 
 /// The ALPN protocol of HTTP/3 (RFC 9114 section 3.1).
 pub const ALPN: &[u8] = b"h3";
@@ -68,6 +69,9 @@ pub struct ServerOptions {
     /// Offers changes of protocol to the service ([`Upgrade`](posthaste_service::Upgrade)) by extended CONNECT (RFC 9220), which
     /// clients are told of. To be set only if the service agrees to some. Default no.
     pub upgrades: bool,
+    /// Ranks responses by their media types for a client that has ranked none of its requests (RFC 9218): documents, styles
+    /// and scripts before data, these before images, media and downloads. Default no.
+    pub rank_by_type: bool,
     /// Told of each request when it is over. Default none.
     pub access_log: Option<Arc<dyn AccessLog>>,
     /// Told of each connection when it begins and when it is over. Default none.
@@ -88,6 +92,7 @@ impl Default for ServerOptions {
             keep_alive: Duration::from_secs(10),
             alt_svc: Some(Duration::from_secs(24 * 60 * 60)),
             upgrades: false,
+            rank_by_type: false,
             access_log: None,
             connection_log: None,
         }
@@ -127,7 +132,7 @@ impl ServerOptions {
 /// What the tasks of a server share.
 struct Shared {
     options: ServerOptions,
-    slots: Slots,
+    budget: Budget,
     alternative: Option<Alternative>,
 }
 
@@ -176,6 +181,7 @@ where
         endpoint,
         service: erase(service),
         options: ServerOptions::default(),
+        budget: None,
         stop: Box::pin(std::future::pending()),
         cut: Box::pin(std::future::pending()),
     }
@@ -187,6 +193,7 @@ pub struct Serve {
     endpoint: Endpoint,
     service: Box<dyn AnyService>,
     options: ServerOptions,
+    budget: Option<Budget>,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
@@ -195,6 +202,13 @@ impl Serve {
     /// Sets the server's limits.
     pub fn options(mut self, options: ServerOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// Shares the bounds on connections and requests with all servers that get a clone of `budget`, in place of those of
+    /// [`Self::options`].
+    pub fn within(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
         self
     }
 
@@ -215,27 +229,32 @@ impl Serve {
 
     /// Runs the server. Dropping the future ends it at once, without a word to the clients.
     pub async fn run(self) -> Ended {
-        let Self { endpoint, service, options, mut stop, cut } = self;
+        let Self { endpoint, service, options, budget, mut stop, cut } = self;
         // Requests that come early rely on the settings of an earlier connection.
         // spec: rfc9114 7.2.4.2 unsure-refuses-early, 7.2.4.2 early-not-reduced
         endpoint.set_early_data_context(&options.settings().payload(None));
-        let slots = Slots::new(&options);
+        let budget = budget.unwrap_or_else(|| Budget::new(&options));
         let port = endpoint.local_addr().ok().map(|address| address.port());
         let alternative = port.zip(options.alt_svc).map(|(port, max_age)| Alternative::new(port, max_age));
-        let shared = Arc::new(Shared { options, slots, alternative });
+        let shared = Arc::new(Shared { options, budget, alternative });
         let mut connections = Connections::default();
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = endpoint.accept() => match accepted {
-                    Some(quic) if connections.count() >= shared.options.max_connections => {
-                        quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many connections");
-                    }
                     Some(quic) => {
+                        let Some(admitted) = shared.budget.admit() else {
+                            quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many connections");
+                            continue;
+                        };
                         let shared = Arc::clone(&shared);
                         let service = service.another();
                         let phases = connections.phases();
-                        connections.serve(connection::serve(shared, service, quic, phases));
+                        connections.serve(async move {
+                            let cut_off = connection::serve(shared, service, quic, phases).await;
+                            drop(admitted);
+                            cut_off
+                        });
                     }
                     None => break,
                 },

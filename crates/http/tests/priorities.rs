@@ -68,9 +68,12 @@ impl Trace {
 fn handler(buffered: UnboundedSender<String>) -> impl App {
     by(move |path: &str| {
         let (feed, mut response) = fed();
-        let length = if path == "/filler" { 3 * WINDOW / 2 } else { BODY };
+        let length = if path.starts_with("/filler") { 3 * WINDOW / 2 } else { BODY };
         if path == "/demoted" {
             response = with(response, HeaderName::from_static("priority"), "u=7");
+        }
+        if let Some((_, kind)) = path.split_once('.') {
+            response = with(response, http::header::CONTENT_TYPE, &kind.replace('.', "/"));
         }
         let (path, buffered) = (path.to_owned(), buffered.clone());
         tokio::spawn(async move {
@@ -103,15 +106,22 @@ impl Visit {
 
     /// Asks for `path`; the stream's ID, when the response waits in the server's buffers.
     async fn ask(&mut self, path: &str, priority: &str) -> u64 {
+        self.ask_by(http::Request::get(format!("https://localhost{path}")).header("priority", priority)).await
+    }
+
+    async fn ask_silently(&mut self, path: &str) -> u64 {
+        self.ask_by(http::Request::get(format!("https://localhost{path}"))).await
+    }
+
+    async fn ask_by(&mut self, request: http::request::Builder) -> u64 {
+        let request = request.body(()).unwrap();
         let (mut send, recv) = self.connection.open_bi().await.unwrap();
         let id = send.id().to_wire();
-        let uri = format!("https://localhost{path}");
-        let request = http::Request::get(uri).header("priority", priority).body(()).unwrap();
         send.write_bytes(encode::request(&request).unwrap()).await.unwrap();
         send.finish();
         self.responses.push((send, recv));
         let buffered = timeout(PATIENCE, self.buffered.recv()).await.expect("no answer").unwrap();
-        assert_eq!(buffered, path);
+        assert_eq!(buffered, request.uri().path());
         id
     }
 
@@ -130,11 +140,8 @@ impl Visit {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn responses_leave_in_the_order_of_their_priorities() {
-    // spec: rfc9218 10 urgent-first, 10 in-order, 10 shared, 7 latest-update-kept
-    let (tell, buffered) = unbounded_channel();
-    let server = Server::start(handler(tell), |_| {});
+/// A client whose window the first long response fills, and its trace.
+async fn visit(server: &Server, buffered: UnboundedReceiver<String>) -> (Visit, Endpoint, Trace) {
     let trace = Trace::default();
     let window = WINDOW / 1024;
     let narrow = format!("cubic-fixed@credit.stream.window={window}KiB,credit.connection.window={window}KiB");
@@ -146,7 +153,15 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     let config = server.client_config().with_transport(Arc::new(transport));
     let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
     let connection = endpoint.connect(&config, server.address, "localhost").await.unwrap();
-    let mut visit = Visit::begin(connection, buffered).await;
+    (Visit::begin(connection, buffered).await, endpoint, trace)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_leave_in_the_order_of_their_priorities() {
+    // spec: rfc9218 10 urgent-first, 10 in-order, 10 shared, 7 latest-update-kept
+    let (tell, buffered) = unbounded_channel();
+    let server = Server::start(handler(tell), |_| {});
+    let (mut visit, endpoint, trace) = visit(&server, buffered).await;
 
     // It fills the window, so that all others wait side by side; being the most urgent, it still goes first.
     let filler = visit.ask("/filler", "u=0").await;
@@ -173,4 +188,36 @@ async fn responses_leave_in_the_order_of_their_priorities() {
     turns.dedup();
     // Each body is more than the 64 KiB of a first turn.
     assert!(turns.len() > 2, "{turns:?}: the two are not sent side by side");
+}
+
+/// The order of responses to a client that says nothing of most requests, as places of `paths`.
+async fn order(paths: [&str; 5], first_priority: Option<&str>) -> Vec<usize> {
+    let (tell, buffered) = unbounded_channel();
+    let server = Server::start(handler(tell), |options| options.rank_by_type = true);
+    let (mut visit, endpoint, trace) = visit(&server, buffered).await;
+    let mut streams = Vec::new();
+    if let Some(priority) = first_priority {
+        visit.ask("/filler", priority).await;
+    } else {
+        visit.ask_silently("/filler.text.html").await;
+    }
+    for path in paths {
+        streams.push(visit.ask_silently(path).await);
+    }
+    visit.read_all().await;
+    visit.connection.close(0x100, b"");
+    timeout(PATIENCE, endpoint.wait_idle()).await.expect("the connection stays");
+    let frames = trace.first_frames();
+    let mut order: Vec<_> = frames.iter().filter_map(|id| streams.iter().position(|it| it == id)).collect();
+    order.dedup();
+    order
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn for_a_client_without_priorities_the_content_decides() {
+    let paths = ["/a.video.mp4", "/b.image.png", "/c.application.json", "/d.text.css", "/e.text.html"];
+    assert_eq!(order(paths, None).await, [4, 3, 2, 1, 0]);
+    // Who ranks one request means what it leaves out.
+    let paths = ["/a.video.mp4", "/b.image.png", "/c.application.json", "/d.text.css", "/e.text.html"];
+    assert_eq!(order(paths, Some("u=1")).await, [0, 1, 2, 3, 4]);
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use http::{HeaderValue, Method, Version, header};
 use hyper::body::Incoming;
+use posthaste_service::EarlyHints;
 use tokio::time::Instant;
 
 use crate::balance::{Group, Lease};
 use crate::failure::{BoxError, Failure};
 use crate::framing::Framing;
+use crate::from_upstream;
 use crate::patience::Patience;
 use crate::pool::TooSlow;
 use crate::to_upstream::{EARLY_DATA, Outline};
@@ -24,6 +26,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) outline: &'a Outline,
     pub(crate) framing: Framing,
     pub(crate) upload: &'a Arc<Upload>,
+    /// The client's way for early hints.
+    pub(crate) hints: Option<&'a EarlyHints>,
     /// Longest silence of the upstream.
     pub(crate) patience: Duration,
 }
@@ -97,8 +101,13 @@ impl Attempt<'_> {
                 fields.remove(name);
             }
         }
+        if let Some(hints) = self.hints.filter(|_| !is_http2).cloned() {
+            hyper::ext::on_informational(&mut request, move |head| {
+                from_upstream::hint(head.status(), head.headers(), &hints);
+            });
+        }
         if is_early {
-            fields.insert(EARLY_DATA, HeaderValue::from_static("1"));
+            request.headers_mut().insert(EARLY_DATA, HeaderValue::from_static("1"));
         }
         request
     }

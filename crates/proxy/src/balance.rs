@@ -19,11 +19,16 @@ const LAST_EJECTION: Duration = Duration::from_secs(60);
 
 /// The upstreams of a proxy. Of those that can be asked, the one with the fewest requests gets the next, the first of them
 /// if there are several: the choice depends on nothing else.
-pub(crate) struct Group(Box<[Backend]>);
+///
+/// Groups that were made of one another have what is known of the upstreams in common, and connections of their own.
+pub(crate) struct Group {
+    backends: Arc<[Backend]>,
+    /// By the places of their upstreams.
+    pools: Box<[Pool]>,
+}
 
 struct Backend {
     upstream: Upstream,
-    pool: Pool,
     /// Requests whose responses have not ended.
     open: AtomicUsize,
     standing: Mutex<Standing>,
@@ -56,23 +61,29 @@ pub(crate) struct Lease {
 
 impl Group {
     pub(crate) fn new(upstreams: impl IntoIterator<Item = Upstream>, options: &ProxyOptions) -> Self {
-        let backend = |upstream: Upstream| Backend {
-            pool: pool(&upstream, options),
-            upstream,
-            open: AtomicUsize::new(0),
-            standing: Mutex::default(),
-        };
-        Self(upstreams.into_iter().map(backend).collect())
+        let backend =
+            |upstream: Upstream| Backend { upstream, open: AtomicUsize::new(0), standing: Mutex::default() };
+        Self::of(upstreams.into_iter().map(backend).collect(), options)
+    }
+
+    /// The same upstreams by other connections.
+    pub(crate) fn another(&self, options: &ProxyOptions) -> Self {
+        Self::of(Arc::clone(&self.backends), options)
+    }
+
+    fn of(backends: Arc<[Backend]>, options: &ProxyOptions) -> Self {
+        let pools = backends.iter().map(|backend| pool(&backend.upstream, options)).collect();
+        Self { backends, pools }
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.backends.len()
     }
 
     /// True if one of them speaks HTTP/2.
     pub(crate) fn has_http2(&self) -> bool {
-        self.0.iter().any(|backend| backend.upstream.is_http2())
+        self.backends.iter().any(|backend| backend.upstream.is_http2())
     }
 
     /// The upstream for a request. If all that health checks find well are left out, it is the one whose time ends first:
@@ -98,23 +109,23 @@ impl Group {
 
     /// Those that no health check has found down.
     fn well(&self) -> impl Iterator<Item = (usize, &Backend)> {
-        self.0.iter().enumerate().filter(|(_, backend)| !backend.lock().is_down)
+        self.backends.iter().enumerate().filter(|(_, backend)| !backend.lock().is_down)
     }
 
     /// The upstream at this place, and its connections.
     pub(crate) fn get(&self, at: usize) -> Option<(&Upstream, &Pool)> {
-        self.0.get(at).map(|backend| (&backend.upstream, &backend.pool))
+        Some((&self.backends.get(at)?.upstream, self.pools.get(at)?))
     }
 
     /// The upstream at this place, for a request.
     fn lease(self: &Arc<Self>, at: usize) -> Lease {
-        self.0[at].open.fetch_add(1, Ordering::Relaxed);
+        self.backends[at].open.fetch_add(1, Ordering::Relaxed);
         Lease { group: Arc::clone(self), at }
     }
 
     /// Notes what a health check has found.
     pub(crate) fn set_down(&self, at: usize, is_down: bool) {
-        let Some(backend) = self.0.get(at) else { return };
+        let Some(backend) = self.backends.get(at) else { return };
         let mut standing = backend.lock();
         if standing.is_down != is_down {
             if is_down {
@@ -141,16 +152,16 @@ impl Backend {
 
 impl Lease {
     pub(crate) fn upstream(&self) -> &Upstream {
-        &self.group.0[self.at].upstream
+        &self.group.backends[self.at].upstream
     }
 
     pub(crate) fn pool(&self) -> &Pool {
-        &self.group.0[self.at].pool
+        &self.group.pools[self.at]
     }
 
     /// A connection was made, or there was one.
     pub(crate) fn connected(&self) {
-        let mut standing = self.group.0[self.at].lock();
+        let mut standing = self.group.backends[self.at].lock();
         (standing.failures, standing.ejections, standing.until) = (0, 0, None);
     }
 
@@ -160,7 +171,7 @@ impl Lease {
             // There is nothing else to ask.
             return;
         }
-        let mut standing = self.group.0[self.at].lock();
+        let mut standing = self.group.backends[self.at].lock();
         standing.failures += 1;
         if standing.failures < FAILURES || standing.is_ejected(now) {
             return;
@@ -175,7 +186,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.group.0[self.at].open.fetch_sub(1, Ordering::Relaxed);
+        self.group.backends[self.at].open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -187,7 +198,7 @@ impl std::fmt::Debug for Lease {
 
 impl std::fmt::Display for Group {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, backend) in self.0.iter().enumerate() {
+        for (at, backend) in self.backends.iter().enumerate() {
             write!(f, "{}{}", if at > 0 { ", " } else { "" }, backend.upstream)?;
         }
         Ok(())
@@ -216,6 +227,18 @@ mod tests {
         assert_eq!(at(group.choose(now)), Some(1));
         let first = group.choose(now).unwrap();
         assert_eq!(at(group.choose_other(now, &first)), Some(0));
+    }
+
+    #[tokio::test]
+    async fn groups_of_the_same_upstreams_choose_as_one() {
+        let (one, now) = (group(2), Instant::now());
+        let other = Arc::new(one.another(&ProxyOptions::default()));
+        let leases = [&one, &other, &one, &other].map(|group| group.choose(now).unwrap());
+        assert_eq!(leases.each_ref().map(|lease| lease.at), [0, 1, 0, 1]);
+        one.set_down(0, true);
+        assert_eq!(at(other.choose(now)), Some(1));
+        drop(leases);
+        assert_eq!(at(one.choose(now)), Some(1));
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ pub(crate) const ALL: [HeaderName; 6] = [FOR, PROTO, HOST, PORT, REAL_IP, header
 const HTTPS: u16 = 443;
 
 /// What a proxy says of itself and whom it believes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Introduction {
     /// Its name in `Via`.
     pub(crate) name: String,

@@ -1,8 +1,9 @@
 //! A response's head and trailers on their way from the upstream.
 
 use http::StatusCode;
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::response::Parts;
+use posthaste_service::EarlyHints;
 
 use crate::failure::Failure;
 use crate::limits;
@@ -58,6 +59,18 @@ pub(crate) fn any_head(mut parts: Parts) -> Result<Parts, Failure> {
     Ok(parts)
 }
 
+/// Passes the links of a 103 on (RFC 8297); other informational responses end here.
+pub(crate) fn hint(status: StatusCode, fields: &HeaderMap, hints: &EarlyHints) {
+    if status != StatusCode::EARLY_HINTS {
+        return;
+    }
+    let links = fields.get_all(header::LINK);
+    let size: usize = links.iter().map(HeaderValue::len).sum();
+    if (1..=limits::HINT).contains(&size) {
+        hints.send(links.iter().map(|link| (header::LINK, link.clone())).collect());
+    }
+}
+
 /// Takes out what cannot stand in trailers.
 pub(crate) fn trailers(fields: HeaderMap) -> HeaderMap {
     let mut last = None;
@@ -74,8 +87,6 @@ pub(crate) fn trailers(fields: HeaderMap) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn of(pairs: &[(&'static str, &'static str)]) -> HeaderMap {

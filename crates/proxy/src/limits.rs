@@ -13,3 +13,6 @@ pub(crate) const TRAILER_NAMES: usize = 32;
 /// connection. Responses that wait for their clients do not keep the others waiting until there are 256 of them.
 pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
 pub(crate) const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
+
+/// Bytes of links in a 103; what has more is not passed on.
+pub(crate) const HINT: usize = 16 * 1024;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode, Version};
 use hyper::body::Incoming;
-use posthaste_service::{Body, Early, Request, Response, Upgrade};
+use posthaste_service::{Body, Early, EarlyHints, Request, Response, Upgrade};
 use tower_service::Service;
 
 use crate::attempt::Attempt;
@@ -30,7 +30,7 @@ use crate::websocket::{Handshake, wanted};
 
 /// A reverse proxy: a service that has its requests answered by an [`Upstream`], or one of several.
 ///
-/// Clones share their connections.
+/// Clones share their connections, [others](Self::another) do not.
 #[derive(Clone)]
 pub struct Proxy(Arc<Shared>);
 
@@ -44,7 +44,7 @@ struct Shared {
     introduction: Introduction,
     options: ProxyOptions,
     /// Health checks begin with the first request.
-    watched: Once,
+    watched: Arc<Once>,
 }
 
 impl Proxy {
@@ -74,7 +74,17 @@ impl Proxy {
             forwarded: options.forwarded,
         };
         let group = Arc::new(Group::new(upstreams, &options));
-        Ok(Self(Arc::new(Shared { group, introduction, options, watched: Once::new() })))
+        Ok(Self(Arc::new(Shared { group, introduction, options, watched: Arc::new(Once::new()) })))
+    }
+
+    /// A proxy in front of the same upstreams, with connections of its own to them, for another runtime: a connection is
+    /// driven by the one that made it. What is known of the upstreams is common: open requests, failures, health.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        let Shared { group, introduction, options, watched } = &*self.0;
+        let (introduction, options) = (introduction.clone(), options.clone());
+        let group = Arc::new(group.another(&options));
+        Self(Arc::new(Shared { group, introduction, options, watched: Arc::clone(watched) }))
     }
 }
 
@@ -129,6 +139,7 @@ impl Shared {
             outline: &outline,
             framing,
             upload: &upload,
+            hints: parts.extensions.get::<EarlyHints>(),
             patience: self.options.head_timeout,
         };
         // A client that gives up drops this future: the upload must end with it.
@@ -168,6 +179,7 @@ impl Shared {
             outline: &outline,
             framing: Framing::None,
             upload: &upload,
+            hints: None,
             patience: self.options.head_timeout,
         };
         let (mut response, lease) = attempt.make(false).await?;

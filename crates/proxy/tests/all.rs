@@ -12,6 +12,7 @@ mod early;
 mod faults;
 mod forwarding;
 mod heads;
+mod hints;
 mod lengths;
 mod raw;
 mod recorder;

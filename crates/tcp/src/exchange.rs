@@ -59,7 +59,7 @@ pub(crate) async fn answer(
         (refuse(&context, status, detail), None)
     } else {
         // It is never closed.
-        let slot = Arc::clone(&context.shared.slots).acquire_owned().await.ok();
+        let slot = Arc::clone(&context.shared.budget.requests).acquire_owned().await.ok();
         let peer = Peer::new(context.client, context.protocol, context.server_name.clone());
         parts.extensions.clear();
         parts.extensions.insert(peer);

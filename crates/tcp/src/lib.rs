@@ -30,6 +30,7 @@
 
 mod accept;
 mod activity;
+mod budget;
 mod clients;
 mod connection;
 mod exchange;
@@ -45,6 +46,7 @@ mod silence;
 mod target;
 mod upgrade;
 
+pub use budget::Budget;
 pub use options::TcpOptions;
 pub use plain::plain;
 pub use redirect::{redirect, redirection};

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_service::{Alternative, AnyService, Connections, Ended, Request, erase};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tower_service::Service;
 
 use crate::accept::accept;
-use crate::clients::Clients;
+use crate::budget::Budget;
 use crate::connection;
 use crate::options::TcpOptions;
 
@@ -22,7 +21,7 @@ use crate::options::TcpOptions;
 pub(crate) struct Shared {
     pub(crate) options: TcpOptions,
     pub(crate) tls: TlsAcceptor,
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) budget: Budget,
     pub(crate) alternative: Option<Alternative>,
 }
 
@@ -52,6 +51,7 @@ where
         service: erase(service),
         options: TcpOptions::default(),
         stop: Box::pin(std::future::pending()),
+        budget: None,
         cut: Box::pin(std::future::pending()),
     }
 }
@@ -63,6 +63,7 @@ pub struct Serve {
     tls: TlsAcceptor,
     service: Box<dyn AnyService>,
     options: TcpOptions,
+    budget: Option<Budget>,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
@@ -72,6 +73,12 @@ impl Serve {
     pub fn options(mut self, options: TcpOptions) -> Self {
         self.options = options;
         self
+    }
+
+    /// Bounds connections and requests together with all servers that get a clone of `budget`; [`Self::options`] then does
+    /// not bound them.
+    pub fn within(self, budget: Budget) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 
     /// Serves until `stop` resolves, and then ends in order: the listener is closed, clients get GOAWAY (RFC 9113 section
@@ -89,24 +96,17 @@ impl Serve {
 
     /// Runs the server. Dropping the future ends it at once.
     pub async fn run(self) -> Ended {
-        let Self { listener, tls, service, options, mut stop, cut } = self;
-        let slots = Arc::new(Semaphore::new(options.max_requests.clamp(1, Semaphore::MAX_PERMITS)));
+        let Self { listener, tls, service, options, budget, mut stop, cut } = self;
+        let budget = budget.unwrap_or_else(|| Budget::new(&options));
         let port = listener.local_addr().ok().map(|address| address.port());
         let alternative = port.zip(options.alt_svc).map(|(port, max_age)| Alternative::new(port, max_age));
-        let shared = Arc::new(Shared { options, tls, slots, alternative });
-        let clients = Arc::<Clients>::default();
+        let shared = Arc::new(Shared { options, tls, budget, alternative });
         let mut connections = Connections::default();
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 (stream, client) = accept(&listener) => {
-                    let options = &shared.options;
-                    if connections.count() >= options.max_connections {
-                        continue;
-                    }
-                    let Some(admitted) = clients.admit(client.ip(), options.max_connections_per_client) else {
-                        continue;
-                    };
+                    let Some(admitted) = shared.budget.admit(client.ip()) else { continue };
                     let (shared, service) = (Arc::clone(&shared), service.another());
                     let phases = connections.phases();
                     connections.serve(async move {

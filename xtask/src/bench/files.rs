@@ -36,6 +36,8 @@ const KINDS: [Kind; 4] = [
   files    posthaste serve DIRECTORY, with its access log
   quiet    the same with --no-access-log
   memory   a service of posthaste-http that answers from memory, without a log
+  edge     posthaste edge --files DIRECTORY, without a log (with --edge)
+  edge-2   the same with two workers, both on the one core: what the division costs
   other    the program of --other, called as posthaste serve is: to compare with an earlier build
 
 User and system time of the server from its start to its end, divided by the requests; the handshakes are in it. Medians
@@ -45,6 +47,9 @@ pub(crate) struct Arguments {
     /// Another build of the command line
     #[arg(long, value_name = "PROGRAM")]
     other: Option<PathBuf>,
+    /// Measure `posthaste edge` as well
+    #[arg(long)]
+    edge: bool,
     /// Rounds over all servers and kinds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -87,6 +92,9 @@ struct Scene {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let scene = Scene::new()?;
     let mut servers = vec![("memory", None), ("files", Some(&scene.own)), ("quiet", Some(&scene.own))];
+    if arguments.edge {
+        servers.extend([("edge", Some(&scene.own)), ("edge-2", Some(&scene.own))]);
+    }
     servers.extend(arguments.other.as_ref().map(|program| ("other", Some(program))));
     let mut samples = Vec::new();
     for round in 0..arguments.rounds {
@@ -116,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 impl Scene {
     fn new() -> Result<Self> {
         eprintln!("building");
-        let features = ["--no-default-features", "--features", "files"];
+        let features = ["--no-default-features", "--features", "edge"];
         run_command(
             cargo().args(["build", "--quiet", "--release", "--package", "posthaste"]).args(features),
         )?;
@@ -139,6 +147,22 @@ impl Scene {
             None => {
                 let mut command = on_core(0, &self.load);
                 command.args(["server", "--bytes", &kind.bytes.to_string()]);
+                command
+            }
+            Some(program) if name.starts_with("edge") => {
+                let mut command = on_core(0, program);
+                command.args([
+                    "edge",
+                    "--json",
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--no-access-log",
+                    "--grace",
+                    "0.1",
+                ]);
+                // As the other servers: no time for what the client does not ask for.
+                command.args(["--compress", "off", "--workers", if name == "edge-2" { "2" } else { "1" }]);
+                command.arg("--files").arg(folder.join("www"));
                 command
             }
             Some(program) => {

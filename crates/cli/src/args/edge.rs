@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
+use posthaste_edge::{TlsVersion, Workers};
 
 use super::seconds;
 
@@ -34,7 +35,7 @@ Examples:
   posthaste edge status --admin 127.0.0.1:9443
   posthaste edge doctor example.org                                  what visitors meet, from outside
 
-The upstream speaks HTTP/1.1, over TLS 1.3 if its URL is https (nginx before 1.23.4: ssl_protocols TLSv1.2 TLSv1.3). With --beside it is asked for the name in the request and
+The upstream speaks HTTP/1.1, over TLS 1.2 or 1.3 if its URL is https. With --beside it is asked for the name in the request and
 must have a certificate for it; with --to, for the name in the URL. Requests for names that the certificate does not cover get 421.
 The upstream learns the client's address from X-Forwarded-For; what clients say in X-Forwarded-* and Forwarded is dropped.
 Early data (0-RTT): GET, HEAD and OPTIONS go to the upstream with `Early-Data: 1`, other methods get 425.
@@ -42,7 +43,7 @@ Early data (0-RTT): GET, HEAD and OPTIONS go to the upstream with `Early-Data: 1
 SIGHUP reads the file of --config and all certificates again; connections and requests in progress go on, and a file with
 errors changes nothing. Certificate files are also looked at every few seconds, and used when they have changed.
 
-Clients over TCP need TLS 1.3. Their responses say in `Alt-Svc` that HTTP/3 is on the same port.
+Responses over TCP say in `Alt-Svc` that HTTP/3 is on the same port.
 
 With --json stdout is one JSON object per line: `listening`, one `request` each, and finally `stopped`. With
 --no-access-log there is no `request`. Logs and errors go to stderr.
@@ -146,6 +147,20 @@ pub(crate) struct Edge {
     /// Seconds for requests in progress to finish after the first Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, conflicts_with = "config")]
     pub(crate) grace: Duration,
+
+    /// Directory for what outlives the process: secret, TLS sessions (0-RTT), path histories; without it, clients begin anew
+    /// after a restart
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    pub(crate) state: Option<PathBuf>,
+
+    /// The oldest version of TLS that clients over TCP may use: 1.2 or 1.3. HTTP/3 always has 1.3
+    #[arg(long, value_name = "VERSION", default_value = "1.2", conflicts_with = "config")]
+    pub(crate) tls_min: TlsVersion,
+
+    /// Threads that serve, each with sockets and connections of its own: a number, or `auto` for one per core. More than one
+    /// needs Linux
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "config")]
+    pub(crate) workers: Workers,
 
     /// Print no line per request
     #[arg(long)]

@@ -7,8 +7,6 @@ use std::time::SystemTime;
 
 use admin::Admin;
 use posthaste_edge::{About, Config, ConfigError, Edge, Metrics, QueryInLog};
-use posthaste_endpoint::{ServerConfig, SessionStore, tls};
-use posthaste_http::{ALPN, serve};
 use rustls::client::danger::ServerCertVerifier;
 
 use super::running::{Running, cannot_listen, interrupts};
@@ -24,7 +22,9 @@ mod check;
 mod doctor;
 mod from_args;
 mod front;
+mod kept;
 mod limits;
+mod sockets;
 mod status;
 mod systemd;
 mod upkeep;
@@ -51,24 +51,28 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     let transport = profile::transport(profile, None, None)?;
     let profile_name = transport.profile.name().to_owned();
     let edge = Edge::new(&config, &trusted).map_err(|error| refused(&error))?;
-    let tls = tls::server_with_early_data(&*tls(&edge, &[ALPN])?, Arc::new(SessionStore::new()));
+    let (server, state) = kept::State::open(&config, &edge, transport)?;
     let interrupts = interrupts()?;
-    let (endpoint, front) = front::listen(&config, &edge, &ServerConfig::new(tls, transport), passed).await?;
-    let address = endpoint.local_addr().map_err(|error| cannot_listen(config.edge.listen, &error))?;
+    // A port that is another each time has nothing to keep.
+    let is_lasting = !passed.is_empty() || config.edge.listen.port() != 0;
+    let sockets = sockets::listen(&config, server, passed).await?;
+    let front = front::Front::new(&config, &edge, sockets)?;
+    let address = front.address().map_err(|error| cannot_listen(config.edge.listen, &error))?;
+    let kept = state.restore(if is_lasting { address.port() } else { 0 });
     // Before anybody is told that it runs: a SIGHUP from then on must not end it.
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         profile: profile_name.clone(),
         began: SystemTime::now(),
     };
-    let metrics = Metrics::new(about, edge.resolver().clone(), endpoint.clone());
+    let metrics = Metrics::new(about, edge.resolver().clone(), front.endpoints());
     let admin = Admin::begin(&config.edge, &metrics).await?;
-    let redirect = front.as_ref().and_then(front::Front::redirect_address);
+    let redirect = front.redirect_address();
     let certifier =
         upkeep::Certifier { authority: acme::authority(&config, &edge)?, has_plain: redirect.is_some() };
     let telling = (log.clone(), metrics.clone());
     let upkeep = upkeep::begin(edge.clone(), config.clone(), args.config, certifier, telling)?;
-    let has_tcp = front.is_some();
+    let has_tcp = front.has_tcp();
     let place = announce::Place { address, redirect, admin: admin.as_ref().map(|it| it.address), has_tcp };
     let access_log = !args.no_access_log;
     announce::announce(&config, &edge, place, &profile_name, announce::Form { json: args.json, access_log })?;
@@ -77,10 +81,10 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     let grace = config.edge.grace.duration();
     let running = Running { json: args.json, access_log, redact_query, grace };
     let limits = config.edge.limits;
-    let quic = serve(endpoint, edge.clone());
     let observed = admin.is_some().then_some(metrics);
-    let start = |terms| front::run(quic, front, (edge, &limits), terms, observed);
+    let start = |terms| front.run(edge, limits, terms, observed);
     let end = running.run(start, interrupts, log).await;
+    kept.save();
     upkeep.abort();
     drop(admin);
     end
@@ -93,15 +97,8 @@ fn print(config: &Config) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// TLS with the edge's certificates, for these protocols.
-fn tls(edge: &Edge, alpn: &[&[u8]]) -> Result<Arc<rustls::ServerConfig>, Failure> {
-    let builder = rustls::ServerConfig::builder_with_provider(tls::crypto_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| Failure::runtime(format!("TLS cannot be used: {error}")))?;
-    let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(edge.resolver().clone()));
-    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
-    config.key_log = Arc::new(rustls::KeyLogFile::new());
-    Ok(Arc::new(config))
+fn no_tls(error: &rustls::Error) -> Failure {
+    Failure::runtime(format!("TLS cannot be used: {error}"))
 }
 
 /// Whom `https` upstreams must be certified by.

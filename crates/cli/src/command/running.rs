@@ -62,7 +62,7 @@ impl Running {
         log: &LogQueue,
     ) -> Result<ExitCode, Failure>
     where
-        F: Future<Output = Ended> + Send + 'static,
+        F: Future<Output = Result<Ended, Failure>> + Send + 'static,
     {
         let stdout = requests_queue(self.json);
         let Self { json, redact_query, .. } = self;
@@ -94,7 +94,7 @@ pub(crate) fn interrupts() -> Result<Interrupts, Failure> {
 }
 
 /// Resolves when the sender says so, or is dropped.
-async fn told(receiver: oneshot::Receiver<()>) {
+pub(super) async fn told(receiver: oneshot::Receiver<()>) {
     let _ = receiver.await;
 }
 
@@ -102,7 +102,7 @@ async fn told(receiver: oneshot::Receiver<()>) {
 /// clients, at the third for nothing.
 async fn until_stopped(
     running: Running,
-    mut server: JoinHandle<Ended>,
+    mut server: JoinHandle<Result<Ended, Failure>>,
     [stop, cut]: [oneshot::Sender<()>; 2],
     interrupts: &mut Interrupts,
     outputs @ [_, log]: [&LogQueue; 2],
@@ -270,10 +270,10 @@ fn shown(target: &Uri, redact_query: bool) -> Cow<'_, str> {
 
 fn finish(
     running: Running,
-    ended: Result<Ended, tokio::task::JoinError>,
+    ended: Result<Result<Ended, Failure>, tokio::task::JoinError>,
     [stdout, log]: [&LogQueue; 2],
 ) -> Result<ExitCode, Failure> {
-    let ended = ended.map_err(|error| Failure::runtime(format!("the server failed: {error}")))?;
+    let ended = ended.map_err(|error| Failure::runtime(format!("the server failed: {error}")))??;
     if running.json {
         let stopped = serde_json::json!({
             "event": "stopped",

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use posthaste_endpoint::{
-    Endpoint, ReceiveBudget, RetryPolicy, SendBudget, ServerConfig, SessionStore, TransportConfig, Worker,
-    tls,
+    Endpoint, ReceiveBudget, RetryPolicy, SendBudget, ServerConfig, SessionStore, TransportConfig, tls,
 };
-use posthaste_http::{ALPN, StaticFiles};
+use posthaste_http::{ALPN, Budget, Ended, ServerOptions, StaticFiles};
 use serde::Serialize;
 
-use super::running::{Running, cannot_listen, connectable, interrupts};
+use super::exposure;
+use super::running::{Running, Terms, cannot_listen, connectable, interrupts, over_quic};
+use super::workers::{self, Worker};
 use crate::args::{Cipher, Retry, Serve};
 use crate::exit::Failure;
 use crate::identity::Identity;
@@ -22,9 +23,6 @@ use crate::kept::{self, KeptSessions};
 use crate::log_queue::LogQueue;
 use crate::printer::{self, shell_quote};
 use crate::{profile, state_directory};
-
-mod exposure;
-mod workers;
 
 /// Serves until it is stopped. What goes to stderr meanwhile goes through `log`.
 pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure> {
@@ -53,21 +51,51 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
         ..ServerConfig::new(tls::server_with_early_data(&tls, Arc::clone(&sessions) as _), transport)
     };
     let refused = |error: io::Error| cannot_listen(args.listen, &error);
-    let workers = Endpoint::workers(args.listen, args.workers, config).map_err(refused)?;
+    let workers = listen(&args, config).map_err(refused)?;
     // Only now: who could not listen has left the sessions to whoever does.
     let kept_sessions = KeptSessions::restore(state.as_deref(), args.listen.port(), &sessions);
-    let address = workers.first().map_or(Ok(args.listen), Worker::local_addr).map_err(refused)?;
+    let address =
+        workers.first().map_or(Ok(args.listen), |(_, endpoint)| endpoint.local_addr()).map_err(refused)?;
     let start = Start::new(address, files.root(), &profile_name, &identity);
     announce(&start, &args)?;
     let access_log = !args.no_access_log;
     let running = Running { json: args.json, access_log, redact_query: false, grace: args.grace };
-    let end = running.run(|terms| workers::run(workers, files, terms), interrupts, log).await;
+    let end = running
+        .run(move |terms| workers::run(terms, move |terms| works(workers, &files, &terms)), interrupts, log)
+        .await;
     // What is left for the next run.
     kept_sessions.save(&sessions);
     if history.is_some_and(|history| !history.flush()) {
         tracing::warn!("the path histories are not saved on disk");
     }
     end
+}
+
+/// The workers with their endpoints.
+fn listen(args: &Serve, config: ServerConfig) -> io::Result<Vec<(Worker, Endpoint)>> {
+    let start = |quic: posthaste_endpoint::Worker| {
+        let worker = Worker::new()?;
+        let endpoint = worker.make(|| quic.start())?;
+        Ok((worker, endpoint))
+    };
+    Endpoint::workers(args.listen, args.workers, config)?.into_iter().map(start).collect()
+}
+
+/// What each of them does. A single one has a thread of its own, too: requests that change threads cost more than they gain
+/// (docs/results/benchmarks.md).
+fn works(
+    workers: Vec<(Worker, Endpoint)>,
+    files: &StaticFiles,
+    terms: &Terms,
+) -> Vec<(Worker, Endpoint, impl Future<Output = Ended> + Send + use<>)> {
+    let options = ServerOptions::default();
+    let budget = Budget::new(&options);
+    let start = |(worker, endpoint): (Worker, Endpoint)| {
+        let server = posthaste_http::serve(endpoint.clone(), files.clone()).within(budget.clone());
+        let work = over_quic(server, options.clone(), terms.clone()).run();
+        (worker, endpoint, work)
+    };
+    workers.into_iter().map(start).collect()
 }
 
 fn tls_config(args: &Serve, identity: &Identity) -> Result<Arc<rustls::ServerConfig>, Failure> {

@@ -12,6 +12,20 @@ pub(crate) fn certificate(folders: &Folders) {
     std::fs::write(folders.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
 }
 
+/// A client that trusts the certificate, keeps address tokens, and sends what it may by 0-RTT.
+pub(crate) fn client(folders: &Folders) -> posthaste_http::Client {
+    use posthaste_endpoint::{ClientConfig, TokenCache, default_transport, rustls, tls};
+    use rustls::pki_types::pem::PemObject;
+
+    let certificate = rustls::pki_types::CertificateDer::from_pem_file(folders.path("cert.pem")).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let tls = tls::client_config_with_roots(roots, &[posthaste_http::ALPN]).unwrap();
+    let quic = ClientConfig::new(tls::client_with_early_data(&tls), default_transport());
+    let tokens = std::sync::Arc::new(TokenCache::new());
+    posthaste_http::Client::new(posthaste_http::ClientOptions::new(quic.with_tokens(tokens as _)))
+}
+
 /// An edge that runs, with `--json`. Ended when it is dropped.
 pub(crate) struct Edge {
     pub(crate) child: Child,

@@ -7,6 +7,9 @@ const WHOLE: &str = r#"
 listen = "[::]:8443"
 redirect = "[::]:8080"
 profile = "bbr"
+workers = 2
+state = "/var/lib/posthaste/edge"
+tls-min = "1.3"
 grace = "30s"
 admin = "[::1]:9443"
 admin-public = true
@@ -29,6 +32,7 @@ names = ["www.example.org"]
 certificate = { chain = "chain.pem", key = "key.pem" }
 to = "http://127.0.0.1:3000"
 hsts = "180d"
+early-hints = ["</app.css>; rel=preload; as=style"]
 
 [site."example.org".headers]
 set = { "x-frame-options" = "DENY" }

@@ -7,7 +7,6 @@ use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use posthaste_endpoint::{Connection, ConnectionHandle, ConnectionStats};
-use posthaste_http::ConnectionLog;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
 
@@ -32,7 +31,8 @@ pub(super) struct Connections(Mutex<[Family; 2]>);
 /// Connections of one address family.
 #[derive(Debug)]
 struct Family {
-    open: BTreeMap<ConnectionHandle, Connection>,
+    /// By worker: each counts its connections for itself.
+    open: BTreeMap<(usize, ConnectionHandle), Connection>,
     /// Over those that are over.
     over: Totals,
     smoothed: Histogram,
@@ -119,6 +119,18 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn opened(&self, worker: usize, connection: &Connection) {
+        let family = index(connection.remote_address());
+        self.lock()[family].open.insert((worker, connection.id()), connection.clone());
+    }
+
+    pub(super) fn closed(&self, worker: usize, connection: &Connection) {
+        // It may have moved to an address of the other family.
+        for family in &mut *self.lock() {
+            family.on_closed(worker, connection);
+        }
+    }
+
     pub(super) fn now(&self) -> Now {
         let families = self.lock();
         let mut now = Now::default();
@@ -185,8 +197,8 @@ impl Family {
         (totals, round_trips)
     }
 
-    fn on_closed(&mut self, connection: &Connection) {
-        if self.open.remove(&connection.id()).is_none() {
+    fn on_closed(&mut self, worker: usize, connection: &Connection) {
+        if self.open.remove(&(worker, connection.id())).is_none() {
             return;
         }
         let stats = connection.stats();
@@ -206,18 +218,4 @@ fn seconds(time: std::time::Duration) -> f64 {
 
 fn index(address: SocketAddr) -> usize {
     usize::from(address.is_ipv6())
-}
-
-impl ConnectionLog for Connections {
-    fn opened(&self, connection: &Connection) {
-        let family = index(connection.remote_address());
-        self.lock()[family].open.insert(connection.id(), connection.clone());
-    }
-
-    fn closed(&self, connection: &Connection) {
-        // It may have moved to an address of the other family.
-        for family in &mut *self.lock() {
-            family.on_closed(connection);
-        }
-    }
 }

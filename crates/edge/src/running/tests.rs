@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use posthaste_service::{Body, Peer, Protocol, Remarks, Request, Response};
+use posthaste_service::{Body, EarlyHints, Peer, Protocol, Remarks, Request, Response};
 use tower_service::Service as _;
 
 use crate::{Config, ConfigError, Edge};
@@ -301,6 +301,10 @@ fn errors_name_the_place_and_what_would_be_right() {
             "headers \"a b\": is not a field's name",
         ),
         (
+            "[site.\"a.test\"]\nCERTIFICATE-a\nreply=\"200\"\nearly-hints = [\"</a>; rel=preload\", \"/b\"]",
+            ":4:37: early-hints \"/b\": is not a link",
+        ),
+        (
             "[site.\"a.test\"]\nreply=\"200\"\ncertificate = { chain = \"/nowhere.pem\", key = \"x\" }",
             ":3:15: certificate \"/nowhere.pem\": cannot read certificates",
         ),
@@ -337,6 +341,35 @@ fn errors_of_settings_name_the_place_and_what_would_be_right() {
     ] {
         let error = place.edge(text).map(drop).unwrap_err().to_string();
         assert!(error.contains(expected), "`{expected}` in {error}");
+    }
+}
+
+#[tokio::test]
+async fn pages_are_hinted_at_as_site_and_route_say() {
+    let place = Place::new();
+    let edge = place.edge(
+        "[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200\"\nearly-hints = [\"</a>; rel=preload\"]\n\
+         [[site.\"a.test\".route]]\npath = \"/b\"\nreply = \"200\"\nearly-hints = [\"</b>; rel=preload\"]\n\
+         [[site.\"a.test\".route]]\npath = \"/none\"\nreply = \"200\"\nearly-hints = []",
+    );
+    let edge = edge.unwrap();
+    for (path, mode, expected) in [
+        ("/", "navigate", Some("</a>; rel=preload")),
+        ("/b", "navigate", Some("</b>; rel=preload")),
+        ("/none", "navigate", None),
+        ("/", "cors", None),
+    ] {
+        let (hints, mut hinted) = EarlyHints::channel();
+        let mut request = request(Some("a.test"), &format!("https://a.test{path}"));
+        request.headers_mut().insert("sec-fetch-mode", mode.parse().unwrap());
+        request.extensions_mut().insert(hints);
+        answer(&edge, request).await;
+        let fields = hinted.try_next();
+        assert_eq!(
+            fields.map(|fields| fields["link"].to_str().unwrap().to_owned()).as_deref(),
+            expected,
+            "{path}"
+        );
     }
 }
 

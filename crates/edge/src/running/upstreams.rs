@@ -1,13 +1,15 @@
 //! Upstreams of a route.
 
+use std::sync::Arc;
+
 use http::Uri;
 use http::uri::PathAndQuery;
-use posthaste_endpoint::tls;
 use posthaste_proxy::{HealthCheck, Proxy, ProxyOptions, Upstream, UpstreamError};
 use toml::Spanned;
 
 use super::Builder;
 use crate::config::{ConfigError, HealthConfig, Span, Timeouts};
+use crate::tls;
 
 /// How upstreams are treated.
 #[derive(Clone, Copy)]
@@ -37,15 +39,17 @@ impl Builder<'_> {
         Ok(Some(HealthCheck { path, every, timeout, failures: *failures }))
     }
 
+    /// One for each worker.
+    ///
     /// # Errors
     /// What is wrong with the URLs.
-    pub(super) fn proxy(
+    pub(super) fn proxies(
         &self,
         key: &str,
         urls: &[String],
         timeouts: &Timeouts,
         health: Option<HealthCheck>,
-    ) -> Result<Proxy, String> {
+    ) -> Result<Arc<[Proxy]>, String> {
         if urls.is_empty() {
             return Err("the list has no URL".to_owned());
         }
@@ -62,7 +66,10 @@ impl Builder<'_> {
         for (option, time) in times {
             *option = time.map_or(*option, Span::duration);
         }
-        Proxy::balanced(upstreams, options).map_err(|error| error.to_string())
+        let first = Proxy::balanced(upstreams, options).map_err(|error| error.to_string())?;
+        Ok((0..self.workers)
+            .map(|worker| if worker == 0 { first.clone() } else { first.another() })
+            .collect())
     }
 
     fn upstream(&self, key: &str, url: &str) -> Result<Upstream, String> {
@@ -71,8 +78,7 @@ impl Builder<'_> {
         let tls = if uri.is_some_and(|uri| uri.scheme_str() == Some("https")) {
             let ca = self.site.ca.as_ref().map(|file| file.get_ref().as_path());
             let verifier = (self.trust)(ca)?;
-            let config = tls::client_config_using(tls::crypto_provider(), verifier, &[b"http/1.1"]);
-            Some(config.map_err(|error| error.to_string())?)
+            Some(tls::upstream(verifier).map_err(|error| error.to_string())?)
         } else {
             None
         };

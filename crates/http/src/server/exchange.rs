@@ -1,12 +1,13 @@
 //! One request and its response.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use http::{HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use posthaste_http3::{Code, ConnectProtocol, MessageError, Part};
-use posthaste_service::{Upgrade, complete, refuse_early};
+use posthaste_service::{EarlyHints, Upgrade, complete, refuse_early};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -21,6 +22,9 @@ use crate::service::{AccessRecord, AnyService, Outcome, Protocol, Remarks, Reque
 /// Bytes of a request's body that are read and thrown away while it is answered, once the service has dropped the body;
 /// the rest stays where it is.
 const MAX_DISCARDED: u64 = 64 * 1024;
+
+/// Informational responses ahead of one response, at most; further ones are dropped.
+const MAX_HINTS: usize = 8;
 
 /// What a task that serves a request leaves behind.
 pub(super) enum Served {
@@ -54,7 +58,7 @@ pub(super) async fn run(
         }
     };
     stream.prioritize(request.headers());
-    let mut seat = shared.slots.seat(client.ip()).await;
+    let mut seat = shared.budget.slots.seat(client.ip()).await;
     let is_upgrade = request.extensions().get::<ConnectProtocol>().is_some();
     // How long a tunnel may be silent is the service's matter.
     let stall = (!is_upgrade).then_some(shared.options.stall_timeout);
@@ -116,7 +120,7 @@ async fn decline(shared: &Shared, mut stream: RequestStream, error: &ReceiveErro
         ReceiveError::Message(MessageError::TooLarge { .. }) => {
             // RFC 9114 section 4.2.2 leaves the choice; this says what is wrong.
             let response = text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "");
-            let mut seat = shared.slots.seat_without_slot(stream.visitor.address.ip());
+            let mut seat = shared.budget.slots.seat_without_slot(stream.visitor.address.ip());
             Outgoing::new(shared, &mut stream, &mut seat).send(response, &mut 0).await;
         }
         // spec: rfc9114 4.1.2 malformed-is-stream-error
@@ -171,9 +175,7 @@ impl Exchange<'_, '_> {
         if let Some(alternative) = alternative {
             alternative.tell(response.headers_mut());
         }
-        if response.headers().contains_key("priority") {
-            self.stream.reprioritize(response.headers());
-        }
+        self.stream.reprioritize(response.headers(), self.shared.options.rank_by_type);
         self.responded = Some((response.status(), Instant::now()));
         let outcome = self.send(response, is_tunnel, rest).await;
         match failure {
@@ -186,16 +188,29 @@ impl Exchange<'_, '_> {
     async fn call(
         &mut self,
         service: Box<dyn AnyService>,
-        request: Request,
+        mut request: Request,
         upgrade: Option<&Upgrade>,
     ) -> Result<(Response, Option<String>), Outcome> {
-        let answering = AssertUnwindSafe(service.answer(request)).catch_unwind();
-        let answer = tokio::select! {
-            biased;
-            answer = answering => answer,
-            reason = self.stream.sender.unwanted() => {
-                self.stream.sender.reset(Code::H3_REQUEST_CANCELLED);
-                return Err(Outcome::Aborted(reason));
+        let (hints, mut hinted) = EarlyHints::channel();
+        // A tunnel has nothing to fetch.
+        if upgrade.is_none() {
+            request.extensions_mut().insert(hints);
+        }
+        let mut answering = pin!(AssertUnwindSafe(service.answer(request)).catch_unwind());
+        let mut unwanted = pin!(self.stream.sender.unwanted());
+        let mut left = MAX_HINTS;
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut answering => break answer,
+                fields = hinted.next(), if left > 0 => {
+                    left -= 1;
+                    self.hint(fields).await?;
+                }
+                reason = &mut unwanted => {
+                    self.stream.sender.reset(Code::H3_REQUEST_CANCELLED);
+                    return Err(Outcome::Aborted(reason));
+                }
             }
         };
         let failed = |failure: &str| {
@@ -211,6 +226,14 @@ impl Exchange<'_, '_> {
             Ok(response) => (response, None),
             Err(_) => failed("the service panicked"),
         })
+    }
+
+    /// Sends a 103 (RFC 8297).
+    async fn hint(&mut self, fields: HeaderMap) -> Result<(), Outcome> {
+        let mut head = http::Response::new(());
+        *head.status_mut() = StatusCode::EARLY_HINTS;
+        *head.headers_mut() = fields;
+        Outgoing::new(self.shared, self.stream, self.seat).ahead(&head).await
     }
 
     /// Sends the response, and sees to the rest of the request meanwhile: what breaks the protocol there counts too.

@@ -47,6 +47,21 @@ impl<'a, 's> Outgoing<'a, 's> {
         Self { broken: Code::H3_REQUEST_CANCELLED, ..self }
     }
 
+    /// Sends an informational response ahead of the response.
+    ///
+    /// # Errors
+    /// The client does not take it, and gets no response.
+    pub(super) async fn ahead(&mut self, head: &http::Response<()>) -> Result<(), Outcome> {
+        self.sender.frame(&encode::response(head));
+        let sent = in_time(self.visitor, self.seat, self.stall, self.sender.flush()).await;
+        sent.map_err(|(code, outcome)| {
+            if let Some(code) = code {
+                self.sender.reset(code);
+            }
+            outcome
+        })
+    }
+
     /// Sends the response to its end; counts what of the body the transport has taken. A frame is asked of the body when
     /// the one before it is with the transport, which takes so much as the client leaves room for.
     pub(super) async fn send(&mut self, response: Response, body_bytes: &mut u64) -> Outcome {

@@ -1,17 +1,21 @@
 //! What the requests of one connection share.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 use posthaste_endpoint::{Connection, RecvStream, SendStream, Side, StreamId};
 use posthaste_http3::{MessageKind, Priorities, Priority, PriorityParameters};
 
-use super::ServerOptions;
 use super::early::QuicHandshake;
+use super::{ServerOptions, ranking};
 use crate::message_stream::{MessageReceiver, MessageSender, transport_priority};
 use crate::patience::Progress;
 use crate::service::{Early, Peer, Protocol};
+
+/// The field (RFC 9218 section 5).
+const PRIORITY: &str = "priority";
 
 /// A client's connection, as its requests see it.
 pub(super) struct Visitor {
@@ -19,6 +23,8 @@ pub(super) struct Visitor {
     pub(super) address: SocketAddr,
     server_name: Option<Arc<str>>,
     priorities: Mutex<Priorities>,
+    /// The client has ranked a request: then it means the default where it says nothing.
+    ranks: AtomicBool,
     /// Moves with all that the client takes.
     pub(super) progress: Progress,
 }
@@ -27,7 +33,14 @@ impl Visitor {
     pub(super) fn new(connection: Connection) -> Self {
         let address = connection.remote_address();
         let server_name = connection.server_name().map(Arc::from);
-        Self { connection, address, server_name, priorities: Mutex::default(), progress: Progress::default() }
+        Self {
+            connection,
+            address,
+            server_name,
+            priorities: Mutex::default(),
+            ranks: AtomicBool::new(false),
+            progress: Progress::default(),
+        }
     }
 
     /// The client, for services.
@@ -42,6 +55,7 @@ impl Visitor {
 
     /// The client ranks a request anew, be it on its way or still to come.
     pub(super) fn update_priority(&self, stream: u64, priority: Priority) {
+        self.ranks.store(true, Ordering::Relaxed);
         if self.priorities().on_update(stream, priority) {
             self.connection.set_priority(StreamId::from_wire(stream), transport_priority(priority));
         }
@@ -86,12 +100,21 @@ impl RequestStream {
     pub(super) fn prioritize(&mut self, request: &HeaderMap) {
         // spec: rfc9218 4 defaults-assumed
         self.asked = PriorityParameters::of(request).over(Priority::default());
+        if request.contains_key(PRIORITY) {
+            self.visitor.ranks.store(true, Ordering::Relaxed);
+        }
         self.rank(None);
     }
 
-    /// Ranks the response as its own header says: the server knows better (RFC 9218 section 8).
-    pub(super) fn reprioritize(&mut self, response: &HeaderMap) {
-        self.rank(Some(PriorityParameters::of(response)));
+    /// Ranks the response as its own header says: the server knows better (RFC 9218 section 8). Without one, `by_type` has a
+    /// client that ranks nothing get what a page needs first.
+    pub(super) fn reprioritize(&mut self, response: &HeaderMap, by_type: bool) {
+        if response.contains_key(PRIORITY) {
+            self.rank(Some(PriorityParameters::of(response)));
+        } else if by_type && !self.visitor.ranks.load(Ordering::Relaxed) {
+            self.asked = ranking::by_type(response);
+            self.rank(None);
+        }
     }
 
     fn rank(&mut self, response: Option<PriorityParameters>) {

@@ -30,6 +30,9 @@ pub(super) fn config(args: &Edge) -> Config {
     config.edge.admin = args.admin.map(somewhere);
     config.edge.admin_public = args.admin_public;
     config.edge.profile.clone_from(&args.profile);
+    config.edge.workers = args.workers;
+    config.edge.state = args.state.clone().map(somewhere);
+    config.edge.tls_min = args.tls_min;
     config.edge.grace = args.grace.into();
     config.edge.acme = args.acme.clone().map(|state| {
         let mut acme = AcmeConfig { ca: args.acme_ca.clone(), ..AcmeConfig::lets_encrypt(state) };

@@ -1,176 +1,157 @@
-//! The sockets: UDP for HTTP/3, TCP for HTTP/1.1 and HTTP/2 on the same port, and redirects from port 80.
+//! The servers of all workers, HTTP/3 over UDP and the older versions over TCP, on the same terms.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use posthaste_edge::{ACME_TLS, Config, Edge, Limits, Metrics};
-use posthaste_endpoint::{Endpoint, ServerConfig};
-use posthaste_http::{Ended, Serve};
+use futures::future::OptionFuture;
+use posthaste_edge::{ACME_TLS, Config, Edge, Limits, Metrics, server_over_tcp};
+use posthaste_endpoint::Endpoint;
+use posthaste_http::{Ended, ServerOptions, serve};
 use posthaste_tcp::{TcpOptions, plain, redirection};
 use tokio::net::TcpListener;
 
-use super::systemd::Passed;
-use super::{limits, systemd};
-use crate::command::running::{Terms, cannot_listen, cannot_listen_over, over_quic};
+use super::sockets::{HTTPS, Post, Sockets};
+use super::{limits, no_tls, systemd};
+use crate::command::running::{Terms, over_quic};
+use crate::command::workers::{self, Worker};
 use crate::exit::Failure;
 
 /// How long browsers may remember that HTTP/3 is on the same port.
 const ALT_SVC: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Ports to try where any free one will do: it must be free for TCP and UDP.
-const TRIES: usize = 32;
-
-/// The ports for `https` and `http`.
-const HTTPS: u16 = 443;
-const HTTP: u16 = 80;
-
-/// What listens over TCP.
+/// All that listens, and what it needs for TLS over TCP.
 pub(super) struct Front {
-    listener: TcpListener,
+    pub(super) sockets: Sockets,
     tls: Arc<rustls::ServerConfig>,
-    redirect: Option<TcpListener>,
 }
 
-/// Listens over UDP, and over TCP on the same port unless a neighbour does so.
-pub(super) async fn listen(
-    config: &Config,
-    edge: &Edge,
-    quic: &ServerConfig,
-    passed: Passed,
-) -> Result<(Endpoint, Option<Front>), Failure> {
-    if !passed.is_empty() {
-        return on_passed(config, edge, quic, passed);
-    }
-    let listen = config.edge.listen;
-    let udp = |address| Endpoint::server(address, quic.clone());
-    if config.has_neighbour() {
-        let endpoint = udp(listen).map_err(|error| cannot_listen(listen, &error))?;
-        return Ok((endpoint, None));
-    }
-    let mut left = if listen.port() == 0 { TRIES } else { 1 };
-    loop {
-        let no_tcp = |error: &_| cannot_listen_over("TCP", listen, error);
-        let listener = TcpListener::bind(listen).await.map_err(|error| no_tcp(&error))?;
-        let address = listener.local_addr().map_err(|error| no_tcp(&error))?;
-        left -= 1;
-        match udp(address) {
-            Ok(endpoint) => {
-                let tls = tls(config, edge)?;
-                let redirect = listen_for_redirects(config).await?;
-                return Ok((endpoint, Some(Front { listener, tls, redirect })));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && left > 0 => {}
-            Err(error) => return Err(cannot_listen(address, &error)),
-        }
-    }
+/// What one worker has of its own.
+struct Work {
+    edge: Edge,
+    endpoint: Endpoint,
+    listener: Option<TcpListener>,
+    /// For HTTP/3 and for the older versions.
+    options: (ServerOptions, TcpOptions),
 }
 
-/// On the sockets of a service manager: UDP, TCP on the same port, and perhaps another one for redirects.
-fn on_passed(
-    config: &Config,
-    edge: &Edge,
-    quic: &ServerConfig,
-    passed: Passed,
-) -> Result<(Endpoint, Option<Front>), Failure> {
-    let missing = |what: &str, line: &str| {
-        Failure::usage(format!("the service manager passes no {what}"))
-            .hint(format!("{line} in the .socket unit"))
-    };
-    let udp = passed.udp.ok_or_else(|| missing("UDP socket", "ListenDatagram=443"))?;
-    let unusable =
-        |error: std::io::Error| Failure::runtime(format!("a passed socket cannot be used: {error}"));
-    let endpoint = Endpoint::server_on(udp, quic.clone()).map_err(unusable)?;
-    if config.has_neighbour() {
-        return Ok((endpoint, None));
-    }
-    let port = endpoint.local_addr().map_err(unusable)?.port();
-    let (mut listener, mut redirect) = (None, None);
-    for tcp in passed.tcp {
-        tcp.set_nonblocking(true).map_err(unusable)?;
-        let tcp = TcpListener::from_std(tcp).map_err(unusable)?;
-        let is_main = tcp.local_addr().map_err(unusable)?.port() == port;
-        *(if is_main { &mut listener } else { &mut redirect }) = Some(tcp);
-    }
-    let listener = listener.ok_or_else(|| missing("TCP socket on the UDP port", "ListenStream=443"))?;
-    let tls = tls(config, edge)?;
-    Ok((endpoint, Some(Front { listener, tls, redirect })))
-}
-
-/// TLS over TCP: HTTP/2 and HTTP/1.1, and the questions of an authority.
-fn tls(config: &Config, edge: &Edge) -> Result<Arc<rustls::ServerConfig>, Failure> {
-    let mut protocols = posthaste_tcp::ALPN.to_vec();
-    protocols.extend(config.edge.acme.iter().map(|_| ACME_TLS));
-    super::tls(edge, &protocols)
-}
-
-/// Port 80, unless something else is asked for. It may belong to somebody else; the site is served without it.
-async fn listen_for_redirects(config: &Config) -> Result<Option<TcpListener>, Failure> {
-    if let Some(address) = config.edge.redirect {
-        let listener = TcpListener::bind(address).await;
-        return listener.map(Some).map_err(|error| cannot_listen_over("TCP", address, &error));
-    }
-    if config.edge.listen.port() != HTTPS {
-        return Ok(None);
-    }
-    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, HTTP));
-    let listener = TcpListener::bind(address).await;
-    Ok(listener.inspect_err(|error| tracing::warn!(%address, %error, "no redirects from http")).ok())
+/// What all workers may hold together.
+#[derive(Clone)]
+struct Budgets {
+    over_quic: posthaste_http::Budget,
+    over_tcp: posthaste_tcp::Budget,
 }
 
 impl Front {
+    pub(super) fn new(config: &Config, edge: &Edge, sockets: Sockets) -> Result<Self, Failure> {
+        let mut protocols = posthaste_tcp::ALPN.to_vec();
+        // Questions of an authority.
+        protocols.extend(config.edge.acme.iter().map(|_| ACME_TLS));
+        let tls = server_over_tcp(edge.resolver(), &protocols, config.edge.tls_min);
+        Ok(Self { sockets, tls: tls.map_err(|error| no_tls(&error))? })
+    }
+
+    /// The workers' endpoints.
+    pub(super) fn endpoints(&self) -> Vec<Endpoint> {
+        self.sockets.posts.iter().map(|post| post.endpoint.clone()).collect()
+    }
+
+    /// Where all workers listen.
+    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+        let post = self.sockets.posts.first();
+        post.ok_or_else(|| io::Error::other("there is no worker"))?.endpoint.local_addr()
+    }
+
+    /// HTTP/1.1 and HTTP/2 are served.
+    pub(super) fn has_tcp(&self) -> bool {
+        self.sockets.posts.iter().any(|post| post.listener.is_some())
+    }
+
     /// Where requests without TLS are sent on to `https`.
     pub(super) fn redirect_address(&self) -> Option<SocketAddr> {
-        self.redirect.as_ref()?.local_addr().ok()
+        self.sockets.redirect.as_ref()?.local_addr().ok()
+    }
+
+    /// Runs all servers on the same terms, until all have ended.
+    pub(super) async fn run(
+        mut self,
+        edge: Edge,
+        limits: Limits,
+        mut terms: Terms,
+        metrics: Option<Metrics>,
+    ) -> Result<Ended, Failure> {
+        if let Some(metrics) = &metrics {
+            terms.access_log = Some(metrics.counting(terms.access_log));
+        }
+        let draining = metrics.clone();
+        // Whoever asks is told before the servers stop: they may have nothing to wait for.
+        let stopping = move |()| {
+            systemd::stopping();
+            draining.iter().for_each(Metrics::on_draining);
+        };
+        terms.stop = terms.stop.map(stopping).boxed().shared();
+        let redirects = self.redirects(&edge);
+        let mut redirects = pin!(OptionFuture::from(redirects));
+        let mut ended =
+            pin!(workers::run(terms, |terms| self.works(&edge, &limits, &terms, metrics.as_ref())));
+        tokio::select! {
+            ended = &mut ended => ended,
+            // It never ends; there may be none.
+            _ = &mut redirects => ended.await,
+        }
+    }
+
+    /// Sends plain HTTP on to `https`, if it has a listener.
+    fn redirects(&mut self, edge: &Edge) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let listener = self.sockets.redirect.take()?;
+        let challenges = edge.resolver().challenges().clone();
+        let port = self.sockets.posts.first().and_then(|post| post.endpoint.local_addr().ok());
+        let port = port.map_or(HTTPS, |address| address.port());
+        let answer =
+            move |request: &_| challenges.answer(request).unwrap_or_else(|| redirection(request, port));
+        Some(plain(listener, answer))
+    }
+
+    fn works(
+        self,
+        edge: &Edge,
+        limits: &Limits,
+        terms: &Terms,
+        metrics: Option<&Metrics>,
+    ) -> Vec<(Worker, Endpoint, impl Future<Output = Ended> + Send + use<>)> {
+        let (quic, tcp) = (limits::over_quic(limits), limits::over_tcp(limits));
+        let budgets = Budgets {
+            over_quic: posthaste_http::Budget::new(&quic),
+            over_tcp: posthaste_tcp::Budget::new(&tcp),
+        };
+        let work = |((index, post), edge): ((usize, Post), Edge)| {
+            let Post { worker, endpoint, listener } = post;
+            let connection_log = metrics.map(|metrics| metrics.connections(index));
+            let quic = ServerOptions { connection_log, ..quic.clone() };
+            let work = Work { edge, endpoint: endpoint.clone(), listener, options: (quic, tcp.clone()) };
+            (worker, endpoint, work.run(Arc::clone(&self.tls), budgets.clone(), terms.clone()))
+        };
+        self.sockets.posts.into_iter().enumerate().zip(edge.workers()).map(work).collect()
     }
 }
 
-/// Runs both sides on the same terms, until both have ended.
-pub(super) fn run(
-    quic: Serve,
-    front: Option<Front>,
-    (edge, limits): (Edge, &Limits),
-    mut terms: Terms,
-    metrics: Option<Metrics>,
-) -> impl Future<Output = Ended> + Send + use<> {
-    let mut options = limits::over_quic(limits);
-    if let Some(metrics) = &metrics {
-        terms.access_log = Some(metrics.counting(terms.access_log));
-        options.connection_log = Some(metrics.connections());
-    }
-    // Whoever asks is told before the servers stop: they may have nothing to wait for.
-    let stopping = move |()| {
-        systemd::stopping();
-        metrics.iter().for_each(Metrics::on_draining);
-    };
-    terms.stop = terms.stop.map(stopping).boxed().shared();
-    let quic = over_quic(quic, options, terms.clone());
-    let options = limits::over_tcp(limits);
-    async move {
+impl Work {
+    /// Serves until both sides have ended.
+    async fn run(self, tls: Arc<rustls::ServerConfig>, budgets: Budgets, terms: Terms) -> Ended {
+        let Self { edge, endpoint, listener, options: (quic, tcp) } = self;
+        let server = serve(endpoint, edge.clone()).within(budgets.over_quic);
+        let over_quic = over_quic(server, quic, terms.clone()).run();
         let over_tcp = async {
-            match front {
-                Some(front) => over_tcp(front, edge, options, terms).await,
-                None => Ended::default(),
-            }
+            let Some(listener) = listener else { return Ended::default() };
+            let Terms { grace, access_log, stop, cut } = terms;
+            let options = TcpOptions { grace, access_log, alt_svc: Some(ALT_SVC), ..tcp };
+            let server = posthaste_tcp::serve(listener, tls, edge).within(budgets.over_tcp);
+            server.options(options).until(stop).cut(cut).run().await
         };
-        let (over_tcp, over_quic) = tokio::join!(over_tcp, quic.run());
+        let (over_tcp, over_quic) = tokio::join!(over_tcp, over_quic);
         over_tcp + over_quic
     }
-}
-
-async fn over_tcp(front: Front, edge: Edge, options: TcpOptions, terms: Terms) -> Ended {
-    let Terms { grace, access_log, stop, cut } = terms;
-    let port = front.listener.local_addr().map_or(HTTPS, |address| address.port());
-    let challenges = edge.resolver().challenges().clone();
-    let answer = move |request: &_| challenges.answer(request).unwrap_or_else(|| redirection(request, port));
-    let redirects = front.redirect.map(|listener| tokio::spawn(plain(listener, answer)));
-    let alt_svc = Some(ALT_SVC);
-    let options = TcpOptions { grace, access_log, alt_svc, ..options };
-    let server = posthaste_tcp::serve(front.listener, front.tls, edge);
-    let ended = server.options(options).until(stop).cut(cut).run().await;
-    if let Some(redirects) = redirects {
-        redirects.abort();
-    }
-    ended
 }

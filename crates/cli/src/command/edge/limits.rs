@@ -1,4 +1,4 @@
-//! The servers' settings, with what `[edge.limits]` says. All of them offer WebSocket.
+//! The servers' settings, with what `[edge.limits]` says. All of them offer WebSocket, and HTTP/3 ranks by type.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) fn over_tcp(limits: &Limits) -> TcpOptions {
 
 /// For HTTP/3.
 pub(super) fn over_quic(limits: &Limits) -> ServerOptions {
-    let mut options = ServerOptions { upgrades: true, ..ServerOptions::default() };
+    let mut options = ServerOptions { upgrades: true, rank_by_type: true, ..ServerOptions::default() };
     set(&mut options.max_connections, limits.connections.as_ref(), count);
     set(&mut options.max_requests, limits.requests.as_ref(), count);
     options.max_requests_per_client = options.max_requests_per_client.min(options.max_requests);

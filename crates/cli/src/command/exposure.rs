@@ -24,8 +24,8 @@ pub(super) fn refuse(root: &Path, args: &Serve, state: Option<&Path>) -> Result<
     Ok(())
 }
 
-/// Whether a request can lead to `place`.
-fn is_served(root: &Path, place: &Path, hidden: bool) -> bool {
+/// True if a request can lead to `place`; `root` is the directory that is served, resolved.
+pub(super) fn is_served(root: &Path, place: &Path, hidden: bool) -> bool {
     let place = resolve(place);
     let Ok(inside) = place.strip_prefix(root) else { return false };
     let is_hidden = |component: Component<'_>| component.as_os_str().as_encoded_bytes().starts_with(b".");

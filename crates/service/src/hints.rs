@@ -1,0 +1,57 @@
+//! Early hints: what a client can fetch while it waits for the response.
+
+use http::HeaderMap;
+use tokio::sync::mpsc;
+
+/// Hints of a request that its server has not taken yet, at most; further ones are dropped.
+const PENDING: usize = 4;
+
+/// The way for informational responses with status 103 (RFC 8297), ahead of the response: an extension of the request.
+/// Servers add it where the version of HTTP carries them. What comes with the response or behind it is dropped.
+///
+/// # Example
+/// ```
+/// use http::header::{HeaderMap, HeaderValue, LINK};
+/// use posthaste_service::{EarlyHints, Request};
+///
+/// fn hint(request: &Request) {
+///     let Some(hints) = request.extensions().get::<EarlyHints>() else { return };
+///     let link = HeaderValue::from_static("</style.css>; rel=preload; as=style");
+///     hints.send(HeaderMap::from_iter([(LINK, link)]));
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct EarlyHints(mpsc::Sender<HeaderMap>);
+
+/// A server's end of [`EarlyHints`].
+#[derive(Debug)]
+pub struct HintsReceiver(mpsc::Receiver<HeaderMap>);
+
+impl EarlyHints {
+    /// The two ends of a request's way.
+    pub fn channel() -> (Self, HintsReceiver) {
+        let (send, receive) = mpsc::channel(PENDING);
+        (Self(send), HintsReceiver(receive))
+    }
+
+    /// Sends a 103 with these fields, which should be `Link` fields. It never waits: hints that the client is too slow for
+    /// are dropped.
+    pub fn send(&self, fields: HeaderMap) {
+        let _ = self.0.try_send(fields);
+    }
+}
+
+impl HintsReceiver {
+    /// The fields of the next 103, if it is there.
+    pub fn try_next(&mut self) -> Option<HeaderMap> {
+        self.0.try_recv().ok()
+    }
+
+    /// The fields of the next 103. Never resolves when there will be none. Cancel safe.
+    pub async fn next(&mut self) -> HeaderMap {
+        match self.0.recv().await {
+            Some(fields) => fields,
+            None => std::future::pending().await,
+        }
+    }
+}
