@@ -11,6 +11,7 @@ mod hostile;
 mod identity;
 mod interop;
 mod process;
+mod site;
 
 use std::process::ExitCode;
 

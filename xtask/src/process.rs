@@ -96,6 +96,11 @@ impl Running {
         Ok(kilobytes * 1024)
     }
 
+    /// Ends the child at once, as a crash would.
+    pub(crate) fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()
+    }
+
     /// Asks the child to end.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::SIGTERM);

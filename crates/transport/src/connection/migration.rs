@@ -113,6 +113,11 @@ impl Connection {
         if let Some(path) = self.path_of(context) {
             // spec: rfc9000 8.2.2 response-echoes, 8.2.2 response-on-same-path, 19.17 challenge-answered
             path.challenge_received(data);
+            if self.side() == Side::Client {
+                // The answer is not sent again if it is lost, and a server without it goes back to an address where this
+                // end may not be any more. What is probed for until it arrives makes the server follow again.
+                self.eliciting.ping();
+            }
         }
     }
 
@@ -287,6 +292,8 @@ impl Connection {
         if self.roaming.claims_end_at.is_some_and(|at| at <= now) {
             self.roaming.claims_end_at = None;
             self.local_ids.release_claims();
+            // A server whose challenges were all lost has gone back by now to where this end was, and knows no better.
+            self.eliciting.ping();
         }
         if self.path.validation.has_failed(now) {
             self.on_failed_path(now);
