@@ -1,15 +1,23 @@
 //! A certificate authority and a certificate for localhost, fresh at each run.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PublicKeyData as _,
+    BasicConstraints, CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, PublicKeyData as _,
 };
 use sha2::{Digest as _, Sha256};
 
 use crate::Result;
+
+/// Below the enterprise number for examples (RFC 5612).
+const UNKNOWN_EXTENSION: [u64; 8] = [1, 3, 6, 1, 4, 1, 32473, 1];
+
+/// DER's header of an octet string of 256 to 65,535 bytes (ITU-T X.690 sections 8.1.3.5 and 8.7), and the bytes.
+fn octet_string(bytes: &[u8]) -> Result<Vec<u8>> {
+    let length = u16::try_from(bytes.len())?.to_be_bytes();
+    Ok([&[0x04, 0x82], length.as_slice(), bytes].concat())
+}
 
 /// PEM files, and what pins the key.
 #[derive(Debug)]
@@ -27,27 +35,19 @@ pub(crate) struct Identity {
 impl Identity {
     /// Makes all in `directory`.
     pub(crate) fn create(directory: &Path) -> Result<Self> {
-        Self::create_with(directory, Vec::new())
+        Self::create_with(directory, None)
     }
 
-    /// One whose certificate does not fit into the three datagrams that a server may answer one with.
+    /// One whose certificate does not fit into what a server may answer the repeated first flight of a client with.
     pub(crate) fn create_large(directory: &Path) -> Result<Self> {
-        // Digests, which no compression of certificates shortens.
-        let name = |index: u32| -> String {
-            let digest = Sha256::digest(index.to_be_bytes());
-            let mut name = String::new();
-            for byte in digest.iter().take(20) {
-                // Writing to a text cannot fail.
-                let _ = write!(name, "{byte:02x}");
-            }
-            name + ".localhost"
-        };
+        // Digests, which no compression of certificates shortens. Some peers take no handshake of more than 16 KiB.
+        let digests: Vec<u8> = (0..344u32).flat_map(|index| Sha256::digest(index.to_be_bytes())).collect();
         std::fs::create_dir_all(directory)?;
-        Self::create_with(directory, (0..200).map(name).collect())
+        Self::create_with(directory, Some(octet_string(&digests)?))
     }
 
-    /// With more names for the server's certificate.
-    fn create_with(directory: &Path, more_names: Vec<String>) -> Result<Self> {
+    /// With an extension in the server's certificate that nobody knows.
+    fn create_with(directory: &Path, extension: Option<Vec<u8>>) -> Result<Self> {
         let mut authority = CertificateParams::new(Vec::<String>::new())?;
         authority.distinguished_name.push(DnType::CommonName, "Posthaste interop, valid for this run only");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -56,12 +56,15 @@ impl Identity {
         let authority_certificate = authority.self_signed(&authority_key)?;
         let issuer = Issuer::new(authority, authority_key);
 
-        let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
-        names.extend(more_names);
-        let mut server = CertificateParams::new(names)?;
+        let mut server =
+            CertificateParams::new(["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec())?;
         server.distinguished_name.push(DnType::CommonName, "localhost");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         server.use_authority_key_identifier_extension = true;
+        server.custom_extensions = extension
+            .map(|content| CustomExtension::from_oid_content(&UNKNOWN_EXTENSION, content))
+            .into_iter()
+            .collect();
         let server_key = KeyPair::generate()?;
         let server_certificate = server.signed_by(&server_key, &issuer)?;
 
