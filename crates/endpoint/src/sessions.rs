@@ -8,21 +8,14 @@ use rustls::server::StoresServerSessions;
 
 use crate::clock;
 
-mod shelf;
-
-use shelf::{Place, Shelf};
-
 /// Sessions kept; the oldest go first. At some 250 bytes each that is 4 MB.
 const MAX_SESSIONS: usize = 16_384;
 
 /// Seconds for which a session is good.
 const LIFETIME: u64 = 24 * 3600;
 
-/// Bytes of one value: what is longer is no session of rustls's.
+/// Bytes of one key or value: what is longer is no session of rustls's.
 const MAX_FIELD: usize = 16 * 1024;
-
-/// Bytes of a key, which rustls draws.
-const MAX_KEY: usize = 32;
 
 /// The first line of what [`SessionStore::export`] gives.
 const HEADER: &[u8] = b"posthaste sessions 1\n";
@@ -39,53 +32,25 @@ pub struct SessionStore(Mutex<Sessions>);
 
 #[derive(Default)]
 struct Sessions {
-    by_key: HashMap<Key, Session>,
+    by_key: HashMap<Vec<u8>, Session>,
     /// Keys in the order in which they came; those used are skipped.
-    order: VecDeque<(Key, u64)>,
-    values: Shelf,
+    order: VecDeque<(Vec<u8>, u64)>,
     next_number: u64,
 }
 
-/// A key in place, padded with zeros.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    bytes: [u8; MAX_KEY],
-    len: u8,
-}
-
-impl Key {
-    fn new(key: &[u8]) -> Option<Self> {
-        let mut bytes = [0; MAX_KEY];
-        bytes.get_mut(..key.len())?.copy_from_slice(key);
-        Some(Self { bytes, len: key.len() as u8 })
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.len.into()).unwrap_or_default()
-    }
-}
-
-#[derive(Clone, Copy)]
 struct Session {
-    value: Place,
+    value: Vec<u8>,
     /// Seconds since the Unix epoch.
     stored_at: u64,
     /// Its place in the order, for a key may come again.
     number: u64,
 }
 
-impl Session {
-    fn is_good(&self, now: u64) -> bool {
-        now.saturating_sub(self.stored_at) <= LIFETIME
-    }
-}
-
 impl Sessions {
-    fn insert(&mut self, key: Key, value: &[u8], stored_at: u64) {
+    fn insert(&mut self, key: Vec<u8>, value: Vec<u8>, stored_at: u64) {
         let number = self.next_number;
         self.next_number += 1;
-        self.order.push_back((key, number));
-        let value = self.values.add(value);
+        self.order.push_back((key.clone(), number));
         self.by_key.insert(key, Session { value, stored_at, number });
         while self.by_key.len() > MAX_SESSIONS || self.order.len() > 2 * MAX_SESSIONS {
             let Some((key, number)) = self.order.pop_front() else { return };
@@ -93,21 +58,10 @@ impl Sessions {
                 self.by_key.remove(&key);
             }
         }
-        self.forget_used();
-    }
-
-    /// Gives up what lies before the oldest session that is still there.
-    fn forget_used(&mut self) {
-        while let Some((key, number)) = self.order.front() {
-            match self.by_key.get(key).filter(|session| session.number == *number) {
-                Some(oldest) => return self.values.forget_before(oldest.value),
-                None => drop(self.order.pop_front()),
-            }
-        }
     }
 
     /// The sessions in the order in which they came.
-    fn in_order(&self) -> impl Iterator<Item = (&Key, &Session)> {
+    fn in_order(&self) -> impl Iterator<Item = (&Vec<u8>, &Session)> {
         self.order.iter().filter_map(|(key, number)| {
             let session = self.by_key.get(key).filter(|session| session.number == *number)?;
             Some((key, session))
@@ -138,7 +92,7 @@ impl SessionStore {
         let mut bytes = HEADER.to_vec();
         for (key, session) in sessions.in_order() {
             bytes.extend_from_slice(&session.stored_at.to_be_bytes());
-            for field in [key.as_slice(), sessions.values.get(session.value)] {
+            for field in [key, &session.value] {
                 bytes.extend_from_slice(&(field.len() as u32).to_be_bytes());
                 bytes.extend_from_slice(field);
             }
@@ -154,10 +108,7 @@ impl SessionStore {
         let mut sessions = self.lock();
         let mut count = 0;
         while let Some((stored_at, key, value)) = read_session(&mut rest) {
-            if stored_at <= now
-                && now - stored_at <= LIFETIME
-                && let Some(key) = Key::new(key)
-            {
+            if stored_at <= now && now - stored_at <= LIFETIME {
                 sessions.insert(key, value, stored_at);
                 count += 1;
             }
@@ -170,10 +121,7 @@ impl SessionStore {
     }
 }
 
-/// The time, the key and the value.
-type Exported<'a> = (u64, &'a [u8], &'a [u8]);
-
-fn read_session<'a>(rest: &mut &'a [u8]) -> Option<Exported<'a>> {
+fn read_session(rest: &mut &[u8]) -> Option<(u64, Vec<u8>, Vec<u8>)> {
     let (stored_at, mut tail) = rest.split_first_chunk()?;
     let mut field = || {
         let (length, behind) = tail.split_first_chunk()?;
@@ -181,7 +129,7 @@ fn read_session<'a>(rest: &mut &'a [u8]) -> Option<Exported<'a>> {
             usize::try_from(u32::from_be_bytes(*length)).ok().filter(|length| *length <= MAX_FIELD)?;
         let (field, behind) = behind.split_at_checked(length)?;
         tail = behind;
-        Some(field)
+        Some(field.to_vec())
     };
     let (key, value) = (field()?, field()?);
     *rest = tail;
@@ -190,24 +138,25 @@ fn read_session<'a>(rest: &mut &'a [u8]) -> Option<Exported<'a>> {
 
 impl StoresServerSessions for SessionStore {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        let Some(key) = Key::new(&key).filter(|_| value.len() <= MAX_FIELD) else { return false };
-        self.lock().insert(key, &value, clock::unix_time().as_secs());
+        if key.len() > MAX_FIELD || value.len() > MAX_FIELD {
+            return false;
+        }
+        self.lock().insert(key, value, clock::unix_time().as_secs());
         true
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let now = clock::unix_time().as_secs();
         let sessions = self.lock();
-        let session = sessions.by_key.get(&Key::new(key)?).filter(|session| session.is_good(now))?;
-        Some(sessions.values.get(session.value).to_vec())
+        let session = sessions.by_key.get(key)?;
+        (now.saturating_sub(session.stored_at) <= LIFETIME).then(|| session.value.clone())
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         let now = clock::unix_time().as_secs();
         // spec: rfc9001 9.2 replay-protected
-        let mut sessions = self.lock();
-        let session = sessions.by_key.remove(&Key::new(key)?).filter(|session| session.is_good(now))?;
-        Some(sessions.values.get(session.value).to_vec())
+        let session = self.lock().by_key.remove(key)?;
+        (now.saturating_sub(session.stored_at) <= LIFETIME).then_some(session.value)
     }
 
     fn can_cache(&self) -> bool {
