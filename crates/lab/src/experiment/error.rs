@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::span::line_of;
+use super::span::{key_at, line_of};
 
 /// Why an experiment cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,8 @@ pub enum ExperimentError {
         name: String,
         /// The line, counted from 1, where the fault is at one place.
         line: Option<usize>,
+        /// The key at that place, with those above it: `run.flows.0.stack`.
+        key: Option<String>,
         /// What is wrong, and what would be right.
         message: String,
     },
@@ -57,6 +59,7 @@ impl Fault {
         ExperimentError::Invalid {
             name: name.to_owned(),
             line: self.line(text),
+            key: self.span.and_then(|span| key_at(text, span.start)),
             message: self.message.trim().to_owned(),
         }
     }

@@ -132,18 +132,34 @@ pub(super) fn read_bounded(path: &Path, bound: u64) -> Result<String, String> {
     Ok(text)
 }
 
-/// Reads the file and checks `[run]` as it stands.
-pub(super) fn parse(text: &str, traces: &Traces<'_>) -> Result<File, Fault> {
-    let raw: Raw = from_toml(text)?;
-    let template = if traces::has_files(&raw.run.get_ref().clone().into()) {
+/// The description of a single run, whose text is that of an experiment's `[run]` with its heading.
+pub(super) fn parse_run(text: &str, traces: &Traces<'_>) -> Result<RunSpec, Fault> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Alone {
+        run: Spanned<toml::Table>,
+    }
+    let Alone { run } = from_toml(text)?;
+    read_template(text, &run, traces)
+}
+
+/// `[run]` as it stands, checked.
+fn read_template(text: &str, run: &Spanned<toml::Table>, traces: &Traces<'_>) -> Result<RunSpec, Fault> {
+    let template = if traces::has_files(&run.get_ref().clone().into()) {
         // Where traces are read first, the places of faults are lost and found again by what messages quote.
-        grid::read_run(raw.run.get_ref().clone(), traces)
+        grid::read_run(run.get_ref().clone(), traces)
     } else {
         from_toml(text).map(|RunOnly { run }| Ok(run))?
     };
     template
-        .and_then(|template| check::runnable(&template))
-        .map_err(|message| Fault::at(span::pinpoint(text, raw.run.span(), &message), message))?;
+        .and_then(|template| check::runnable(&template).map(|()| template))
+        .map_err(|message| Fault::at(span::pinpoint(text, run.span(), &message), message))
+}
+
+/// Reads the file and checks `[run]` as it stands.
+pub(super) fn parse(text: &str, traces: &Traces<'_>) -> Result<File, Fault> {
+    let raw: Raw = from_toml(text)?;
+    read_template(text, &raw.run, traces)?;
     if raw.title.get_ref().trim().is_empty() || raw.title.get_ref().contains('\n') {
         return Err(Fault::at(raw.title.span(), "the title must be one line"));
     }

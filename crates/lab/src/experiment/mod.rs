@@ -179,6 +179,15 @@ impl Experiment {
         })
     }
 
+    /// The description of a single run from its text: an experiment's `[run]`, with this heading. `name` is for messages,
+    /// `folder` is where trace files are looked for.
+    ///
+    /// # Errors
+    /// As [`Self::from_toml`].
+    pub fn run_from_toml(name: &str, text: &str, folder: Option<&Path>) -> Result<RunSpec, ExperimentError> {
+        file::parse_run(text, &traces::Traces::of(folder)).map_err(|fault| fault.of(name, text))
+    }
+
     /// The indices of the cells that `filter` leaves, in the grid's order.
     ///
     /// # Errors

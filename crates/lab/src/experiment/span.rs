@@ -13,6 +13,46 @@ pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
 
+/// The key that stands, or whose value stands, at a byte, with those above it: `run.flows.0.stack`. List items count from 0.
+pub(crate) fn key_at(text: &str, offset: usize) -> Option<String> {
+    let document = DeTable::parse(text).ok()?;
+    let mut keys = Vec::new();
+    walk_table(document.get_ref(), offset, &mut keys);
+    (!keys.is_empty()).then(|| keys.join("."))
+}
+
+/// Adds the keys that lead to a byte; false if nothing of the table stands there. What belongs to a table with a heading
+/// stands outside of the table's own place, so all values are walked.
+fn walk_table(table: &DeTable<'_>, offset: usize, keys: &mut Vec<String>) -> bool {
+    table.iter().any(|(key, value)| {
+        let is_key = key.span().contains(&offset);
+        walk_step(key.get_ref(), value, offset, is_key, keys)
+    })
+}
+
+fn walk_step(
+    key: &str,
+    value: &Spanned<DeValue<'_>>,
+    offset: usize,
+    is_key: bool,
+    keys: &mut Vec<String>,
+) -> bool {
+    keys.push(key.to_owned());
+    let is_below = match value.get_ref() {
+        DeValue::Table(table) => walk_table(table, offset, keys),
+        DeValue::Array(values) => values
+            .iter()
+            .enumerate()
+            .any(|(index, value)| walk_step(&index.to_string(), value, offset, false, keys)),
+        _ => false,
+    };
+    let is_here = is_below || is_key || value.span().contains(&offset);
+    if !is_here {
+        keys.pop();
+    }
+    is_here
+}
+
 /// The place of what `message` quotes first, if it stands within `span`; else `span`.
 pub(crate) fn pinpoint(text: &str, span: Range<usize>, message: &str) -> Range<usize> {
     // What is missing stands nowhere.

@@ -459,3 +459,36 @@ fn a_stack_may_be_a_profiles_file_with_parameters() {
     let fault = name(&file.to_string()).unwrap_err().to_string();
     assert!(fault.contains("mine.toml") && fault.contains("line 2"), "{fault}");
 }
+
+/// What is wrong with a single run's description: line and key.
+fn fault_of_run(text: &str) -> (Option<usize>, Option<String>) {
+    match Experiment::run_from_toml("test", text, None) {
+        Err(ExperimentError::Invalid { line, key, .. }) => (line, key),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn faults_of_a_single_run_name_line_and_key() {
+    let valid = r#"[run]
+network = { kind = "simple", path = "good" }
+deadline = "20s"
+[[run.flows]]
+stack = "cubic"
+workload = { kind = "bulk", object = "1kB" }
+"#;
+    let spec = Experiment::run_from_toml("test", valid, None).unwrap();
+    assert_eq!(spec.deadline, Duration::from_secs(20));
+    for (right, wrong, line, key) in [
+        ("object =", "objcet =", 6, "run.flows.0.workload.objcet"),
+        ("\"1kB\"", "\"1 furlong\"", 6, "run.flows.0.workload.object"),
+        ("\"cubic\"", "\"cubik\"", 5, "run.flows.0.stack"),
+        ("deadline = \"20s\"", "deadline = \"0s\"", 3, "run.deadline"),
+        ("deadline = \"20s\"", "deadline = 20", 3, "run.deadline"),
+        ("\"good\"", "\"goof\"", 2, "run.network.path"),
+    ] {
+        let text = valid.replace(right, wrong);
+        assert_eq!(fault_of_run(&text), (Some(line), Some(key.to_owned())), "{wrong}");
+    }
+    assert_eq!(fault_of_run("title = 1\n").0, Some(1), "nothing but a run");
+}

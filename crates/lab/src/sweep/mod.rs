@@ -4,6 +4,7 @@
 //! one thread; results are gathered by index. The plain seed number is the run's seed, the same for all cells, so
 //! that stacks are compared on the same luck as far as they behave alike.
 
+mod elsewhere;
 mod journal;
 mod merge;
 mod shard;
@@ -21,6 +22,7 @@ use posthaste_campaign::identity::Identity;
 use posthaste_transport::QlogSink;
 use posthaste_units::Duration;
 
+pub use elsewhere::{Assignment, GatherError, assignments, gather, make};
 pub use journal::Journal;
 pub use merge::{MergeError, merge};
 pub use shard::{ParseShardError, Shard, ShardHeader};
@@ -29,7 +31,6 @@ use worker::{Item, Runner};
 use crate::experiment::{Cell, Experiment, MAX_SEEDS};
 use crate::experiment_result::{Axis, CellResult, ExperimentResult, Limit};
 use crate::result::{Outcome, RunResult};
-use crate::spec::RunSpec;
 
 /// How often progress is told when nothing happens, and the wish to end is looked for.
 const TICK: WallDuration = WallDuration::from_millis(100);
@@ -321,11 +322,6 @@ fn failed(seed: u64, reason: String) -> RunResult {
         links: Vec::new(),
         series: None,
     }
-}
-
-/// The cell's run with its time series.
-fn spec_of(item: &Item) -> RunSpec {
-    RunSpec { series: item.series, ..item.cell.spec.clone() }
 }
 
 #[cfg(test)]

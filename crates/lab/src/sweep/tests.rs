@@ -2,6 +2,9 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::run::RunError;
+use crate::spec::RunSpec;
+
+const MS: Duration = Duration::from_millis(1);
 
 const TEXT: &str = r#"
 title = "Short fetches"
@@ -341,4 +344,19 @@ fn headers_tell_sweeps_apart() {
     assert!(!one.is_of_same_sweep(&header(&selection(), b"b", "1/2")));
     assert!(!one.is_of_same_sweep(&header(&Selection { seeds: 0..4, ..selection() }, b"a", "1/2")));
     assert!(!one.is_of_same_sweep(&header(&Selection { cells: vec![1], ..selection() }, b"a", "1/2")));
+}
+
+#[test]
+fn runs_made_elsewhere_give_what_one_machine_makes() {
+    let (experiment, selection) = (experiment(), Selection { series: Some(MS), ..selection() });
+    let assignments = assignments(&experiment, &selection, &program());
+    let make_one = |it: &Assignment| make(&experiment.cells[it.cell], it.seed, it.series);
+    // In another order than that in which they are gathered, as processes make them.
+    let mut results: Vec<_> = assignments.iter().rev().map(make_one).collect();
+    results.reverse();
+    let here = real(Options { selection: selection.clone(), ..options(2) });
+    assert_eq!(gather(&experiment, &selection, results.clone()).unwrap(), here);
+    results.pop();
+    let error = gather(&experiment, &selection, results).unwrap_err().to_string();
+    assert!(error.contains("11 results for 12 runs"), "{error}");
 }

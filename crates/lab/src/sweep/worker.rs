@@ -11,7 +11,7 @@ use posthaste_campaign::keyed::Key;
 use posthaste_transport::QlogSink;
 use posthaste_units::Duration;
 
-use super::{QlogMaker, spec_of};
+use super::QlogMaker;
 use crate::experiment::Cell;
 use crate::result::RunResult;
 use crate::run::RunError;
@@ -55,7 +55,10 @@ pub(super) fn start(
         let (runner, qlog) = (Arc::clone(runner), qlog.cloned());
         let work = move || {
             while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let outcome = attempt(item, &*runner, qlog.as_deref());
+                let outcome = attempt(&item.cell, item.seed, item.series, |spec| {
+                    let sink = qlog.as_deref().and_then(|make| make(item.index, &item.cell, item.seed));
+                    runner(spec, item.seed, sink)
+                });
                 if sender.send((item.clone(), outcome)).is_err() {
                     return;
                 }
@@ -69,18 +72,19 @@ pub(super) fn start(
 }
 
 /// A run that panics is a run that failed: the others go on.
-fn attempt(item: &Item, runner: &Runner, qlog: Option<&QlogMaker>) -> Result<RunResult, String> {
-    let spec = spec_of(item);
-    let run = || {
-        let sink = qlog.and_then(|make| make(item.index, &item.cell, item.seed));
-        runner(&spec, item.seed, sink)
-    };
-    match catch_unwind(AssertUnwindSafe(run)) {
+pub(super) fn attempt(
+    cell: &Cell,
+    seed: u64,
+    series: Option<Duration>,
+    run: impl FnOnce(&RunSpec) -> Result<RunResult, RunError>,
+) -> Result<RunResult, String> {
+    let spec = RunSpec { series, ..cell.spec.clone() };
+    match catch_unwind(AssertUnwindSafe(|| run(&spec))) {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(error)) => Err(error.to_string()),
         Err(panic) => {
-            let cell = item.cell.coordinates.join(", ");
-            Err(format!("panicked in the cell ({cell}) with the seed {}: {}", item.seed, words(&*panic)))
+            let cell = cell.coordinates.join(", ");
+            Err(format!("panicked in the cell ({cell}) with the seed {seed}: {}", words(&*panic)))
         }
     }
 }
