@@ -102,11 +102,10 @@ impl ActiveKeyExchange for FixedExchange {
 }
 
 fn provider() -> CryptoProvider {
-    CryptoProvider {
-        kx_groups: vec![&FixedX25519],
-        secure_random: &ThreadRandom,
-        ..rustls::crypto::aws_lc_rs::default_provider()
-    }
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    // Whether another crate has TLS 1.2 compiled in must not change the length of a handshake.
+    provider.cipher_suites.retain(|suite| suite.tls13().is_some());
+    CryptoProvider { kx_groups: vec![&FixedX25519], secure_random: &ThreadRandom, ..provider }
 }
 
 /// The certificate's key: any 32 bytes are an Ed25519 seed. The PKCS#8 wrapping is RFC 8410's.
