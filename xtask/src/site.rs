@@ -1,4 +1,4 @@
-//! A server with one file of known content, and visitors of it (`crates/http/examples/visitors.rs`): for `soak` and
+//! A server with one file of known content, and visitors of it (`crates/http/examples/visitors.rs`), for
 //! `adverse --sockets`.
 
 use std::fs;

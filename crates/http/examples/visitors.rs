@@ -1,5 +1,4 @@
-//! Visitors that come and go, for `cargo xtask soak` and `cargo xtask adverse --sockets`: connections of one file each, of
-//! which some read slowly, change their address, give a response up, or end an upload early.
+//! Visitors that come and go, for `cargo xtask adverse --sockets`: connections of one file each, of which some read slowly, change their address, give a response up, or end an upload early.
 //!
 //! `visitors --ca FILE --url URL --bytes N --connections N --at-once N --seed N`. The URL's file has [`content_at`] its
 //! offsets. It prints a line `failed HOW: WHY` for each visitor that did not get what it came for, and at the end
