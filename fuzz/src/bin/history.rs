@@ -1,5 +1,5 @@
 //! Rows of a history of paths as a file or a token may have them: no panic, only rows that survive being written again, and
-//! a history of them that keeps its rules. Records of one byte for the key's length, the key, and a record of 32 bytes.
+//! a history of them that keeps its rules. Records of one byte for the key's length, the key, and a record.
 
 #![no_main]
 
