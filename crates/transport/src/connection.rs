@@ -319,12 +319,15 @@ impl Connection {
 
     /// What recovery must know of the handshake.
     pub(crate) fn handshake_view(&self) -> HandshakeView {
+        let is_client = self.side() == Side::Client;
+        let has_handshake_keys = self.handshake.has_keys(PacketSpace::Handshake);
         HandshakeView {
-            is_client: self.side() == Side::Client,
-            has_handshake_keys: self.handshake.has_keys(PacketSpace::Handshake),
+            is_client,
+            has_handshake_keys,
             is_confirmed: self.handshake.is_confirmed(),
             peer_address_validated: self.setup.peer_validated_address,
             amplification_blocked: self.path.is_amplification_blocked(),
+            is_peer_present: if is_client { has_handshake_keys } else { self.path.validation.is_valid() },
         }
     }
 

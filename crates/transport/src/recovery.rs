@@ -61,7 +61,7 @@ pub(crate) struct Repeat {
 
 /// What recovery must know of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "five independent facts, named at every use")]
+#[expect(clippy::struct_excessive_bools, reason = "six independent facts, named at every use")]
 pub(crate) struct HandshakeView {
     pub(crate) is_client: bool,
     pub(crate) has_handshake_keys: bool,
@@ -72,6 +72,9 @@ pub(crate) struct HandshakeView {
     pub(crate) peer_address_validated: bool,
     /// A server that may not send for the anti-amplification limit.
     pub(crate) amplification_blocked: bool,
+    /// The peer receives at its address: a client has the keys that the server's answer brought, a server has validated
+    /// the client's address.
+    pub(crate) is_peer_present: bool,
 }
 
 /// What a timeout turned out to be.

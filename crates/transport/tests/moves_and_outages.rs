@@ -1,15 +1,18 @@
-//! A client moves, and the path that it has moved to breaks for a time: neither end may wait for the other where nobody is.
+//! Paths that break for a time, after a move or during the handshake: neither end may wait for the other where nobody is,
+//! or longer than the outage lasts.
 
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use posthaste_transport::{Direction, Move, Read};
+use posthaste_transport::{Direction, Event, Move, Read};
 use posthaste_units::Duration;
 
 use crate::support::{Link, Pair};
 
 const LEN: usize = 200_000;
 const OUTAGE: Duration = Duration::from_secs(5);
+/// Shorter than the idle timeout.
+const LONG_OUTAGE: Duration = Duration::from_secs(20);
 /// After the outage's end: a probe every second, and a few round trips.
 const RESUMES_WITHIN: Duration = Duration::from_secs(3);
 
@@ -54,5 +57,32 @@ fn a_download_goes_on_after_an_outage_that_begins_anywhen_after_a_move() {
     for millis in 0..100 {
         let took = download(Duration::from_millis(millis));
         assert!(took < RESUMES_WITHIN, "{took:?} after an outage {millis} ms after the move");
+    }
+}
+
+/// A handshake, and an outage of both directions so long after its begin; how long after the outage's end it is confirmed.
+fn handshake(seed: u64, outage_after: Duration) -> Duration {
+    let mut pair = Pair::new(seed, crate::support::defaults(), crate::support::defaults());
+    let client = pair.connect();
+    pair.run_for(outage_after);
+    let (up, down) = (pair.up, pair.down);
+    (pair.up, pair.down) = (Link { loss: 1.0, ..up }, Link { loss: 1.0, ..down });
+    pair.run_for(LONG_OUTAGE);
+    (pair.up, pair.down) = (up, down);
+    let began = pair.now;
+    let is_confirmed = |event: &Event| *event == Event::Confirmed;
+    pair.run_until(|pair| pair.client.has(client, is_confirmed) || pair.now.since(began) > LONG_OUTAGE);
+    assert!(pair.client.has(client, is_confirmed), "an outage after {outage_after:?} is not survived");
+    pair.now.since(began)
+}
+
+#[test]
+fn a_handshake_goes_on_after_an_outage_that_begins_behind_the_servers_flight() {
+    // What left before the outage still arrives. The server's flight leaves after 10 ms, the client's answer after 20 ms.
+    for millis in 10..60 {
+        for seed in 0..3 {
+            let took = handshake(seed, Duration::from_millis(millis));
+            assert!(took < RESUMES_WITHIN, "{took:?} after an outage {millis} ms after the begin");
+        }
     }
 }

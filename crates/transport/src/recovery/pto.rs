@@ -18,8 +18,8 @@ const SINGLE_PROBES_AFTER: u32 = 6;
 /// Probe timeouts without a word from the peer after which its next packet counts as the end of an outage.
 const OUTAGE_TIMEOUTS: u32 = 2;
 
-/// Where the back-off of the handshake's probes stops doubling: RFC 8961 section 4, rule 3c permits 60 s and more.
-const LONGEST_HANDSHAKE_WAIT: Duration = Duration::from_secs(60);
+/// Where the back-off stops doubling as long as nothing has answered: RFC 8961 section 4, rule 3c permits 60 s and more.
+const LONGEST_UNANSWERED_WAIT: Duration = Duration::from_secs(60);
 
 /// Doublings that a u64 shift can hold; the bound above comes first.
 const GREATEST_DOUBLINGS: u32 = 40;
@@ -120,7 +120,7 @@ impl Recovery {
             let wait = if id == PacketSpace::Data {
                 path.probe_timeout(self.pto_interval(&path.rtt), self.pto_count)
             } else {
-                handshake_back_off(path.rtt.probe_base(), self.pto_count)
+                self.handshake_wait(view, path)
             };
             let at = self.probe_from(space.last_ack_eliciting_at, wait);
             // spec: rfc9002 6.2.1 earlier-of-handshake
@@ -135,11 +135,22 @@ impl Recovery {
             // spec: rfc9002 6.2.2.1 client-sends-initial, rfc9000 8.1 client-probes, 8.1 probe-by-keys
             // The server may be out of anti-amplification credit: only the client can go on (section 6.2.2.1).
             let space = if view.has_handshake_keys { PacketSpace::Handshake } else { PacketSpace::Initial };
-            let wait = handshake_back_off(path.rtt.probe_base(), self.pto_count);
-            let at = self.probe_from(self.last_event_at, wait);
+            let at = self.probe_from(self.last_event_at, self.handshake_wait(view, path));
             earliest = Some(Probe { at, space, packets: ANTI_DEADLOCK_PACKETS });
         }
         earliest
+    }
+
+    /// The wait before the handshake's next probe: as with data once the peer is known to be there, so that an outage ends
+    /// for the handshake when it ends for the path. Until then twice the last, up to a minute: a server that is overloaded
+    /// is left alone, and so is an address that others may have given for theirs.
+    fn handshake_wait(&self, view: HandshakeView, path: &PathControl) -> Duration {
+        let base = path.rtt.probe_base();
+        if view.is_peer_present {
+            return path.probe_timeout(base, self.pto_count);
+        }
+        // spec: rfc9002 6.2.1 back-off-doubles
+        (base * (1 << self.pto_count.min(GREATEST_DOUBLINGS))).min(LONGEST_UNANSWERED_WAIT.max(base))
     }
 
     /// A probe's time. A probe timeout that could not send anything counts as a start, too: the timer always moves.
@@ -147,12 +158,6 @@ impl Recovery {
         // spec: rfc9002 6.2.1 probe-floor
         start.max(self.probed_at) + wait.max(GRANULARITY)
     }
-}
-
-/// The wait before the handshake's next probe: twice the last, up to a minute. A server that is overloaded is left alone.
-fn handshake_back_off(base: Duration, count: u32) -> Duration {
-    // spec: rfc9002 6.2.1 back-off-doubles
-    (base * (1 << count.min(GREATEST_DOUBLINGS))).min(LONGEST_HANDSHAKE_WAIT.max(base))
 }
 
 /// A probe that will be due.

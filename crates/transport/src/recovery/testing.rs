@@ -234,6 +234,7 @@ impl Harness {
             is_confirmed: true,
             peer_address_validated: true,
             amplification_blocked: false,
+            is_peer_present: false,
         };
         Self {
             recovery: Recovery::new(),

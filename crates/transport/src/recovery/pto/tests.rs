@@ -16,6 +16,7 @@ fn handshaking() -> Harness {
         is_confirmed: false,
         peer_address_validated: false,
         amplification_blocked: false,
+        is_peer_present: false,
     };
     harness
 }
