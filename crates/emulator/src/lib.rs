@@ -9,6 +9,7 @@
 mod clock;
 mod datagram;
 mod lateness;
+mod outage;
 mod relay;
 mod system;
 #[cfg(all(target_os = "linux", feature = "tunnel"))]
@@ -16,6 +17,7 @@ mod tunnel;
 mod udp_relay;
 
 pub use lateness::{Lateness, LatenessHistogram};
+pub use outage::Outage;
 #[cfg(all(target_os = "linux", feature = "tunnel"))]
 pub use tunnel::{
     DeviceKind, DirectionReport, LATENESS_BOUND, Tunnel, TunnelConfig, TunnelError, TunnelReport, Validity,

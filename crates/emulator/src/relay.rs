@@ -16,6 +16,7 @@ use posthaste_units::{Duration, Rng, Time};
 use crate::clock::Clock;
 use crate::datagram::{Datagram, headers_towards};
 use crate::lateness::LatenessHistogram;
+use crate::outage::{Losses, Outage};
 use crate::system::{Received, Socket, Waiter, prefer_precision};
 use crate::udp_relay::{RelayConfig, RelayStats, Shared};
 
@@ -70,6 +71,7 @@ struct Client {
 struct Direction {
     path: Path<Datagram>,
     published: PathStats,
+    losses: Losses,
     /// No packet may enter before this: something that happened then is over.
     settled: Time,
 }
@@ -223,9 +225,15 @@ impl Relay {
     fn publish(&mut self) {
         let mut counts = self.shared.counts();
         let news = std::mem::take(&mut self.news.stats);
-        for client in self.clients.values_mut() {
+        for (&address, client) in &mut self.clients {
             counts.stats.up += client.up.news();
             counts.stats.down += client.down.news();
+            let is_recorded = counts.outages.contains_key(&address);
+            if let Some((length, lost)) = client.longest_outage()
+                && (is_recorded || counts.outages.len() < self.config.max_clients)
+            {
+                counts.outages.insert(address, Outage { client: address, length, lost });
+            }
         }
         counts.stats.clients += news.clients;
         counts.stats.refused += news.refused;
@@ -267,6 +275,12 @@ impl Client {
         }
     }
 
+    /// Its longest time without a packet that got through in one of the directions, and what was lost in it.
+    fn longest_outage(&self) -> Option<(Duration, u64)> {
+        let last = self.up.settled.max(self.down.settled);
+        [&self.up, &self.down].into_iter().filter_map(|direction| direction.losses.longest(last)).max()
+    }
+
     /// When its paths have something to do, on the relay's clock.
     fn next_due(&self) -> Option<Time> {
         let due =
@@ -277,12 +291,13 @@ impl Client {
 
 impl Direction {
     fn new(path: Path<Datagram>) -> Self {
-        Self { path, published: PathStats::default(), settled: Time::ZERO }
+        Self { path, published: PathStats::default(), losses: Losses::default(), settled: Time::ZERO }
     }
 
     /// A packet enters at the time at which the system received it, however late the thread woke.
     fn enter(&mut self, now: Time, received: Received, buffer: &[u8], headers: u8) {
         self.settled = self.settled.max(arrival(now, received.age));
+        self.losses.on_entered(self.settled);
         let payload = Bytes::copy_from_slice(&buffer[..received.length]);
         self.path.on_packet(self.settled, Datagram::new(payload, received.ecn, headers));
     }
@@ -298,6 +313,7 @@ impl Direction {
         while let Some(due) = self.path.next_timeout().filter(|&due| due <= now) {
             self.settled = self.settled.max(due);
             while let Some(datagram) = self.path.poll(due) {
+                self.losses.on_delivered(due);
                 news.lateness.push(clock().since(due));
                 news.stats.socket_errors += u64::from(send(&datagram).is_err());
             }

@@ -4,6 +4,7 @@
 //! link of its own; the server sees one port a client. A thread of its own carries the packets, so that neither an
 //! async runtime's timer nor its other tasks hold them up.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use std::thread::JoinHandle;
 use posthaste_path::{PathConfig, PathStats};
 
 use crate::lateness::{Lateness, LatenessHistogram};
+use crate::outage::Outage;
 use crate::relay::Relay;
 use crate::system::{Waker, waker};
 
@@ -66,6 +68,8 @@ pub(crate) struct Shared {
 pub(crate) struct Counts {
     pub(crate) stats: RelayStats,
     pub(crate) lateness: LatenessHistogram,
+    /// The longest of each client, of as many clients as the relay may have at once.
+    pub(crate) outages: BTreeMap<SocketAddr, Outage>,
 }
 
 impl Shared {
@@ -95,7 +99,11 @@ impl UdpRelay {
     )]
     pub async fn start(config: RelayConfig) -> io::Result<Self> {
         let (waker, waiter) = waker()?;
-        let counts = Counts { stats: RelayStats::default(), lateness: LatenessHistogram::new() };
+        let counts = Counts {
+            stats: RelayStats::default(),
+            lateness: LatenessHistogram::new(),
+            outages: BTreeMap::new(),
+        };
         let shared = Arc::new(Shared { is_stopped: AtomicBool::new(false), counts: Mutex::new(counts) });
         let relay = Relay::new(config, waiter, Arc::clone(&shared))?;
         let local_addr = relay.local_addr()?;
@@ -117,6 +125,12 @@ impl UdpRelay {
     /// How late packets left, to be merged with that of other relays.
     pub fn lateness(&self) -> LatenessHistogram {
         self.shared.counts().lateness.clone()
+    }
+
+    /// The longest outage of each client that met one of at least two seconds, by address. Once there are
+    /// [`RelayConfig::max_clients`] of them, further clients' are not recorded.
+    pub fn outages(&self) -> Vec<Outage> {
+        self.shared.counts().outages.values().copied().collect()
     }
 
     /// Stops, drops what is under way, and returns the final counts once every socket is closed. It waits for the

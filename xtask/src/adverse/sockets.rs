@@ -23,6 +23,7 @@ struct Sum {
     restarts: u64,
     killed: u64,
     failed: u64,
+    cut_off: u64,
     visits: [u64; 6],
     slowest: Duration,
 }
@@ -37,6 +38,7 @@ impl Sum {
             return;
         };
         self.failed += u64::from(outcome.failed);
+        self.cut_off += outcome.cut_off;
         self.slowest = self.slowest.max(outcome.took);
         let visits = &outcome.visits;
         let counts = [visits.all, visits.whole, visits.moved, visits.reset, visits.uploads, visits.failed];
@@ -50,6 +52,7 @@ impl Sum {
         println!("{} cases in {:.0} s, {} faults", self.cases, took.as_secs_f64(), self.faults);
         println!("servers killed and started again {}, clients killed {}", self.restarts, self.killed);
         println!("transfers that ended early, and were continued {}", self.failed);
+        println!("clients that gave up on a path that lost all they sent or were sent {}", self.cut_off);
         println!("slowest file {:.1} s", self.slowest.as_secs_f64());
         println!(
             "visits {all}: whole {whole}, whole after another address {moved}, given up {reset}, \

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use posthaste_emulator::{RelayConfig, UdpRelay};
+use posthaste_emulator::{Outage, RelayConfig, UdpRelay};
 
 use super::case::{Case, Event};
 use crate::Result;
@@ -21,11 +21,25 @@ const VISITORS: [u64; 2] = [8, 4];
 /// Clients one behind another, each of which goes on where the last one failed.
 const ATTEMPTS: u32 = 4;
 
+/// What clients say when nothing is heard from a server, and after how long.
+const SILENCES: [(&str, Duration); 4] = [
+    ("within 10 s", Duration::from_secs(10)),
+    ("within 30 s", Duration::from_secs(30)),
+    ("for 30 s", Duration::from_secs(30)),
+    ("timed out", Duration::from_secs(30)),
+];
+/// Between two probes of an end that has heard the other one: the relay's record of an outage may be shorter by it.
+const BETWEEN_PROBES: Duration = Duration::from_secs(2);
+/// Datagrams of an outage in which ends did what they can. Where both wait for each other, fewer are sent.
+const LOST_TO_OUTAGE: u64 = 8;
+
 /// How a case ended well.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Outcome {
     /// Clients that failed, with a reason, after a fault that permits it.
     pub(super) failed: u32,
+    /// Clients that gave up because their path lost everything.
+    pub(super) cut_off: u64,
     pub(super) visits: Visits,
     /// Until the file was whole.
     pub(super) took: Duration,
@@ -47,19 +61,21 @@ pub(super) fn play(case: &Case, programs: &Programs) -> Result<Outcome> {
     let began = Instant::now();
     let [count, at_once] = VISITORS;
     let mut visitors = site.visitors(by, "visitors", [count, at_once, case.seed])?;
-    let failed = fetch(case, &mut site, by)?;
+    let mut failures = Vec::new();
+    let failed = fetch(case, &mut site, by, &mut failures)?;
     let took = began.elapsed();
     if !visitors.wait(VISITS_END)?.success() {
         return Err("the visitors did not end well".into());
     }
-    let (visits, failures) = Visits::read(&visitors.output()?)?;
-    judge(case, &failures)?;
+    let (visits, of_visitors) = Visits::read(&visitors.output()?)?;
+    failures.extend(of_visitors);
+    let cut_off = judge(case.event, &failures, &relay.outages())?;
     site.end()?;
-    Ok(Outcome { failed, visits, took })
+    Ok(Outcome { failed, cut_off, visits, took })
 }
 
-/// A file must come whole in the end; how many clients failed on the way.
-fn fetch(case: &Case, site: &mut Site, by: SocketAddr) -> Result<u32> {
+/// A file must come whole in the end; how many clients failed on the way, and in `failures` why.
+fn fetch(case: &Case, site: &mut Site, by: SocketAddr, failures: &mut Vec<String>) -> Result<u32> {
     let mut is_due = case.event != Event::Nothing;
     for failed in 0..ATTEMPTS {
         let name = format!("get-{failed}");
@@ -82,7 +98,7 @@ fn fetch(case: &Case, site: &mut Site, by: SocketAddr) -> Result<u32> {
         }
         let said = fs::read_to_string(site.path(&format!("logs/{name}.stderr")))?;
         if !is_killed {
-            judge(case, &[said])?;
+            failures.push(said);
         }
         if site.path("in/file").exists() {
             return Err("a file that is not whole has its name".into());
@@ -106,13 +122,64 @@ fn check_kept(folder: &Path, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Clients may fail, with a reason, when their server has been killed, and never with wrong bytes, or by hanging.
-fn judge(case: &Case, failures: &[String]) -> Result<()> {
+/// Clients may fail, with a reason, when their server has been killed, or when the relay has lost all that one of them
+/// sent or was sent for as long as it was patient; how many of the latter. Never with wrong bytes, or by hanging.
+fn judge(event: Event, failures: &[String], outages: &[Outage]) -> Result<u64> {
+    let mut outages: Vec<_> = outages.iter().filter(|outage| outage.lost >= LOST_TO_OUTAGE).collect();
+    outages.sort_by_key(|outage| outage.length);
+    let mut cut_off = 0;
     for failure in failures {
         let is_ours = ["WRONG", "HANGS", "panicked"].iter().any(|word| failure.contains(word));
-        if is_ours || failure.trim().is_empty() || case.event != Event::Restart {
-            return Err(format!("a client: {}", failure.trim()).into());
+        let silence = SILENCES.iter().find(|(text, _)| failure.contains(text)).map(|(_, patience)| *patience);
+        // The shortest outage that explains it: each explains one client's end.
+        let is_long = |outage: &&Outage, patience| Duration::from(outage.length) + BETWEEN_PROBES >= patience;
+        let cut = silence.and_then(|patience| outages.iter().position(|outage| is_long(outage, patience)));
+        match cut {
+            _ if is_ours || failure.trim().is_empty() => {}
+            Some(index) => {
+                outages.remove(index);
+                cut_off += 1;
+                continue;
+            }
+            None if event == Event::Restart => continue,
+            None => {}
+        }
+        return Err(format!("a client: {}", failure.trim()).into());
+    }
+    Ok(cut_off)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outage(seconds: u64, lost: u64) -> Outage {
+        let length = posthaste_units::Duration::from_secs(seconds);
+        Outage { client: (Ipv4Addr::LOCALHOST, 1).into(), length, lost }
+    }
+
+    fn judged(event: Event, failures: &[&str], outages: &[Outage]) -> Option<u64> {
+        let failures: Vec<_> = failures.iter().map(|text| (*text).to_owned()).collect();
+        judge(event, &failures, outages).ok()
+    }
+
+    #[test]
+    fn only_an_outage_as_long_as_a_clients_patience_explains_its_failure() {
+        let (short, long) = ("nothing answered within 10 s", "no response within 30 s");
+        assert_eq!(judged(Event::Nothing, &[], &[]), Some(0));
+        assert_eq!(judged(Event::Nothing, &[long], &[outage(29, 20)]), Some(1));
+        assert_eq!(judged(Event::Nothing, &[long], &[outage(20, 20)]), None, "too short");
+        assert_eq!(judged(Event::Nothing, &[long], &[outage(29, 4)]), None, "the ends have waited");
+        assert_eq!(judged(Event::Nothing, &[long, long], &[outage(29, 20)]), None, "two clients, one path");
+        assert_eq!(judged(Event::Nothing, &[short, long], &[outage(29, 20), outage(10, 20)]), Some(2));
+        assert_eq!(judged(Event::Nothing, &["the stream was reset"], &[outage(29, 20)]), None);
+    }
+
+    #[test]
+    fn a_killed_server_explains_failures_but_no_wrong_byte_and_no_hanging() {
+        assert_eq!(judged(Event::Restart, &["the stream was reset"], &[]), Some(0));
+        for fault in ["WRONG byte at 1", "HANGS", "panicked", " "] {
+            assert_eq!(judged(Event::Restart, &[fault], &[outage(60, 60)]), None, "{fault}");
         }
     }
-    Ok(())
 }
