@@ -40,8 +40,6 @@ pub(crate) type Figure = (&'static str, f64, &'static str);
 struct Case {
     name: &'static str,
     claim: &'static str,
-    /// Only in the long form: it fails today, and docs/results/benchmarks.md has the figures.
-    is_long: bool,
     run: fn(&Scene, bool) -> Result<Vec<Figure>>,
 }
 
@@ -49,67 +47,56 @@ const CASES: [Case; 11] = [
     Case {
         name: "slow-readers",
         claim: "clients that do not read their responses leave the others theirs",
-        is_long: false,
         run: cases::slow_readers,
     },
     Case {
         name: "request-slots",
         claim: "20 connections of 256 requests each, of which nothing is read, leave the others theirs",
-        is_long: false,
         run: crowds::request_slots,
     },
     Case {
         name: "memory",
         claim: "memory is back 30 s after slow connections have left, while another client is served",
-        is_long: true,
         run: crowds::memory,
     },
     Case {
         name: "migration",
         claim: "connections that move together are followed, each of them, each time",
-        is_long: false,
         run: crowds::migration,
     },
     Case {
         name: "hung-files",
         claim: "a file system that does not answer holds up those who ask it, and nobody else",
-        is_long: false,
         run: crowds::hung_files,
     },
     Case {
         name: "log-not-read",
         claim: "a server whose output nobody reads serves, and stops when it is told to",
-        is_long: false,
         run: cases::log_not_read,
     },
     Case {
         name: "secrets",
         claim: "hidden files are not served, nor is a state directory; what is kept is its owner's alone",
-        is_long: false,
         run: cases::secrets,
     },
     Case {
         name: "initials",
         claim: "a flood of first packets is answered with three times its bytes at most, and shuts nobody out",
-        is_long: false,
         run: floods::initials,
     },
     Case {
         name: "blackout",
         claim: "a transfer goes on within 1 s of an outage's end, or two round trips after the first sign of life",
-        is_long: false,
         run: cases::blackout,
     },
     Case {
         name: "drain",
         claim: "SIGTERM leaves clients the time to read what they have asked for",
-        is_long: false,
         run: cases::drain,
     },
     Case {
         name: "second-signal",
         claim: "a second SIGTERM ends the server at once, and its clients are told",
-        is_long: false,
         run: cases::second_signal,
     },
 ];
@@ -130,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let clients = scene::build_clients()?;
     let is_wanted = |case: &&Case| match &arguments.wanted {
         Some(text) => case.name.contains(text.as_str()),
-        None => !(case.is_long && arguments.short),
+        None => true,
     };
     let mut all_passed = true;
     for case in CASES.iter().filter(is_wanted) {

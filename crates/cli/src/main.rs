@@ -46,7 +46,8 @@ use log_queue::LogQueue;
 /// some hundred runs on a busy machine then died by SIGSEGV with all its work done.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Gives memory back when a server's clients have left; the system's allocator keeps it (docs/results/benchmarks.md).
+/// Gives memory back when a server's clients have left; the system's allocator keeps it (docs/results/benchmarks.md). With
+/// glibc it serves C code, too.
 #[cfg(feature = "files")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -65,6 +65,8 @@ struct Client {
     up: Direction,
     down: Direction,
     idle_at: Time,
+    /// Since something reached the client, in both directions.
+    losses: Losses,
 }
 
 /// A path and what of its counts has been published.
@@ -173,6 +175,7 @@ impl Relay {
             let now = self.clock.now();
             client.idle_at = now + CLIENT_IDLE;
             client.up.enter(since(client.began, now), received, &self.buffer, headers);
+            client.losses.on_entered(client.up.settled);
         }
     }
 
@@ -188,18 +191,27 @@ impl Relay {
         let up = Direction::new(Path::new(self.config.up.clone(), self.rng.fork()).map_err(invalid)?);
         let down = Direction::new(Path::new(self.config.down.clone(), self.rng.fork()).map_err(invalid)?);
         let now = self.clock.now();
-        Ok(Client { began: arrival(now, age), upstream, up, down, idle_at: now + CLIENT_IDLE })
+        Ok(Client {
+            began: arrival(now, age),
+            upstream,
+            up,
+            down,
+            idle_at: now + CLIENT_IDLE,
+            losses: Losses::default(),
+        })
     }
 
     /// Sends everything that is due.
     fn send_due(&mut self) {
         for (&address, client) in &mut self.clients {
-            let Client { began, upstream, up, down, .. } = client;
+            let Client { began, upstream, up, down, losses, .. } = client;
             let clock = || since(*began, self.clock.now());
             up.send_due(clock, &mut self.news, |datagram| {
+                losses.on_delivered();
                 upstream.send(&datagram.payload, datagram.ecn, None)
             });
             down.send_due(clock, &mut self.news, |datagram| {
+                losses.end(clock());
                 self.listener.send(&datagram.payload, datagram.ecn, Some(address))
             });
         }
@@ -267,6 +279,7 @@ impl Client {
                     let now = clock.now();
                     self.idle_at = now + CLIENT_IDLE;
                     self.down.enter(since(self.began, now), received, buffer, headers_towards(received.from));
+                    self.losses.on_entered(self.down.settled);
                 }
                 Ok(None) => return,
                 // The server's port is closed: the client finds out as over a real network, by silence.
@@ -275,10 +288,10 @@ impl Client {
         }
     }
 
-    /// Its longest time without a packet that got through in one of the directions, and what was lost in it.
+    /// Its longest outage, and what was lost in it.
     fn longest_outage(&self) -> Option<(Duration, u64)> {
         let last = self.up.settled.max(self.down.settled);
-        [&self.up, &self.down].into_iter().filter_map(|direction| direction.losses.longest(last)).max()
+        [self.losses, self.up.losses, self.down.losses].iter().filter_map(|losses| losses.longest(last)).max()
     }
 
     /// When its paths have something to do, on the relay's clock.
@@ -313,7 +326,7 @@ impl Direction {
         while let Some(due) = self.path.next_timeout().filter(|&due| due <= now) {
             self.settled = self.settled.max(due);
             while let Some(datagram) = self.path.poll(due) {
-                self.losses.on_delivered(due);
+                self.losses.end(due);
                 news.lateness.push(clock().since(due));
                 news.stats.socket_errors += u64::from(send(&datagram).is_err());
             }

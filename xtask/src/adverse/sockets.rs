@@ -52,7 +52,7 @@ impl Sum {
         println!("{} cases in {:.0} s, {} faults", self.cases, took.as_secs_f64(), self.faults);
         println!("servers killed and started again {}, clients killed {}", self.restarts, self.killed);
         println!("transfers that ended early, and were continued {}", self.failed);
-        println!("clients that gave up on a path that lost all they sent or were sent {}", self.cut_off);
+        println!("clients that gave up in an outage of their path {}", self.cut_off);
         println!("slowest file {:.1} s", self.slowest.as_secs_f64());
         println!(
             "visits {all}: whole {whole}, whole after another address {moved}, given up {reset}, \

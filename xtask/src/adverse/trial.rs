@@ -38,7 +38,7 @@ const LOST_TO_OUTAGE: u64 = 8;
 pub(super) struct Outcome {
     /// Clients that failed, with a reason, after a fault that permits it.
     pub(super) failed: u32,
-    /// Clients that gave up because their path lost everything.
+    /// Clients that gave up because of an outage.
     pub(super) cut_off: u64,
     pub(super) visits: Visits,
     /// Until the file was whole.
@@ -122,8 +122,8 @@ fn check_kept(folder: &Path, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Clients may fail, with a reason, when their server has been killed, or when the relay has lost all that one of them
-/// sent or was sent for as long as it was patient; how many of the latter. Never with wrong bytes, or by hanging.
+/// Clients may fail, with a reason, when their server has been killed, or when the relay has recorded an outage of one of them
+/// for as long as it was patient; how many of the latter. Never with wrong bytes, or by hanging.
 fn judge(event: Event, failures: &[String], outages: &[Outage]) -> Result<u64> {
     let mut outages: Vec<_> = outages.iter().filter(|outage| outage.lost >= LOST_TO_OUTAGE).collect();
     outages.sort_by_key(|outage| outage.length);

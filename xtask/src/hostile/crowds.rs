@@ -70,7 +70,7 @@ fn figures<const COUNT: usize>(line: &str, word: &str) -> Option<[f64; COUNT]> {
 
 pub(super) fn memory(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {
     let served = scene.serve(&[])?;
-    let (connections, rounds) = if is_short { (1_000, 1) } else { (9_900, 2) };
+    let (connections, rounds) = (9_900, if is_short { 1 } else { 2 });
     let wish = |connections| Wish { connections, requests: 1, path: "/medium", answers: 1 };
     Crowd::gather(scene, &served, &wish(FIRST))?.disperse()?;
     let before = served.running.resident_bytes()?;
