@@ -16,8 +16,8 @@ Examples:
   posthaste history clear                   delete all histories
 
 The file can be read and cleared while a server runs; the server keeps its copy in memory until it ends.
-With --json stdout is one JSON object: `file`, `paths`, each with `path`, `window_bytes`, `min_rtt_seconds`, `samples`
-and `age_seconds`.
+With --json stdout is one JSON object: `file`, `paths`, each with `path`, `window_bytes`, `min_rtt_seconds`, `loss` (the
+share of packets lost where no queue stood; null if unknown), `loss_packets` (of how many), `samples` and `age_seconds`.
 Exit code: 0 on success, 1 if the file cannot be used, 2 for a usage error.")]
 pub(crate) struct History {
     #[command(subcommand)]
@@ -26,7 +26,7 @@ pub(crate) struct History {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {
-    /// Show known paths: window, smallest round-trip time, age
+    /// Show known paths: window, smallest round-trip time, loss, age
     Show(HistoryFile),
     /// Delete all histories
     Clear(HistoryFile),

@@ -28,6 +28,10 @@ struct Known {
     path: String,
     window_bytes: u64,
     min_rtt_seconds: f64,
+    /// The share of packets that the path lost where no queue stood, 0 to 1; none if it is not known.
+    loss: Option<f64>,
+    /// How many packets that share is of.
+    loss_packets: u32,
     samples: u64,
     age_seconds: f64,
 }
@@ -90,6 +94,8 @@ fn known(rows: &[(PathKey, PathRecord)], now: SystemTime) -> Vec<Known> {
         path: key.to_string(),
         window_bytes: record.window().get(),
         min_rtt_seconds: record.min_rtt().as_secs_f64(),
+        loss: (record.loss().settled() > 0).then(|| record.loss().share()),
+        loss_packets: record.loss().settled(),
         samples: record.samples(),
         age_seconds: now.saturating_sub(Duration::from(record.measured_at())).as_secs_f64(),
     };
@@ -106,16 +112,17 @@ fn describe(file: &Path, paths: &[Known]) -> String {
     }
     let width = paths.iter().map(|known| known.path.len()).max().unwrap_or(0).max(4);
     let mut text = format!(
-        "\x1b[1m{:width$}  {:>10}  {:>10}  {:>7}  age\x1b[0m\n",
-        "path", "window", "least RTT", "samples"
+        "\x1b[1m{:width$}  {:>10}  {:>10}  {:>7}  {:>7}  age\x1b[0m\n",
+        "path", "window", "least RTT", "loss", "samples"
     );
     for known in paths {
         let _ = writeln!(
             text,
-            "{:width$}  {:>10}  {:>10}  {:>7}  {}",
+            "{:width$}  {:>10}  {:>10}  {:>7}  {:>7}  {}",
             known.path,
             format!("{:.1} kB", known.window_bytes as f64 / 1e3),
             printer::duration(Duration::from_secs_f64(known.min_rtt_seconds)),
+            known.loss.map_or_else(|| "-".to_owned(), |loss| format!("{:.1} %", loss * 100.0)),
             known.samples,
             age(known.age_seconds),
         );
@@ -134,7 +141,37 @@ fn age(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_policy::history::{Average, Scope};
+    use posthaste_policy::sample::{PathHistory, PathLoss};
+    use posthaste_units::{ByteCount, Duration as UnitsDuration};
+
     use super::*;
+
+    fn row(address: &str, loss: PathLoss) -> (PathKey, PathRecord) {
+        let sample = PathHistory {
+            window: ByteCount::new(250_000),
+            min_rtt: UnitsDuration::from_millis(38),
+            age: UnitsDuration::ZERO,
+            continues: false,
+            loss,
+        };
+        let key = PathKey::of(Scope::Address, address.parse().unwrap());
+        let measured_at = UnitsDuration::from_secs(1_000);
+        (key, PathRecord::after(None, Average::Latest, measured_at, &sample))
+    }
+
+    #[test]
+    fn the_loss_of_a_path_is_shown_if_it_is_known() {
+        let rows = [row("192.0.2.1", PathLoss::new(2_000, 30)), row("192.0.2.2", PathLoss::UNKNOWN)];
+        let paths = known(&rows, SystemTime::UNIX_EPOCH + Duration::from_secs(1_060));
+        let shown = describe(Path::new("history.redb"), &paths);
+        let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["192.0.2.1/32", "250.0", "kB", "38.0", "ms", "1.5", "%", "1", "60", "s"]);
+        assert_eq!(lines[2], ["192.0.2.2/32", "250.0", "kB", "38.0", "ms", "-", "1", "60", "s"]);
+        let objects = serde_json::to_value(&paths).unwrap();
+        assert_eq!((&objects[0]["loss"], &objects[0]["loss_packets"]), (&0.015.into(), &2_000.into()));
+        assert_eq!((&objects[1]["loss"], &objects[1]["loss_packets"]), (&serde_json::Value::Null, &0.into()));
+    }
 
     #[test]
     fn ages_are_in_units_that_fit() {
