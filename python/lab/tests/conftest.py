@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -91,16 +93,23 @@ class Killer:
     def __init__(self) -> None:
         self.killed: int | None = None
         self.pids: list[int] = []
+        self.chunks: int | None = None
         self.last: posthaste_lab.Progress | None = None
 
     def __call__(self, progress: posthaste_lab.Progress) -> None:
-        import signal
-        import threading
-
         self.last = progress
         if progress.pid is None:
             return
         self.pids.append(progress.pid)
         if self.killed is None:
             self.killed = progress.pid
-            threading.Timer(0.15, os.kill, (progress.pid, signal.SIGKILL)).start()
+            threading.Timer(0.15, self._kill).start()
+
+    def _kill(self) -> None:
+        self.chunks = self.pids.count(self.killed)
+        os.kill(self.killed, signal.SIGKILL)
+
+    def check(self) -> None:
+        """The one that was killed delivered nothing from then on, and others went on."""
+        assert self.chunks == self.pids.count(self.killed) > 0
+        assert self.pids[-1] != self.killed

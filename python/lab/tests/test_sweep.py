@@ -23,6 +23,7 @@ def test_a_worker_killed_midway_makes_no_difference(experiment, expected):
     killer = Killer()
     result = lab.sweep(experiment, workers=2, progress=killer)
     assert result.json().encode() == expected
+    killer.check()
     assert killer.last is not None and killer.last.lost == 1
     assert not children() & set(killer.pids)
 

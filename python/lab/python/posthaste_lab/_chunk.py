@@ -42,7 +42,10 @@ class Done(TypedDict):
 
 @functools.lru_cache(maxsize=4)
 def _sweep(definition: str) -> _native.Sweep:
-    return _native.Sweep(**json.loads(definition))
+    arguments = json.loads(definition)
+    # JSON has no tuples.
+    seeds = arguments.get("seeds")
+    return _native.Sweep(**{**arguments, "seeds": seeds and tuple(seeds)})
 
 
 def make(order: Order) -> Done:
