@@ -91,8 +91,8 @@ class Profile:
 
     @property
     def policies(self) -> list[dict[str, Any]]:
-        """Its policies: ``seam``, ``text`` (``name``, ``claims``, ``source``, ``use_when``, ``breaks_when``) and
-        ``constants`` (``name``, ``value``)."""
+        """Its policies: ``seam``, ``name``, ``claims``, ``source``, ``use_when``, ``breaks_when`` and ``constants``
+        (``name``, ``value``)."""
         return self._report["policies"]
 
     @property

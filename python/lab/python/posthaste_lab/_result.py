@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-Rows = Literal["flows", "statistics"]
+Rows = Literal["flows", "statistics", "published"]
 
 _UNITS = {"window": "B", "in_flight": "B", "credit": "B", "queue": "B", "pacing": "bit/s", "delivery": "bit/s", "rtt": "s"}
 """Units of time series by quantity."""
@@ -98,12 +98,18 @@ class Result:
         ``stack``, ``completion``, ``connect`` and ``first_byte`` (s), ``goodput`` (bit/s), ``bytes`` (B), and for each
         direction what was sent, received and lost, delays (``_ms``) and the stack's counters.
         ``"statistics"`` has a row for each metric of each cell: ``unit``, ``n``, ``mean``, ``p50``, ``p95`` and more.
+        ``"published"`` has a row for each figure that others have published for a cell: ``metric``, ``value``, ``unit`` as
+        printed, ``source``.
         """
         if rows == "flows":
             return list(self._flows())
         if rows == "statistics":
             return list(self._statistics())
-        raise SpecError(f'rows: "{rows}" is unknown: there are "flows" and "statistics"', None, "rows")
+        if rows == "published":
+            cells = self._experiment["cells"]
+            return [{**self._cell(cell["coordinates"]), **row} for cell in cells for row in cell["published"]]
+        known = '"flows", "statistics" and "published"'
+        raise SpecError(f'rows: "{rows}" is unknown: there are {known}', None, "rows")
 
     def to_arrow(self, rows: Rows = "flows") -> pyarrow.Table:
         """The table of :meth:`rows`; units are in the fields' metadata. Needs pyarrow."""
