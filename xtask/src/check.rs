@@ -12,7 +12,10 @@ mod sizes;
 use clap::Args;
 
 use crate::Result;
-use crate::workspace::{cargo, root, run};
+use crate::workspace::{cargo, root, run, target};
+
+/// The workspace of the Python packages.
+const PYTHON: &str = "python/Cargo.toml";
 
 /// Of `cargo xtask check`.
 #[derive(Debug, Args)]
@@ -32,11 +35,12 @@ pub(crate) fn check(arguments: &Arguments) -> Result<bool> {
         return Ok(faults.is_empty());
     }
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    for other in ["interop/Cargo.toml", "examples/outside/Cargo.toml"] {
+    for other in ["interop/Cargo.toml", "examples/outside/Cargo.toml", PYTHON] {
         run(cargo().args(["fmt", "--all", "--check", "--manifest-path", other]))?;
     }
     let lints = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     run(cargo().arg("clippy").args(lints))?;
+    run(cargo().args(["clippy", "--manifest-path", PYTHON, "--target-dir"]).arg(target()).args(lints))?;
     packages::minimal()?;
     packages::single_commands()?;
     Ok(docs()? && api::compare()?)

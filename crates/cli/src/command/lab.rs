@@ -97,20 +97,9 @@ fn print(printed: std::io::Result<()>) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A cell as `--cells` names it.
-fn cell_name(experiment: &Experiment, cell: &Cell) -> String {
-    let terms: Vec<String> = experiment
-        .axes
-        .iter()
-        .zip(&cell.coordinates)
-        .map(|(axis, label)| format!("{}={label}", axis.name))
-        .collect();
-    terms.join(",")
-}
-
 /// `--cells ...` for a shell; empty where there is only one cell anyway.
 fn cells_argument(experiment: &Experiment, cell: &Cell) -> String {
-    match cell_name(experiment, cell) {
+    match experiment.cell_name(cell) {
         name if name.is_empty() => name,
         name => format!(" --cells {}", printer::shell_quote(&name)),
     }

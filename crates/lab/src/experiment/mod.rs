@@ -188,6 +188,12 @@ impl Experiment {
         file::parse_run(text, &traces::Traces::of(folder)).map_err(|fault| fault.of(name, text))
     }
 
+    /// A cell as a [`CellFilter`] names it: `path=good,object=1MB`; empty where nothing is varied.
+    pub fn cell_name(&self, cell: &Cell) -> String {
+        let term = |(axis, label): (&Axis, &String)| format!("{}={label}", axis.name);
+        self.axes.iter().zip(&cell.coordinates).map(term).collect::<Vec<_>>().join(",")
+    }
+
     /// The indices of the cells that `filter` leaves, in the grid's order.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 mod elsewhere;
 mod journal;
 mod merge;
+mod plan;
 mod shard;
 mod worker;
 
@@ -25,6 +26,7 @@ use posthaste_units::Duration;
 pub use elsewhere::{Assignment, GatherError, assignments, gather, make};
 pub use journal::Journal;
 pub use merge::{MergeError, merge};
+pub use plan::Plan;
 pub use shard::{ParseShardError, Shard, ShardHeader};
 use worker::{Item, Runner};
 

@@ -120,10 +120,41 @@ impl ShardHeader {
         }
     }
 
+    /// Where the sweep of a file differs from the one that was `expected`, for people.
+    pub fn difference(&self, expected: &Self) -> String {
+        let of = |header: &Self| {
+            let (cells, (first, end)) = (header.cells.join(","), header.seeds);
+            let cells = if cells.is_empty() { cells } else { format!(" --cells {cells}") };
+            format!("{}{cells} --seeds {first}..{end}", header.experiment)
+        };
+        if self.program != expected.program {
+            let (theirs, ours) = (short(&self.program), short(&expected.program));
+            format!("they are of another build of posthaste ({theirs}, this is {ours})")
+        } else if of(self) != of(expected) {
+            format!("they are of `{}`, not of `{}`", of(self), of(expected))
+        } else if self.shard != expected.shard {
+            format!("they are of shard {}, not of {}", self.shard, expected.shard)
+        } else if self.series != expected.series {
+            "they have another interval of time series".to_owned()
+        } else {
+            format!("{} has changed since", expected.experiment)
+        }
+    }
+
+    /// The first digits of the program's digest; a file's may have none.
+    pub fn short_program(&self) -> String {
+        short(&self.program)
+    }
+
     /// True if both are parts of the same sweep.
     pub fn is_of_same_sweep(&self, other: &Self) -> bool {
         Self { shard: other.shard, ..self.clone() } == *other
     }
+}
+
+/// The first digits of a digest.
+fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use posthaste_lab::reproduction::Reproduction;
 use posthaste_lab::reproduction::report::{Made, json, markdown, page, table};
+use posthaste_lab::sweep::Plan;
 
 use super::journal::Journals;
-use super::plan::Plan;
 use super::sweep::{Outputs, Swept, carry_out, exit_code, tell_endings};
 use crate::args::LabRun;
 use crate::exit::{Failure, INTERRUPTED};
@@ -38,13 +38,13 @@ pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
     let args = Arc::new(args);
     let mut results = Vec::new();
-    for plan in plans {
+    for (label, plan) in plans {
         // One for all of them: of journals only so many are kept.
         let journal = journals.as_ref().and_then(|journals| journals.open(NAME));
         if let Some(journals) = &mut journals {
             journals.keep();
         }
-        match carry_out(plan, &args, journal, &mut interrupts).await? {
+        match carry_out(plan, label, &args, journal, &mut interrupts).await? {
             Swept::Done(result) => {
                 tell_endings(&result);
                 results.push(*result);
@@ -98,19 +98,21 @@ fn check(args: &LabRun) -> Result<(), Failure> {
     }
 }
 
-fn plans(reproduction: &Reproduction, args: &LabRun) -> Vec<Plan> {
+/// Each experiment's part, and what its progress is told by.
+fn plans(reproduction: &Reproduction, args: &LabRun) -> Vec<(String, Plan)> {
     let planned = reproduction.plan();
     let count = planned.len();
     let plan = |(index, planned): (usize, posthaste_lab::reproduction::Planned<'_>)| {
         let usual = 0..if args.quick { planned.quick } else { planned.seeds };
-        Plan {
-            label: format!("{}/{count} {}", index + 1, planned.experiment.name),
+        let label = format!("{}/{count} {}", index + 1, planned.experiment.name);
+        let plan = Plan {
             seeds: args.seeds.as_ref().map_or(usual, |seeds| seeds.0.clone()),
             experiment: planned.experiment.clone(),
             cells: planned.cells,
             filters: Vec::new(),
             series: None,
-        }
+        };
+        (label, plan)
     };
     planned.into_iter().enumerate().map(plan).collect()
 }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use posthaste_campaign::identity::Identity;
 use posthaste_campaign::keyed::HeadedError;
 use posthaste_lab::experiment::{Cell, CellFilter};
-use posthaste_lab::sweep::{self, Journal, MergeError, Shard, ShardHeader};
+use posthaste_lab::sweep::{self, Journal, MergeError, Plan, Shard, ShardHeader};
 use posthaste_report as report;
 use serde::Serialize;
 
-use super::plan::Plan;
+use super::plan;
 use super::sweep::{Outputs, exit_code, tell_endings};
 use crate::args::{LabItems, LabMerge, LabRun, Seeds};
 use crate::exit::Failure;
@@ -51,7 +51,7 @@ pub(super) fn open(path: &Path, plan: &Plan, args: &LabRun) -> Result<Journal, F
             HeadedError::File(error) => Failure::runtime(format!("cannot keep runs in {path}: {error}")),
             HeadedError::Foreign => Failure::usage(format!("{path} holds no runs; it is left as it is")),
             HeadedError::Other(found) => {
-                Failure::usage(format!("{path} holds other runs: {}", difference(&found, &header)))
+                Failure::usage(format!("{path} holds other runs: {}", found.difference(&header)))
                     .hint("give another file, or --fresh to empty it")
             }
         }
@@ -70,35 +70,6 @@ pub(super) fn tell_done(path: &Path, shard: Shard, progress: sweep::Progress, is
             total - failed
         ));
     }
-}
-
-/// Where two sweeps differ, for people.
-fn difference(found: &ShardHeader, expected: &ShardHeader) -> String {
-    let of = |header: &ShardHeader| {
-        let (cells, (first, end)) = (header.cells.join(","), header.seeds);
-        let cells = if cells.is_empty() { cells } else { format!(" --cells {cells}") };
-        format!("{}{cells} --seeds {first}..{end}", header.experiment)
-    };
-    if found.program != expected.program {
-        format!(
-            "they are of another build of posthaste ({}, this is {})",
-            short(&found.program),
-            short(&expected.program)
-        )
-    } else if of(found) != of(expected) {
-        format!("they are of `{}`, not of `{}`", of(found), of(expected))
-    } else if found.shard != expected.shard {
-        format!("they are of shard {}, not of {}", found.shard, expected.shard)
-    } else if found.series != expected.series {
-        "they have another interval of time series".to_owned()
-    } else {
-        format!("{} has changed since", expected.experiment)
-    }
-}
-
-/// The first digits of a digest from a file, which may have none.
-fn short(digest: &str) -> String {
-    digest.chars().take(12).collect()
 }
 
 fn this_program() -> Result<Identity, Failure> {
@@ -120,7 +91,7 @@ pub(super) fn merge(args: &LabMerge) -> Result<ExitCode, Failure> {
                     "the runs in {} do not belong to those in {}: {}",
                     path.display(),
                     other.display(),
-                    difference(&header, &expected)
+                    header.difference(&expected)
                 )));
             }
             Some(_) => {}
@@ -131,7 +102,7 @@ pub(super) fn merge(args: &LabMerge) -> Result<ExitCode, Failure> {
     let (path, header) = first.ok_or_else(|| Failure::usage("there is nothing to merge"))?;
     let plan = plan_of(path, &header, &program)?;
     let outputs = Outputs::create(args.json.as_deref(), args.html.as_deref(), None)?;
-    let command = |cell: Option<&Cell>| plan.command(cell);
+    let command = |cell: Option<&Cell>| plan::command(&plan, cell);
     let selection = plan.selection(&command);
     let result = sweep::merge(&plan.experiment, &selection, &program, &mut journals, header.shard)
         .map_err(|error| incomplete(&error, &plan))?;
@@ -163,7 +134,7 @@ fn read(path: &Path, program: &Identity) -> Result<(ShardHeader, Journal), Failu
 fn plan_of(path: &Path, header: &ShardHeader, program: &Identity) -> Result<Plan, Failure> {
     let foreign = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
     if header.program != program.hexadecimal(32) {
-        let (theirs, ours) = (short(&header.program), program.short());
+        let (theirs, ours) = (header.short_program(), program.short());
         return Err(foreign(format!(
             "its runs are of another build of posthaste ({theirs}, this is {ours})"
         ))
@@ -172,7 +143,7 @@ fn plan_of(path: &Path, header: &ShardHeader, program: &Identity) -> Result<Plan
     let cells: Result<Vec<CellFilter>, _> = header.cells.iter().map(|cells| cells.parse()).collect();
     let cells = cells.map_err(|error| foreign(error.to_string()))?;
     let seeds = Seeds(header.seeds.0..header.seeds.1);
-    let plan = Plan::of(&header.experiment, &cells, Some(&seeds), header.series)?;
+    let plan = plan::of(&header.experiment, &cells, Some(&seeds), header.series)?;
     let selection = plan.selection(&|_| String::new());
     let expected = ShardHeader::new(
         &header.experiment,
@@ -182,7 +153,7 @@ fn plan_of(path: &Path, header: &ShardHeader, program: &Identity) -> Result<Plan
         program,
         header.shard,
     );
-    if expected == *header { Ok(plan) } else { Err(foreign(difference(header, &expected))) }
+    if expected == *header { Ok(plan) } else { Err(foreign(header.difference(&expected))) }
 }
 
 fn incomplete(error: &MergeError, plan: &Plan) -> Failure {
@@ -190,7 +161,7 @@ fn incomplete(error: &MergeError, plan: &Plan) -> Failure {
     match error {
         MergeError::Missing { shard, .. } => failure.hint(format!(
             "{} --shard {shard} --journal FILE goes on with that shard's file",
-            plan.command(None)
+            plan::command(plan, None)
         )),
         MergeError::Differ(_) => failure,
     }
@@ -205,7 +176,7 @@ struct ListedItem<'a> {
 
 /// `posthaste lab items`.
 pub(super) fn items(args: &LabItems) -> Result<ExitCode, Failure> {
-    let plan = Plan::of(&args.name, &args.cells, args.seeds.as_ref(), None)?;
+    let plan = plan::of(&args.name, &args.cells, args.seeds.as_ref(), None)?;
     let items: Vec<ListedItem<'_>> = sweep::runs(&plan.selection(&|_| String::new()))
         .enumerate()
         .filter(|(index, _)| args.shard.is_none_or(|shard| shard.has(*index)))

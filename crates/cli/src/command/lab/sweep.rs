@@ -7,15 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use posthaste_lab::experiment::Cell;
-use posthaste_lab::sweep::{self, Ending, Options, Progress, Report};
+use posthaste_lab::sweep::{self, Ending, Options, Plan, Progress, Report};
 use posthaste_report as report;
 use posthaste_report::experiment_result::ExperimentResult;
 use posthaste_report::result::Outcome;
 
 use super::journal::Journals;
-use super::plan::Plan;
 use super::progress::Display;
-use super::{shard, traces};
+use super::{plan, shard, traces};
 use crate::args::LabRun;
 use crate::exit::{FAILED, Failure, INTERRUPTED};
 use crate::interrupt::Interrupts;
@@ -57,7 +56,8 @@ pub(super) async fn run(args: LabRun) -> Result<ExitCode, Failure> {
             Some(path) => Some(shard::open(path, &plan, &args)?),
             None => journals.as_ref().and_then(|journals| journals.open(&plan.experiment.name)),
         };
-        match carry_out(plan, &args, journal, &mut interrupts).await? {
+        let label = plan.experiment.name.clone();
+        match carry_out(plan, label, &args, journal, &mut interrupts).await? {
             Swept::Done(result) => {
                 if !args.quiet {
                     super::print(printer::line(report::table::print(&result).trim_end()))?;
@@ -81,9 +81,10 @@ fn shard_done(args: &LabRun, progress: Progress) -> ExitCode {
     if progress.failed > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
-/// Runs what is planned, until it is done or the user wants to stop.
+/// Runs what is planned, with progress told by `label`, until it is done or the user wants to stop.
 pub(super) async fn carry_out(
     plan: Plan,
+    label: String,
     args: &Arc<LabRun>,
     journal: Option<sweep::Journal>,
     interrupts: &mut Interrupts,
@@ -91,7 +92,8 @@ pub(super) async fn carry_out(
     let cancel = Arc::new(AtomicBool::new(false));
     let is_kept = journal.is_some();
     let (its_args, its_cancel) = (Arc::clone(args), Arc::clone(&cancel));
-    let mut sweep = tokio::task::spawn_blocking(move || sweep_one(&plan, &its_args, journal, &its_cancel));
+    let mut sweep =
+        tokio::task::spawn_blocking(move || sweep_one(&plan, &label, &its_args, journal, &its_cancel));
     let report = tokio::select! {
         report = &mut sweep => report,
         () = interrupts.next() => {
@@ -134,12 +136,18 @@ fn plans(args: &LabRun) -> Result<Vec<Plan>, Failure> {
             .hint("use --seeds for fewer runs of an experiment"));
     }
     shard::check(args)?;
-    let plan = |name: &String| Plan::of(name, &args.cells, args.seeds.as_ref(), args.series);
+    let plan = |name: &String| plan::of(name, &args.cells, args.seeds.as_ref(), args.series);
     args.names.iter().map(plan).collect()
 }
 
-fn sweep_one(plan: &Plan, args: &LabRun, journal: Option<sweep::Journal>, cancel: &AtomicBool) -> Report {
-    let command = |cell: Option<&Cell>| plan.command(cell);
+fn sweep_one(
+    plan: &Plan,
+    label: &str,
+    args: &LabRun,
+    journal: Option<sweep::Journal>,
+    cancel: &AtomicBool,
+) -> Report {
+    let command = |cell: Option<&Cell>| plan::command(plan, cell);
     let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let options = Options {
         selection: plan.selection(&command),
@@ -148,7 +156,7 @@ fn sweep_one(plan: &Plan, args: &LabRun, journal: Option<sweep::Journal>, cancel
         qlog: args.qlog.as_deref().map(|folder| traces::maker(folder, &plan.experiment)),
         journal,
     };
-    let mut display = Display::new(&plan.label, args.quiet);
+    let mut display = Display::new(label, args.quiet);
     sweep::run(&plan.experiment, options, &mut |progress| display.update(progress), cancel)
 }
 

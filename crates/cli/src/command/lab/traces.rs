@@ -8,14 +8,11 @@ use posthaste_endpoint::QlogDirectory;
 use posthaste_lab::experiment::Experiment;
 use posthaste_lab::sweep::QlogMaker;
 
-use super::cell_name;
-
 /// Makes the folder of a run when it begins.
 pub(super) fn maker(folder: &Path, experiment: &Experiment) -> Arc<QlogMaker> {
     let stem = Path::new(&experiment.name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = folder.join(plain(&stem));
-    let names: Vec<String> =
-        experiment.cells.iter().map(|cell| plain(&cell_name(experiment, cell))).collect();
+    let names: Vec<String> = experiment.cells.iter().map(|cell| plain(&experiment.cell_name(cell))).collect();
     Arc::new(move |index, _, seed| {
         let folder = folder.join(format!("{index:04} {}", names[index])).join(format!("seed {seed}"));
         match prepare(&folder) {
