@@ -22,13 +22,13 @@ PATIENCE = 30
 
 
 def binary() -> Path:
-    """The `posthaste` command: $POSTHASTE_BIN, or what `cargo build -p posthaste` has built."""
-    if given := os.environ.get("POSTHASTE_BIN"):
+    """The `posthaste` command: $POSTHASTE, or what `cargo build -p posthaste` has built."""
+    if given := os.environ.get("POSTHASTE"):
         return Path(given)
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
     found = [path for path in (target / "debug/posthaste", target / "release/posthaste") if path.exists()]
     if not found:
-        pytest.exit(f"no posthaste command below {target}: run `cargo build -p posthaste`, or set POSTHASTE_BIN", 2)
+        pytest.exit(f"no posthaste command below {target}: run `cargo build -p posthaste`, or set POSTHASTE", 2)
     return found[0]
 
 
