@@ -108,7 +108,9 @@ pub(crate) struct Wakes {
 
 impl Drop for Wakes {
     fn drop(&mut self) {
-        self.tasks.drain(..).for_each(Waker::wake);
+        if !self.tasks.is_empty() {
+            self.tasks.drain(..).for_each(Waker::wake);
+        }
         if let Some(driver) = self.driver.take() {
             driver.wake();
         }
@@ -225,10 +227,7 @@ impl State {
 
     /// The error of a connection that is not there, which can only be if everything has ended.
     pub(crate) fn no_connection(&self) -> ConnectionError {
-        match &self.failure {
-            Some(error) => ConnectionError::Socket(Arc::clone(error)),
-            None => ConnectionError::Closed(CloseReason::Local { error_code: 0 }),
-        }
+        gone(self.failure.as_ref())
     }
 
     /// The live connection, or the error of one that is over.
@@ -239,8 +238,7 @@ impl State {
         if let Some(error) = self.error(handle) {
             return Err(error);
         }
-        let missing = self.no_connection();
-        self.transport.connection_mut(handle).ok_or(missing)
+        self.transport.connection_mut(handle).ok_or_else(|| gone(self.failure.as_ref()))
     }
 
     /// Connects; the new connection belongs to the caller.
@@ -491,6 +489,14 @@ impl Guard<'_> {
     pub(crate) fn handshake_time(&self, handle: ConnectionHandle) -> Option<Duration> {
         let connection = self.connection(handle)?;
         Some(connection.connected_at?.since(connection.started))
+    }
+}
+
+/// The error of a connection that is not there.
+fn gone(failure: Option<&Arc<io::Error>>) -> ConnectionError {
+    match failure {
+        Some(error) => ConnectionError::Socket(Arc::clone(error)),
+        None => ConnectionError::Closed(CloseReason::Local { error_code: 0 }),
     }
 }
 

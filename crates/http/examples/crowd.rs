@@ -82,7 +82,7 @@ struct Visitor {
 async fn ask(connection: &Connection, path: &str) -> Result<(SendStream, RecvStream)> {
     let request = http::Request::get(format!("https://localhost{path}")).body(())?;
     let (mut send, recv) = connection.open_bi().await?;
-    send.write_bytes(encode::request(&request)?).await?;
+    send.write_bytes(encode::request(&request)?.into()).await?;
     send.finish();
     Ok((send, recv))
 }

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use posthaste_endpoint::{
     Connection, ConnectionError, Priority, ReadError, RecvStream, SendStream, Side, WriteError,
 };
@@ -19,7 +19,7 @@ const COPY_LIMIT: usize = 1024;
 pub(crate) struct MessageSender {
     stream: SendStream,
     /// Frames that are short enough to go together.
-    pending: BytesMut,
+    pending: Vec<u8>,
     is_open: bool,
     /// What a drop half-way is for the peer.
     abandoned: Code,
@@ -32,7 +32,7 @@ impl MessageSender {
             Side::Client => Code::H3_REQUEST_CANCELLED,
             Side::Server => Code::H3_INTERNAL_ERROR,
         };
-        Self { stream, pending: BytesMut::new(), is_open: true, abandoned }
+        Self { stream, pending: Vec::new(), is_open: true, abandoned }
     }
 
     /// The stream's identifier on the wire.
@@ -46,8 +46,12 @@ impl MessageSender {
     }
 
     /// Takes a frame of a head or of trailers, which is sent with the next [`Self::flush`] or content.
-    pub(crate) fn frame(&mut self, frame: &[u8]) {
-        self.pending.extend_from_slice(frame);
+    pub(crate) fn frame(&mut self, mut frame: Vec<u8>) {
+        if self.pending.is_empty() {
+            self.pending = frame;
+        } else {
+            self.pending.append(&mut frame);
+        }
     }
 
     /// Writes what is held back.
@@ -58,7 +62,7 @@ impl MessageSender {
         if self.pending.is_empty() {
             return Ok(());
         }
-        self.stream.write_bytes(self.pending.split().freeze()).await
+        self.stream.write_bytes(std::mem::take(&mut self.pending).into()).await
     }
 
     /// Sends content in a DATA frame of its own; short content may be held back.
@@ -66,7 +70,7 @@ impl MessageSender {
     /// # Errors
     /// As [`Self::flush`].
     pub(crate) async fn content(&mut self, content: Bytes) -> Result<(), WriteError> {
-        self.pending.extend_from_slice(&encode::data_header(content.len() as u64));
+        encode::data_header(&mut self.pending, content.len() as u64);
         if content.len() <= COPY_LIMIT {
             self.pending.extend_from_slice(&content);
             if self.pending.len() <= COPY_LIMIT {

@@ -18,6 +18,7 @@ use crate::service::{AccessLog, AnyService, Ended, Request, erase};
 mod budget;
 mod connection;
 mod connections;
+mod date;
 mod early;
 mod exchange;
 mod incoming;
@@ -132,6 +133,7 @@ impl ServerOptions {
 /// What the tasks of a server share.
 struct Shared {
     options: ServerOptions,
+    date: date::Date,
     budget: Budget,
     alternative: Option<Alternative>,
 }
@@ -236,7 +238,7 @@ impl Serve {
         let budget = budget.unwrap_or_else(|| Budget::new(&options));
         let port = endpoint.local_addr().ok().map(|address| address.port());
         let alternative = port.zip(options.alt_svc).map(|(port, max_age)| Alternative::new(port, max_age));
-        let shared = Arc::new(Shared { options, budget, alternative });
+        let shared = Arc::new(Shared { options, date: date::Date::default(), budget, alternative });
         let mut connections = Connections::default();
         loop {
             tokio::select! {

@@ -174,8 +174,9 @@ async fn begin(
     if let Some(announced) = announced {
         head = head.header("content-length", announced);
     }
-    send.write_bytes(encode::request(&head.body(()).unwrap()).unwrap()).await.unwrap();
-    send.write_bytes(encode::data_header(content.len() as u64)).await.unwrap();
+    let mut message = encode::request(&head.body(()).unwrap()).unwrap();
+    encode::data_header(&mut message, content.len() as u64);
+    send.write_bytes(message.into()).await.unwrap();
     send.write_all(content).await.unwrap();
     (send, recv)
 }

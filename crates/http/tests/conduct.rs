@@ -25,7 +25,7 @@ async fn control_of(connection: &Connection) -> (Bytes, RecvStream) {
 }
 
 fn response(status: u16) -> Bytes {
-    encode::response(&http::Response::builder().status(status).body(()).unwrap())
+    encode::response(&http::Response::builder().status(status).body(()).unwrap()).into()
 }
 
 /// A whole request, which ends before anything has been answered.
@@ -72,7 +72,7 @@ async fn a_server_sends_settings_before_it_hears_any_and_ends_what_it_answers() 
     for _ in 0..3 {
         let asked = http::Request::get("https://localhost/").body(()).unwrap();
         let (mut send, mut recv) = connection.open_bi().await.unwrap();
-        send.write_bytes(encode::request(&asked).unwrap()).await.unwrap();
+        send.write_bytes(encode::request(&asked).unwrap().into()).await.unwrap();
         send.finish();
         let mut answer = Bytes::from(timeout(PATIENCE, recv.read_to_end(1000)).await.unwrap().unwrap());
         let mut reader = MessageReader::new(MessageKind::Response { to_head: false }, 1000);

@@ -154,7 +154,7 @@ fn fickle(config: &ServerConfig, settings: Vec<Settings>) -> (SocketAddr, Unboun
                 control.write_bytes(encode::control_stream(&settings, None)).await.unwrap();
                 // It may be closed before it has answered.
                 if let Ok((mut send, _)) = connection.accept_bi().await {
-                    let _ = send.write_bytes(encode::response(&http::Response::new(()))).await;
+                    let _ = send.write_bytes(encode::response(&http::Response::new(())).into()).await;
                     send.finish();
                     let _ = send.acknowledged().await;
                 }
@@ -303,7 +303,7 @@ async fn a_server_puts_off_early_requests_that_must_not_happen_twice() {
             if early {
                 request.headers_mut().insert("early-data", HeaderValue::from_static("1"));
             }
-            encode::request(&request).unwrap()
+            encode::request(&request).unwrap().into()
         };
         held.say(Direction::Unidirectional, encode::control_stream(&Settings::default(), None), false);
         let delete = held.say(Direction::Bidirectional, request(Method::DELETE, "unsafe", false), true);

@@ -33,7 +33,7 @@ async fn visit(server: &Server) -> (Endpoint, Connection) {
 /// A request with a field of this many bytes.
 fn request(length: usize) -> Bytes {
     let request = http::Request::get("https://localhost/").header("x", "y".repeat(length)).body(()).unwrap();
-    encode::request(&request).unwrap()
+    encode::request(&request).unwrap().into()
 }
 
 /// Sends a whole request and reads the status of its response.
@@ -233,7 +233,7 @@ async fn clients_that_do_not_read_hold_up_nobody() {
     for _ in 0..20 {
         let (mut send, recv) = idle.open_bi().await.unwrap();
         let request = http::Request::get("https://localhost/large").body(()).unwrap();
-        send.write_bytes(encode::request(&request).unwrap()).await.unwrap();
+        send.write_bytes(encode::request(&request).unwrap().into()).await.unwrap();
         send.finish();
         unread.push((send, recv));
     }
@@ -268,7 +268,7 @@ async fn fetch<F: Future<Output = ()> + Send>(
 /// A response's head with a field of this many bytes.
 fn response(status: u16, length: usize) -> Bytes {
     let response = http::Response::builder().status(status).header("x", "y".repeat(length));
-    encode::response(&response.body(()).unwrap())
+    encode::response(&response.body(()).unwrap()).into()
 }
 
 #[tokio::test(flavor = "multi_thread")]

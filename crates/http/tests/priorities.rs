@@ -117,7 +117,7 @@ impl Visit {
         let request = request.body(()).unwrap();
         let (mut send, recv) = self.connection.open_bi().await.unwrap();
         let id = send.id().to_wire();
-        send.write_bytes(encode::request(&request).unwrap()).await.unwrap();
+        send.write_bytes(encode::request(&request).unwrap().into()).await.unwrap();
         send.finish();
         self.responses.push((send, recv));
         let buffered = timeout(PATIENCE, self.buffered.recv()).await.expect("no answer").unwrap();

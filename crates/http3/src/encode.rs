@@ -28,7 +28,7 @@ const SECTION_ROOM: usize = 256;
 ///
 /// # Errors
 /// The URI has no scheme or no authority; plain CONNECT needs the latter only.
-pub fn request(request: &http::Request<()>) -> Result<Bytes, IncompleteUri> {
+pub fn request(request: &http::Request<()>) -> Result<Vec<u8>, IncompleteUri> {
     let uri = request.uri();
     let authority = uri.authority().ok_or(IncompleteUri("authority"))?;
     let is_connect = request.method() == Method::CONNECT;
@@ -68,7 +68,7 @@ fn path<'a>(uri: &'a Uri, method: &Method) -> &'a str {
 }
 
 /// The HEADERS frame that begins a response; for an informational status, the whole response.
-pub fn response(response: &http::Response<()>) -> Bytes {
+pub fn response(response: &http::Response<()>) -> Vec<u8> {
     section(|encoder| {
         // spec: rfc9114 4.3 of-requests-not-in-responses, 4.3.2 status-required
         encoder.field(b":status", response.status().as_str().as_bytes(), false);
@@ -77,15 +77,13 @@ pub fn response(response: &http::Response<()>) -> Bytes {
 }
 
 /// The HEADERS frame that ends a message with trailers.
-pub fn trailers(trailers: &HeaderMap) -> Bytes {
+pub fn trailers(trailers: &HeaderMap) -> Vec<u8> {
     section(|encoder| regular(encoder, trailers.iter()))
 }
 
-/// Type and length of a DATA frame; `length` bytes of content must follow.
-pub fn data_header(length: u64) -> Bytes {
-    let mut buffer = Vec::with_capacity(HEADER_ROOM);
-    frame::write_data_header(&mut buffer, length);
-    buffer.into()
+/// Appends type and length of a DATA frame; `length` bytes of content must follow.
+pub fn data_header(buffer: &mut Vec<u8>, length: u64) {
+    frame::write_data_header(buffer, length);
 }
 
 /// The first bytes of this end's control stream: its type, and SETTINGS; `reserved` as in [`Settings::payload`].
@@ -131,18 +129,18 @@ fn regular<'a>(
 
 /// A HEADERS frame with what `write` encodes. The section is written behind room for its header, which is written
 /// when the length is known.
-fn section(write: impl FnOnce(&mut Encoder<'_>)) -> Bytes {
-    let mut buffer = Vec::with_capacity(HEADER_ROOM + SECTION_ROOM);
+fn section(write: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(2 * HEADER_ROOM + SECTION_ROOM);
     buffer.resize(HEADER_ROOM, 0);
     write(&mut Encoder::new(&mut buffer));
-    let mut head = Vec::with_capacity(HEADER_ROOM);
-    varint::write(&mut head, frame::HEADERS);
-    varint::write(&mut head, (buffer.len() - HEADER_ROOM) as u64);
-    let start = HEADER_ROOM - head.len();
-    if let Some(room) = buffer.get_mut(start..HEADER_ROOM) {
-        room.copy_from_slice(&head);
-    }
-    Bytes::from(buffer).slice(start..)
+    let end = buffer.len();
+    varint::write(&mut buffer, frame::HEADERS);
+    varint::write(&mut buffer, (end - HEADER_ROOM) as u64);
+    let start = HEADER_ROOM - (buffer.len() - end);
+    buffer.copy_within(end.., start);
+    buffer.truncate(end);
+    buffer.drain(..start);
+    buffer
 }
 
 #[cfg(test)]
@@ -151,8 +149,8 @@ mod tests {
     use crate::message::{MessageKind, MessageReader, Part};
     use crate::peer::{Event, Next, Peer, Role, UniStream};
 
-    fn read(kind: MessageKind, mut stream: Bytes) -> Part {
-        MessageReader::new(kind, 65_536).next(&mut stream).unwrap().unwrap()
+    fn read(kind: MessageKind, stream: Vec<u8>) -> Part {
+        MessageReader::new(kind, 65_536).next(&mut stream.into()).unwrap().unwrap()
     }
 
     fn read_request(built: &http::Request<()>) -> http::Request<()> {

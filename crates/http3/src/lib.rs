@@ -16,7 +16,7 @@
 //! use posthaste_http3::{MessageKind, MessageReader, Part, encode};
 //!
 //! let request = http::Request::get("https://localhost/a?b").header("accept", "*/*").body(()).unwrap();
-//! let mut stream = encode::request(&request).unwrap();
+//! let mut stream = encode::request(&request).unwrap().into();
 //!
 //! let mut reader = MessageReader::new(MessageKind::Request, 16_384);
 //! let Ok(Some(Part::Request(received))) = reader.next(&mut stream) else { panic!("a whole request") };

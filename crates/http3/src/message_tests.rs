@@ -58,7 +58,7 @@ fn request(fields: &[(&str, &str)]) -> Vec<u8> {
     for (name, value) in fields {
         builder = builder.header(*name, *value);
     }
-    encode::request(&builder.body(()).unwrap()).unwrap().to_vec()
+    encode::request(&builder.body(()).unwrap()).unwrap()
 }
 
 fn response(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
@@ -66,13 +66,13 @@ fn response(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
     for (name, value) in fields {
         builder = builder.header(*name, *value);
     }
-    encode::response(&builder.body(()).unwrap()).to_vec()
+    encode::response(&builder.body(()).unwrap())
 }
 
 fn trailers() -> Vec<u8> {
     let mut trailers = HeaderMap::new();
     trailers.insert("a", "b".parse().unwrap());
-    encode::trailers(&trailers).to_vec()
+    encode::trailers(&trailers)
 }
 
 fn head(text: &str) -> Said {
@@ -122,7 +122,7 @@ fn frames_out_of_order_end_the_connection() {
 fn a_tunnel_has_content_and_nothing_else() {
     // spec: rfc9114 4.4 only-data-in-tunnels
     let connect = http::Request::builder().method("CONNECT").uri("a:1").body(()).unwrap();
-    let tunnel = [encode::request(&connect).unwrap().to_vec(), b"\x00\x01a".to_vec()].concat();
+    let tunnel = [encode::request(&connect).unwrap(), b"\x00\x01a".to_vec()].concat();
     let said = [Said::Head("CONNECT".to_owned()), Said::Data(b"a".to_vec()), Said::End];
     assert_eq!(read(MessageKind::Request, &tunnel).unwrap(), said);
     let more = [tunnel, trailers()].concat();

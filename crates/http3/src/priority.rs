@@ -1,5 +1,7 @@
 //! The parameters of a priority (RFC 9218 section 4).
 
+use std::borrow::Cow;
+
 use http::HeaderMap;
 
 use crate::limits::MAX_PRIORITY_VALUE;
@@ -53,12 +55,12 @@ impl PriorityParameters {
     /// Parameters of a message's Priority field; empty if the field is missing or invalid.
     pub fn of(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all("priority").iter();
-        let (Some(first), rest) = (values.next(), values) else { return Self::default() };
-        let mut joined = first.as_bytes().to_vec();
+        let Some(first) = values.next() else { return Self::default() };
+        let mut joined = Cow::Borrowed(first.as_bytes());
         // Several lines of one field are one list (RFC 9110 section 5.3).
-        for value in rest {
-            joined.extend_from_slice(b", ");
-            joined.extend_from_slice(value.as_bytes());
+        for value in values {
+            joined.to_mut().extend_from_slice(b", ");
+            joined.to_mut().extend_from_slice(value.as_bytes());
             if joined.len() > MAX_PRIORITY_VALUE {
                 return Self::default();
             }

@@ -86,7 +86,10 @@ pub(crate) fn request(method: &str, fields: &[(&str, &str)]) -> Vec<u8> {
 
 /// A DATA frame.
 pub(crate) fn data(content: &str) -> Bytes {
-    [encode::data_header(content.len() as u64), Bytes::copy_from_slice(content.as_bytes())].concat().into()
+    let mut frame = Vec::new();
+    encode::data_header(&mut frame, content.len() as u64);
+    frame.extend_from_slice(content.as_bytes());
+    frame.into()
 }
 
 fn integer(out: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) {

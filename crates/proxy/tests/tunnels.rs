@@ -198,8 +198,10 @@ async fn by_http3(server: &common::Server, protocol: &str, fields: &[(&str, &str
             match reading.read(&mut buffer).await {
                 Ok(0) | Err(_) => break,
                 Ok(length) => {
-                    let frame = posthaste_http3::encode::data_header(length as u64);
-                    if send.write_all(&[&frame[..], &buffer[..length]].concat()).await.is_err() {
+                    let mut frame = Vec::new();
+                    posthaste_http3::encode::data_header(&mut frame, length as u64);
+                    frame.extend_from_slice(&buffer[..length]);
+                    if send.write_all(&frame).await.is_err() {
                         return;
                     }
                 }

@@ -31,8 +31,11 @@ pub fn complete(method: &Method, response: &mut Response) {
 
 /// Takes out the fields of the connection.
 pub(crate) fn strip(fields: &mut HeaderMap) {
-    for name in &OF_CONNECTION {
-        fields.remove(name);
+    // To compare the few names that are there takes less than to look for each of these.
+    if fields.keys().any(|name| OF_CONNECTION.contains(name)) {
+        for name in &OF_CONNECTION {
+            fields.remove(name);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use super::instructions_of;
 use crate::Result;
 use crate::median;
 use crate::process::children_cpu;
@@ -147,16 +148,7 @@ fn measure(program: &Path, stack: &str, bytes: u64, repetitions: u64) -> Result<
 
 /// Instructions of one transfer: of a process with two, less those of a process with one.
 fn instructions(program: &Path, stack: &str, bytes: u64) -> Result<f64> {
-    let count = |repetitions: u64| -> Result<f64> {
-        let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
-        command.args([stack, &bytes.to_string(), &repetitions.to_string()]);
-        let output = command
-            .output()
-            .map_err(|error| format!("valgrind: {error}; install it or leave out --instructions"))?;
-        let text = String::from_utf8_lossy(&output.stderr);
-        let line = text.lines().find_map(|line| line.split("Collected :").nth(1));
-        Ok(line.ok_or("valgrind printed no count")?.trim().parse()?)
-    };
-    Ok(count(2)? - count(1)?)
+    let count =
+        |repetitions: u64| instructions_of(program, &[stack, &bytes.to_string(), &repetitions.to_string()]);
+    Ok((count(2)? - count(1)?) as f64)
 }

@@ -5,7 +5,11 @@ mod bulk;
 mod cost;
 mod files;
 mod idle;
+mod instructions;
 mod lab;
+
+use std::path::Path;
+use std::process;
 
 use clap::Subcommand;
 
@@ -27,6 +31,8 @@ pub(crate) enum Command {
     Handshakes(cost::Arguments),
     /// CPU time of an HTTP/3 server per request for a file
     Files(files::Arguments),
+    /// Instructions of transfers, requests and handshakes, here or beside an earlier build
+    Instructions(instructions::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
     Lab(lab::Arguments),
     /// Compile time of the libraries from cold, next to quinn's
@@ -41,9 +47,24 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Junk(arguments) => cost::junk(arguments),
         Command::Handshakes(arguments) => cost::handshakes(arguments),
         Command::Files(arguments) => files::run(arguments),
+        Command::Instructions(arguments) => instructions::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Build(arguments) => build::run(arguments),
     }
+}
+
+/// Instructions that a program executes from its start to its end, by valgrind's callgrind.
+fn instructions_of(program: &Path, arguments: &[&str]) -> Result<u64> {
+    let mut command = process::Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(arguments);
+    let output =
+        command.output().map_err(|error| format!("valgrind: {error}; install it to count instructions"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("{} ended with {}: {text}", program.display(), output.status).into());
+    }
+    let line = text.lines().find_map(|line| line.split("Collected :").nth(1));
+    Ok(line.ok_or("valgrind printed no count")?.trim().parse()?)
 }
 
 /// The chosen peers, or all.

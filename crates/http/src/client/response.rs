@@ -1,5 +1,6 @@
 //! A response as it arrives.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ impl Response {
         let mut upload = None;
         let heads = exchange_heads(&live, request, options.max_header_size, &mut upload);
         let heads =
-            live.progress.wait(limit, heads).await.unwrap_or(Err(ClientError::FirstByteTimeout(limit)));
+            live.progress.wait(limit, pin!(heads)).await.unwrap_or(Err(ClientError::FirstByteTimeout(limit)));
         let (receiver, head) = heads.map_err(|error| blame(upload.as_ref(), error))?;
         Ok(Self {
             uri,
@@ -125,7 +126,7 @@ impl Response {
             return Ok(None);
         }
         loop {
-            let part = self.live.progress.wait(self.idle_timeout, self.receiver.next()).await;
+            let part = self.live.progress.wait(self.idle_timeout, pin!(self.receiver.next())).await;
             match part.ok_or(ClientError::IdleTimeout(self.idle_timeout))? {
                 Ok(Some(Part::Data(data))) => {
                     self.live.progress.note();
@@ -169,8 +170,8 @@ async fn exchange_heads(
     if live.is_leaving() {
         return Err(not_processed());
     }
-    let mut refused = std::pin::pin!(live.refused(sender.id()));
-    sender.frame(&head);
+    let mut refused = pin!(live.refused(sender.id()));
+    sender.frame(head);
     if http_body::Body::is_end_stream(&body) {
         match sender.finish().await {
             // spec: rfc9114 4.1 client-ends-stream, 4.1 end-waits-for-no-response, 4.1 early-response-kept

@@ -80,7 +80,7 @@ async fn send(live: &Live, sender: &mut MessageSender, mut body: Body) -> Result
             Err(frame) => {
                 let Ok(trailers) = frame.into_trailers() else { continue };
                 if !trailers.is_empty() {
-                    sender.frame(&encode::trailers(&trailers));
+                    sender.frame(encode::trailers(&trailers));
                 }
                 break;
             }

@@ -163,7 +163,8 @@ impl Requests {
         }
         self.next = send.id().to_wire() + 4;
         let request = RequestStream::arrived(Arc::clone(&self.visitor), send, recv, &self.shared.options);
-        self.tasks.spawn(exchange::run(Arc::clone(&self.shared), self.service.another(), request));
+        // The runtime moves what it is given, several times; a box is moved at little cost.
+        self.tasks.spawn(Box::pin(exchange::run(Arc::clone(&self.shared), self.service.another(), request)));
     }
 }
 

@@ -5,11 +5,11 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderMap, Method, StatusCode, Version, header};
 use posthaste_http3::{Code, ConnectProtocol, MessageError, Part};
 use posthaste_service::{EarlyHints, Upgrade, complete, refuse_early};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::Shared;
 use super::incoming::{self, Rest};
@@ -17,6 +17,7 @@ use super::outgoing::Outgoing;
 use super::slots::Seat;
 use super::visitor::RequestStream;
 use crate::message_stream::{MessageReceiver, ReceiveError};
+use crate::patience::in_time;
 use crate::service::{AccessRecord, AnyService, Outcome, Protocol, Remarks, Request, Response, text};
 
 /// Bytes of a request's body that are read and thrown away while it is answered, once the service has dropped the body;
@@ -42,15 +43,17 @@ pub(super) async fn run(
 ) -> Served {
     let started = Instant::now();
     let client = stream.visitor.address;
-    let request = match timeout(shared.options.header_timeout, head(&mut receiver)).await {
-        Ok(Ok(request)) => request,
+    let read = in_time(shared.options.header_timeout, pin!(head(&mut receiver))).await;
+    let request = match read {
+        Some(Ok(request)) => request,
         // spec: rfc9114 4.1.2 malformed-not-forwarded
-        Ok(Err(error)) => {
+        Some(Err(error)) => {
             tracing::debug!(%client, %error, "no request");
-            decline(&shared, stream, &error).await;
+            // Rare, and larger than all that the others need: in a box it is no part of every request's task.
+            Box::pin(decline(&shared, stream, &error)).await;
             return Served::Abandoned;
         }
-        Err(_) => {
+        None => {
             tracing::debug!(%client, "a request's headers did not arrive in time");
             receiver.stop(Code::H3_REQUEST_CANCELLED);
             stream.sender.reset(Code::H3_REQUEST_CANCELLED);
@@ -66,7 +69,7 @@ pub(super) async fn run(
         Ok(both) => both,
         Err(error) => {
             tracing::debug!(%client, %error, "no request");
-            decline(&shared, stream, &error.into()).await;
+            Box::pin(decline(&shared, stream, &error.into())).await;
             return Served::Abandoned;
         }
     };
@@ -171,7 +174,7 @@ impl Exchange<'_, '_> {
         if !is_tunnel {
             complete(&method, &mut response);
         }
-        response.headers_mut().entry(header::DATE).or_insert_with(date);
+        response.headers_mut().entry(header::DATE).or_insert_with(|| self.shared.date.now());
         if let Some(alternative) = alternative {
             alternative.tell(response.headers_mut());
         }
@@ -250,15 +253,6 @@ impl Exchange<'_, '_> {
         self.stream.sender.reset(malformed.code());
         Outcome::Aborted(malformed.to_string())
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the field is a wall-clock time; nothing below the endpoint sees it"
-)]
-fn date() -> HeaderValue {
-    let now = httpdate::fmt_http_date(std::time::SystemTime::now());
-    HeaderValue::from_str(&now).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Resolves only if the rest of the request breaks the protocol. What the service has left unread is read to a limit and

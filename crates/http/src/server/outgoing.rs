@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -52,8 +52,8 @@ impl<'a, 's> Outgoing<'a, 's> {
     /// # Errors
     /// The client does not take it, and gets no response.
     pub(super) async fn ahead(&mut self, head: &http::Response<()>) -> Result<(), Outcome> {
-        self.sender.frame(&encode::response(head));
-        let sent = in_time(self.visitor, self.seat, self.stall, self.sender.flush()).await;
+        self.sender.frame(encode::response(head));
+        let sent = in_time(self.visitor, self.seat, self.stall, pin!(self.sender.flush())).await;
         sent.map_err(|(code, outcome)| {
             if let Some(code) = code {
                 self.sender.reset(code);
@@ -80,14 +80,14 @@ impl<'a, 's> Outgoing<'a, 's> {
 
     async fn try_send(&mut self, response: Response, body_bytes: &mut u64) -> Result<(), Cut> {
         let (head, mut body) = response.into_parts();
-        self.sender.frame(&encode::response(&http::Response::from_parts(head, ())));
+        self.sender.frame(encode::response(&http::Response::from_parts(head, ())));
         while let Some(frame) = self.next_frame(&mut body).await? {
             match frame.into_data() {
                 Ok(data) => self.data(data, body_bytes).await?,
                 Err(frame) => {
                     let Ok(trailers) = frame.into_trailers() else { continue };
                     if !trailers.is_empty() {
-                        self.sender.frame(&encode::trailers(&trailers));
+                        self.sender.frame(encode::trailers(&trailers));
                     }
                     // Nothing may come behind them (RFC 9114 section 4.1).
                     break;
@@ -97,7 +97,7 @@ impl<'a, 's> Outgoing<'a, 's> {
         drop(body);
         self.seat.give_back();
         // spec: rfc9114 4.1 server-ends-stream
-        in_time(self.visitor, self.seat, self.stall, self.sender.finish()).await?;
+        in_time(self.visitor, self.seat, self.stall, pin!(self.sender.finish())).await?;
         // A client that has what it wanted often closes in peace before it acknowledges the last bytes.
         let acknowledged = async {
             match self.sender.acknowledged().await {
@@ -105,7 +105,7 @@ impl<'a, 's> Outgoing<'a, 's> {
                 other => other,
             }
         };
-        let tail = in_time(self.visitor, self.seat, TAIL_TIMEOUT, acknowledged).await;
+        let tail = in_time(self.visitor, self.seat, TAIL_TIMEOUT, pin!(acknowledged)).await;
         // All of it is on its way, and only its place can be needed more.
         tail.map_err(|(code, outcome)| (code.filter(|code| *code == Code::H3_EXCESSIVE_LOAD), outcome))
     }
@@ -114,7 +114,7 @@ impl<'a, 's> Outgoing<'a, 's> {
         while !data.is_empty() {
             let frame: Bytes = data.split_to(data.len().min(FRAME));
             let length = frame.len() as u64;
-            in_time(self.visitor, self.seat, self.stall, self.sender.content(frame)).await?;
+            in_time(self.visitor, self.seat, self.stall, pin!(self.sender.content(frame))).await?;
             *body_bytes += length;
         }
         Ok(())
@@ -127,7 +127,7 @@ impl<'a, 's> Outgoing<'a, 's> {
         let frame = match polled {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                in_time(self.visitor, self.seat, self.stall, self.sender.flush()).await?;
+                in_time(self.visitor, self.seat, self.stall, pin!(self.sender.flush())).await?;
                 tokio::select! {
                     biased;
                     frame = next => frame,
@@ -166,9 +166,9 @@ async fn in_time(
     visitor: &Visitor,
     seat: &mut Seat<'_>,
     limit: Duration,
-    operation: impl Future<Output = Result<(), WriteError>>,
+    operation: Pin<&mut impl Future<Output = Result<(), WriteError>>>,
 ) -> Result<(), Cut> {
-    let done = match seat.wait(visitor.progress.wait(limit, operation)).await {
+    let done = match seat.wait(pin!(visitor.progress.wait(limit, operation))).await {
         Waited::Done(done) => done,
         Waited::Evicted => {
             let reason = "the client took nothing for long, and others needed its place".to_owned();

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -150,9 +150,8 @@ impl Seat<'_> {
     }
 
     /// Waits for the client. If that takes time, the slot serves others meanwhile, as far as there are places.
-    pub(super) async fn wait<T>(&mut self, operation: impl Future<Output = T>) -> Waited<T> {
-        let mut operation = pin!(operation);
-        if let Poll::Ready(done) = futures::poll!(&mut operation) {
+    pub(super) async fn wait<T>(&mut self, mut operation: Pin<&mut impl Future<Output = T>>) -> Waited<T> {
+        if let Poll::Ready(done) = futures::poll!(operation.as_mut()) {
             return Waited::Done(done);
         }
         let taken = lock(&self.slots.places).take(Instant::now());

@@ -25,6 +25,8 @@ pub(super) struct Visitor {
     priorities: Mutex<Priorities>,
     /// The client has ranked a request: then it means the default where it says nothing.
     ranks: AtomicBool,
+    /// The handshake was seen to be complete, which it stays.
+    is_handshaken: AtomicBool,
     /// Moves with all that the client takes.
     pub(super) progress: Progress,
 }
@@ -39,6 +41,7 @@ impl Visitor {
             server_name,
             priorities: Mutex::default(),
             ranks: AtomicBool::new(false),
+            is_handshaken: AtomicBool::new(false),
             progress: Progress::default(),
         }
     }
@@ -50,7 +53,12 @@ impl Visitor {
 
     /// While what the client says may be somebody's repetition.
     pub(super) fn early(&self) -> Option<Early> {
-        self.connection.is_handshaking().then(|| Early::new(QuicHandshake(self.connection.clone())))
+        if self.is_handshaken.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_handshaking = self.connection.is_handshaking();
+        self.is_handshaken.store(!is_handshaking, Ordering::Relaxed);
+        is_handshaking.then(|| Early::new(QuicHandshake(self.connection.clone())))
     }
 
     /// The client ranks a request anew, be it on its way or still to come.

@@ -27,6 +27,12 @@ static LENGTHS: [u8; 257] = [
 /// The longest code.
 const LONGEST: usize = 30;
 
+/// The shortest code.
+const SHORTEST: usize = 5;
+
+/// Bits of the codes that are found at once.
+const SHORT: usize = 8;
+
 /// Number of the symbol that ends a string.
 const END: u16 = 256;
 
@@ -41,6 +47,9 @@ struct Tables {
     end: [u64; LONGEST + 1],
     /// By length: place of its first symbol in `symbols`.
     offset: [usize; LONGEST + 1],
+    /// By the first eight bits: the symbol whose code they begin with and its length, or a length of 0 if the code is longer.
+    /// All letters, digits and common signs have short codes.
+    short: [(u8, u8); 1 << SHORT],
 }
 
 static TABLES: Tables = tables();
@@ -53,6 +62,7 @@ const fn tables() -> Tables {
         first: [0; LONGEST + 1],
         end: [0; LONGEST + 1],
         offset: [0; LONGEST + 1],
+        short: [(0, 0); 1 << SHORT],
     };
     let (mut code, mut place, mut length) = (0_u32, 0, 1);
     while length <= LONGEST {
@@ -64,6 +74,11 @@ const fn tables() -> Tables {
             if LENGTHS[symbol] as usize == length {
                 tables.codes[symbol] = code;
                 tables.symbols[place] = symbol as u16;
+                let mut rest = 0;
+                while length <= SHORT && rest < 1 << (SHORT - length) {
+                    tables.short[((code as usize) << (SHORT - length)) + rest] = (symbol as u8, length as u8);
+                    rest += 1;
+                }
                 code += 1;
                 place += 1;
             }
@@ -104,32 +119,49 @@ pub(super) fn encode(buffer: &mut Vec<u8>, text: &[u8]) {
 /// Appends the decoded text; `None` if `coded` is invalid: it contains the end symbol, or its padding is longer than
 /// seven bits or has zeros (RFC 7541 section 5.2).
 pub(super) fn decode(coded: &[u8], buffer: &mut Vec<u8>) -> Option<()> {
-    let mut input = coded.iter();
-    // Bits not yet used, at the top; below them ones.
-    let (mut window, mut count) = (u64::MAX, 0_u32);
+    buffer.reserve(coded.len() * 8 / SHORTEST);
+    let mut input = coded;
+    // The complement of the bits not yet used, at the top: where there are none it has zeros, which stand for ones.
+    let (mut window, mut count) = (0_u64, 0_u32);
     loop {
-        while count <= 32 {
-            let Some(byte) = input.next() else { break };
-            window &= !(0xff_u64 << (56 - count)) | (u64::from(*byte) << (56 - count));
-            count += 8;
+        if count <= 32 {
+            (window, count) = refill(&mut input, window, count);
         }
-        let (symbol, length) = symbol((window >> 32) as u32)?;
+        let (symbol, length) = match TABLES.short.get((!window >> (64 - SHORT)) as usize) {
+            Some((symbol, length)) if *length > 0 => (u16::from(*symbol), u32::from(*length)),
+            _ => symbol((!window >> 32) as u32)?,
+        };
         if length > count {
             // A whole symbol has no room: these bits are padding.
-            return (count < 8 && window == u64::MAX).then_some(());
+            return (count < 8 && window == 0).then_some(());
         }
         if symbol == END {
             return None;
         }
         buffer.push(symbol as u8);
-        window = (window << length) | ((1 << length) - 1);
+        window <<= length;
         count -= length;
     }
 }
 
-/// The symbol whose code stands at the top of `window`, and the code's length.
+/// Takes four bytes of `input` to behind the `count` bits of the window, or what is left.
+fn refill(input: &mut &[u8], window: u64, count: u32) -> (u64, u32) {
+    if let Some((word, rest)) = input.split_first_chunk::<4>() {
+        *input = rest;
+        return (window | (u64::from(!u32::from_be_bytes(*word)) << (32 - count)), count + 32);
+    }
+    let (mut window, mut count) = (window, count);
+    for byte in *input {
+        window |= u64::from(!byte) << (56 - count);
+        count += 8;
+    }
+    *input = &[];
+    (window, count)
+}
+
+/// The symbol whose code, a longer one, stands at the top of `window`, and the code's length.
 fn symbol(window: u32) -> Option<(u16, u32)> {
-    for length in 5..=LONGEST {
+    for length in SHORT + 1..=LONGEST {
         let end = *TABLES.end.get(length)?;
         if u64::from(window) < end {
             let first = *TABLES.first.get(length)?;

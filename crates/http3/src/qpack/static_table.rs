@@ -165,7 +165,8 @@ pub(super) fn find(name: &[u8], value: &[u8]) -> Match {
     let mut found = Match::None;
     for index in with_name_length(name.len()) {
         let Some((entry_name, entry_value)) = STATIC_TABLE.get(usize::from(*index)) else { continue };
-        if entry_name.as_bytes() == name {
+        // Names of one length mostly differ in their last letter.
+        if entry_name.as_bytes().last() == name.last() && entry_name.as_bytes() == name {
             if entry_value.as_bytes() == value {
                 return Match::Field(u64::from(*index));
             }

@@ -173,7 +173,7 @@ fn check_round_trip(part: &Part) {
     match part {
         Part::Request(head) => {
             let Part::Request(read) =
-                again(MessageKind::Request, encode::request(head).expect("a whole target"))
+                again(MessageKind::Request, encode::request(head).expect("a whole target").into())
             else {
                 panic!("no request")
             };
@@ -185,7 +185,9 @@ fn check_round_trip(part: &Part) {
         }
         Part::Response(head) => {
             let kind = MessageKind::Response { to_head: false };
-            let Part::Response(read) = again(kind, encode::response(head)) else { panic!("no response") };
+            let Part::Response(read) = again(kind, encode::response(head).into()) else {
+                panic!("no response")
+            };
             assert_eq!((read.status(), read.headers()), (head.status(), head.headers()));
         }
         Part::Data(data) => assert!(!data.is_empty()),

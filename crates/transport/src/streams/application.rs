@@ -190,7 +190,9 @@ impl Streams {
 
     /// Changes a stream's place in the order of sending.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
-        self.send_half(id)?.priority = priority;
+        if std::mem::replace(&mut self.send_half(id)?.priority, priority) == priority {
+            return Ok(());
+        }
         if let Found::Live(stream) = self.map.find(id)
             && let Some((urgency, number)) = &mut stream.waits_for_memory
         {

@@ -1,4 +1,5 @@
 use std::future::{pending, ready};
+use std::pin::pin;
 
 use tokio::time::timeout;
 
@@ -41,9 +42,10 @@ async fn who_waits_for_a_client_holds_no_slot_and_has_one_again_afterwards() {
     let slots = slots(1, 1, 10);
     let go = Notify::new();
     let mut seat = slots.seat(client(1)).await;
-    assert_eq!(seat.wait(ready(7)).await, Waited::Done(7));
+    assert_eq!(seat.wait(pin!(ready(7))).await, Waited::Done(7));
     assert!(!is_free(&slots, 2).await, "nothing was waited for");
-    let waiting = seat.wait(go.notified());
+    let going = pin!(go.notified());
+    let waiting = seat.wait(going);
     let others = async {
         assert!(is_free(&slots, 2).await);
         assert!(is_free(&slots, 1).await);
@@ -66,12 +68,13 @@ async fn the_longest_wait_ends_where_places_run_out_and_not_before_it_is_long() 
     let [first, second, third, fourth] = &mut seats[..] else { panic!("four seats") };
     let soon = Duration::from_millis(1);
     {
-        let (mut first, mut second) = (pin!(first.wait(pending::<()>())), pin!(second.wait(pending::<()>())));
+        let for_ever = (pin!(pending::<()>()), pin!(pending::<()>()));
+        let (mut first, mut second) = (pin!(first.wait(for_ever.0)), pin!(second.wait(for_ever.1)));
         assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
-        assert!(timeout(soon, third.wait(pending::<()>())).await.is_err());
+        assert!(timeout(soon, third.wait(pin!(pending::<()>()))).await.is_err());
         assert_eq!(slots.all.available_permits(), 8, "without a place it keeps its slot");
         lock(&slots.places).least_wait = Duration::ZERO;
-        assert!(timeout(soon, fourth.wait(pending::<()>())).await.is_err(), "it has a place");
+        assert!(timeout(soon, fourth.wait(pin!(pending::<()>()))).await.is_err(), "it has a place");
         assert_eq!(futures::poll!(&mut first), Poll::Ready(Waited::Evicted));
         assert!(futures::poll!(&mut second).is_pending());
     }
