@@ -33,9 +33,6 @@ const SHORTEST: usize = 5;
 /// Bits of the codes that are found at once.
 const SHORT: usize = 8;
 
-/// Number of the symbol that ends a string.
-const END: u16 = 256;
-
 struct Tables {
     /// Each symbol's code, in its low bits.
     codes: [u32; 257],
@@ -126,19 +123,19 @@ pub(super) fn decode(coded: &[u8], buffer: &mut Vec<u8>) -> Option<()> {
     loop {
         if count <= 32 {
             (window, count) = refill(&mut input, window, count);
+            // Padding, or nothing: no symbol is so short and all ones.
+            if window == 0 && count < 8 {
+                return Some(());
+            }
         }
         let (symbol, length) = match TABLES.short.get((!window >> (64 - SHORT)) as usize) {
-            Some((symbol, length)) if *length > 0 => (u16::from(*symbol), u32::from(*length)),
-            _ => symbol((!window >> 32) as u32)?,
+            Some((symbol, length)) if *length > 0 => (*symbol, u32::from(*length)),
+            _ => longer((!window >> 32) as u32)?,
         };
         if length > count {
-            // A whole symbol has no room: these bits are padding.
-            return (count < 8 && window == 0).then_some(());
-        }
-        if symbol == END {
             return None;
         }
-        buffer.push(symbol as u8);
+        buffer.push(symbol);
         window <<= length;
         count -= length;
     }
@@ -159,14 +156,15 @@ fn refill(input: &mut &[u8], window: u64, count: u32) -> (u64, u32) {
     (window, count)
 }
 
-/// The symbol whose code, a longer one, stands at the top of `window`, and the code's length.
-fn symbol(window: u32) -> Option<(u16, u32)> {
+/// The symbol whose code, a longer one, stands at the top of `window`, and the code's length; `None` for the end's.
+fn longer(window: u32) -> Option<(u8, u32)> {
     for length in SHORT + 1..=LONGEST {
         let end = *TABLES.end.get(length)?;
         if u64::from(window) < end {
             let first = *TABLES.first.get(length)?;
             let place = TABLES.offset.get(length)? + ((window - first) >> (32 - length)) as usize;
-            return Some((*TABLES.symbols.get(place)?, length as u32));
+            // What is no byte is the end's symbol.
+            return Some((u8::try_from(*TABLES.symbols.get(place)?).ok()?, length as u32));
         }
     }
     None
