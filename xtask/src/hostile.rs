@@ -115,10 +115,7 @@ struct Line<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?;
     let clients = scene::build_clients()?;
-    let is_wanted = |case: &&Case| match &arguments.wanted {
-        Some(text) => case.name.contains(text.as_str()),
-        None => true,
-    };
+    let is_wanted = |case: &&Case| arguments.wanted.as_deref().is_none_or(|text| case.name.contains(text));
     let mut all_passed = true;
     for case in CASES.iter().filter(is_wanted) {
         let outcome = Scene::new(&program, &clients).and_then(|scene| (case.run)(&scene, arguments.short));

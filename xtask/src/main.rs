@@ -12,6 +12,7 @@ mod identity;
 mod interop;
 mod process;
 mod site;
+mod soak;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,8 @@ enum Command {
     Adverse(adverse::Arguments),
     /// Treat the released binary as hostile and faulty peers, readers and networks do
     Hostile(hostile::Arguments),
+    /// Serve clients that come and go for minutes or hours; judge that memory and descriptors do not grow
+    Soak(soak::Arguments),
     /// Fuzz the parsers of network input
     Fuzz(fuzz::Arguments),
     /// Compare CPU time and memory with other QUIC libraries
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::H2spec => h2spec::run(),
         Command::Adverse(arguments) => adverse::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),
+        Command::Soak(arguments) => soak::run(&arguments),
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Bench(command) => bench::run(&command),
     };

@@ -96,6 +96,11 @@ impl Running {
         Ok(kilobytes * 1024)
     }
 
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
+    }
+
     /// Ends the child at once, as a crash would.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.child.kill()

@@ -1,5 +1,5 @@
 //! A server with one file of known content, and visitors of it (`crates/http/examples/visitors.rs`), for
-//! `adverse --sockets`.
+//! `adverse --sockets` and `soak`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -131,6 +131,17 @@ impl Site {
 }
 
 impl Visits {
+    /// Counts further visitors.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { all, whole, moved, reset, uploads, failed } = other;
+        self.all += all;
+        self.whole += whole;
+        self.moved += moved;
+        self.reset += reset;
+        self.uploads += uploads;
+        self.failed += failed;
+    }
+
     /// From the visitors' output, and why those failed that did.
     ///
     /// # Errors

@@ -125,14 +125,16 @@ fn check_kept(folder: &Path, content: &[u8]) -> Result<()> {
 /// Clients may fail, with a reason, when their server has been killed, or when the relay has recorded an outage of one of them
 /// for as long as it was patient; how many of the latter. Never with wrong bytes, or by hanging.
 fn judge(event: Event, failures: &[String], outages: &[Outage]) -> Result<u64> {
-    let mut outages: Vec<_> = outages.iter().filter(|outage| outage.lost >= LOST_TO_OUTAGE).collect();
+    let mut outages: Vec<_> = outages.iter().collect();
     outages.sort_by_key(|outage| outage.length);
     let mut cut_off = 0;
     for failure in failures {
         let is_ours = ["WRONG", "HANGS", "panicked"].iter().any(|word| failure.contains(word));
         let silence = SILENCES.iter().find(|(text, _)| failure.contains(text)).map(|(_, patience)| *patience);
         // The shortest outage that explains it: each explains one client's end.
-        let is_long = |outage: &&Outage, patience| Duration::from(outage.length) + BETWEEN_PROBES >= patience;
+        let is_long = |outage: &&Outage, patience| {
+            outage.lost >= LOST_TO_OUTAGE && Duration::from(outage.length) + BETWEEN_PROBES >= patience
+        };
         let cut = silence.and_then(|patience| outages.iter().position(|outage| is_long(outage, patience)));
         match cut {
             _ if is_ours || failure.trim().is_empty() => {}
@@ -144,7 +146,11 @@ fn judge(event: Event, failures: &[String], outages: &[Outage]) -> Result<u64> {
             None if event == Event::Restart => continue,
             None => {}
         }
-        return Err(format!("a client: {}", failure.trim()).into());
+        let unused = outages
+            .iter()
+            .map(|outage| format!("{:.1} s, {} lost", outage.length.as_secs_f64(), outage.lost));
+        let unused = unused.collect::<Vec<_>>().join("; ");
+        return Err(format!("a client: {}\n       outages of paths: {unused}", failure.trim()).into());
     }
     Ok(cut_off)
 }
