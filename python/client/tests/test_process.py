@@ -42,7 +42,11 @@ def run_program(server, body, code=0, stderr="", name="program"):
         ("loop = asyncio.new_event_loop(); loop.run_until_complete(begin()); os._exit(4)", 4, ""),
         ("async def main():\n    await begin()\n    raise ValueError('mine')\nasyncio.run(main())", 1, "mine"),
         ("async def main():\n    await begin()\n    sys.exit(5)\nasyncio.run(main())", 5, ""),
-        ("loop = asyncio.new_event_loop(); loop.run_until_complete(begin()); loop.close(); del client, response", 0, ""),
+        (
+            "loop = asyncio.new_event_loop(); loop.run_until_complete(begin()); loop.close(); del client, response",
+            0,
+            "",
+        ),
     ],
 )
 def test_exits_while_transfers_run(server, body, code, stderr):
