@@ -126,7 +126,9 @@ def table(arguments: argparse.Namespace, rows: list[dict[str, object]]) -> str:
     for path in arguments.paths:
         for client in arguments.clients:
             own = [row for row in rows if (row["path"], row["client"]) == (path, client)]
-            time, cpu, memory = (statistics.median(float(str(row[key])) for row in own) for key in ("time", "cpu", "memory"))
+            time, cpu, memory = (
+                statistics.median(float(str(row[key])) for row in own) for key in ("time", "cpu", "memory")
+            )
             lines.append(f"| `{path}` | {client} | {time:.2f} | {cpu:.3f} | {memory:.0f} |")
     return "\n".join(lines)
 

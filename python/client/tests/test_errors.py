@@ -87,7 +87,18 @@ def test_settings_of_wrong_types():
 
 @pytest.mark.parametrize(
     "headers",
-    [{"bad name": "1"}, {"": "1"}, {"x": "a\nb"}, {"x": "a\0"}, {"x": "€"}, {"Connection": "close"}, {":path": "/"}, [("x",)], [1], 7],
+    [
+        {"bad name": "1"},
+        {"": "1"},
+        {"x": "a\nb"},
+        {"x": "a\0"},
+        {"x": "€"},
+        {"Connection": "close"},
+        {":path": "/"},
+        [("x",)],
+        [1],
+        7,
+    ],
 )
 def test_bad_header_fields(headers):
     async def main():
@@ -121,7 +132,9 @@ def test_nobody_answers():
             async with posthaste.Client(verify=False, timeout=0.3) as client:
                 with pytest.raises(posthaste.ConnectTimeout, match="nothing answered on UDP") as caught:
                     await client.get(url)
-                assert isinstance(caught.value, (TimeoutError, ConnectionError)) and isinstance(caught.value, posthaste.Error)
+                assert isinstance(caught.value, (TimeoutError, ConnectionError)) and isinstance(
+                    caught.value, posthaste.Error
+                )
 
     run(main())
 

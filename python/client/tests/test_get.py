@@ -91,6 +91,24 @@ def test_read_has_a_limit(server):
     run(main())
 
 
+def test_two_tasks_cannot_read_one_response(edge):
+    async def main():
+        async with posthaste.Client(verify=edge.certificate) as client:
+            response = await client.get(f"{edge.url}/hold/two")
+            assert await anext(response.chunks()) == b"begun"
+            first = asyncio.create_task(response.read())
+            await asyncio.sleep(0)
+            with pytest.raises(posthaste.StateError, match="another task"):
+                await response.read()
+            with pytest.raises(posthaste.StateError, match="another task"):
+                await anext(response.chunks())
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+
+    run(main())
+
+
 def test_the_server_waits_for_a_program_that_does_not_read(server):
     """What is read ahead has a bound: 1 MiB, and what flow control has let through."""
 

@@ -51,7 +51,9 @@ def test_a_stream_that_is_left_is_stopped(server):
 
 def test_exceptions_are_those_of_httpx(server, edge):
     async def main():
-        async with httpx.AsyncClient(transport=posthaste.HttpxTransport(verify=server.certificate), timeout=0.5) as client:
+        async with httpx.AsyncClient(
+            transport=posthaste.HttpxTransport(verify=server.certificate), timeout=0.5
+        ) as client:
             with pytest.raises(httpx.ReadTimeout):
                 await client.get(f"{edge.url}/hang")
             with pytest.raises(httpx.ReadTimeout):

@@ -42,7 +42,11 @@ def run_program(server, body, code=0, stderr="", name="program"):
         ("loop = asyncio.new_event_loop(); loop.run_until_complete(begin()); os._exit(4)", 4, ""),
         ("async def main():\n    await begin()\n    raise ValueError('mine')\nasyncio.run(main())", 1, "mine"),
         ("async def main():\n    await begin()\n    sys.exit(5)\nasyncio.run(main())", 5, ""),
-        ("loop = asyncio.new_event_loop(); loop.run_until_complete(begin()); loop.close(); del client, response", 0, ""),
+        (
+            "loop = asyncio.new_event_loop(); loop.run_until_complete(begin()); loop.close(); del client, response",
+            0,
+            "",
+        ),
     ],
 )
 def test_exits_while_transfers_run(server, body, code, stderr):
@@ -70,8 +74,13 @@ def test_an_exit_while_daemon_threads_transfer(server):
 
 
 def test_the_server_hears_of_an_exit(server):
-    """The connection is closed, not left to time out."""
-    run_program(server, "loop = asyncio.new_event_loop(); loop.run_until_complete(begin())", name="exit")
+    """The connection is closed, not left to time out, even if the client is never dropped."""
+    body = """
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(begin())
+        threading.Thread(target=lambda holds: time.sleep(3600), args=(client,), daemon=True).start()
+        """
+    run_program(server, body, name="exit")
     event = server.request_event("/large.bin?exit")
     assert "closed by the peer (code 0x100)" in event["error"], event
 

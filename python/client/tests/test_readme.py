@@ -15,7 +15,9 @@ def test_the_examples(server):
     first, *others = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     (server.root / "README.md").write_text("read me\n")
     printed = io.StringIO()
-    program = first.replace("https://localhost:4433", server.url).replace("/tmp/posthaste/localhost-certificate.pem", server.certificate)
+    program = first.replace("https://localhost:4433", server.url).replace(
+        "/tmp/posthaste/localhost-certificate.pem", server.certificate
+    )
     names = {}
     with contextlib.redirect_stdout(printed):
         exec(program, names)  # noqa: S102

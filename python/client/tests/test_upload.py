@@ -18,7 +18,13 @@ def test_contents_of_all_kinds(edge, application):
 
     async def main():
         async with posthaste.Client(verify=edge.certificate) as client:
-            for content in [expected, bytearray(expected), memoryview(expected), pieces(), [PIECE, PIECE[1:], PIECE[2:]]]:
+            for content in [
+                expected,
+                bytearray(expected),
+                memoryview(expected),
+                pieces(),
+                [PIECE, PIECE[1:], PIECE[2:]],
+            ]:
                 response = await client.post(f"{edge.url}/echo", content=content)
                 assert await response.read() == expected
             response = await client.put(f"{edge.url}/echo", content="é")

@@ -39,7 +39,7 @@ from ._native import shut_down as _shut_down
 from ._response import Connection, Headers, Response
 
 if TYPE_CHECKING:
-    from ._httpx import HttpxTransport
+    from ._httpx import HttpxTransport as HttpxTransport
 
 __all__ = [
     "BodyTooLarge",
@@ -53,7 +53,6 @@ __all__ = [
     "Error",
     "ForkError",
     "Headers",
-    "HttpxTransport",
     "InvalidRequest",
     "ProtocolError",
     "RedirectError",
@@ -69,7 +68,7 @@ atexit.register(_shut_down)
 
 
 def __getattr__(name: str) -> Any:
-    # httpx is optional, and loading it takes longer than everything else here.
+    # httpx is optional, and takes longer to load than everything else here; so this is not in __all__ either.
     if name == "HttpxTransport":
         from ._httpx import HttpxTransport
 

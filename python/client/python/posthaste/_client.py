@@ -206,7 +206,9 @@ def _fields(headers: HeaderTypes | None) -> list[tuple[bytes, bytes]]:
     try:
         return [(_field(name), _field(value)) for name, value in pairs]
     except (TypeError, ValueError) as error:
-        raise InvalidRequest(f"headers are a mapping, or pairs of names and values of type str or bytes: {error}") from None
+        raise InvalidRequest(
+            f"headers are a mapping, or pairs of names and values of type str or bytes: {error}"
+        ) from None
 
 
 def _field(text: str | bytes) -> bytes:

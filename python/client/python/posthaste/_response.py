@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ._errors import StateError
+
 if TYPE_CHECKING:
     from ._content import Upload
     from ._loop import Operations
@@ -96,6 +98,7 @@ class Response:
         self._native = native
         self._operations = operations
         self._upload = upload
+        self._is_waiting = False
         #: The status, 200 to 599.
         self.status: int = native.status
         #: Where it came from, behind redirects.
@@ -139,7 +142,7 @@ class Response:
             data = self._look(self._native.read_all, limit)
             if not isinstance(data, int):
                 return data or b""
-            await self._operations.wait(data)
+            await self._wait(data)
 
     async def text(self, encoding: str = "utf-8", limit: int = MAX_BODY) -> str:
         """The whole body as text; as `read`."""
@@ -166,7 +169,7 @@ class Response:
             if data is None:
                 return
             if isinstance(data, int):
-                await self._operations.wait(data)
+                await self._wait(data)
             else:
                 yield data
 
@@ -175,9 +178,18 @@ class Response:
 
     def _look(self, look: Callable[[int], bytes | int | None], size: int) -> bytes | int | None:
         self._operations.check()
+        if self._is_waiting:
+            raise StateError("another task is reading this response; a body comes once")
         if self._upload is not None:
             self._upload.check()
         return look(size)
+
+    async def _wait(self, operation: int) -> None:
+        self._is_waiting = True
+        try:
+            await self._operations.wait(operation)
+        finally:
+            self._is_waiting = False
 
     async def aclose(self) -> None:
         """Gives up what has not arrived."""
