@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use rustls::server::StoresServerSessions;
 
 use crate::clock;
 
-/// Sessions kept; the oldest go first. At some 250 bytes each that is 4 MB.
+/// Sessions kept; the oldest go first. At some 200 bytes each that is 3 MB.
 const MAX_SESSIONS: usize = 16_384;
 
 /// Seconds for which a session is good.
@@ -32,40 +33,74 @@ pub struct SessionStore(Mutex<Sessions>);
 
 #[derive(Default)]
 struct Sessions {
-    by_key: HashMap<Vec<u8>, Session>,
-    /// Keys in the order in which they came; those used are skipped.
-    order: VecDeque<(Vec<u8>, u64)>,
-    next_number: u64,
+    /// In the order in which they came, by number; `None` where one has been used.
+    by_number: VecDeque<Option<Session>>,
+    /// The number of the first.
+    first: u64,
+    /// Numbers by the hashes of keys: a key lies with its session alone.
+    numbers: HashMap<u64, u64>,
+    hasher: RandomState,
 }
 
+/// Key and value are one block: blocks in use of a server whose clients have left keep pages of memory in use.
 struct Session {
-    value: Vec<u8>,
+    key_and_value: Box<[u8]>,
+    key_len: usize,
     /// Seconds since the Unix epoch.
     stored_at: u64,
-    /// Its place in the order, for a key may come again.
-    number: u64,
+}
+
+impl Session {
+    fn key(&self) -> &[u8] {
+        self.key_and_value.get(..self.key_len).unwrap_or_default()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.key_and_value.get(self.key_len..).unwrap_or_default()
+    }
+
+    fn value_at(&self, now: u64) -> Option<Vec<u8>> {
+        (now.saturating_sub(self.stored_at) <= LIFETIME).then(|| self.value().to_vec())
+    }
 }
 
 impl Sessions {
-    fn insert(&mut self, key: Vec<u8>, value: Vec<u8>, stored_at: u64) {
-        let number = self.next_number;
-        self.next_number += 1;
-        self.order.push_back((key.clone(), number));
-        self.by_key.insert(key, Session { value, stored_at, number });
-        while self.by_key.len() > MAX_SESSIONS || self.order.len() > 2 * MAX_SESSIONS {
-            let Some((key, number)) = self.order.pop_front() else { return };
-            if self.by_key.get(&key).is_some_and(|session| session.number == number) {
-                self.by_key.remove(&key);
+    /// Adds one, in place of one with the same key.
+    fn insert(&mut self, key: &[u8], value: &[u8], stored_at: u64) {
+        let session = Session { key_and_value: [key, value].concat().into(), key_len: key.len(), stored_at };
+        let number = self.first + self.by_number.len() as u64;
+        self.by_number.push_back(Some(session));
+        // Two keys with one hash are as unlikely as they are harmless: one client makes a full handshake.
+        if let Some(before) = self.numbers.insert(self.hasher.hash_one(key), number)
+            && let Some(place) = self.place(before)
+        {
+            *place = None;
+        }
+        while self.numbers.len() > MAX_SESSIONS || self.by_number.len() > 2 * MAX_SESSIONS {
+            let Some(oldest) = self.by_number.pop_front() else { return };
+            self.first += 1;
+            if let Some(oldest) = oldest {
+                self.numbers.remove(&self.hasher.hash_one(oldest.key()));
             }
         }
     }
 
-    /// The sessions in the order in which they came.
-    fn in_order(&self) -> impl Iterator<Item = (&Vec<u8>, &Session)> {
-        self.order.iter().filter_map(|(key, number)| {
-            let session = self.by_key.get(key).filter(|session| session.number == *number)?;
-            Some((key, session))
-        })
+    fn place(&mut self, number: u64) -> Option<&mut Option<Session>> {
+        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok())?;
+        self.by_number.get_mut(index)
+    }
+
+    /// The session with this key.
+    fn find(&mut self, key: &[u8]) -> Option<&mut Option<Session>> {
+        let number = *self.numbers.get(&self.hasher.hash_one(key))?;
+        self.place(number).filter(|place| place.as_ref().is_some_and(|session| session.key() == key))
+    }
+
+    /// Takes out the session with this key.
+    fn take(&mut self, key: &[u8]) -> Option<Session> {
+        let session = self.find(key)?.take();
+        self.numbers.remove(&self.hasher.hash_one(key));
+        session
     }
 }
 
@@ -77,7 +112,7 @@ impl SessionStore {
 
     /// How many sessions are kept.
     pub fn len(&self) -> usize {
-        self.lock().by_key.len()
+        self.lock().numbers.len()
     }
 
     /// True if no session is kept.
@@ -90,9 +125,9 @@ impl SessionStore {
     pub fn export(&self) -> Vec<u8> {
         let sessions = std::mem::take(&mut *self.lock());
         let mut bytes = HEADER.to_vec();
-        for (key, session) in sessions.in_order() {
+        for session in sessions.by_number.iter().flatten() {
             bytes.extend_from_slice(&session.stored_at.to_be_bytes());
-            for field in [key, &session.value] {
+            for field in [session.key(), session.value()] {
                 bytes.extend_from_slice(&(field.len() as u32).to_be_bytes());
                 bytes.extend_from_slice(field);
             }
@@ -121,7 +156,10 @@ impl SessionStore {
     }
 }
 
-fn read_session(rest: &mut &[u8]) -> Option<(u64, Vec<u8>, Vec<u8>)> {
+/// The time, the key and the value.
+type Exported<'a> = (u64, &'a [u8], &'a [u8]);
+
+fn read_session<'a>(rest: &mut &'a [u8]) -> Option<Exported<'a>> {
     let (stored_at, mut tail) = rest.split_first_chunk()?;
     let mut field = || {
         let (length, behind) = tail.split_first_chunk()?;
@@ -129,7 +167,7 @@ fn read_session(rest: &mut &[u8]) -> Option<(u64, Vec<u8>, Vec<u8>)> {
             usize::try_from(u32::from_be_bytes(*length)).ok().filter(|length| *length <= MAX_FIELD)?;
         let (field, behind) = behind.split_at_checked(length)?;
         tail = behind;
-        Some(field.to_vec())
+        Some(field)
     };
     let (key, value) = (field()?, field()?);
     *rest = tail;
@@ -141,22 +179,19 @@ impl StoresServerSessions for SessionStore {
         if key.len() > MAX_FIELD || value.len() > MAX_FIELD {
             return false;
         }
-        self.lock().insert(key, value, clock::unix_time().as_secs());
+        self.lock().insert(&key, &value, clock::unix_time().as_secs());
         true
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let now = clock::unix_time().as_secs();
-        let sessions = self.lock();
-        let session = sessions.by_key.get(key)?;
-        (now.saturating_sub(session.stored_at) <= LIFETIME).then(|| session.value.clone())
+        self.lock().find(key)?.as_ref()?.value_at(now)
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         let now = clock::unix_time().as_secs();
         // spec: rfc9001 9.2 replay-protected
-        let session = self.lock().by_key.remove(key)?;
-        (now.saturating_sub(session.stored_at) <= LIFETIME).then_some(session.value)
+        self.lock().take(key)?.value_at(now)
     }
 
     fn can_cache(&self) -> bool {
@@ -199,7 +234,7 @@ mod tests {
             }
         }
         assert!(store.len() <= MAX_SESSIONS);
-        assert!(store.lock().order.len() <= 2 * MAX_SESSIONS);
+        assert!(store.lock().by_number.len() <= 2 * MAX_SESSIONS);
         assert!(store.get(&key(count - 1)).is_some());
         assert!(store.get(&key(1)).is_none());
         // A key that comes again and again takes one place.
@@ -208,7 +243,7 @@ mod tests {
             store.put(key(7), vec![1; 10]);
         }
         assert_eq!(store.len(), 1);
-        assert!(store.lock().order.len() <= 2 * MAX_SESSIONS);
+        assert!(store.lock().by_number.len() <= 2 * MAX_SESSIONS);
     }
 
     #[test]
