@@ -17,6 +17,10 @@ const SHARE: (u64, u64) = (1, 2);
 /// jitter, which lets LTE paths look seven to ten times slower. A path that has become ten times slower behind others looks
 /// twelve times slower and more.
 const CONTRADICTION: u64 = 12;
+/// How much longer than the saved least RTT the handshake's may be, at least and as a part of that, one in so many: behind
+/// others' queue a flight of half of what the path carried alone is dropped.
+const OTHERS_QUEUE: Duration = Duration::from_millis(10);
+const OTHERS_PART: u64 = 4;
 /// Round trips of data after which what was delivered is the measure of the path, whatever a train or an earlier
 /// connection showed.
 const LONG: usize = 8;
@@ -74,7 +78,8 @@ impl Recalled {
             }
             _ => false,
         };
-        if !self.is_same_path || is_refuted {
+        let longest = known.min_rtt + OTHERS_QUEUE.max(known.min_rtt / OTHERS_PART);
+        if !self.is_same_path || is_refuted || rtt > longest {
             return ByteCount::ZERO;
         }
         let (numerator, denominator) = SHARE;

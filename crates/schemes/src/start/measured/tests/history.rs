@@ -89,6 +89,22 @@ fn what_does_not_fit_the_path_is_not_used() {
 }
 
 #[test]
+fn a_handshake_behind_a_queue_gets_no_flight_from_history() {
+    let cold = DATAGRAM * 84;
+    for (least_rtt, expected) in [
+        (milliseconds(32), CARRIED / 2),
+        (milliseconds(30), CARRIED / 2),
+        (milliseconds(29), cold),
+        (milliseconds(21), cold),
+    ] {
+        let known = known(CARRIED, least_rtt, Duration::ZERO);
+        let world = again(&known, Duration::ZERO);
+        assert_eq!(world.window, expected, "{least_rtt} known, {RTT} found");
+        assert_eq!(world.start.known_loss(), known.loss, "it is the same path");
+    }
+}
+
+#[test]
 fn congestion_in_a_flight_from_history_voids_it() {
     for is_used in [true, false] {
         let window = if is_used { CARRIED } else { DATAGRAM };
