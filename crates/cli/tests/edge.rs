@@ -182,6 +182,16 @@ fn what_options_say_a_file_can_say() {
 }
 
 #[test]
+fn the_schema_of_the_file_needs_no_other_option() {
+    let (code, printed, stderr) = run(posthaste().args(["edge", "--print-schema"]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let schema: serde_json::Value = serde_json::from_slice(&printed).unwrap();
+    assert_eq!(schema["properties"]["site"]["type"], "object");
+    let (code, _, stderr) = run(posthaste().args(["edge", "--print-schema", "--config", "edge.toml"]));
+    assert!(code == 2 && stderr.contains("--print-schema"), "{code}: {stderr}");
+}
+
+#[test]
 fn a_check_finds_faults_without_serving() {
     let folders = Folders::new();
     certificate(&folders);

@@ -14,6 +14,7 @@ mod acme;
 mod error;
 mod limits;
 mod request_id;
+mod schema;
 mod span;
 mod tls_version;
 mod upstreams;

@@ -55,7 +55,7 @@ pub(crate) struct Edge {
     pub(crate) command: Option<EdgeCommand>,
 
     /// The server of the same site, which keeps TCP port 443
-    #[arg(long = "beside", value_name = "URL", required_unless_present_any = ["to", "files", "config"], conflicts_with_all = ["to", "files", "config"])]
+    #[arg(long = "beside", value_name = "URL", required_unless_present_any = ["to", "files", "config", "print_schema"], conflicts_with_all = ["to", "files", "config"])]
     pub(crate) neighbour: Option<String>,
 
     /// The application behind this server
@@ -73,6 +73,10 @@ pub(crate) struct Edge {
     /// Print the file that says what these options say, and exit
     #[arg(long)]
     pub(crate) print_config: bool,
+
+    /// Print the JSON Schema of the file for editors, and exit
+    #[arg(long, exclusive = true)]
+    pub(crate) print_schema: bool,
 
     /// Address and port to listen on, UDP with --beside, TCP and UDP without; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:443", conflicts_with = "config")]
@@ -94,7 +98,7 @@ pub(crate) struct Edge {
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present_any = ["acme", "config"],
+        required_unless_present_any = ["acme", "config", "print_schema"],
         conflicts_with = "config",
         requires = "key"
     )]

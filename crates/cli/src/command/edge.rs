@@ -39,12 +39,15 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
         Some(EdgeCommand::Doctor(args)) => return doctor::run(args).await,
         None => {}
     }
+    if args.print_schema {
+        return print(Config::json_schema());
+    }
     let config = match &args.config {
         Some(file) => Config::read(file).map_err(|error| refused(&error))?,
         None => from_args::config(&args),
     };
     if args.print_config {
-        return print(&config);
+        return print(&config.to_toml());
     }
     let profile = profile::complete(&config.edge.profile)?;
     profile::warn(&profile);
@@ -90,9 +93,9 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     end
 }
 
-/// Prints the file that says the same.
-fn print(config: &Config) -> Result<ExitCode, Failure> {
-    printer::unless_reader_left(printer::line(config.to_toml().trim_end()))
+/// Prints a file instead of serving.
+fn print(file: &str) -> Result<ExitCode, Failure> {
+    printer::unless_reader_left(printer::line(file.trim_end()))
         .map_err(|error| Failure::runtime(format!("cannot write to stdout: {error}")))?;
     Ok(ExitCode::SUCCESS)
 }
