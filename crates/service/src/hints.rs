@@ -84,16 +84,14 @@ impl HintsReceiver {
     pub async fn next(&mut self) -> HeaderMap {
         poll_fn(|cx| {
             let mut state = self.0.lock();
-            match state.fields.pop_front() {
-                Some(fields) => Poll::Ready(fields),
-                None => {
-                    match &mut state.receiver {
-                        Some(receiver) => receiver.clone_from(cx.waker()),
-                        receiver => *receiver = Some(cx.waker().clone()),
-                    }
-                    Poll::Pending
-                }
+            if let Some(fields) = state.fields.pop_front() {
+                return Poll::Ready(fields);
             }
+            match &mut state.receiver {
+                Some(receiver) => receiver.clone_from(cx.waker()),
+                receiver => *receiver = Some(cx.waker().clone()),
+            }
+            Poll::Pending
         })
         .await
     }
