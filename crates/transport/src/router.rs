@@ -46,7 +46,7 @@ use crate::tokens::reset::ResetKey;
 use early_arrivals::EarlyArrivals;
 use groups::Groups;
 use ids::random_id;
-use keyed_map::{KeyedMap, keyed_map};
+use keyed_map::{KeyedMap, keyed_map, remove};
 use learning::Learning;
 use neighbours::Neighbours;
 use pending::Pending;
@@ -484,7 +484,7 @@ impl Endpoint {
         for change in settled.route_changes {
             match change {
                 RouteChange::Add(id) => self.routes.insert(id, index),
-                RouteChange::Remove(id) => self.routes.remove(&id),
+                RouteChange::Remove(id) => remove(&mut self.routes, &id),
             };
         }
         let has_begun = settled.is_drained || !settled.is_handshaking;
@@ -560,7 +560,7 @@ impl Endpoint {
         self.last_events.push_back((handle, Event::Drained));
         for id in connection.names() {
             if self.routes.get(&id) == Some(&index) {
-                self.routes.remove(&id);
+                remove(&mut self.routes, &id);
             }
         }
         self.resets.forget(index);

@@ -2,10 +2,13 @@
 //! and the key drawn from the endpoint's seed, so that runs repeat.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 
 use posthaste_units::Rng;
 use siphasher::sip::SipHasher13;
+
+/// Smaller maps keep their room.
+const LEAST_ROOM: usize = 1024;
 
 /// Builds `SipHash`-1-3 hashers under one key.
 #[derive(Clone)]
@@ -33,6 +36,16 @@ pub(crate) fn keyed_map<K, V>(rng: &mut Rng) -> KeyedMap<K, V> {
     HashMap::with_hasher(KeyedHash::draw(rng))
 }
 
+/// Removes an entry. A map that has become almost empty gives memory back: a crowd's tables must not outlive it.
+pub(crate) fn remove<K: Eq + Hash, V>(map: &mut KeyedMap<K, V>, key: &K) -> Option<V> {
+    let removed = map.remove(key);
+    // Half of the room stays free, so that what is moved is paid for by many removals before it.
+    if map.capacity() > LEAST_ROOM.max(map.len().saturating_mul(8)) {
+        map.shrink_to(map.len() * 2);
+    }
+    removed
+}
+
 #[cfg(test)]
 mod tests {
     use posthaste_wire::ConnectionId;
@@ -43,6 +56,17 @@ mod tests {
     fn colliding(hash: &KeyedHash) -> Vec<ConnectionId> {
         let ids = (0..100_000_u64).filter_map(|number| ConnectionId::new(&number.to_be_bytes()));
         ids.filter(|id| hash.hash_one(id).is_multiple_of(256)).collect()
+    }
+
+    #[test]
+    fn a_map_gives_its_room_back_as_it_empties() {
+        let mut map: KeyedMap<u32, u32> = keyed_map(&mut Rng::from_test_seed(1));
+        map.extend((0..100_000).map(|number| (number, number)));
+        for number in 0..100_000 {
+            assert_eq!(remove(&mut map, &number), Some(number));
+            assert!(map.capacity() <= LEAST_ROOM.max(8 * map.len()), "{} for {}", map.capacity(), map.len());
+        }
+        assert_eq!(remove(&mut map, &0), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use posthaste_units::Rng;
 use posthaste_wire::ResetToken;
 
-use crate::router::keyed_map::{KeyedHash, KeyedMap};
+use crate::router::keyed_map::{KeyedHash, KeyedMap, remove};
 
 /// The tokens of all connections. What a peer can fill is bounded by the connections and by how many of its IDs each
 /// of them keeps.
@@ -52,10 +52,10 @@ impl Resets {
 
     /// The connection is gone.
     pub(super) fn forget(&mut self, index: u32) {
-        for key in self.listed.remove(&index).unwrap_or_default() {
+        for key in remove(&mut self.listed, &index).unwrap_or_default() {
             // A peer may have given one token on two connections, though it must not.
             if self.connections.get(&key) == Some(&index) {
-                self.connections.remove(&key);
+                remove(&mut self.connections, &key);
             }
         }
     }
@@ -102,6 +102,10 @@ mod tests {
             assert_eq!(resets.find(remote(1), &reset(2 * index)), None);
         }
         assert!(resets.connections.is_empty() && resets.listed.is_empty());
+        assert!(
+            resets.connections.capacity() + resets.listed.capacity() < 4_096,
+            "a crowd's room is given back"
+        );
     }
 
     #[test]
