@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import random
 import statistics
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -39,6 +41,10 @@ CROWDED = {"rtt": "40ms", "queue": "1bdp"}
 
 RATES = ("10mbit", "30mbit")
 """Rates of the bottleneck that the neighbour shares."""
+
+
+Spec = Callable[[int], dict[str, Any]]
+"""The description of the run with a seed."""
 
 
 class Judged(NamedTuple):
@@ -66,13 +72,17 @@ def fetch(path: dict[str, Any], size: str, stack: lab.Profile) -> dict[str, Any]
     }
 
 
-def crowded(rate: str, stack: lab.Profile) -> dict[str, Any]:
-    """Five fetches, a second apart, next to a download that has begun 3 s before and goes on; the neighbour is the last flow."""
+def crowded(rate: str, stack: lab.Profile, seed: int) -> dict[str, Any]:
+    """Five fetches, one in each second, next to a download that has begun 3 s before and goes on; the neighbour is the last
+    flow. When a fetch begins follows from the seed: nothing else in this run is random, and what a neighbour loses depends on
+    where in its cycle it is met."""
     bulk = {"kind": "bulk", "object": "300kB"}
-    fetches = [{"stack": stack, "workload": bulk, "start": f"{start}s"} for start in range(3, 8)]
+    offsets = random.Random(seed)
+    starts = [f"{second + offsets.random():.3f}s" for second in range(3, 8)]
+    fetches = [{"stack": stack, "workload": bulk, "start": start} for start in starts]
     neighbour = {"name": "neighbour", "stack": "tcp:cubic", "workload": {"kind": "endless"}}
     path = {**CROWDED, "rate": rate}
-    return {"network": {"kind": "dumbbell", "path": path}, "flows": [*fetches, neighbour], "deadline": "9s"}
+    return {"network": {"kind": "dumbbell", "path": path}, "flows": [*fetches, neighbour], "deadline": "10s"}
 
 
 class Judge:
@@ -92,17 +102,19 @@ class Judge:
         return Judged(statistics.geometric_mean(ratios.values()), kept, ratios)
 
     def _times(self, stack: lab.Profile) -> dict[str, list[float]]:
-        cells = {f"{name} {size}": fetch(PATHS[name], size, stack) for name in PATHS for size in ("100kB", "1MB")}
-        return self._all(cells, lambda run: run["flows"][0]["completion"])
+        cells = [(name, size) for name in PATHS for size in ("100kB", "1MB")]
+        specs = {f"{name} {size}": lambda _, name=name, size=size: fetch(PATHS[name], size, stack) for name, size in cells}
+        return self._all(specs, lambda run: run["flows"][0]["completion"])
 
     def _neighbours(self, stack: lab.Profile) -> dict[str, list[float]]:
-        return self._all({rate: crowded(rate, stack) for rate in RATES}, lambda run: run["flows"][-1]["goodput"])
+        specs = {rate: lambda seed, rate=rate: crowded(rate, stack, seed) for rate in RATES}
+        return self._all(specs, lambda run: run["flows"][-1]["goodput"])
 
-    def _all(self, specs: dict[str, Any], figure: Any) -> dict[str, list[float]]:
-        runs = {
-            name: [self._pool.submit(lambda spec=spec, seed=seed: figure(lab.run(spec, seed))) for seed in self._seeds]
-            for name, spec in specs.items()
-        }
+    def _all(self, specs: dict[str, Spec], figure: Callable[[dict[str, Any]], float]) -> dict[str, list[float]]:
+        def make(spec: Spec, seed: int) -> float:
+            return figure(lab.run(spec(seed), seed))
+
+        runs = {name: [self._pool.submit(make, spec, seed) for seed in self._seeds] for name, spec in specs.items()}
         return {name: [run.result() for run in started] for name, started in runs.items()}
 
 
