@@ -125,6 +125,11 @@ impl Inbox {
         Ok(Available::Bytes(std::mem::take(&mut state.pieces)))
     }
 
+    /// Takes the permission of [`Self::read_all`] back: nobody waits for the whole any more.
+    pub(crate) fn restrain(&self) {
+        lock(&self.state).bound = READ_AHEAD;
+    }
+
     fn end_or_wait(&self, state: &mut State, bytes: usize) -> Result<Available, Fault> {
         match &state.end {
             Some(Ok(_)) => Ok(Available::End),

@@ -135,6 +135,12 @@ impl Incoming {
         to_python(py, self.0.get()?.inbox.read_all(limit)?)
     }
 
+    /// Reads no further ahead than `read` does, after a `read_all` that was given up.
+    fn restrain(&self) -> Result<(), Fault> {
+        self.0.get()?.inbox.restrain();
+        Ok(())
+    }
+
     /// Gives the rest up.
     fn give_up(&self) -> Result<(), Fault> {
         let started = self.0.get()?;

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ._errors import StateError
+from ._errors import BodyTooLarge, StateError
 
 if TYPE_CHECKING:
     from ._content import Upload
@@ -138,11 +139,13 @@ class Response:
         """
         if limit < 0:
             raise ValueError(f"limit is a number of bytes, not {limit}")
-        while True:
-            data = self._look(self._native.read_all, limit)
-            if not isinstance(data, int):
-                return data or b""
-            await self._wait(data)
+        try:
+            while isinstance(data := self._look(self._native.read_all, limit), int):
+                await self._wait(data)
+            return data or b""
+        except (asyncio.CancelledError, BodyTooLarge):
+            self._native.restrain()
+            raise
 
     async def text(self, encoding: str = "utf-8", limit: int = MAX_BODY) -> str:
         """The whole body as text; as `read`."""
