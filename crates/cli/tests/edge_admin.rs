@@ -1,4 +1,4 @@
-//! The listener for operators of `posthaste edge`: figures after known requests, health, status.
+//! The listener for operators of `posthaste edge`: figures after known requests, health, status, the dashboard in a browser.
 #![cfg(unix)]
 #![expect(clippy::float_cmp, reason = "counters are whole numbers, and times are compared with themselves")]
 
@@ -135,7 +135,7 @@ fn figures_are_those_of_the_requests_that_were_made() {
     assert_ne!(run(posthaste().args(["get", "--insecure", &stranger])).0, 0);
     requests += 2.0;
     let mut expected = vec![
-        ("site=\"localhost\",protocol=\"h3\",status=\"2xx\"", 4.0),
+        ("site=\"localhost\",protocol=\"h3\",status=\"2xx\"", 6.0),
         ("site=\"localhost\",protocol=\"h3\",status=\"5xx\"", 1.0),
         ("site=\"none\",protocol=\"h3\",status=\"4xx\"", 1.0),
     ];
@@ -154,6 +154,9 @@ fn figures_are_those_of_the_requests_that_were_made() {
         expected.push(("site=\"localhost\",protocol=\"h2\",status=\"2xx\"", 2.0));
         expected.push(("site=\"none\",protocol=\"h2\",status=\"4xx\"", 1.0));
     }
+    // The second time with 0-RTT.
+    assert_eq!(run(edge.get(&folders, "/x").args(["--repeat", "2"])).0, 0);
+    requests += 2.0;
     let page = page_after(&edge, requests);
     check_with_python(&page);
     let read = samples(&page);
@@ -163,16 +166,18 @@ fn figures_are_those_of_the_requests_that_were_made() {
     let made: Vec<_> = read.keys().filter(|key| key.starts_with("edge_requests_total{")).collect();
     assert_eq!(made.len(), expected.len(), "{made:?}");
     let h3 = "{site=\"localhost\",protocol=\"h3\"}";
-    assert_eq!(read[&format!("edge_request_seconds_count{h3}")], 5.0);
-    assert_eq!(read[&format!("edge_response_bytes_total{h3}")], 4.0 * 4.0 + 2.0);
-    assert_eq!(read["edge_http3_connections_total{family=\"ipv4\"}"], 6.0);
-    assert!(read["edge_quic_sent_bytes_total{family=\"ipv4\"}"] > 6.0 * 1200.0);
-    assert_eq!(read["edge_quic_accepted_total"], 6.0);
+    assert_eq!(read[&format!("edge_request_seconds_count{h3}")], 7.0);
+    assert_eq!(read[&format!("edge_response_bytes_total{h3}")], 6.0 * 4.0 + 2.0);
+    assert_eq!(read["edge_http3_connections_total{family=\"ipv4\"}"], 8.0);
+    assert_eq!(read["edge_http3_resumed_total{family=\"ipv4\"}"], 1.0);
+    assert_eq!(read["edge_http3_early_data_total{family=\"ipv4\"}"], 1.0);
+    assert!(read["edge_quic_sent_bytes_total{family=\"ipv4\"}"] > 8.0 * 1200.0);
+    assert_eq!(read["edge_quic_accepted_total"], 8.0);
     let status: serde_json::Value = serde_json::from_str(&get(&edge, "/status").1).unwrap();
     assert_eq!(status["requests"]["all"], requests as u64);
-    assert_eq!(status["requests"]["by_protocol"]["h3"], 6);
+    assert_eq!(status["requests"]["by_protocol"]["h3"], 8);
     assert_eq!(status["sites"]["localhost"]["server_errors"], 1);
-    assert_eq!(status["http3"]["connections"], 6);
+    assert_eq!(status["http3"]["connections"], 8);
     let admin = edge.start["admin"].as_str().unwrap().to_owned();
     let (code, told, _) = run(posthaste().args(["edge", "status", "--admin", &admin]));
     let told = String::from_utf8(told).unwrap();
@@ -246,4 +251,160 @@ fn others_are_kept_out_unless_the_owner_says_otherwise() {
     let more = ["--admin", "0.0.0.0:0", "--admin-public"];
     let edge = Edge::start(&folders, &[&usual[1..], &more].concat());
     assert!(edge.start["admin"].as_str().unwrap().starts_with("0.0.0.0:"));
+}
+
+#[test]
+fn clients_that_are_told_of_http3_and_come_are_counted() {
+    let folders = Folders::new();
+    let edge = start(&folders, "http://127.0.0.1:1");
+    let Some(mut over_tcp) = edge.curl(&folders, "/") else { return };
+    assert_eq!(run(&mut over_tcp).0, 0);
+    let told = samples(&page_after(&edge, 1.0));
+    assert_eq!((told["edge_h3_offered_total"], told["edge_h3_taken_total"]), (1.0, 0.0));
+    assert_eq!(run(&mut edge.get(&folders, "/")).0, 0);
+    let came = samples(&page_after(&edge, 2.0));
+    assert_eq!((came["edge_h3_offered_total"], came["edge_h3_taken_total"]), (1.0, 1.0));
+    let status: serde_json::Value = serde_json::from_str(&get(&edge, "/status").1).unwrap();
+    let small = &status["times"][0];
+    assert_eq!(small["from"], 0);
+    for kind in ["tcp", "http3", "tcp_of_both", "http3_of_both"] {
+        assert_eq!(small[kind]["count"], 1, "{kind} in {status}");
+        assert!(small[kind]["whole"].as_f64().unwrap() > 0.0, "{kind} in {status}");
+    }
+}
+
+#[test]
+fn upstreams_are_told_with_what_they_have_failed_at() {
+    let folders = Folders::new();
+    let edge = start(&folders, "http://127.0.0.1:1");
+    assert_ne!(run(&mut edge.get(&folders, "/hang")).0, 0);
+    let read = samples(&page_after(&edge, 1.0));
+    let upstream = "upstream=\"http://127.0.0.1:1\"";
+    // A GET is asked twice.
+    assert_eq!(read[&format!("edge_upstream_failures_total{{{upstream},reason=\"connect\"}}")], 2.0);
+    assert_eq!(read[&format!("edge_upstream_first_byte_seconds_count{{{upstream}}}")], 0.0);
+    assert_eq!(read[&format!("edge_upstream_up{{{upstream}}}")], 1.0, "the only one is always asked");
+    std::fs::write(folders.path("edge.toml"), CONFIG.replace("HANG", "http://127.0.0.1:2")).unwrap();
+    edge.signal("HUP");
+    let began = Instant::now();
+    let other = "edge_upstream_up{upstream=\"http://127.0.0.1:2\"}";
+    loop {
+        let read = samples(&get(&edge, "/metrics").1);
+        if read.contains_key(other) {
+            assert!(!read.keys().any(|key| key.contains(upstream)), "what a reload has removed is not shown");
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "the new upstream is not there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Names of figures in a text.
+fn figures_in(text: &str) -> Vec<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !is_part(c)).filter(|word| word.starts_with("edge_")).collect()
+}
+
+#[test]
+fn the_board_asks_for_figures_that_exist_by_labels_that_they_have() {
+    let folders = Folders::new();
+    let edge = start(&folders, "http://127.0.0.1:1");
+    assert_eq!(run(&mut edge.get(&folders, "/")).0, 0);
+    let read = samples(&page_after(&edge, 1.0));
+    let exists = |name: &str| read.keys().any(|key| key == name || key.starts_with(&format!("{name}{{")));
+    let board = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana.json");
+    let board: serde_json::Value = serde_json::from_slice(&common::read(board.as_ref())).unwrap();
+    let targets = board["panels"].as_array().unwrap().iter().filter_map(|panel| panel["targets"].as_array());
+    let mut asked = 0;
+    for expression in targets.flatten().map(|target| target["expr"].as_str().unwrap()) {
+        let names = figures_in(expression);
+        assert!(!names.is_empty(), "{expression}");
+        for name in &names {
+            assert!(exists(name), "{name} in {expression}");
+            asked += 1;
+        }
+        for by in
+            expression.split("by (").skip(1).flat_map(|rest| rest.split(')').next().unwrap().split(", "))
+        {
+            let has = |key: &&String| key.starts_with(names[0]) && key.contains(&format!("{by}=\""));
+            assert!(by == "le" || read.keys().any(|key| has(&key)), "{by} in {expression}");
+        }
+    }
+    assert!(asked > 40, "{asked}");
+    let job = board["templating"]["list"][1]["query"]["query"].as_str().unwrap();
+    assert!(figures_in(job).iter().all(|name| exists(name)), "{job}");
+    // Those of the guide, too: families by their names, `_x` after another's beginning by its end.
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/edge.md");
+    let guide = String::from_utf8(common::read(guide.as_ref())).unwrap();
+    let rows = guide.lines().filter(|line| line.starts_with("| `edge_"));
+    let named: Vec<_> = rows.flat_map(|row| figures_in(row.split('|').nth(1).unwrap())).collect();
+    assert!(named.len() > 30, "{}", named.len());
+    for name in named {
+        let is_there = exists(name) || exists(&format!("{name}_count")) || name == "edge_udp_";
+        assert!(is_there, "{name} of the guide");
+    }
+}
+
+/// What stands between these two in a text.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("no {from} in {text}"));
+    rest.split(to).next().unwrap()
+}
+
+/// The text of a piece of HTML, a blank at each tag.
+fn text_of(html: &str) -> String {
+    let pieces = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+    pieces.filter(|piece| !piece.trim().is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_browser_shows_the_dashboard() {
+    if Command::new("chromium").arg("--version").output().is_err() {
+        return eprintln!("skipped: chromium is not installed");
+    }
+    let folders = Folders::new();
+    let edge = start(&folders, "http://127.0.0.1:1");
+    for path in ["/", "/", "/x"] {
+        assert_eq!(run(&mut edge.get(&folders, path)).0, 0);
+    }
+    assert_ne!(run(&mut edge.get(&folders, "/hang")).0, 0);
+    page_after(&edge, 4.0);
+    let mut browser = Command::new("chromium");
+    browser.args([
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--enable-logging=stderr",
+    ]);
+    browser
+        .arg(format!("--user-data-dir={}", folders.path("browser").display()))
+        .env("HOME", folders.path(""));
+    // Time passes as fast as the page allows.
+    browser.args(["--virtual-time-budget=5000", "--dump-dom"]);
+    browser.arg(format!("http://{}/", edge.start["admin"].as_str().unwrap()));
+    let (code, page, log) = run(&mut browser);
+    let page = String::from_utf8(page).unwrap();
+    assert_eq!(code, 0, "{log}");
+    let complaints: Vec<_> = log.lines().filter(|line| line.contains(":CONSOLE")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    assert!(page.contains("role=\"status\">running<"), "{page}");
+    let tile = |id| text_of(between(&page, &format!("<div class=\"tile\" id=\"{id}\">"), "</div>"));
+    assert_eq!(tile("requests"), "Requests per second 0 4 since the start, 1 with status 5xx");
+    assert_eq!(tile("share"), "Share of HTTP/3 – 100 % since the start");
+    assert!(tile("connections").contains(" 4 since the start, 0 resumed"), "{}", tile("connections"));
+    let body = |id| {
+        text_of(between(between(&page, &format!("<table id=\"{id}\">"), "</table>"), "<tbody>", "</tbody>"))
+    };
+    assert_eq!(body("sites"), "localhost 4 100 % 1 42 B".replace("42", &sent(&edge)));
+    assert_eq!(body("upstreams"), "http://127.0.0.1:1 well 0 0 2");
+    assert!(body("certificates").starts_with("localhost "), "{}", body("certificates"));
+    let times = text_of(between(&page, "id=\"times-all\">", "</tbody>"));
+    assert!(times.starts_with("All clients below 16 KiB 0 – – 3 "), "{times}");
+}
+
+/// Bytes of bodies so far, as `/status` tells.
+fn sent(edge: &Edge) -> String {
+    let status: serde_json::Value = serde_json::from_str(&get(edge, "/status").1).unwrap();
+    status["requests"]["response_bytes"].to_string()
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use arc_swap::ArcSwap;
 use http::StatusCode;
 use posthaste_content_coding::Compression;
+use posthaste_proxy::UpstreamState;
 use posthaste_service::{Coding, Peer, Remarks, Request, Response, text};
 use tower_service::Service;
 
@@ -17,8 +18,9 @@ use crate::certificates::Resolver;
 use crate::config::{Config, ConfigError};
 use crate::hints;
 use crate::hosts::normal;
+use crate::metrics::Upstreams;
 use crate::routes::Route;
-use crate::running::{Running, Site, Trust};
+use crate::running::{Lasting, Running, Site, Trust};
 
 /// A tower service that answers for all sites of a configuration. Clones share it.
 #[derive(Debug, Clone)]
@@ -26,6 +28,7 @@ pub struct Edge {
     running: Arc<ArcSwap<Running>>,
     resolver: Resolver,
     compression: Compression,
+    upstreams: Upstreams,
     /// How many there are.
     workers: usize,
     /// Which of them this clone works for.
@@ -40,9 +43,12 @@ impl Edge {
     pub fn new(config: &Config, trust: Trust<'_>) -> Result<Self, ConfigError> {
         let compression = Compression::new(&Coding::ALL);
         let workers = usize::from(config.edge.workers.count().get());
-        let (running, certificates) = Running::build(config, trust, (&compression, workers))?;
+        let upstreams = Upstreams::default();
+        let lasting = Lasting { compression: &compression, workers, upstreams: &upstreams };
+        let (running, certificates) = Running::build(config, trust, lasting)?;
         let running = Arc::new(ArcSwap::from_pointee(running));
-        Ok(Self { running, resolver: Resolver::new(certificates), compression, workers, worker: 0 })
+        let resolver = Resolver::new(certificates);
+        Ok(Self { running, resolver, compression, upstreams, workers, worker: 0 })
     }
 
     /// The edge for each of its [workers](Config::edge): one configuration, and connections to upstreams that belong to the
@@ -58,15 +64,29 @@ impl Edge {
     /// # Errors
     /// Something cannot be; where, and why. The running configuration stays.
     pub fn reload(&self, config: &Config, trust: Trust<'_>) -> Result<(), ConfigError> {
-        let (running, certificates) = Running::build(config, trust, (&self.compression, self.workers))?;
+        let (workers, upstreams) = (self.workers, &self.upstreams);
+        let lasting = Lasting { compression: &self.compression, workers, upstreams };
+        let (running, certificates) = Running::build(config, trust, lasting)?;
+        let states = running.upstreams();
         self.resolver.set(certificates);
         self.running.store(Arc::new(running));
+        self.upstreams.retain(|url| states.iter().any(|state| state.url == url));
         Ok(())
     }
 
     /// The certificates.
     pub fn resolver(&self) -> &Resolver {
         &self.resolver
+    }
+
+    /// How the upstreams of all routes are.
+    pub(crate) fn upstream_states(&self) -> Vec<UpstreamState> {
+        self.running.load().upstreams()
+    }
+
+    /// What upstreams were asked and how they have answered.
+    pub(crate) fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
     }
 
     /// The site of a request, or what is wrong with it.

@@ -28,6 +28,11 @@ impl<T> Hosts<T> {
         names.insert(name.to_owned(), value).is_none()
     }
 
+    /// All values; one with several names comes as often.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.exact.values().chain(self.wildcard.values())
+    }
+
     /// The value of a name in its [normal form](normal).
     pub(crate) fn get(&self, host: &str) -> Option<&T> {
         self.exact.get(host).or_else(|| {

@@ -31,8 +31,8 @@ pub use config::{
 };
 pub use edge::Edge;
 pub use metrics::{
-    About, CertificateStatus, Http3Status, MEDIA_TYPE, Metrics, ReloadStatus, RequestsStatus, SiteStatus,
-    Status,
+    About, CertificateStatus, DiscoveryStatus, Http3Status, MEDIA_TYPE, MedianTimes, Metrics, ReloadStatus,
+    RequestsStatus, SiteStatus, Status, TimesStatus, UpstreamStatus,
 };
 pub use posthaste_service::Coding;
 pub use records::{Discovery, TcpSide};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clients::Clients;
 use connections::Connections;
 use page::Page;
 use posthaste_endpoint::{Endpoint, EndpointStats, SocketStats};
@@ -16,14 +17,20 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use requests::Requests;
 
-use crate::certificates::Resolver;
+use crate::edge::Edge;
 
+mod clients;
 mod connections;
 mod page;
 mod requests;
 mod status;
+mod upstreams;
 
-pub use status::{CertificateStatus, Http3Status, ReloadStatus, RequestsStatus, SiteStatus, Status};
+pub use status::{
+    CertificateStatus, DiscoveryStatus, Http3Status, MedianTimes, ReloadStatus, RequestsStatus, SiteStatus,
+    Status, TimesStatus, UpstreamStatus,
+};
+pub(crate) use upstreams::Upstreams;
 
 /// The media type of [`Metrics::text`].
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -49,10 +56,11 @@ pub struct About {
 #[derive(Debug)]
 struct Counted {
     about: About,
-    resolver: Resolver,
+    edge: Edge,
     endpoints: Vec<Endpoint>,
     requests: Requests,
     connections: Connections,
+    clients: Clients,
     reloads: Mutex<Reloads>,
     certificate_failures: AtomicU64,
     is_draining: AtomicBool,
@@ -68,14 +76,15 @@ struct Reloads {
 }
 
 impl Metrics {
-    /// Figures of an edge with these certificates and these HTTP/3 endpoints, one per worker: sums over all of them.
-    pub fn new(about: About, resolver: Resolver, endpoints: Vec<Endpoint>) -> Self {
+    /// Figures of an edge with these HTTP/3 endpoints, one per worker: sums over all of them.
+    pub fn new(about: About, edge: Edge, endpoints: Vec<Endpoint>) -> Self {
         let counted = Arc::new(Counted {
             about,
-            resolver,
+            edge,
             endpoints,
             requests: Requests::default(),
             connections: Connections::default(),
+            clients: Clients::default(),
             reloads: Mutex::default(),
             certificate_failures: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
@@ -165,11 +174,17 @@ impl Counted {
         page.time("last_load", "When the configuration in use was loaded, in Unix time", &[(&[], loaded)])
     }
 
+    fn write_discovery(&self, page: &mut Page<'_>) -> fmt::Result {
+        let clients::Discovery { offered, taken } = self.clients.discovery();
+        page.counter("h3_offered", "Clients that were told of HTTP/3 over TCP", &[(&[], offered)])?;
+        page.counter("h3_taken", "Of these, clients that have come over HTTP/3", &[(&[], taken)])
+    }
+
     fn write_certificates(&self, page: &mut Page<'_>) -> fmt::Result {
         let failures = self.certificate_failures.load(Ordering::Relaxed);
         let help = "New certificate files that could not be used";
         page.counter("certificate_failures", help, &[(&[], failures)])?;
-        let states = self.resolver.states();
+        let states = self.edge.resolver().states();
         let ends: Vec<_> =
             states.iter().map(|it| ([("chain", it.chain.display().to_string())], unix(it.ends))).collect();
         let ends: Vec<_> = ends.iter().map(|([(key, file)], at)| ([(*key, file.as_str())], *at)).collect();
@@ -225,6 +240,8 @@ impl Collector for Counted {
         let mut page = Page(encoder);
         self.write_life(&mut page)?;
         self.requests.write(&mut page)?;
+        self.write_discovery(&mut page)?;
+        self.edge.upstreams().write(&mut page, self.edge.upstream_states())?;
         self.connections.write(&mut page)?;
         self.write_endpoint(&mut page)?;
         self.write_certificates(&mut page)
@@ -256,6 +273,7 @@ struct Counting {
 impl AccessLog for Counting {
     fn record(&self, record: &AccessRecord<'_>) {
         self.counted.requests.record(record);
+        self.counted.clients.record(record);
         if let Some(next) = &self.next {
             next.record(record);
         }

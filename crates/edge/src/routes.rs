@@ -36,6 +36,11 @@ impl Routes {
         Self(routes)
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> &[Arc<Route>] {
+        &self.0
+    }
+
     /// The route with the longest path that `path` is at or below.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! A configuration that was built: sites, routes, certificates.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::path::Path;
@@ -10,6 +11,7 @@ use posthaste_content_coding::Compression;
 use posthaste_endpoint::ByteCount;
 use posthaste_http::StaticFiles;
 use posthaste_proxy::ipnet::IpNet;
+use posthaste_proxy::{Proxy, UpstreamState};
 use posthaste_service::{Coding, UnknownCoding};
 use rustls::client::danger::ServerCertVerifier;
 use toml::Spanned;
@@ -20,6 +22,7 @@ use crate::certificates::{Certificates, Loaded};
 use crate::config::{Config, ConfigError, FieldRules, RouteConfig, SiteConfig, Targets};
 use crate::hints;
 use crate::hosts::{self, Hosts, normal};
+use crate::metrics::Upstreams;
 use crate::request_id::{RequestIds, Rules};
 use crate::routes::{Fields, Route, Routes};
 
@@ -45,6 +48,15 @@ pub(crate) struct Site {
     pub(crate) routes: Routes,
 }
 
+/// What outlives reloads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lasting<'a> {
+    /// Whose encoders all sites share.
+    pub(crate) compression: &'a Compression,
+    pub(crate) workers: usize,
+    pub(crate) upstreams: &'a Upstreams,
+}
+
 /// What a site or a route says of its answer.
 #[derive(Clone, Copy)]
 struct Answer<'a> {
@@ -64,6 +76,19 @@ impl Running {
         self.sites.get(host).or(self.default.as_ref())
     }
 
+    /// How the upstreams of all routes are.
+    pub(crate) fn upstreams(&self) -> Vec<UpstreamState> {
+        let routes = self.sites.values().flat_map(|site| site.routes.all());
+        // A site with several names comes as often.
+        let routes: BTreeMap<_, _> = routes.map(|route| (Arc::as_ptr(route), route)).collect();
+        let proxies = routes.values().filter_map(|route| match &route.action {
+            // All workers know the same.
+            Action::Proxy(proxies) => proxies.first(),
+            _ => None,
+        });
+        proxies.flat_map(Proxy::upstreams).collect()
+    }
+
     /// Builds all that a configuration names, and reads its certificates.
     ///
     /// # Errors
@@ -71,7 +96,7 @@ impl Running {
     pub(crate) fn build(
         config: &Config,
         trust: Trust<'_>,
-        (compression, workers): (&Compression, usize),
+        lasting: Lasting<'_>,
     ) -> Result<(Self, Certificates), ConfigError> {
         if config.sites.is_empty() {
             let hint = "[site.\"example.org\"]\n  to = \"http://127.0.0.1:3000\"";
@@ -86,7 +111,7 @@ impl Running {
         let mut sites: Vec<_> = config.sites.iter().collect();
         sites.sort_by_key(|(_, site)| !site.default);
         for (name, site) in &sites {
-            let builder = Builder { config, name, site, trust, trusted: &trusted, compression, workers };
+            let builder = Builder { config, name, site, trust, trusted: &trusted, lasting };
             let names = builder.names()?;
             if let Some(loaded) = builder.certificate(&names)? {
                 certificates.add(Arc::new(loaded), &names);
@@ -148,9 +173,7 @@ struct Builder<'a> {
     site: &'a SiteConfig,
     trust: Trust<'a>,
     trusted: &'a [IpNet],
-    /// The edge's, whose encoders all its sites share.
-    compression: &'a Compression,
-    workers: usize,
+    lasting: Lasting<'a>,
 }
 
 impl Builder<'_> {
@@ -287,12 +310,13 @@ impl Builder<'_> {
 
     /// By the codings of these names; by all if nothing is said.
     fn compression(&self, names: Option<&[Spanned<String>]>) -> Result<Compression, ConfigError> {
-        let Some(names) = names else { return Ok(self.compression.with_codings(&Coding::ALL)) };
+        let compression = self.lasting.compression;
+        let Some(names) = names else { return Ok(compression.with_codings(&Coding::ALL)) };
         let coding = |name: &Spanned<String>| {
             name.get_ref().parse().map_err(|unknown: UnknownCoding| self.fault("compress", name, unknown))
         };
         let codings = names.iter().map(coding).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.compression.with_codings(&codings))
+        Ok(compression.with_codings(&codings))
     }
 
     fn action(

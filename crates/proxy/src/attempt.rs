@@ -65,11 +65,19 @@ impl Attempt<'_> {
     }
 
     async fn once(&self, lease: &Lease, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
+        let began = Instant::now();
         let sent = self.send(lease, is_early).await;
         match &sent {
-            Ok(_) => lease.connected(),
-            Err(Failure::Connect(_) | Failure::ConnectTimeout(_)) => lease.not_connected(Instant::now()),
-            Err(_) => {}
+            Ok(_) => {
+                lease.connected();
+                lease.answered(began.elapsed());
+            }
+            Err(failure) => {
+                if matches!(failure, Failure::Connect(_) | Failure::ConnectTimeout(_)) {
+                    lease.not_connected(Instant::now());
+                }
+                lease.failed(failure.reason());
+            }
         }
         sent
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::observer::{UpstreamFailure, UpstreamHealth, UpstreamState};
 use crate::options::ProxyOptions;
 use crate::pool::{Pool, pool};
 use crate::upstream::Upstream;
@@ -123,6 +124,20 @@ impl Group {
         Lease { group: Arc::clone(self), at }
     }
 
+    /// How the upstreams are.
+    pub(crate) fn states(&self, now: Instant) -> impl Iterator<Item = UpstreamState> {
+        self.backends.iter().map(move |backend| {
+            let standing = backend.lock();
+            let health = match (standing.is_down, standing.is_ejected(now)) {
+                (true, _) => UpstreamHealth::Down,
+                (false, true) => UpstreamHealth::LeftOut,
+                (false, false) => UpstreamHealth::Well,
+            };
+            let open = backend.open.load(Ordering::Relaxed);
+            UpstreamState { url: backend.upstream.to_string(), open, health }
+        })
+    }
+
     /// Notes what a health check has found.
     pub(crate) fn set_down(&self, at: usize, is_down: bool) {
         let Some(backend) = self.backends.get(at) else { return };
@@ -163,6 +178,20 @@ impl Lease {
     pub(crate) fn connected(&self) {
         let mut standing = self.group.backends[self.at].lock();
         (standing.failures, standing.ejections, standing.until) = (0, 0, None);
+    }
+
+    /// The head of a response has come in this time.
+    pub(crate) fn answered(&self, time: Duration) {
+        if let Some(log) = self.upstream().log() {
+            log.answered(time);
+        }
+    }
+
+    /// A request has failed there, if a reason says so.
+    pub(crate) fn failed(&self, reason: Option<UpstreamFailure>) {
+        if let Some((log, reason)) = self.upstream().log().zip(reason) {
+            log.failed(reason);
+        }
     }
 
     /// No connection could be made.

@@ -11,6 +11,7 @@ use posthaste_service::{BodyError, PolledFrame};
 
 use crate::balance::Lease;
 use crate::from_upstream;
+use crate::observer::UpstreamFailure;
 use crate::patience::Patience;
 use crate::upload::Upload;
 
@@ -23,20 +24,15 @@ pub(crate) struct Download {
     /// How long the upstream may be silent; `None` for any time.
     patience: Option<Patience>,
     /// The upstream is at work until the end.
-    _lease: Lease,
+    lease: Lease,
 }
 
 impl Download {
     pub(crate) fn new(body: Incoming, upload: Arc<Upload>, patience: Option<Patience>, lease: Lease) -> Self {
-        Self { body, upload, patience, _lease: lease }
+        Self { body, upload, patience, lease }
     }
-}
 
-impl http_body::Body for Download {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
+    fn next(&mut self, cx: &mut Context<'_>) -> PolledFrame {
         let next = http_body::Body::poll_frame(Pin::new(&mut self.body), cx);
         let Some(patience) = &mut self.patience else { return next.map(|next| next.map(frame)) };
         match next {
@@ -46,6 +42,19 @@ impl http_body::Body for Download {
             }
             Poll::Pending => patience.poll(cx).map(|()| Some(Err(BodyError::Stalled(patience.limit())))),
         }
+    }
+}
+
+impl http_body::Body for Download {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
+        let next = self.next(cx);
+        if matches!(next, Poll::Ready(Some(Err(_)))) {
+            self.lease.failed(Some(UpstreamFailure::Body));
+        }
+        next
     }
 
     fn is_end_stream(&self) -> bool {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use http::StatusCode;
 use posthaste_service::{BodyError, Response, text};
 
+use crate::observer::UpstreamFailure;
+
 /// Why a request has no response of an upstream.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -68,6 +70,17 @@ impl Failure {
             cause = error.source();
         }
         detail
+    }
+
+    /// What the upstream that was asked has failed at, if it has.
+    pub(crate) fn reason(&self) -> Option<UpstreamFailure> {
+        match self {
+            Self::Refused(..) | Self::Body(_) | Self::NoneWell | Self::NotSwitched => None,
+            Self::Connect(_) => Some(UpstreamFailure::Connect),
+            Self::ConnectTimeout(_) => Some(UpstreamFailure::ConnectTimeout),
+            Self::HeadTimeout(_) => Some(UpstreamFailure::HeadTimeout),
+            Self::NoResponse(_) | Self::Switched => Some(UpstreamFailure::Response),
+        }
     }
 
     /// True if the upstream is at fault, and not the request.

@@ -59,6 +59,7 @@ mod from_upstream;
 mod health;
 mod limits;
 mod link;
+mod observer;
 mod options;
 mod patience;
 mod pool;
@@ -70,6 +71,7 @@ mod upstream;
 mod websocket;
 
 pub use health::HealthCheck;
+pub use observer::{UpstreamFailure, UpstreamHealth, UpstreamLog, UpstreamState};
 pub use options::ProxyOptions;
 pub use proxy::{InvalidName, Proxy};
 pub use upstream::{Upstream, UpstreamError};

@@ -12,8 +12,16 @@ use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 
+use crate::observer::Counted;
+
 /// Bytes to and from an upstream.
-pub(crate) enum Link {
+pub(crate) struct Link {
+    stream: Stream,
+    _counted: Option<Counted>,
+}
+
+/// What they pass by.
+pub(crate) enum Stream {
     /// Over TCP, with or without TLS.
     Tcp(Box<MaybeHttpsStream<TokioIo<TcpStream>>>),
     /// A socket of this machine.
@@ -24,12 +32,18 @@ pub(crate) enum Link {
 /// Calls a method of the stream within.
 macro_rules! on_stream {
     ($link:expr, $stream:ident => $call:expr) => {
-        match $link.get_mut() {
-            Link::Tcp($stream) => $call,
+        match &mut $link.get_mut().stream {
+            Stream::Tcp($stream) => $call,
             #[cfg(unix)]
-            Link::Unix($stream) => $call,
+            Stream::Unix($stream) => $call,
         }
     };
+}
+
+impl Link {
+    pub(crate) fn new(stream: Stream, counted: Option<Counted>) -> Self {
+        Self { stream, _counted: counted }
+    }
 }
 
 impl Read for Link {
@@ -56,10 +70,10 @@ impl Write for Link {
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tcp(stream) => stream.is_write_vectored(),
+        match &self.stream {
+            Stream::Tcp(stream) => stream.is_write_vectored(),
             #[cfg(unix)]
-            Self::Unix(stream) => stream.is_write_vectored(),
+            Stream::Unix(stream) => stream.is_write_vectored(),
         }
     }
 
@@ -74,10 +88,10 @@ impl Write for Link {
 
 impl Connection for Link {
     fn connected(&self) -> Connected {
-        match self {
-            Self::Tcp(stream) => stream.connected(),
+        match &self.stream {
+            Stream::Tcp(stream) => stream.connected(),
             #[cfg(unix)]
-            Self::Unix(_) => Connected::new(),
+            Stream::Unix(_) => Connected::new(),
         }
     }
 }

@@ -15,12 +15,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
 use crate::failure::BoxError;
 use crate::limits::{CONNECTION_WINDOW, RESPONSE_FIELDS, RESPONSE_HEAD, STREAM_WINDOW};
-use crate::link::Link;
+use crate::link::{Link, Stream};
+use crate::observer::{Counted, UpstreamLog};
 use crate::options::ProxyOptions;
 use crate::upload::Outgoing;
 use crate::upstream::Upstream;
@@ -52,7 +53,7 @@ pub(crate) fn pool(upstream: &Upstream, options: &ProxyOptions) -> Pool {
         .http1_max_buf_size(RESPONSE_HEAD)
         .http1_max_headers(RESPONSE_FIELDS)
         .set_host(false)
-        .build(Connector { way: way(upstream), limit: options.connect_timeout })
+        .build(Connector { way: way(upstream), limit: options.connect_timeout, log: upstream.log().cloned() })
 }
 
 fn way(upstream: &Upstream) -> Way {
@@ -107,6 +108,7 @@ enum Way {
 pub(crate) struct Connector {
     way: Way,
     limit: Duration,
+    log: Option<Arc<dyn UpstreamLog>>,
 }
 
 /// A connection was not made in time.
@@ -114,12 +116,12 @@ pub(crate) struct Connector {
 #[error("no connection within {} s", .0.as_secs_f64())]
 pub(crate) struct TooSlow(pub(crate) Duration);
 
-type Connecting = Pin<Box<dyn Future<Output = Result<Link, BoxError>> + Send>>;
+type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
 impl Service<Uri> for Connector {
     type Response = Link;
     type Error = BoxError;
-    type Future = Connecting;
+    type Future = Connecting<Link>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match &mut self.way {
@@ -130,23 +132,27 @@ impl Service<Uri> for Connector {
         }
     }
 
-    fn call(&mut self, target: Uri) -> Connecting {
-        let limit = self.limit;
-        let connecting: Connecting = match &mut self.way {
+    fn call(&mut self, target: Uri) -> Connecting<Link> {
+        let (limit, log, began) = (self.limit, self.log.clone(), Instant::now());
+        let connecting: Connecting<Stream> = match &mut self.way {
             Way::Plain(dial) => {
                 let connecting = dial.call(target);
-                Box::pin(async { Ok(Link::Tcp(Box::new(MaybeHttpsStream::Http(connecting.await?)))) })
+                Box::pin(async { Ok(Stream::Tcp(Box::new(MaybeHttpsStream::Http(connecting.await?)))) })
             }
             Way::Tls(tls) => {
                 let connecting = tls.call(target);
-                Box::pin(async { connecting.await.map(|stream| Link::Tcp(Box::new(stream))) })
+                Box::pin(async { connecting.await.map(|stream| Stream::Tcp(Box::new(stream))) })
             }
             #[cfg(unix)]
             Way::Unix(socket) => {
                 let socket = Arc::clone(socket);
-                Box::pin(async move { Ok(Link::Unix(TokioIo::new(UnixStream::connect(socket).await?))) })
+                Box::pin(async move { Ok(Stream::Unix(TokioIo::new(UnixStream::connect(socket).await?))) })
             }
         };
-        Box::pin(async move { timeout(limit, connecting).await.map_err(|_| TooSlow(limit))? })
+        Box::pin(async move {
+            let stream = timeout(limit, connecting).await.map_err(|_| TooSlow(limit))??;
+            let counted = log.as_ref().map(|log| Counted::connected(log, began.elapsed()));
+            Ok(Link::new(stream, counted))
+        })
     }
 }

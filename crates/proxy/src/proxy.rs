@@ -10,6 +10,7 @@ use http::header::{self, HeaderMap};
 use http::{Method, StatusCode, Version};
 use hyper::body::Incoming;
 use posthaste_service::{Body, Early, EarlyHints, Request, Response, Upgrade};
+use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::attempt::Attempt;
@@ -20,6 +21,7 @@ use crate::forwarded::Introduction;
 use crate::framing::{self, Begun, Framing};
 use crate::from_upstream;
 use crate::health::watch;
+use crate::observer::UpstreamState;
 use crate::options::ProxyOptions;
 use crate::patience::Patience;
 use crate::to_upstream::{Outline, outline};
@@ -85,6 +87,11 @@ impl Proxy {
         let (introduction, options) = (introduction.clone(), options.clone());
         let group = Arc::new(group.another(&options));
         Self(Arc::new(Shared { group, introduction, options, watched: Arc::clone(watched) }))
+    }
+
+    /// How the upstreams are, in the order in which they were given.
+    pub fn upstreams(&self) -> Vec<UpstreamState> {
+        self.0.group.states(Instant::now()).collect()
     }
 }
 
@@ -204,7 +211,7 @@ impl Shared {
         lease: Lease,
     ) -> Result<Response, Failure> {
         let (parts, body) = response.into_parts();
-        let parts = from_upstream::head(parts)?;
+        let parts = from_upstream::head(parts).inspect_err(|failure| lease.failed(failure.reason()))?;
         if parts.status.is_client_error() || parts.status.is_server_error() {
             upload.hold();
         }

@@ -8,6 +8,8 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use posthaste_service::names_host;
 use rustls::ClientConfig;
 
+use crate::observer::UpstreamLog;
+
 /// The URL's scheme for HTTP/2 without TLS, to a server that is known to speak it (RFC 9113 section 3.3).
 const H2C: &str = "h2c";
 
@@ -25,6 +27,7 @@ pub struct Upstream {
     is_http2: bool,
     /// A socket of this machine in the place of the authority.
     socket: Option<Arc<Path>>,
+    log: Option<Arc<dyn UpstreamLog>>,
 }
 
 /// Why a URL does not name an upstream.
@@ -66,7 +69,8 @@ impl Upstream {
         // Any name will do: it is what health checks ask for.
         let authority = Authority::from_static("localhost");
         let socket = Some(Path::new(path).into());
-        Ok(Self { scheme: Scheme::HTTP, authority, tls: None, is_neighbour: false, is_http2: false, socket })
+        let (scheme, log) = (Scheme::HTTP, None);
+        Ok(Self { scheme, authority, tls: None, is_neighbour: false, is_http2: false, socket, log })
     }
 
     /// The server at this `http`, `https` or `h2c` URL; the last is HTTP/2 without TLS. `tls` is what an `https` upstream is
@@ -90,7 +94,7 @@ impl Upstream {
         if scheme == Scheme::HTTPS && tls.is_none() {
             return Err(UpstreamError::NoTls);
         }
-        Ok(Self { scheme, authority, tls, is_neighbour: false, is_http2, socket: None })
+        Ok(Self { scheme, authority, tls, is_neighbour: false, is_http2, socket: None, log: None })
     }
 
     /// Makes it a server of the same sites: an `https` upstream is asked for the name that the request names, as its
@@ -98,6 +102,16 @@ impl Upstream {
     pub fn neighbour(mut self) -> Self {
         self.is_neighbour = true;
         self
+    }
+
+    /// Tells this log what happens with it. Default none.
+    pub fn observed(mut self, log: Arc<dyn UpstreamLog>) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    pub(crate) fn log(&self) -> Option<&Arc<dyn UpstreamLog>> {
+        self.log.as_ref()
     }
 
     /// Its own host, and its port if that is not the scheme's.

@@ -14,6 +14,7 @@ mod forwarding;
 mod heads;
 mod hints;
 mod lengths;
+mod observed;
 mod raw;
 mod recorder;
 mod scene;

@@ -33,6 +33,8 @@ pub struct AccessRecord<'a> {
     /// From the request's first byte to the acknowledgement of the response's last byte. Over TCP, where the kernel keeps
     /// acknowledgements to itself: from the end of the request's head until the kernel has the response's last byte.
     pub duration: Duration,
+    /// The response tells the client of HTTP/3 (`Alt-Svc`, which only servers over TCP send).
+    pub tells_http3: bool,
     /// How it ended.
     pub outcome: &'a Outcome,
     /// What the service has said of it.

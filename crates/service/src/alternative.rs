@@ -29,9 +29,9 @@ impl Alternative {
         target.port_u16().unwrap_or(HTTPS) == self.port
     }
 
-    /// Adds the field to a response unless the service has said something else.
-    pub fn tell(&self, fields: &mut HeaderMap) {
-        fields.entry(header::ALT_SVC).or_insert_with(|| self.field.clone());
+    /// Adds the field to a response unless the service has said something else. True if the response has this field now.
+    pub fn tell(&self, fields: &mut HeaderMap) -> bool {
+        *fields.entry(header::ALT_SVC).or_insert_with(|| self.field.clone()) == self.field
     }
 }
 
@@ -56,10 +56,10 @@ mod tests {
     fn what_the_service_says_of_itself_stays() {
         let mut fields: HeaderMap =
             [(header::ALT_SVC, HeaderValue::from_static("clear"))].into_iter().collect();
-        at(4433).tell(&mut fields);
+        assert!(!at(4433).tell(&mut fields));
         assert_eq!(fields[header::ALT_SVC], "clear");
         fields.clear();
-        at(4433).tell(&mut fields);
+        assert!(at(4433).tell(&mut fields));
         assert_eq!(fields[header::ALT_SVC], "h3=\":4433\"; ma=60");
     }
 }

@@ -87,7 +87,7 @@ pub(crate) async fn answer(
     }
     let alternative = context.shared.alternative.as_ref();
     if let Some(alternative) = alternative.filter(|it| it.is_of(&record.target)) {
-        alternative.tell(response.headers_mut());
+        record.tells_http3 = alternative.tell(response.headers_mut());
     }
     record.on_response(response.status());
     let Some(tunnel) = tunnel else {

@@ -19,6 +19,8 @@ pub(crate) struct Record {
     status: Option<StatusCode>,
     first_byte: Option<Duration>,
     pub(crate) body_bytes: u64,
+    /// The response says that there is HTTP/3.
+    pub(crate) tells_http3: bool,
     /// Without one, the client has left.
     pub(crate) outcome: Option<Outcome>,
     remarks: Remarks,
@@ -45,6 +47,7 @@ impl Record {
             status,
             first_byte,
             body_bytes,
+            tells_http3: false,
             outcome,
             remarks,
         }
@@ -77,6 +80,7 @@ impl Drop for Record {
             first_byte: self.first_byte,
             body_bytes: self.body_bytes,
             duration: self.began.elapsed(),
+            tells_http3: self.tells_http3,
             outcome: &outcome,
             remarks: &self.remarks,
         });

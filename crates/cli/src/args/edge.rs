@@ -86,7 +86,8 @@ pub(crate) struct Edge {
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["neighbour", "config"])]
     pub(crate) redirect: Option<SocketAddr>,
 
-    /// Address and TCP port for operators, without TLS: /metrics for Prometheus, /status, /healthz, /readyz
+    /// Address and TCP port for operators, without TLS: a dashboard for browsers at /, /metrics for Prometheus, /status,
+    /// /healthz, /readyz
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "config")]
     pub(crate) admin: Option<SocketAddr>,
 

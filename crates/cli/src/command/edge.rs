@@ -19,6 +19,7 @@ mod acme;
 mod admin;
 mod announce;
 mod check;
+mod dashboard;
 mod doctor;
 mod from_args;
 mod front;
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
         profile: profile_name.clone(),
         began: SystemTime::now(),
     };
-    let metrics = Metrics::new(about, edge.resolver().clone(), front.endpoints());
+    let metrics = Metrics::new(about, edge.clone(), front.endpoints());
     let admin = Admin::begin(&config.edge, &metrics).await?;
     let redirect = front.redirect_address();
     let certifier =

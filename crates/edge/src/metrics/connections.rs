@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use posthaste_endpoint::{Connection, ConnectionHandle, ConnectionStats};
+use posthaste_endpoint::{Connection, ConnectionHandle, ConnectionStats, EarlyData};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
 
@@ -59,6 +59,8 @@ impl Default for Family {
 pub(super) struct Totals {
     pub(super) connections: u64,
     pub(super) resumed: u64,
+    /// With requests that were read before the handshake was complete.
+    pub(super) early: u64,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
     pub(super) packets_sent: u64,
@@ -75,6 +77,7 @@ impl Totals {
         Self {
             connections: 1,
             resumed: u64::from(connection.is_resumed()),
+            early: u64::from(connection.early_data() == Some(EarlyData::Accepted)),
             sent_bytes: stats.sent.bytes.get(),
             received_bytes: stats.received.bytes.get(),
             packets_sent: stats.packets_sent,
@@ -92,6 +95,7 @@ impl AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         self.connections += other.connections;
         self.resumed += other.resumed;
+        self.early += other.early;
         self.sent_bytes += other.sent_bytes;
         self.received_bytes += other.received_bytes;
         self.packets_sent += other.packets_sent;
@@ -156,6 +160,8 @@ impl Connections {
             "HTTP/3 connections that went on from an earlier session",
             &of(|it| it.resumed),
         )?;
+        let help = "HTTP/3 connections whose early data (0-RTT) were read";
+        page.counter("http3_early_data", help, &of(|it| it.early))?;
         page.bytes("quic_sent", "UDP payload sent on connections", &of(|it| it.sent_bytes))?;
         page.bytes("quic_received", "UDP payload received on connections", &of(|it| it.received_bytes))?;
         page.counter("quic_packets_sent", "QUIC packets sent", &of(|it| it.packets_sent))?;

@@ -12,7 +12,7 @@ use prometheus_client::registry::Unit;
 use super::page::{Labels, Page};
 
 /// Bounds of ranges in seconds.
-const SECONDS: [f64; 14] =
+pub(super) const SECONDS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
 /// Stands for the site where no configured one is asked for: names that clients make up are not labels.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
+use posthaste_proxy::UpstreamHealth;
 use posthaste_service::Protocol;
 use serde::{Deserialize, Serialize};
 
+use super::clients::{Both, Discovery, SIZES};
 use super::requests::{CLASSES, Sums};
-use super::{Counted, unix};
+use super::{Counted, unix, upstreams};
 
 /// How an edge is. Counters begin with the process, times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +33,12 @@ pub struct Status {
     pub sites: BTreeMap<String, SiteStatus>,
     /// HTTP/3 connections.
     pub http3: Http3Status,
+    /// Whether clients that are told of HTTP/3 come over it.
+    pub discovery: DiscoveryStatus,
+    /// Upstreams of the configuration in use.
+    pub upstreams: Vec<UpstreamStatus>,
+    /// Times of whole responses, by size.
+    pub times: Vec<TimesStatus>,
     /// The certificates in use.
     pub certificates: Vec<CertificateStatus>,
 }
@@ -87,6 +95,8 @@ pub struct Http3Status {
     pub connections: u64,
     /// Of these, those that went on from an earlier session.
     pub resumed: u64,
+    /// Of these, those whose early data (0-RTT) were read.
+    pub early_data: u64,
     /// Median of the open connections' smoothed round-trip times, in seconds; `null` without one.
     pub rtt_median: Option<f64>,
     /// Their 95th percentile.
@@ -99,6 +109,58 @@ pub struct Http3Status {
     pub sent_bytes: u64,
     /// UDP payload received, in bytes.
     pub received_bytes: u64,
+}
+
+/// How many clients (IPv4 addresses or IPv6 networks of 64 bits) were told of HTTP/3, and came. The last few thousand clients
+/// are remembered; one that was forgotten counts anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscoveryStatus {
+    /// Clients that were told over TCP, by `Alt-Svc`.
+    pub offered: u64,
+    /// Of these, clients that have come over HTTP/3.
+    pub taken: u64,
+}
+
+/// An upstream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamStatus {
+    /// Its URL.
+    pub url: String,
+    /// `well`; `left out` for a while after connections have failed; `down` by health checks.
+    pub health: String,
+    /// Requests that it works on.
+    pub open: usize,
+    /// Connections to it, idle ones included.
+    pub connections: u64,
+    /// Requests that it did not answer whole, since the start.
+    pub failures: u64,
+}
+
+/// Times of whole, successful responses of a size. Over HTTP/3 a response ends when the client has acknowledged it; over TCP
+/// when the kernel has its last byte, which is before the client has it: by up to the size of the socket's buffer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimesStatus {
+    /// Least number of bytes of the body.
+    pub from: u64,
+    /// All responses over TCP.
+    pub tcp: MedianTimes,
+    /// All responses over HTTP/3.
+    pub http3: MedianTimes,
+    /// Over TCP, of clients that came over both.
+    pub tcp_of_both: MedianTimes,
+    /// Over HTTP/3, of clients that came over both.
+    pub http3_of_both: MedianTimes,
+}
+
+/// Medians, in seconds, within 7 %; `null` without a response.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MedianTimes {
+    /// How many responses.
+    pub count: u64,
+    /// From the request to the response's head.
+    pub first_byte: Option<f64>,
+    /// To the response's end.
+    pub whole: Option<f64>,
 }
 
 /// A certificate in use.
@@ -119,7 +181,7 @@ impl Counted {
         let reloads = self.reloads();
         let (last, error) = reloads.last.map_or((None, None), |(at, refused)| (Some(unix(at)), refused));
         let (requests, sites) = self.requests_status();
-        let certificates = self.resolver.states().into_iter().map(|state| CertificateStatus {
+        let certificates = self.edge.resolver().states().into_iter().map(|state| CertificateStatus {
             warning: state.warning(now),
             chain: state.chain.display().to_string(),
             ends: unix(state.ends),
@@ -135,6 +197,9 @@ impl Counted {
             requests,
             sites,
             http3: self.http3_status(),
+            discovery: self.discovery_status(),
+            upstreams: self.upstreams_status(),
+            times: self.times_status(),
             certificates: certificates.collect(),
         }
     }
@@ -164,6 +229,40 @@ impl Counted {
         (requests, sites)
     }
 
+    fn discovery_status(&self) -> DiscoveryStatus {
+        let Discovery { offered, taken } = self.clients.discovery();
+        DiscoveryStatus { offered, taken }
+    }
+
+    fn upstreams_status(&self) -> Vec<UpstreamStatus> {
+        let all = self.edge.upstreams().now(self.edge.upstream_states());
+        let status = |now: upstreams::Now| UpstreamStatus {
+            health: match now.state.health {
+                UpstreamHealth::Well => "well",
+                UpstreamHealth::LeftOut => "left out",
+                _ => "down",
+            }
+            .to_owned(),
+            url: now.state.url,
+            open: now.state.open,
+            connections: now.connections,
+            failures: now.failures,
+        };
+        all.into_iter().map(status).collect()
+    }
+
+    fn times_status(&self) -> Vec<TimesStatus> {
+        let (all, both) = self.clients.times();
+        let times = |(class, from): (usize, u64)| TimesStatus {
+            from,
+            tcp: medians(&all.over_tcp[class]),
+            http3: medians(&all.over_http3[class]),
+            tcp_of_both: medians(&both.over_tcp[class]),
+            http3_of_both: medians(&both.over_http3[class]),
+        };
+        [0].into_iter().chain(SIZES).enumerate().map(times).collect()
+    }
+
     fn http3_status(&self) -> Http3Status {
         let now = self.connections.now();
         let quantile = |share: f64| {
@@ -174,6 +273,7 @@ impl Counted {
             open: now.open,
             connections: now.totals.connections,
             resumed: now.totals.resumed,
+            early_data: now.totals.early,
             rtt_median: quantile(0.5),
             rtt_p95: quantile(0.95),
             packets_sent: now.totals.packets_sent,
@@ -182,4 +282,9 @@ impl Counted {
             received_bytes: now.totals.received_bytes,
         }
     }
+}
+
+fn medians(both: &Both) -> MedianTimes {
+    let (first_byte, whole) = (both.first_byte.median(), both.whole.median());
+    MedianTimes { count: both.whole.count(), first_byte, whole }
 }

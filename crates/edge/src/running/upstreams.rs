@@ -67,7 +67,7 @@ impl Builder<'_> {
             *option = time.map_or(*option, Span::duration);
         }
         let first = Proxy::balanced(upstreams, options).map_err(|error| error.to_string())?;
-        Ok((0..self.workers)
+        Ok((0..self.lasting.workers)
             .map(|worker| if worker == 0 { first.clone() } else { first.another() })
             .collect())
     }
@@ -84,6 +84,8 @@ impl Builder<'_> {
         };
         let upstream = Upstream::parse(url, tls)
             .map_err(|error: UpstreamError| format!("{error}, for example {example}"))?;
+        let log = self.lasting.upstreams.log(&upstream.to_string());
+        let upstream = upstream.observed(log);
         Ok(if key == "beside" { upstream.neighbour() } else { upstream })
     }
 }

@@ -93,6 +93,7 @@ pub(super) async fn run(
             first_byte: responded.map(|(_, at)| at - started),
             body_bytes,
             duration: started.elapsed(),
+            tells_http3: false,
             outcome: &outcome,
             remarks: &remarks,
         });

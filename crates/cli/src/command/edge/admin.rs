@@ -1,4 +1,4 @@
-//! The listener for operators: figures, health, status.
+//! The listener for operators: dashboard, figures, health, status.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::SystemTime;
@@ -12,11 +12,12 @@ use posthaste_http::service::host_field;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::dashboard::Dashboard;
 use crate::command::running::cannot_listen_over;
 use crate::exit::Failure;
 
 /// What there is, for those who ask for something else.
-const PATHS: &str = "/metrics  figures for Prometheus\n/status   the most important ones as JSON\n\
+const PATHS: &str = "/         dashboard for browsers\n/metrics  figures for Prometheus\n/status   the most important ones as JSON\n\
                      /healthz  200 while the process lives\n/readyz   503 once it takes no more connections\n";
 
 /// A listener that runs until it is dropped.
@@ -35,7 +36,8 @@ impl Admin {
         let listener = TcpListener::bind(address).await.map_err(|error| failed(&error))?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;
         let (metrics, is_public) = (metrics.clone(), settings.admin_public);
-        let answer = move |request: &Request<()>| answer(&metrics, is_public, request);
+        let dashboard = Dashboard::new();
+        let answer = move |request: &Request<()>| answer(&metrics, &dashboard, is_public, request);
         let task = tokio::spawn(posthaste_tcp::plain(listener, answer));
         Ok(Some(Self { address, task }))
     }
@@ -47,7 +49,12 @@ impl Drop for Admin {
     }
 }
 
-fn answer(metrics: &Metrics, is_public: bool, request: &Request<()>) -> Response<Bytes> {
+fn answer(
+    metrics: &Metrics,
+    dashboard: &Dashboard,
+    is_public: bool,
+    request: &Request<()>,
+) -> Response<Bytes> {
     if !is_public && !is_local(request) {
         // A page in a browser on this machine may have a name of its own lead here.
         return text(StatusCode::MISDIRECTED_REQUEST, "ask for localhost or an address\n");
@@ -56,6 +63,7 @@ fn answer(metrics: &Metrics, is_public: bool, request: &Request<()>) -> Response
         return text(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD only\n");
     }
     match request.uri().path() {
+        "/" => page(dashboard),
         "/metrics" => of_type(MEDIA_TYPE, metrics.text()),
         "/status" => match serde_json::to_string_pretty(&metrics.status(SystemTime::now())) {
             Ok(json) => of_type("application/json", json + "\n"),
@@ -81,7 +89,16 @@ fn text(status: StatusCode, text: &str) -> Response<Bytes> {
     response
 }
 
-fn of_type(kind: &'static str, body: String) -> Response<Bytes> {
+fn page(Dashboard { html, policy }: &Dashboard) -> Response<Bytes> {
+    let mut response = of_type("text/html; charset=utf-8", html.clone());
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_SECURITY_POLICY, policy.clone());
+    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+fn of_type(kind: &'static str, body: impl Into<Bytes>) -> Response<Bytes> {
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -78,7 +78,7 @@ impl Start<'_> {
         let redirect = redirect.unwrap_or_default();
         let admin = self
             .admin
-            .map(|address| format!("  operators    http://{address}/metrics, /status, /healthz, /readyz\n"));
+            .map(|address| format!("  operators    http://{address}/ (dashboard), /metrics, /status, /healthz, /readyz\n"));
         let admin = admin.unwrap_or_default();
         let certificate = |it: &CertificateStart| {
             format!("  certificate  {}, good until {}\n", it.names.join(", "), it.ends)
