@@ -8,10 +8,10 @@ use posthaste_units::{Duration, Time};
 const LEAST: Duration = Duration::from_secs(2);
 
 /// In the longer kind of outage, packets that were lost for each that got through to the server.
-const LOST_FOR_ONE: u64 = 4;
+const LOST_FOR_ONE: u64 = 2;
 
 /// A client's longest outage: a time in which one direction lost every packet, or one in which no packet reached the client
-/// and four of five in both directions were lost.
+/// and two of three in both directions were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outage {
     /// The client.
@@ -88,6 +88,7 @@ mod tests {
         (0..5).for_each(|second| losses.on_entered(at(second)));
         losses.on_delivered();
         assert_eq!(losses.longest(at(5)), Some((Duration::from_secs(5), 4)));
+        losses.on_delivered();
         losses.on_entered(at(5));
         losses.on_delivered();
         assert_eq!(losses.longest(at(6)), None, "the server has been asked and does not answer");
