@@ -76,9 +76,9 @@ impl Start<'_> {
         };
         let redirect = self.redirect.map(|address| format!("  redirect     {address}/tcp to https\n"));
         let redirect = redirect.unwrap_or_default();
-        let admin = self
-            .admin
-            .map(|address| format!("  operators    http://{address}/ (dashboard), /metrics, /status, /healthz, /readyz\n"));
+        let admin = self.admin.map(|address| {
+            format!("  operators    http://{address}/ (dashboard), /metrics, /status, /healthz, /readyz\n")
+        });
         let admin = admin.unwrap_or_default();
         let certificate = |it: &CertificateStart| {
             format!("  certificate  {}, good until {}\n", it.names.join(", "), it.ends)
