@@ -53,12 +53,6 @@ impl Drop for Inner {
     }
 }
 
-/// What a request carries.
-enum Content {
-    None,
-    Whole(Arc<Outbox>),
-}
-
 #[pymethods]
 impl Session {
     /// A client with the tokens in `tokens`, the text of an earlier [`Self::tokens`].
@@ -111,9 +105,7 @@ impl Session {
     ) -> Result<u64, Fault> {
         let inner = self.0.get()?;
         let head = Head::new(method, url, &headers)?;
-        let content = content.map_or(Content::None, |content| {
-            Content::Whole(Outbox::full(Arc::clone(&inner.completions), content))
-        });
+        let content = content.map(|content| Outbox::full(Arc::clone(&inner.completions), content));
         Ok(inner.begin(head, content))
     }
 
@@ -128,7 +120,7 @@ impl Session {
         let head = Head::new(method, url, &headers)?;
         let outbox = Outbox::new(Arc::clone(&inner.completions));
         let outgoing = Outgoing { outbox: Owned::new(Unfinished(Arc::clone(&outbox))) };
-        Ok((inner.begin(head, Content::Whole(outbox)), outgoing))
+        Ok((inner.begin(head, Some(outbox)), outgoing))
     }
 
     /// Gives an operation up; it does not complete any more, or what it brings is dropped.
@@ -170,15 +162,14 @@ impl Session {
 }
 
 impl Inner {
-    fn begin(&self, head: Head, content: Content) -> u64 {
+    fn begin(&self, head: Head, content: Option<Arc<Outbox>>) -> u64 {
         let operation = self.completions.begin();
         let (client, completions) = (self.client.clone(), Arc::clone(&self.completions));
         let runtime = self.runtime.clone();
         let task = self.runtime.spawn(async move {
-            let (upload, result) = send(&client, head, content).await;
-            let outcome = match result {
+            let outcome = match send(&client, head, content.as_ref()).await {
                 Ok(response) => {
-                    let started = Started::new(response, upload, &completions, &runtime);
+                    let started = Started::new(response, content, &completions, &runtime);
                     Outcome::Response(Box::new(started))
                 }
                 Err(error) => Outcome::Failed(error.into()),
@@ -190,20 +181,12 @@ impl Inner {
     }
 }
 
-async fn send(
-    client: &Client,
-    head: Head,
-    content: Content,
-) -> (Option<Arc<Outbox>>, Result<Response, ClientError>) {
+async fn send(client: &Client, head: Head, content: Option<&Arc<Outbox>>) -> Result<Response, ClientError> {
     let Head { method, uri, fields } = head;
-    match content {
-        Content::None => (None, client.request(&method, &uri, &fields).await),
-        Content::Whole(outbox) => {
-            let mut request = Request::new(Body::new(OutboxBody(Arc::clone(&outbox))));
-            *request.method_mut() = method;
-            *request.uri_mut() = uri;
-            *request.headers_mut() = fields;
-            (Some(outbox), client.send(request).await)
-        }
-    }
+    let Some(outbox) = content else { return client.request(&method, &uri, &fields).await };
+    let mut request = Request::new(Body::new(OutboxBody(Arc::clone(outbox))));
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = fields;
+    client.send(request).await
 }
