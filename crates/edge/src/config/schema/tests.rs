@@ -34,7 +34,8 @@ fn keys<T: DeserializeOwned>() -> (Names, Names) {
     while let Some(message) = error(&text) {
         assert!(message.starts_with("missing field"), "{message}");
         let name = quoted(&message).remove(0);
-        text.push_str(&format!("{name} = \"x\"\n"));
+        text.push_str(&name);
+        text.push_str(" = \"x\"\n");
         assert!(required.insert(name), "{message}");
     }
     (unknown.into_iter().skip(1).collect(), required)
