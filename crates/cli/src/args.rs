@@ -78,7 +78,7 @@ pub(crate) enum Command {
     #[cfg(feature = "files")]
     Serve(Serve),
     #[cfg(feature = "edge")]
-    Edge(Edge),
+    Edge(Box<Edge>),
     #[cfg(feature = "files")]
     Get(Get),
     Profiles(Profiles),

@@ -85,7 +85,7 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         #[cfg(feature = "edge")]
         Command::Edge(args) => {
             let passed = command::edge::Passed::take()?;
-            serve(async |log| command::edge::run(args, passed, log).await)
+            serve(async |log| command::edge::run(*args, passed, log).await)
         }
         #[cfg(feature = "files")]
         Command::Get(args) => {

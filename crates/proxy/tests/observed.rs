@@ -62,6 +62,7 @@ async fn send(server: &Server, method: Method) -> Option<u16> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "an upstream that is slow in real time")]
 async fn connections_and_answers_are_told() {
     let slow = Duration::from_millis(50);
     let upstream = Recorder::start(When::Whole, move |_| {

@@ -189,9 +189,9 @@ mod tests {
         Ipv4Addr::from_bits(number).into()
     }
 
-    fn took(milliseconds: u64) -> Option<Sample> {
+    fn took(milliseconds: u64) -> Sample {
         let whole = Duration::from_millis(milliseconds);
-        Some(Sample { class: 0, first_byte: whole / 2, whole })
+        Sample { class: 0, first_byte: whole / 2, whole }
     }
 
     #[test]
@@ -214,11 +214,11 @@ mod tests {
     #[test]
     fn responses_from_before_the_first_over_http3_count_for_those_that_come() {
         let mut known = Known::default();
-        known.record(client(1), Protocol::Http2, true, took(100));
-        known.record(client(2), Protocol::Http2, true, took(900));
-        known.record(client(1), Protocol::Http3, false, took(40));
-        known.record(client(3), Protocol::Http3, false, took(1));
-        known.record(client(1), Protocol::Http2, true, took(104));
+        known.record(client(1), Protocol::Http2, true, Some(took(100)));
+        known.record(client(2), Protocol::Http2, true, Some(took(900)));
+        known.record(client(1), Protocol::Http3, false, Some(took(40)));
+        known.record(client(3), Protocol::Http3, false, Some(took(1)));
+        known.record(client(1), Protocol::Http2, true, Some(took(104)));
         let numbers = |times: &Times| [times.over_tcp[0].whole.count(), times.over_http3[0].whole.count()];
         assert_eq!((numbers(&known.all), numbers(&known.both)), ([3, 2], [2, 1]));
     }
@@ -228,7 +228,7 @@ mod tests {
         let mut known = Known::default();
         for number in 0..2 * CLIENTS as u32 {
             for _ in 0..2 * KEPT {
-                known.record(client(number), Protocol::Http2, true, took(1));
+                known.record(client(number), Protocol::Http2, true, Some(took(1)));
             }
         }
         assert_eq!((known.by_network.len(), known.order.len()), (CLIENTS, CLIENTS));
