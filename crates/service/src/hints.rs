@@ -121,7 +121,9 @@ mod tests {
         let (hints, mut receiver) = EarlyHints::channel();
         assert_eq!(receiver.try_next(), None);
         let texts = ["<1>", "<2>", "<3>", "<4>", "<5>"];
-        texts.iter().for_each(|text| hints.send(link(text)));
+        for text in &texts {
+            hints.send(link(text));
+        }
         for text in &texts[..PENDING] {
             assert_eq!(receiver.next().await, link(text));
         }
