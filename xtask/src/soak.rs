@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: a server and clients that come and go for as long as one likes, over a lossy path and without one.
+//! `cargo xtask soak`: a server and clients that come and go for minutes or hours, over a lossy path and without one.
 //! They read, read slowly, change their ports, give responses up and end uploads early (`crates/http/examples/visitors.rs`).
 //! What must not grow with time is the server's memory and its descriptors.
 
@@ -13,6 +13,7 @@ use posthaste_path::{PathSpec, QueueSize};
 use posthaste_units::{Duration as Span, Rate};
 
 use crate::Result;
+use crate::median;
 use crate::site::{Programs, Site, Visits};
 use crate::workspace::build_posthaste;
 
@@ -41,10 +42,11 @@ const MORE_DESCRIPTORS: usize = 8;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each round has 1,000 connections over loopback and 100 over a path of 20 Mbit/s, 20 ms and 1 % loss. A quarter
-of the clients change their ports; an eighth each read slowly, give the response up, or end an upload early. It fails if a client fails, if the server's resident memory in the last
-third of the rounds is more than 1.1 times that in the second third (medians of each round's peak), or if descriptors are
-more than 8 above. The first third is for caches and the session store to fill: they take 16,384 connections, so a short run
-says little."
+of the clients change their ports; an eighth each read slowly, give the response up, or end an upload early.
+
+It fails if a client fails, if the server's resident memory in the last third of the rounds is more than 1.1 times that in
+the second third (medians of each round's peak), or if descriptors are more than 8 above. The first third is for caches and
+the session store to fill: they take 16,384 connections, so a short run says little."
 )]
 pub(crate) struct Arguments {
     /// End after the round in which so many minutes have passed
@@ -195,13 +197,14 @@ fn judge(
     }
     let third = loaded.len() / 3;
     let (second, last) = (&loaded[third..2 * third], &loaded[loaded.len() - third..]);
-    let (resident, descriptors) = (|sample: &Sample| sample.resident, |sample: &Sample| sample.descriptors);
-    let (earlier, later) = (median(second, resident), median(last, resident));
-    if later as f64 > earlier as f64 * GROWTH {
-        return Err(format!("memory grows: {:.1} MB, then {:.1} MB", megabytes(earlier), megabytes(later)));
+    let resident = |samples: &[Sample]| median(samples.iter().map(|sample| megabytes(sample.resident)));
+    let (earlier, later) = (resident(second), resident(last));
+    if later > earlier * GROWTH {
+        return Err(format!("memory grows: {earlier:.1} MB, then {later:.1} MB"));
     }
-    let (earlier, later) = (median(second, descriptors), median(last, descriptors));
-    if later > earlier + MORE_DESCRIPTORS {
+    let descriptors = |samples: &[Sample]| median(samples.iter().map(|sample| sample.descriptors as f64));
+    let (earlier, later) = (descriptors(second), descriptors(last));
+    if later > earlier + MORE_DESCRIPTORS as f64 {
         return Err(format!("descriptors grow: {earlier}, then {later}"));
     }
     if after.descriptors > before.descriptors + MORE_DESCRIPTORS {
@@ -209,12 +212,6 @@ fn judge(
         return Err(format!("descriptors stay when all visitors have left: {before} before, {after} after"));
     }
     Ok(())
-}
-
-fn median<T: Ord + Copy>(samples: &[Sample], figure: impl Fn(&Sample) -> T) -> T {
-    let mut figures: Vec<T> = samples.iter().map(figure).collect();
-    figures.sort_unstable();
-    figures[figures.len() / 2]
 }
 
 fn megabytes(bytes: u64) -> f64 {

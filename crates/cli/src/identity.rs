@@ -233,12 +233,17 @@ fn spki_hash(key: &PrivateKeyDer<'static>) -> Result<String, rustls::Error> {
     let signing_key = provider.key_provider.load_private_key(key.clone_key())?;
     let public =
         signing_key.public_key().ok_or_else(|| rustls::Error::General("it has no public part".into()))?;
+    sha256(&public)
+}
+
+/// SHA-256 in base64.
+pub(crate) fn sha256(bytes: &[u8]) -> Result<String, rustls::Error> {
     let sha256 = rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256
         .tls13()
         .ok_or_else(|| rustls::Error::General("there is no SHA-256".into()))?
         .common
         .hash_provider;
-    Ok(STANDARD.encode(sha256.hash(&public).as_ref()))
+    Ok(STANDARD.encode(sha256.hash(bytes).as_ref()))
 }
 
 pub(crate) fn create_private_directory(path: &Path) -> std::io::Result<()> {

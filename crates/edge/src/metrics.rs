@@ -175,7 +175,7 @@ impl Counted {
     }
 
     fn write_discovery(&self, page: &mut Page<'_>) -> fmt::Result {
-        let clients::Discovery { offered, taken } = self.clients.discovery();
+        let DiscoveryStatus { offered, taken } = self.clients.discovery();
         page.counter("h3_offered", "Clients that were told of HTTP/3 over TCP", &[(&[], offered)])?;
         page.counter("h3_taken", "Of these, clients that have come over HTTP/3", &[(&[], taken)])
     }

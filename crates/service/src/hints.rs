@@ -1,11 +1,7 @@
 //! Early hints: what a client can fetch while it waits for the response.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
-
 use http::HeaderMap;
+use tokio::sync::mpsc;
 
 /// Hints of a request that its server has not taken yet, at most; further ones are dropped.
 const PENDING: usize = 4;
@@ -25,84 +21,38 @@ const PENDING: usize = 4;
 /// }
 /// ```
 #[derive(Debug, Clone)]
-pub struct EarlyHints(Arc<Pending>);
+pub struct EarlyHints(mpsc::Sender<HeaderMap>);
 
 /// A server's end of [`EarlyHints`].
 #[derive(Debug)]
-pub struct HintsReceiver(Arc<Pending>);
-
-/// What lies between the two. Every request has one and hardly any uses it, so it is no more than an allocation.
-#[derive(Debug, Default)]
-struct Pending(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    fields: VecDeque<HeaderMap>,
-    /// The task that waits for more.
-    receiver: Option<Waker>,
-    /// Nobody takes hints any more.
-    is_over: bool,
-}
-
-impl Pending {
-    /// The state is whole after every statement, so a panic elsewhere does not spoil it.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+pub struct HintsReceiver(mpsc::Receiver<HeaderMap>);
 
 impl EarlyHints {
     /// The two ends of a request's way.
     pub fn channel() -> (Self, HintsReceiver) {
-        let pending = Arc::<Pending>::default();
-        (Self(Arc::clone(&pending)), HintsReceiver(pending))
+        let (send, receive) = mpsc::channel(PENDING);
+        (Self(send), HintsReceiver(receive))
     }
 
     /// Sends a 103 with these fields, which should be `Link` fields. It never waits: hints that the client is too slow for
     /// are dropped.
     pub fn send(&self, fields: HeaderMap) {
-        let mut state = self.0.lock();
-        if state.is_over || state.fields.len() >= PENDING {
-            return;
-        }
-        state.fields.push_back(fields);
-        let receiver = state.receiver.take();
-        drop(state);
-        if let Some(receiver) = receiver {
-            receiver.wake();
-        }
+        let _ = self.0.try_send(fields);
     }
 }
 
 impl HintsReceiver {
     /// The fields of the next 103, if it is there.
     pub fn try_next(&mut self) -> Option<HeaderMap> {
-        self.0.lock().fields.pop_front()
+        self.0.try_recv().ok()
     }
 
     /// The fields of the next 103. Never resolves when there will be none. Cancel safe.
     pub async fn next(&mut self) -> HeaderMap {
-        poll_fn(|cx| {
-            let mut state = self.0.lock();
-            if let Some(fields) = state.fields.pop_front() {
-                return Poll::Ready(fields);
-            }
-            match &mut state.receiver {
-                Some(receiver) => receiver.clone_from(cx.waker()),
-                receiver => *receiver = Some(cx.waker().clone()),
-            }
-            Poll::Pending
-        })
-        .await
-    }
-}
-
-impl Drop for HintsReceiver {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.is_over = true;
-        state.fields.clear();
-        state.receiver = None;
+        match self.0.recv().await {
+            Some(fields) => fields,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -131,21 +81,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_waiting_server_is_woken() {
+    async fn a_server_waits_for_hints_that_never_come() {
         let (hints, mut receiver) = EarlyHints::channel();
-        let mut next = pin!(receiver.next());
-        assert!(futures::poll!(&mut next).is_pending());
-        let sender = tokio::spawn(async move { hints.send(link("<1>")) });
-        assert_eq!(next.await, link("<1>"));
-        sender.await.unwrap();
-    }
-
-    #[test]
-    fn what_nobody_takes_is_not_kept() {
-        let (hints, receiver) = EarlyHints::channel();
-        hints.send(link("<1>"));
-        drop(receiver);
-        hints.send(link("<2>"));
-        assert!(hints.0.lock().fields.is_empty());
+        drop(hints);
+        assert!(futures::poll!(pin!(receiver.next())).is_pending());
     }
 }

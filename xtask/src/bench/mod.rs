@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Handshakes(cost::Arguments),
     /// CPU time of an HTTP/3 server per request for a file
     Files(files::Arguments),
-    /// Instructions of transfers, requests and handshakes, here or beside an earlier build
+    /// Instructions of transfers, requests and handshakes, alone or compared with an earlier build
     Instructions(instructions::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
     Lab(lab::Arguments),

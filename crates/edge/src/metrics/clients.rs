@@ -9,14 +9,15 @@ use posthaste_endpoint::units::client_network;
 use posthaste_service::{AccessRecord, Outcome, Protocol};
 
 use self::medians::Spread;
+use super::status::DiscoveryStatus;
 
 mod medians;
 
 /// Clients that are remembered. For a new one, the one that came first is forgotten.
 const CLIENTS: usize = 4096;
 
-/// Responses over TCP that are kept of a client until it comes over HTTP/3.
-const KEPT: usize = 16;
+/// Responses over TCP that are remembered of a client until it comes over HTTP/3.
+const EARLIER: usize = 16;
 
 /// Bounds of the classes of sizes, in bytes. The first is what a first flight carries; a socket's buffer in Linux grows to
 /// what the last begins with.
@@ -34,18 +35,11 @@ struct Known {
     by_network: BTreeMap<IpAddr, Client>,
     /// In the order in which they came.
     order: VecDeque<IpAddr>,
-    discovery: Discovery,
+    discovery: DiscoveryStatus,
     all: Times,
     /// Of clients that came over TCP and over HTTP/3.
     both: Times,
     is_warned: bool,
-}
-
-/// How many clients were told of HTTP/3, and how many of these came.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Discovery {
-    pub(super) offered: u64,
-    pub(super) taken: u64,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +48,7 @@ struct Client {
     over_tcp: bool,
     over_http3: bool,
     /// Responses over TCP until it comes over HTTP/3.
-    kept: Vec<Sample>,
+    earlier: Vec<Sample>,
 }
 
 /// One whole response.
@@ -106,7 +100,7 @@ impl Clients {
         }
     }
 
-    pub(super) fn discovery(&self) -> Discovery {
+    pub(super) fn discovery(&self) -> DiscoveryStatus {
         self.lock().discovery
     }
 
@@ -145,8 +139,8 @@ impl Known {
         }
         let is_both = client.over_tcp && client.over_http3;
         if is_both {
-            for kept in std::mem::take(&mut client.kept) {
-                self.both.over_tcp[kept.class].add(kept);
+            for earlier in std::mem::take(&mut client.earlier) {
+                self.both.over_tcp[earlier.class].add(earlier);
             }
         }
         let Some(sample) = sample else { return };
@@ -159,8 +153,8 @@ impl Known {
             self.all.over_tcp[sample.class].add(sample);
             if is_both {
                 self.both.over_tcp[sample.class].add(sample);
-            } else if client.kept.len() < KEPT {
-                client.kept.push(sample);
+            } else if client.earlier.len() < EARLIER {
+                client.earlier.push(sample);
             }
         }
     }
@@ -204,11 +198,11 @@ mod tests {
         // This one knew from elsewhere.
         known.record(client(3), Protocol::Http3, false, None);
         known.record(client(3), Protocol::Http2, true, None);
-        assert_eq!(known.discovery, Discovery { offered: 1, taken: 0 });
+        assert_eq!(known.discovery, DiscoveryStatus { offered: 1, taken: 0 });
         for number in [1, 1, 2] {
             known.record(client(number), Protocol::Http3, false, None);
         }
-        assert_eq!(known.discovery, Discovery { offered: 1, taken: 1 });
+        assert_eq!(known.discovery, DiscoveryStatus { offered: 1, taken: 1 });
     }
 
     #[test]
@@ -227,12 +221,12 @@ mod tests {
     fn what_clients_can_fill_is_bounded() {
         let mut known = Known::default();
         for number in 0..2 * CLIENTS as u32 {
-            for _ in 0..2 * KEPT {
+            for _ in 0..2 * EARLIER {
                 known.record(client(number), Protocol::Http2, true, Some(took(1)));
             }
         }
         assert_eq!((known.by_network.len(), known.order.len()), (CLIENTS, CLIENTS));
-        assert!(known.by_network.values().all(|client| client.kept.len() == KEPT));
+        assert!(known.by_network.values().all(|client| client.earlier.len() == EARLIER));
         assert!(known.by_network.contains_key(&client(2 * CLIENTS as u32 - 1)));
     }
 }

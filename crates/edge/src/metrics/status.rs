@@ -8,7 +8,7 @@ use posthaste_proxy::UpstreamHealth;
 use posthaste_service::Protocol;
 use serde::{Deserialize, Serialize};
 
-use super::clients::{Both, Discovery, SIZES};
+use super::clients::{Both, SIZES};
 use super::requests::{CLASSES, Sums};
 use super::{Counted, unix, upstreams};
 
@@ -113,7 +113,7 @@ pub struct Http3Status {
 
 /// How many clients (IPv4 addresses or IPv6 networks of 64 bits) were told of HTTP/3, and came. The last few thousand clients
 /// are remembered; one that was forgotten counts anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiscoveryStatus {
     /// Clients that were told over TCP, by `Alt-Svc`.
     pub offered: u64,
@@ -197,7 +197,7 @@ impl Counted {
             requests,
             sites,
             http3: self.http3_status(),
-            discovery: self.discovery_status(),
+            discovery: self.clients.discovery(),
             upstreams: self.upstreams_status(),
             times: self.times_status(),
             certificates: certificates.collect(),
@@ -227,11 +227,6 @@ impl Counted {
             response_bytes: all.bytes,
         };
         (requests, sites)
-    }
-
-    fn discovery_status(&self) -> DiscoveryStatus {
-        let Discovery { offered, taken } = self.clients.discovery();
-        DiscoveryStatus { offered, taken }
     }
 
     fn upstreams_status(&self) -> Vec<UpstreamStatus> {

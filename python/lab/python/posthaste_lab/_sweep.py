@@ -67,7 +67,7 @@ def sweep(
     gathering = _Gathering(native, definition, reporter(progress))
     if journal is not None:
         gathering.use(_native.Journal(os.fspath(journal), native, fresh))
-    if gathering.is_missing:
+    if gathering.missing:
         gathering.run(_backend(ray_address, workers, gathering.missing))
     return Result(native.gather(gathering.results))
 
@@ -143,11 +143,6 @@ class _Gathering:
     def missing(self) -> int:
         """Number of runs that have no result."""
         return self._results.count(None)
-
-    @property
-    def is_missing(self) -> bool:
-        """True if some run has no result."""
-        return None in self._results
 
     def use(self, journal: _native.Journal) -> None:
         """Takes what the journal has, and keeps in it what is made from now on."""
