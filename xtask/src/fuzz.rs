@@ -1,7 +1,9 @@
 //! `cargo xtask fuzz`: every fuzz target for a while, as `fuzz/README.md` describes by hand.
 
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 
@@ -23,11 +25,14 @@ pub(crate) struct Arguments {
     /// For each target
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
+    /// Targets at a time; default one a core
+    #[arg(long)]
+    jobs: Option<NonZero<usize>>,
     /// Files of fuzz/src/bin without their ending; default all
     targets: Vec<String>,
 }
 
-/// Runs the targets one after the other; true if nothing was found.
+/// Runs the targets, several at a time; true if nothing was found.
 pub(crate) fn fuzz(arguments: &Arguments) -> Result<bool> {
     let folder = root().join("fuzz");
     let all = targets(&folder)?;
@@ -39,19 +44,51 @@ pub(crate) fn fuzz(arguments: &Arguments) -> Result<bool> {
     // from outside would replace them and leave the fuzzer blind.
     let mut build = in_folder(&folder);
     run(build.args(["build", "--locked", "--release", "--bins", "--quiet"]))?;
-    let mut failed = Vec::new();
-    for target in chosen {
-        eprintln!("fuzzing {target} for {} s", arguments.seconds);
-        if !fuzz_one(&folder, target, arguments.seconds)? {
-            failed.push(target.as_str());
-        }
-    }
+    let failed = fuzz_all(&folder, chosen, arguments)?;
     if failed.is_empty() {
         println!("nothing found in {}", chosen.join(", "));
     } else {
         println!("FAILED: {}; the inputs are in fuzz/artifacts", failed.join(", "));
     }
     Ok(failed.is_empty())
+}
+
+/// The names of the targets that found something, in the order of `chosen`.
+fn fuzz_all<'a>(folder: &Path, chosen: &'a [String], arguments: &Arguments) -> Result<Vec<&'a str>> {
+    let jobs = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
+    let jobs = jobs.min(chosen.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut outcomes = Vec::new();
+        while let Some((index, target)) = take(&next, chosen) {
+            eprintln!("fuzzing {target} for {} s", arguments.seconds);
+            // A fault of one target must not end the others: it is told when all have had their time.
+            let outcome = fuzz_one(folder, target, arguments.seconds, jobs == 1);
+            let outcome = outcome.map_err(|fault| format!("{target}: {fault}"));
+            outcomes.push((index, target, outcome));
+        }
+        outcomes
+    };
+    let mut outcomes = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a worker does not panic"))
+            .collect::<Vec<_>>()
+    });
+    outcomes.sort_by_key(|(index, ..)| *index);
+    let mut failed = Vec::new();
+    for (_, target, outcome) in outcomes {
+        if !outcome? {
+            failed.push(target);
+        }
+    }
+    Ok(failed)
+}
+
+fn take<'a>(next: &AtomicUsize, chosen: &'a [String]) -> Option<(usize, &'a str)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    chosen.get(index).map(|target| (index, target.as_str()))
 }
 
 fn in_folder(folder: &Path) -> Command {
@@ -72,7 +109,7 @@ fn targets(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn fuzz_one(folder: &Path, target: &str, seconds: u32) -> Result<bool> {
+fn fuzz_one(folder: &Path, target: &str, seconds: u32, alone: bool) -> Result<bool> {
     let (found, artifacts) = (format!("target/corpus/{target}"), format!("artifacts/{target}/"));
     std::fs::create_dir_all(folder.join(&found))?;
     std::fs::create_dir_all(folder.join(&artifacts))?;
@@ -86,5 +123,15 @@ fn fuzz_one(folder: &Path, target: &str, seconds: u32) -> Result<bool> {
     command.arg(format!("-rss_limit_mb={MEMORY}")).arg(format!("-artifact_prefix={artifacts}"));
     // libFuzzer's progress is for a person who watches; the end of it tells the rest.
     command.arg("-print_final_stats=1").arg("-verbosity=0");
-    Ok(command.status()?.success())
+    if alone {
+        return Ok(command.status()?.success());
+    }
+    // At the end: the lines of targets that run at once would mix.
+    let output = command.output()?;
+    eprint!(
+        "== {target}\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output.status.success())
 }
