@@ -89,11 +89,13 @@ pub(crate) fn history_file(state: &Path) -> PathBuf {
     state.join(HISTORY)
 }
 
-/// Where a server that runs `profile` keeps what it learns of paths.
+/// Where a server that runs `profile` keeps what it learns of paths. Addresses of clients come to the disk only where
+/// somebody has asked for it: `place` says so, or the state directory was named.
 pub(crate) fn path_memory(
     place: Option<HistoryPlace>,
     profile: &Profile,
     state: Option<&Path>,
+    is_state_named: bool,
 ) -> Result<(PathMemory, Option<Arc<HistoryStore>>), Failure> {
     let Some(rules) = profile.history_rules() else {
         return match place {
@@ -102,9 +104,11 @@ pub(crate) fn path_memory(
                 .hint("choose one that does, such as --profile history, or omit --history")),
         };
     };
-    match (place.unwrap_or(HistoryPlace::Store), state) {
+    let default = if is_state_named { HistoryPlace::Store } else { HistoryPlace::Memory };
+    match (place.unwrap_or(default), state) {
         (HistoryPlace::None, _) => Ok((PathMemory::Nowhere, None)),
         (HistoryPlace::Token, _) => Ok((PathMemory::Tokens, None)),
+        (HistoryPlace::Memory, _) => Ok((PathMemory::Store(Arc::new(MemoryStore::new(rules))), None)),
         (HistoryPlace::Store, Some(state)) => {
             create_private_directory(state).map_err(|error| {
                 Failure::runtime(format!("cannot use the folder {}: {error}", state.display()))
@@ -115,12 +119,8 @@ pub(crate) fn path_memory(
             let store = Arc::new(store);
             Ok((PathMemory::Store(Arc::clone(&store) as _), Some(store)))
         }
-        (HistoryPlace::Store, None) if place.is_some() => {
-            Err(Failure::usage("--history store needs a state directory")
-                .hint("name one with --state DIR, or use --history token"))
-        }
-        // Without a place, the process remembers for as long as it runs.
-        (HistoryPlace::Store, None) => Ok((PathMemory::Store(Arc::new(MemoryStore::new(rules))), None)),
+        (HistoryPlace::Store, None) => Err(Failure::usage("--history store needs a state directory")
+            .hint("name one with --state DIR, or use --history memory or token")),
     }
 }
 

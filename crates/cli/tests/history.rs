@@ -275,10 +275,10 @@ fn files_that_are_no_history_are_refused_with_a_reason_and_a_server_begins_anew(
 fn a_history_that_nobody_would_use_is_refused() {
     let folders = Folders::new();
     let mut serve = common::posthaste();
-    serve.arg("serve").arg(folders.path("www")).args(["--history", "store", "--state"]);
+    serve.arg("serve").arg(folders.path("www")).args(["--profile", "cubic", "--history", "store", "--state"]);
     let (code, _, stderr) = run(serve.arg(folders.path("state")));
     assert_eq!(code, 2);
-    assert!(stderr.contains("mobile") && stderr.contains("--profile history"), "{stderr}");
+    assert!(stderr.contains("cubic") && stderr.contains("--profile history"), "{stderr}");
     let mut show = common::posthaste();
     let (code, stdout, _) = run(show.args(["history", "show", "--state"]).arg(folders.path("state")));
     assert_eq!(code, 0);

@@ -60,7 +60,8 @@ pub struct Settings {
     /// Address and TCP port from which plain HTTP is redirected to https.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<SocketAddr>,
-    /// Profile, the bundle of policies. Default `mobile`.
+    /// Profile, the bundle of policies. Default `mobile@history=true`: clients that return within an hour begin near the rate
+    /// that their path had.
     pub profile: String,
     /// Directory for what outlives the process: the secret of address tokens and stateless resets, TLS sessions for 0-RTT,
     /// path histories. Default none: clients then begin anew after a restart.
@@ -121,7 +122,7 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 443),
             redirect: None,
-            profile: "mobile".to_owned(),
+            profile: "mobile@history=true".to_owned(),
             state: None,
             tls_min: TlsVersion::default(),
             workers: Workers::default(),

@@ -146,7 +146,7 @@ pub(crate) struct Edge {
 
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)
-    #[arg(long, value_name = "NAME", default_value = "mobile", conflicts_with = "config")]
+    #[arg(long, value_name = "NAME", default_value = "mobile@history=true", conflicts_with = "config")]
     pub(crate) profile: String,
 
     /// Seconds for requests in progress to finish after the first Ctrl-C

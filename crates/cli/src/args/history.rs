@@ -49,6 +49,8 @@ pub(crate) struct HistoryFile {
 pub(crate) enum HistoryPlace {
     /// In the state directory
     Store,
+    /// In memory, until the server ends
+    Memory,
     /// In the clients' address tokens, encrypted; shared by servers with the same secret
     Token,
     /// Nowhere

@@ -62,7 +62,7 @@ pub(crate) struct Serve {
 
     /// Profile, the bundle of policies to use: a name from `posthaste profiles`, or a TOML file; parameters may follow
     /// (NAME@key=value,...)
-    #[arg(long, value_name = "NAME", default_value = "mobile")]
+    #[arg(long, value_name = "NAME", default_value = "mobile@history=true")]
     pub(crate) profile: String,
 
     /// Directory for state kept between runs: certificate, secret, sessions, history
@@ -70,8 +70,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 
-    /// Where to keep path histories, for profiles that use them (history, history-paper)
-    /// [default: store with such a profile, else none]
+    /// Where to keep path histories, for profiles that use them (mobile@history=true, history, history-paper)
+    /// [default: store with --state, else memory]
     #[arg(long, value_name = "WHERE")]
     pub(crate) history: Option<HistoryPlace>,
 

@@ -43,7 +43,8 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
     let interrupts = interrupts()?;
     let state = state(&args)?;
     let sessions = Arc::new(SessionStore::new());
-    let (path_memory, history) = kept::path_memory(args.history, &transport.profile, state.as_deref())?;
+    let (path_memory, history) =
+        kept::path_memory(args.history, &transport.profile, state.as_deref(), args.state.is_some())?;
     let config = ServerConfig {
         path_memory,
         retry: retry_policy(args.retry),

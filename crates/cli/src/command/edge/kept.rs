@@ -43,7 +43,8 @@ impl State {
             refuse_served(config, directory)?;
         }
         let sessions = Arc::new(SessionStore::new());
-        let (path_memory, history) = kept::path_memory(None, &transport.profile, directory.as_deref())?;
+        let (path_memory, history) =
+            kept::path_memory(None, &transport.profile, directory.as_deref(), directory.is_some())?;
         let tls = tls::server_with_early_data(&over_quic(edge)?, Arc::clone(&sessions) as _);
         let secret = directory.as_deref().map(kept::secret).transpose()?;
         let server = ServerConfig { path_memory, secret, ..ServerConfig::new(tls, transport) };
