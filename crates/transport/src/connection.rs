@@ -338,6 +338,9 @@ impl Connection {
 
     /// Acts on the timers that have expired.
     pub(crate) fn on_timeout(&mut self, now: Time) {
+        if self.timers.take_stale() {
+            self.update_timers(now);
+        }
         while let Some(timer) = self.timers.expire(now) {
             match timer {
                 Timer::Recovery => self.on_recovery_timeout(now),
@@ -404,6 +407,7 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
+        self.timers.take_stale();
         self.expire_early_keys(now);
         let view = self.handshake_view();
         self.timers.set(Timer::Recovery, self.recovery.timeout(view, &self.path.control));

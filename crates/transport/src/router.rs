@@ -10,6 +10,7 @@ mod learning;
 mod neighbours;
 mod pending;
 mod resets;
+mod routes;
 pub(crate) mod slots;
 mod stateless;
 pub(crate) mod stats;
@@ -46,11 +47,11 @@ use crate::tokens::reset::ResetKey;
 use early_arrivals::EarlyArrivals;
 use groups::Groups;
 use ids::random_id;
-use keyed_map::{KeyedMap, keyed_map, remove};
 use learning::Learning;
 use neighbours::Neighbours;
 use pending::Pending;
 use resets::Resets;
+use routes::Routes;
 use slots::{ConnectionHandle, Slots};
 use stateless::Stateless;
 use stats::EndpointStats;
@@ -95,7 +96,7 @@ pub struct Endpoint {
     server: Option<ServerConfig>,
     is_accepting: bool,
     slots: Slots,
-    routes: KeyedMap<ConnectionId, u32>,
+    routes: Routes,
     /// Connections by their peers' reset tokens: stateless resets name no ID of ours.
     resets: Resets,
     timers: BTreeSet<(Time, u32)>,
@@ -130,7 +131,7 @@ impl Endpoint {
     /// runs must repeat. Without a server configuration it accepts nothing.
     pub fn new(seed: [u8; 32], server: Option<ServerConfig>) -> Self {
         let mut rng = Rng::from_seed(seed);
-        let (routes, resets) = (keyed_map(&mut rng), Resets::new(&mut rng));
+        let (routes, resets) = (Routes::new(&mut rng), Resets::new(&mut rng));
         let mut secret = [0; 32];
         rng.fill(&mut secret);
         if let Some(kept) = server.as_ref().and_then(|server| server.secret) {
@@ -248,7 +249,7 @@ impl Endpoint {
     /// port ([`ServerConfig::steering`]), what is another's is given back.
     pub fn on_datagram(&mut self, now: Time, info: &DatagramInfo, data: BytesMut) -> Option<Misplaced> {
         let invariants = Invariants::parse(&data, LOCAL_ID_LEN).ok();
-        let named = invariants.and_then(|invariants| self.routes.get(&invariants.dcid).copied());
+        let named = invariants.and_then(|invariants| self.routes.find(&invariants.dcid));
         // Any header will do for a reset: another version's peer may use a long one.
         // spec: rfc9000 10.3 reset-of-any-form, 10.3.1 token-compared
         if let Some(index) = named.or_else(|| self.resets.find(info.remote, &data)) {
@@ -484,8 +485,8 @@ impl Endpoint {
         for change in settled.route_changes {
             match change {
                 RouteChange::Add(id) => self.routes.insert(id, index),
-                RouteChange::Remove(id) => remove(&mut self.routes, &id),
-            };
+                RouteChange::Remove(id) => self.routes.remove(&id),
+            }
         }
         let has_begun = settled.is_drained || !settled.is_handshaking;
         if has_begun && let Some(ticket) = self.slots.set_pending(index, None) {
@@ -559,9 +560,7 @@ impl Endpoint {
         }
         self.last_events.push_back((handle, Event::Drained));
         for id in connection.names() {
-            if self.routes.get(&id) == Some(&index) {
-                remove(&mut self.routes, &id);
-            }
+            self.routes.remove_of(&id, index);
         }
         self.resets.forget(index);
     }

@@ -20,6 +20,13 @@ impl NumberRanges {
     /// Adds a number; false if it was in. A range too many drops the lowest, whose end is returned.
     fn insert(&mut self, number: u64) -> (bool, Option<u64>) {
         let ranges = &mut self.0;
+        // The usual packet is the one after the last.
+        if let Some((_, end)) = ranges.back_mut()
+            && end.checked_add(1) == Some(number)
+        {
+            *end = number;
+            return (true, None);
+        }
         // The first range that ends at or above `number - 1` is the one that could contain or touch it.
         let index = ranges.partition_point(|&(_, end)| end.saturating_add(1) < number);
         match ranges.get_mut(index) {

@@ -122,7 +122,8 @@ impl Connection {
             }
         });
         let (len, packets) = self.seal_datagram(now, datagram)?;
-        for (packet, bytes) in packets {
+        for packet in packets {
+            let bytes = packet.size();
             self.counters.packets_sent += 1;
             self.counters.ack_eliciting_sent += 1;
             let OpenPacket { space, number, frames, .. } = packet;
@@ -156,8 +157,8 @@ impl Connection {
             writer.push(&Frame::Ping, Some(record));
         });
         let (len, packets) = self.seal_datagram(now, datagram)?;
-        for (packet, bytes) in packets {
-            self.on_packet_sent(now, packet, bytes, Repeat::default());
+        for packet in packets {
+            self.on_packet_sent(now, packet, Repeat::default());
         }
         self.path.mtu.on_probe_sent();
         self.path.on_sent(len);

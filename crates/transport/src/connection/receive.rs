@@ -89,7 +89,10 @@ impl Connection {
         if !is_authentic && self.is_deaf_to_noise() {
             return false;
         }
-        self.update_timers(now);
+        self.timers.set_stale();
+        if self.lifecycle.is_open() {
+            self.trace_state(now);
+        }
         true
     }
 

@@ -29,7 +29,10 @@ const COUNT: usize = 9;
 
 /// At most one time for each [`Timer`].
 #[derive(Debug, Default)]
-pub(crate) struct Timers([Option<Time>; COUNT]);
+pub(crate) struct Timers {
+    at: [Option<Time>; COUNT],
+    is_stale: bool,
+}
 
 impl Timers {
     const ALL: [Timer; COUNT] = [
@@ -46,24 +49,35 @@ impl Timers {
 
     /// Sets a timer, or stops it with `None`.
     pub(crate) fn set(&mut self, timer: Timer, at: Option<Time>) {
-        if let Some(slot) = self.0.get_mut(timer as usize) {
+        if let Some(slot) = self.at.get_mut(timer as usize) {
             *slot = at;
         }
     }
 
     /// When a timer expires.
     pub(crate) fn get(&self, timer: Timer) -> Option<Time> {
-        self.0.get(timer as usize).copied().flatten()
+        self.at.get(timer as usize).copied().flatten()
+    }
+
+    /// A datagram has come: what the timers follow from has changed. `poll_transmit`, which comes after a batch of
+    /// datagrams, sets them once for all.
+    pub(crate) fn set_stale(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// True if the timers have not been set since [`Self::set_stale`]; they count as set now.
+    pub(crate) fn take_stale(&mut self) -> bool {
+        std::mem::take(&mut self.is_stale)
     }
 
     /// Stops every timer.
     pub(crate) fn clear(&mut self) {
-        self.0 = [None; COUNT];
+        self.at = [None; COUNT];
     }
 
     /// The earliest time.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.0.iter().flatten().min().copied()
+        self.at.iter().flatten().min().copied()
     }
 
     /// Stops and returns a timer that has expired, in a fixed order; call until `None`.

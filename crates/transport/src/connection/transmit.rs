@@ -16,7 +16,7 @@ use crate::error::TransportErrorCode;
 use crate::events::CloseReason;
 use crate::handshake::Handshake;
 use crate::limits;
-use crate::packet::builder::{DatagramBuilder, FinishedPackets, HeaderFields, OpenPacket, Sealable};
+use crate::packet::builder::{DatagramBuilder, HeaderFields, OpenPacket, Packets, Sealable};
 use crate::packet::datagram::Transmit;
 use crate::packet::frame_writer::FrameWriter;
 use crate::packet::space::PacketSpace;
@@ -94,11 +94,11 @@ impl Connection {
             if self.path.amplification_budget() < limit || is_full {
                 break;
             }
-            let (permit, room) = self.permit(now);
+            let (permit, room, wants) = self.permit(now);
             let before = buffer.len();
             // A datagram that takes the rest of a window is smaller than the others, and therefore the last.
             let size = room.map_or(limit, |room| limit.min(room));
-            let Ok(is_bulk) = self.transmit_datagram(now, buffer, size, permit) else {
+            let Ok(is_bulk) = self.transmit_datagram(now, buffer, size, permit, wants) else {
                 // spec: rfc9001 6.6 no-update-no-connection
                 self.fail_locally(now, TransportErrorCode::AEAD_LIMIT_REACHED, "a key is used up");
                 break;
@@ -119,9 +119,15 @@ impl Connection {
     }
 
     /// Asks window and pacer, and sets the pacing timer or notes that the sender has run dry. With the answer comes
-    /// the size of the next datagram, where it has to be smaller than others for the window's sake.
-    fn permit(&mut self, now: Time) -> (Permit, Option<usize>) {
+    /// the size of the next datagram, where it has to be smaller than others for the window's sake, and whether anything
+    /// waits that window and pacer hold back.
+    fn permit(&mut self, now: Time) -> (Permit, Option<usize>, bool) {
         let wants = self.has_controlled_frames();
+        let (permit, room) = self.permit_for(now, wants);
+        (permit, room, wants)
+    }
+
+    fn permit_for(&mut self, now: Time, wants: bool) -> (Permit, Option<usize>) {
         let Budget { bytes, limited_by } = self.path.control.budget(now, wants);
         self.timers.set(Timer::Pacing, None);
         if !wants && self.handshake.is_complete() {
@@ -152,7 +158,9 @@ impl Connection {
 
     /// True if anything waits that window and pacer hold back.
     fn has_controlled_frames(&mut self) -> bool {
-        PacketSpace::ALL.into_iter().any(|space| self.handshake.can_send(space) && self.has_frames(space))
+        // Most often it is data, and then the other spaces need no look.
+        let mut spaces = PacketSpace::ALL.into_iter().rev();
+        spaces.any(|space| self.handshake.can_send(space) && self.has_frames(space))
     }
 
     pub(crate) fn has_frames(&mut self, space: PacketSpace) -> bool {
@@ -160,11 +168,11 @@ impl Connection {
     }
 
     /// True if a packet of the space should leave now.
-    fn wants_packet(&mut self, now: Time, space: PacketSpace, permit: Permit) -> bool {
+    fn wants_packet(&mut self, now: Time, space: PacketSpace, permit: Permit, has_data: bool) -> bool {
         self.handshake.can_send(space)
             && (self.eliciting.owes_probe(space)
                 || self.acks.received[space].deadline().is_some_and(|deadline| deadline <= now)
-                || (permit == Permit::Everything && self.has_frames(space)))
+                || (permit == Permit::Everything && (has_data || self.has_frames(space))))
     }
 
     /// Builds one datagram. True if another of the same size may follow: a lone 1-RTT packet.
@@ -174,14 +182,17 @@ impl Connection {
         buffer: &mut Vec<u8>,
         limit: usize,
         permit: Permit,
+        wants: bool,
     ) -> Result<bool, SealError> {
+        // Once the handshake is confirmed, what waits is for 1-RTT packets, and is not looked for twice.
+        let has_data = wants && self.handshake.is_confirmed();
         let mut datagram = DatagramBuilder::new(buffer, limit);
         let mut is_bulk = true;
         let before = self.streams.sent_and_resent();
         let is_split = self.splits_handshake();
         for space in PacketSpace::ALL {
             self.fill_probe(now, space);
-            if !self.wants_packet(now, space, permit) {
+            if !self.wants_packet(now, space, permit, has_data && space == PacketSpace::Data) {
                 continue;
             }
             let written = self.add_packet(space, &mut datagram, |connection, writer| {
@@ -201,9 +212,9 @@ impl Connection {
             log.packet_sent(now, packet, &sealable, is_probe);
             seal_packet(handshake, packet, sealable)
         })?;
-        for (packet, size) in packets {
-            let repeat = self.repetition(now, packet.space, size, before);
-            self.on_packet_sent(now, packet, size, repeat);
+        for packet in packets {
+            let repeat = self.repetition(now, packet.space, packet.size(), before);
+            self.on_packet_sent(now, packet, repeat);
         }
         Ok(is_bulk)
     }
@@ -222,7 +233,7 @@ impl Connection {
         &mut self,
         now: Time,
         datagram: DatagramBuilder<'_>,
-    ) -> Option<(usize, FinishedPackets)> {
+    ) -> Option<(usize, Packets)> {
         let Self { handshake, log, .. } = self;
         let sealed = datagram.finish(|packet, sealable| {
             log.packet_sent(now, packet, &sealable, false);
@@ -353,7 +364,8 @@ impl Connection {
     }
 
     /// Books a packet that is about to leave.
-    pub(crate) fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, size: usize, repeat: Repeat) {
+    pub(crate) fn on_packet_sent(&mut self, now: Time, packet: OpenPacket, repeat: Repeat) {
+        let size = packet.size();
         let OpenPacket { space, number, frames, ack_eliciting, in_flight, .. } = packet;
         self.counters.packets_sent += 1;
         self.eliciting.on_packet_sent(space, ack_eliciting);
@@ -422,7 +434,8 @@ impl Connection {
             seal_packet(handshake, packet, sealable)
         });
         let (len, packets) = sealed.ok()?;
-        for (packet, bytes) in packets {
+        for packet in packets {
+            let bytes = packet.size();
             let OpenPacket { space, number, frames, .. } = packet;
             self.counters.packets_sent += 1;
             // Nothing is expected in return; recovery only learns that the number is used.

@@ -72,8 +72,15 @@ pub(crate) struct Sealable<'a> {
     pub(crate) header_len: usize,
 }
 
-/// The packets of a finished datagram, each with its size in bytes.
-pub(crate) type FinishedPackets = SmallVec<[(OpenPacket, usize); 3]>;
+impl OpenPacket {
+    /// Its size in bytes, once its datagram is finished.
+    pub(crate) fn size(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// The packets of a datagram; after the handshake it is one.
+pub(crate) type Packets = SmallVec<[OpenPacket; 1]>;
 
 /// One datagram under construction at the end of a buffer that may hold others.
 pub(crate) struct DatagramBuilder<'a> {
@@ -81,7 +88,7 @@ pub(crate) struct DatagramBuilder<'a> {
     start: usize,
     limit: usize,
     pad_to: usize,
-    packets: SmallVec<[OpenPacket; 3]>,
+    packets: Packets,
 }
 
 impl<'a> DatagramBuilder<'a> {
@@ -181,14 +188,14 @@ impl<'a> DatagramBuilder<'a> {
     }
 
     /// Pads, completes the headers, and hands each packet to `seal`, in order. Returns the datagram's length
-    /// (0 without packets) and the packets with their sizes.
+    /// (0 without packets) and the packets.
     ///
     /// # Errors
     /// What `seal` returns; the buffer is then as it was before the datagram.
     pub(crate) fn finish<E>(
         mut self,
         mut seal: impl FnMut(&OpenPacket, Sealable<'_>) -> Result<(), E>,
-    ) -> Result<(usize, FinishedPackets), E> {
+    ) -> Result<(usize, Packets), E> {
         self.pad();
         for packet in &self.packets {
             let Some(bytes) = self.buffer.get_mut(packet.start..packet.end) else { continue };
@@ -203,11 +210,7 @@ impl<'a> DatagramBuilder<'a> {
             }
         }
         let len = self.buffer.len() - self.start;
-        let sized = |packet: OpenPacket| {
-            let size = packet.end - packet.start;
-            (packet, size)
-        };
-        Ok((len, self.packets.into_iter().map(sized).collect()))
+        Ok((len, self.packets))
     }
 
     /// Extends the last packet with PADDING frames, which count as in flight (RFC 9002 section 2).

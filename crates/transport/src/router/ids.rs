@@ -30,7 +30,7 @@ impl Endpoint {
         loop {
             let id = random_id(&mut self.rng);
             let is_own = self.steering().is_none_or(|steering| steering.owns(id.as_slice()));
-            if is_own && !self.routes.contains_key(&id) {
+            if is_own && !self.routes.contains(&id) {
                 return id;
             }
         }

@@ -141,10 +141,15 @@ impl Streams {
         max: usize,
         context: &CreditContext,
     ) -> Result<Read, ReadError> {
-        self.recv_half(id)?;
+        if !self.map.maker.receives_on(id) {
+            return Err(LocalError::WrongDirection(id).into());
+        }
         let mut around = self.surroundings(false);
         let Found::Live(stream) = self.map.find(id) else { return Err(LocalError::UnknownStream(id).into()) };
         let Some(recv) = &mut stream.recv else { return Err(LocalError::UnknownStream(id).into()) };
+        if recv.is_stopped() {
+            return Err(LocalError::Finished(id).into());
+        }
         if let Some(error_code) = recv.reset_code() {
             stream.recv = None;
             self.refresh(id);

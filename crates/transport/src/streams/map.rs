@@ -18,6 +18,18 @@ enum Slot {
     Gone,
 }
 
+impl Slot {
+    /// Makes the stream of an untouched slot.
+    #[cold]
+    fn touch(&mut self, make: impl FnOnce() -> Stream) -> Found<'_> {
+        *self = Self::Live(Box::new(make()));
+        match self {
+            Self::Live(stream) => Found::Live(stream),
+            Self::Untouched | Self::Gone => Found::Gone,
+        }
+    }
+}
+
 /// What is known of a stream.
 pub(super) enum Found<'a> {
     /// It has not been opened.
@@ -59,24 +71,28 @@ impl Table {
     }
 
     /// Finds a stream; an untouched one is made by `make`.
-    pub(super) fn find(&mut self, index: u64, make: impl FnOnce() -> Stream) -> Found<'_> {
+    #[inline]
+    fn find(&mut self, index: u64, make: impl FnOnce() -> Stream) -> Found<'_> {
         let slot = match index.checked_sub(self.base) {
             Some(position) => match self.slots.get_mut(position as usize) {
                 Some(slot) => slot,
                 None => return Found::Future,
             },
-            None => match self.elders.get_mut(&index) {
+            None => match self.elder(index) {
                 Some(slot) => slot,
                 None => return Found::Gone,
             },
         };
-        if matches!(slot, Slot::Untouched) {
-            *slot = Slot::Live(Box::new(make()));
-        }
         match slot {
             Slot::Live(stream) => Found::Live(stream),
-            Slot::Untouched | Slot::Gone => Found::Gone,
+            Slot::Untouched => slot.touch(make),
+            Slot::Gone => Found::Gone,
         }
+    }
+
+    #[cold]
+    fn elder(&mut self, index: u64) -> Option<&mut Slot> {
+        self.elders.get_mut(&index)
     }
 
     /// Forgets a stream that is over.
@@ -160,6 +176,7 @@ impl StreamMap {
     }
 
     /// Finds a stream, and makes it if this is the first time that something is done with it.
+    #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Found<'_> {
         let (table, maker) = self.split(id.initiator(), id.direction());
         table.find(id.index(), || maker.make(id))

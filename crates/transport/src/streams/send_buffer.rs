@@ -17,6 +17,8 @@ const COALESCED_CHUNK: usize = 4096;
 pub(crate) struct SendBuffer {
     /// Chunks and their offsets, without gaps up to where `tail` begins.
     chunks: VecDeque<(u64, Bytes)>,
+    /// Index of the chunk that `next` is in: what is sent for the first time needs no search.
+    cursor: usize,
     /// Small writes, gathered: the bytes before `end`.
     tail: BytesMut,
     /// Everything below is acknowledged.
@@ -104,7 +106,11 @@ impl SendBuffer {
     /// Appends the bytes `start..end` to `buffer`. Bytes that are no longer held are left out, which the
     /// caller never asks for.
     pub(crate) fn copy_to(&self, buffer: &mut Vec<u8>, start: u64, end: u64) {
-        let first = self.chunks.partition_point(|(offset, _)| *offset <= start).saturating_sub(1);
+        let first = if start >= self.next {
+            self.cursor
+        } else {
+            self.chunks.partition_point(|(offset, _)| *offset <= start).saturating_sub(1)
+        };
         let mut position = start;
         for (offset, data) in self.chunks.range(first.min(self.chunks.len())..) {
             if *offset >= end {
@@ -121,6 +127,11 @@ impl SendBuffer {
             self.lost.remove(start, end);
         }
         self.next = self.next.max(end.min(self.end));
+        while let Some((offset, data)) = self.chunks.get(self.cursor)
+            && offset + data.len() as u64 <= self.next
+        {
+            self.cursor += 1;
+        }
     }
 
     /// `start..end` has arrived. Returns the bytes that need no longer be held.
@@ -155,6 +166,7 @@ impl SendBuffer {
             && offset + data.len() as u64 <= self.base
         {
             self.chunks.pop_front();
+            self.cursor = self.cursor.saturating_sub(1);
         }
         if self.base == self.end {
             self.tail = BytesMut::new();
@@ -176,6 +188,7 @@ impl SendBuffer {
     /// Nothing has been sent after all. For buffers of which nothing has been acknowledged.
     pub(crate) fn start_over(&mut self) {
         self.next = self.base;
+        self.cursor = 0;
         self.lost = RangeSet::default();
     }
 
