@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use posthaste_transport::{
     CloseReason, ConnectionHandle, ConnectionStats, Direction, Event, GroupToken, LocalError, Priority, Side,
     StreamId,
@@ -12,9 +13,9 @@ use rustls::pki_types::CertificateDer;
 
 use crate::clock;
 use crate::connection_state::{Ended, Identity, Wait};
-use crate::error::ConnectionError;
+use crate::error::{ConnectionError, WriteError};
 use crate::state::{Guard, Shared};
-use crate::stream::{RecvStream, SendStream};
+use crate::stream::{RecvStream, SendStream, write_all};
 use crate::wait::wait;
 
 /// A QUIC connection.
@@ -85,6 +86,36 @@ impl Connection {
     /// The connection is over.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         self.open(Direction::Unidirectional).await.map(|id| self.sending(id))
+    }
+
+    /// Opens a bidirectional stream, writes all of `data` to it and ends this end's half: a whole request in one step, whose
+    /// end travels with its last data. Waits until the peer permits another stream and until there is room. Dropped before
+    /// all was written, the call resets the stream.
+    ///
+    /// # Errors
+    /// The connection is over, or the peer has stopped the stream.
+    ///
+    /// # Example
+    /// ```no_run
+    /// # async fn example(connection: posthaste_endpoint::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// let (_, mut recv) = connection.open_bi_with("request".into()).await?;
+    /// let response = recv.read_to_end(1 << 20).await?;
+    /// println!("{} bytes", response.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn open_bi_with(&self, data: Bytes) -> Result<(SendStream, RecvStream), WriteError> {
+        let send = self.open_with(Direction::Bidirectional, data).await?;
+        let recv = self.receiving(send.id());
+        Ok((send, recv))
+    }
+
+    /// Opens a unidirectional stream, writes all of `data` to it and ends it, as [`open_bi_with`](Self::open_bi_with) does.
+    ///
+    /// # Errors
+    /// The connection is over, or the peer has stopped the stream.
+    pub async fn open_uni_with(&self, data: Bytes) -> Result<SendStream, WriteError> {
+        self.open_with(Direction::Unidirectional, data).await
     }
 
     /// Waits for a bidirectional stream that the peer opens. Streams come in the order of their numbers.
@@ -359,6 +390,25 @@ impl Connection {
         let handle = self.0.handle;
         let attempt = |guard: &mut Guard<'_>| try_open(guard, handle, direction);
         wait(&self.0.shared, |state| state.waiting(handle, Wait::Open(direction)), attempt).await
+    }
+
+    async fn open_with(&self, direction: Direction, mut data: Bytes) -> Result<SendStream, WriteError> {
+        let handle = self.0.handle;
+        let attempt = |guard: &mut Guard<'_>| {
+            let id = ready!(try_open(guard, handle, direction))?;
+            // An error is told by the rest of the writing, once there is a handle to be dropped.
+            let chunks = std::slice::from_mut(&mut data);
+            let is_done = write_all(guard, handle, id, chunks, true).unwrap_or(false);
+            guard.wake_driver();
+            Poll::Ready(Ok::<_, ConnectionError>((id, is_done)))
+        };
+        let opening = wait(&self.0.shared, |state| state.waiting(handle, Wait::Open(direction)), attempt);
+        let (id, is_done) = opening.await?;
+        let mut send = SendStream::opened(Arc::clone(&self.0), id, is_done);
+        if !is_done {
+            send.finish_with(data).await?;
+        }
+        Ok(send)
     }
 
     async fn accept(&self, direction: Direction) -> Result<StreamId, ConnectionError> {

@@ -1,14 +1,15 @@
 //! Data over loopback: what is sent arrives, whichever way it is written and read.
 
+use std::io::IoSlice;
 use std::time::Duration;
 
 use crate::common::{Pair, bounded, pattern};
 use bytes::Bytes;
-use posthaste_endpoint::{Connection, Priority, TransportConfig};
+use posthaste_endpoint::{Connection, Priority, ReadError, TransportConfig};
 use posthaste_units::ByteCount;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Echoes every bidirectional stream until the connection ends.
 fn spawn_echo(connection: Connection) {
@@ -275,6 +276,98 @@ async fn a_slow_reader_stops_its_writer_and_bounds_memory() {
         }
         drop(recv);
         writer.await.unwrap();
+    })
+    .await;
+}
+
+/// Echoes every bidirectional stream with the calls that take much at once.
+fn spawn_echo_at_once(connection: Connection) {
+    tokio::spawn(async move {
+        while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+            tokio::spawn(async move {
+                let mut chunks = [const { Bytes::new() }; 5];
+                while let Ok(Some(filled)) = recv.read_chunks(&mut chunks).await {
+                    assert!((1..=5).contains(&filled));
+                    if send.write_all_chunks(&mut chunks[..filled]).await.is_err() {
+                        return;
+                    }
+                    assert!(chunks.iter().all(Bytes::is_empty), "what is written is taken out");
+                }
+                let _ = send.finish_with(Bytes::from_static(b"!")).await;
+            });
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whole_messages_in_one_call_come_back() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        spawn_echo_at_once(server);
+        for length in [0, 1, 100, 5_000, 100_000] {
+            let message = Bytes::from(pattern(length, 3));
+            let (send, mut recv) = client.open_bi_with(message.clone()).await.unwrap();
+            let received = recv.read_to_end(length + 1).await.unwrap();
+            assert!(received[..length] == message && received[length..] == *b"!", "{length} bytes");
+            send.acknowledged().await.unwrap();
+            assert_eq!(recv.read_chunks(&mut [Bytes::new()]).await.unwrap(), None);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_message_in_one_call_waits_for_room_and_a_cancelled_one_is_reset() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let message = Bytes::from(pattern(50_000_000, 4));
+        let expected = message.clone();
+        let reader = tokio::spawn(async move {
+            let mut recv = server.accept_uni().await.unwrap();
+            let (mut chunks, mut read) = (vec![Bytes::new(); 64], 0);
+            assert_eq!(recv.read_chunks(&mut []).await.unwrap(), Some(0));
+            while let Some(filled) = recv.read_chunks(&mut chunks).await.unwrap() {
+                for chunk in &chunks[..filled] {
+                    assert!(expected[read..].starts_with(chunk), "at {read}");
+                    read += chunk.len();
+                }
+            }
+            assert_eq!(read, expected.len());
+            server
+        });
+        client.open_uni_with(message.clone()).await.unwrap().acknowledged().await.unwrap();
+        let server = reader.await.unwrap();
+        // Nobody reads: the call cannot come to its end.
+        let opening = tokio::time::timeout(Duration::from_millis(100), client.open_uni_with(message.clone()));
+        assert!(opening.await.is_err());
+        let mut send = client.open_uni().await.unwrap();
+        let finishing = tokio::time::timeout(Duration::from_millis(100), send.finish_with(message));
+        assert!(finishing.await.is_err());
+        drop(send);
+        for _ in 0..2 {
+            let mut recv = server.accept_uni().await.unwrap();
+            let outcome = recv.read_to_end(usize::MAX).await;
+            assert!(matches!(outcome, Err(ReadError::Reset(0))), "a part is not the whole: {outcome:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slices_are_written_together() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        assert!(send.is_write_vectored());
+        let parts = [pattern(100, 1), pattern(40_000, 2)];
+        let slices = parts.each_ref().map(|part| IoSlice::new(part));
+        assert_eq!(send.write_vectored(&slices).await.unwrap(), 32 * 1024, "as much as is copied at once");
+        send.finish();
+        let received = server.accept_uni().await.unwrap().read_to_end(usize::MAX).await.unwrap();
+        assert!(received == parts.concat()[..32 * 1024]);
     })
     .await;
 }

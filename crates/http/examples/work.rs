@@ -3,13 +3,16 @@
 //! `work KIND COUNT`, where KIND is
 //! - `bulk`: COUNT MB on one stream over QUIC;
 //! - `requests-N`: COUNT times 100 bytes there and 1,000 back, each on a stream of its own, N at once, over QUIC;
+//! - `whole-N`: the same, each request and response in one call;
 //! - `http-N`: COUNT times a response of 1,000 bytes from memory over HTTP/3, N at once;
-//! - `handshakes`: COUNT connections with one request each, without resumption, over QUIC.
+//! - `handshakes`: COUNT connections with one request each, without resumption, over QUIC;
+//! - `idle`: COUNT connections with one request each, held idle until the last handshake's state is gone.
 
 use std::future::ready;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Uri;
@@ -27,6 +30,10 @@ const REQUEST: usize = 100;
 const RESPONSE: usize = 1_000;
 /// What `bulk` writes at once.
 const PIECE: usize = 1_000_000;
+/// How long `idle` waits: acknowledgements and the end of the handshake's state come later than the last response.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Bytes that `idle` takes and gives back at its end.
+const PEAK: usize = 32 << 20;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -39,10 +46,12 @@ async fn main() -> Result<(), Error> {
         kind.rsplit_once('-').map_or((kind.as_str(), 1), |(kind, n)| (kind, n.parse().unwrap_or(0)));
     match kind {
         "bulk" => bulk(count).await,
-        "requests" => requests(count, at_once).await,
+        "requests" => requests(count, at_once, false).await,
+        "whole" => requests(count, at_once, true).await,
         "http" => http(count, at_once).await,
         "handshakes" => handshakes(count).await,
-        _ => Err("KIND is bulk, requests-N, http-N or handshakes".into()),
+        "idle" => idle(count).await,
+        _ => Err("KIND is bulk, requests-N, whole-N, http-N, handshakes or idle".into()),
     }
 }
 
@@ -85,17 +94,21 @@ async fn bulk(count: i64) -> Result<(), Error> {
     expect(received, usize::try_from(count)? * PIECE)
 }
 
-async fn requests(count: i64, at_once: usize) -> Result<(), Error> {
+async fn requests(count: i64, at_once: usize, is_whole: bool) -> Result<(), Error> {
     let (server, config) = ends(PLAIN)?;
     let address = server.local_addr()?;
-    tokio::spawn(answer(server));
+    tokio::spawn(answer(server, is_whole));
     let client = Endpoint::client("127.0.0.1:0".parse()?)?;
     let connection = client.connect(&config, address, "localhost").await?;
     side_by_side(count, at_once, |left| {
         let connection = connection.clone();
         async move {
             while left.fetch_sub(1, Ordering::Relaxed) > 0 {
-                request(&connection).await?;
+                if is_whole {
+                    whole_request(&connection).await?;
+                } else {
+                    request(&connection).await?;
+                }
             }
             Ok(())
         }
@@ -127,7 +140,7 @@ async fn http(count: i64, at_once: usize) -> Result<(), Error> {
 async fn handshakes(count: i64) -> Result<(), Error> {
     let (server, config) = ends(PLAIN)?;
     let address: SocketAddr = server.local_addr()?;
-    tokio::spawn(answer(server));
+    tokio::spawn(answer(server, false));
     let client = Endpoint::client("127.0.0.1:0".parse()?)?;
     for _ in 0..count {
         let connection = client.connect(&config, address, "localhost").await?;
@@ -135,6 +148,23 @@ async fn handshakes(count: i64) -> Result<(), Error> {
         connection.close(0, b"");
         connection.closed().await;
     }
+    Ok(())
+}
+
+async fn idle(count: i64) -> Result<(), Error> {
+    let (server, config) = ends(PLAIN)?;
+    let address: SocketAddr = server.local_addr()?;
+    tokio::spawn(answer(server, false));
+    let client = Endpoint::client("127.0.0.1:0".parse()?)?;
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        let connection = client.connect(&config, address, "localhost").await?;
+        request(&connection).await?;
+        connections.push(connection);
+    }
+    tokio::time::sleep(SETTLE).await;
+    // A peak, for a profile of the heap as it is now.
+    std::hint::black_box(vec![1_u8; PEAK]);
     Ok(())
 }
 
@@ -158,8 +188,13 @@ async fn request(connection: &Connection) -> Result<(), Error> {
     expect(recv.read_to_end(RESPONSE).await?.len(), RESPONSE)
 }
 
+async fn whole_request(connection: &Connection) -> Result<(), Error> {
+    let (_, mut recv) = connection.open_bi_with(Bytes::from_static(&[b'?'; REQUEST])).await?;
+    expect(recv.read_to_end(RESPONSE).await?.len(), RESPONSE)
+}
+
 /// Answers each stream of each connection.
-async fn answer(server: Endpoint) {
+async fn answer(server: Endpoint, is_whole: bool) {
     let content = Bytes::from(vec![b'x'; RESPONSE]);
     while let Some(connection) = server.accept().await {
         let content = content.clone();
@@ -167,7 +202,12 @@ async fn answer(server: Endpoint) {
             while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                 let content = content.clone();
                 tokio::spawn(async move {
-                    if recv.read_to_end(REQUEST).await.is_ok() && send.write_bytes(content).await.is_ok() {
+                    if recv.read_to_end(REQUEST).await.is_err() {
+                        return;
+                    }
+                    if is_whole {
+                        let _ = send.finish_with(content).await;
+                    } else if send.write_bytes(content).await.is_ok() {
                         send.finish();
                     }
                 });

@@ -78,8 +78,8 @@ impl MessageSender {
             }
             return self.flush().await;
         }
-        self.flush().await?;
-        self.stream.write_bytes(content).await
+        let head = std::mem::take(&mut self.pending).into();
+        self.stream.write_all_chunks(&mut [head, content]).await
     }
 
     /// Ends the message.
@@ -87,9 +87,8 @@ impl MessageSender {
     /// # Errors
     /// As [`Self::flush`].
     pub(crate) async fn finish(&mut self) -> Result<(), WriteError> {
-        self.flush().await?;
+        self.stream.finish_with(std::mem::take(&mut self.pending).into()).await?;
         self.is_open = false;
-        self.stream.finish();
         Ok(())
     }
 

@@ -5,3 +5,4 @@ mod send;
 
 pub use receive::RecvStream;
 pub use send::SendStream;
+pub(crate) use send::write_all;

@@ -93,6 +93,52 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_chunk(cx, max)).await
     }
 
+    /// Reads what is there into the front of `chunks`, without copying it, and waits until that is at least one; how many
+    /// were filled, `None` at the end of the stream. One call with 32 empty `Bytes` costs little more than
+    /// [`read_chunk`](Self::read_chunk). Chunks mostly have the size of a datagram. Cancel safe.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Example
+    /// ```no_run
+    /// # async fn example(mut recv: posthaste_endpoint::RecvStream) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut chunks = [const { bytes::Bytes::new() }; 32];
+    /// let mut bytes = 0;
+    /// while let Some(filled) = recv.read_chunks(&mut chunks).await? {
+    ///     bytes += chunks[..filled].iter().map(bytes::Bytes::len).sum::<usize>();
+    /// }
+    /// println!("{bytes} bytes");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        poll_fn(|cx| self.poll_read_chunks(cx, chunks)).await
+    }
+
+    /// [`read_chunks`](Self::read_chunks) for code that polls.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn poll_read_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        let (mut slots, mut filled) = (chunks.iter_mut(), 0);
+        if slots.len() == 0 {
+            return Poll::Ready(Ok(Some(0)));
+        }
+        let more = self.poll_take(cx, usize::MAX, |chunk| {
+            if let Some(slot) = slots.next() {
+                *slot = chunk;
+                filled += 1;
+            }
+            if slots.len() == 0 { 0 } else { usize::MAX }
+        });
+        more.map_ok(|more| more.then_some(filled))
+    }
+
     /// [`read_chunk`](Self::read_chunk) for code that polls.
     ///
     /// # Errors

@@ -20,9 +20,13 @@ use crate::wakers::{WakerSet, store};
 /// Bytes copied from a caller's slice at a time; [`SendStream::write_bytes`] copies nothing.
 const COPY: usize = 32 * 1024;
 
+/// Up to this many bytes are copied under the lock, which costs less than to take the lock twice.
+const COPY_LOCKED: usize = 2 * 1024;
+
 /// Sends on a stream.
 ///
-/// [`write_bytes`](Self::write_bytes) hands data through without a copy. Writes wait while too much is unsent
+/// [`write_bytes`](Self::write_bytes) hands data through without a copy, and [`finish_with`](Self::finish_with) the last
+/// of it together with the end; [`write_all_chunks`](Self::write_all_chunks) takes several pieces at once. Writes wait while too much is unsent
 /// (`TransportConfig::unsent_limit`) or unacknowledged (`TransportConfig::send_buffer`,
 /// `TransportConfig::send_budget`).
 ///
@@ -48,11 +52,18 @@ pub struct SendStream {
     id: StreamId,
     /// Finished or reset by this end.
     closed: bool,
+    /// A call that ends the stream has not come to its end: dropped now, the stream would look whole and be a part.
+    is_partial: bool,
 }
 
 impl SendStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
-        Self { connection, id, closed: false }
+        Self { connection, id, closed: false, is_partial: false }
+    }
+
+    /// A stream that was opened, written to and perhaps finished under one lock.
+    pub(crate) fn opened(connection: Arc<ConnectionRef>, id: StreamId, is_finished: bool) -> Self {
+        Self { connection, id, closed: is_finished, is_partial: false }
     }
 
     /// The stream's identifier.
@@ -92,6 +103,55 @@ impl SendStream {
         Ok(())
     }
 
+    /// Writes all of `chunks`, one behind the other, without copying them: what [`write_bytes`](Self::write_bytes) does for
+    /// each, under one lock where there is room. What was written is gone from `chunks`, so a dropped call can be
+    /// made again with the same chunks.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn write_all_chunks(&mut self, chunks: &mut [Bytes]) -> Result<(), WriteError> {
+        poll_fn(|cx| self.poll_write_all(cx, chunks, false)).await
+    }
+
+    /// Writes all of `data` without copying it, and ends the stream: [`write_bytes`](Self::write_bytes) and
+    /// [`finish`](Self::finish) in one, so that the end travels with the last data. Dropped before it has written all, the
+    /// call leaves a stream that is reset with code 0 when the handle is dropped, unless [`finish`](Self::finish) is called.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn finish_with(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        self.is_partial = !self.closed;
+        let written = poll_fn(|cx| self.poll_write_all(cx, std::slice::from_mut(&mut data), true)).await;
+        self.is_partial = false;
+        written
+    }
+
+    /// Writes all of `chunks`, and ends the stream behind them if `is_last`.
+    fn poll_write_all(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+        is_last: bool,
+    ) -> Poll<Result<(), WriteError>> {
+        let mut guard = self.connection.shared.lock();
+        // The end of a stream needs no room.
+        if chunks.iter().any(|chunk| !chunk.is_empty()) {
+            ready!(self.poll_writable(&mut guard, cx))?;
+        }
+        let turn = ready!(tokio::task::coop::poll_proceed(cx));
+        let handle = self.connection.handle;
+        let is_done = write_all(&mut guard, handle, self.id, chunks, is_last)?;
+        // Something was written, or the peer may be told that its credit is missed.
+        guard.wake_driver();
+        if !is_done {
+            self.wait_writable(&mut guard, cx);
+            return Poll::Pending;
+        }
+        self.closed |= is_last;
+        turn.made_progress();
+        Poll::Ready(Ok(()))
+    }
+
     /// Takes what there is room for from the front of `data`, without copying it; how many bytes were taken, 0 only
     /// if `data` is empty.
     ///
@@ -109,10 +169,37 @@ impl SendStream {
 
     /// Writes a copy of some of `data`; nothing is copied while the stream is blocked.
     fn poll_copy(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<Result<usize, WriteError>> {
-        ready!(self.poll_writable(&mut self.connection.shared.lock(), cx))?;
-        let mut copy = Bytes::copy_from_slice(data.get(..COPY).unwrap_or(data));
+        let data = data.get(..COPY).unwrap_or(data);
+        self.poll_gather(cx, data.len(), || Bytes::copy_from_slice(data))
+    }
+
+    /// Writes some of the `length` bytes that `copy` makes, which is not called while the stream is blocked.
+    fn poll_gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        length: usize,
+        copy: impl FnOnce() -> Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
         let mut guard = self.connection.shared.lock();
-        self.poll_write(&mut guard, cx, &mut copy)
+        ready!(self.poll_writable(&mut guard, cx))?;
+        let mut data = if length <= COPY_LOCKED {
+            copy()
+        } else {
+            drop(guard);
+            let data = copy();
+            guard = self.connection.shared.lock();
+            data
+        };
+        self.poll_write(&mut guard, cx, &mut data)
+    }
+
+    /// The task is woken when the stream has room again.
+    fn wait_writable(&self, guard: &mut Guard<'_>, cx: &mut Context<'_>) {
+        let state = guard.connection_mut(self.connection.handle);
+        if let Some(stream) = state.and_then(|connection| connection.stream(self.id)) {
+            stream.write_blocked = true;
+            store(&mut stream.writer, cx.waker());
+        }
     }
 
     /// Pending if a write was refused and no event has told of room since.
@@ -147,10 +234,7 @@ impl SendStream {
         };
         match connection.write(self.id, data) {
             Ok(0) if !data.is_empty() => {
-                if let Some(stream) = guard.connection_mut(handle).and_then(|state| state.stream(self.id)) {
-                    stream.write_blocked = true;
-                    store(&mut stream.writer, cx.waker());
-                }
+                self.wait_writable(guard, cx);
                 // The peer may be told that its credit is missed.
                 guard.wake_driver();
                 Poll::Pending
@@ -230,6 +314,34 @@ impl SendStream {
     }
 }
 
+/// Writes chunks as far as there is room, and ends the stream behind them if `is_last`; true if that is done.
+///
+/// # Errors
+/// The stream or the connection is over.
+pub(crate) fn write_all(
+    guard: &mut Guard<'_>,
+    handle: ConnectionHandle,
+    id: StreamId,
+    chunks: &mut [Bytes],
+    is_last: bool,
+) -> Result<bool, WriteError> {
+    let connection = guard.live(handle)?;
+    let attempt = || {
+        for chunk in chunks {
+            while !chunk.is_empty() {
+                if connection.write(id, chunk)? == 0 {
+                    return Ok(false);
+                }
+            }
+        }
+        if is_last {
+            connection.finish(id)?;
+        }
+        Ok(true)
+    };
+    attempt().map_err(|error| write_error(guard, handle, error))
+}
+
 fn write_error(
     guard: &Guard<'_>,
     handle: ConnectionHandle,
@@ -267,7 +379,7 @@ fn enders<'a>(state: &'a mut State, connection: &ConnectionRef, id: StreamId) ->
 impl Drop for SendStream {
     fn drop(&mut self) {
         if !self.closed {
-            if std::thread::panicking() {
+            if self.is_partial || std::thread::panicking() {
                 self.reset(0);
             } else {
                 self.finish();
@@ -284,6 +396,28 @@ impl Drop for SendStream {
 impl AsyncWrite for SendStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         self.get_mut().poll_copy(cx, data).map_err(Into::into)
+    }
+
+    /// Copies of all slices, up to 32 KiB, at once.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length = slices.iter().map(|slice| slice.len()).sum::<usize>().min(COPY);
+        let copy = || {
+            let mut all = Vec::with_capacity(length);
+            for slice in slices {
+                let rest = length - all.len();
+                all.extend_from_slice(slice.get(..rest).unwrap_or(slice));
+            }
+            all.into()
+        };
+        self.get_mut().poll_gather(cx, length, copy).map_err(Into::into)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     /// Does nothing: data is sent as soon as it may be.

@@ -7,13 +7,19 @@ use super::KeyLimits;
 use super::{SealError, seal};
 use crate::error::{PeerError, TransportErrorCode};
 
+/// Packets sent in a phase after which the keys of the next are derived, away from receiving. Connections that are idle
+/// after a request or two need no memory for them.
+const SENT_BEFORE_NEXT: u64 = 64;
+
 /// The keys of the 1-RTT space through all their phases.
 pub(crate) struct OneRttKeys {
     local_header: Box<dyn HeaderProtectionKey>,
     remote_header: Box<dyn HeaderProtectionKey>,
     current: PacketKeySet,
-    /// The phase to come, derived ahead so that opening costs the same whichever key fits (section 6.3).
-    next: PacketKeySet,
+    /// The phase to come, once it is derived: after [`SENT_BEFORE_NEXT`] packets, or by the first packet that is not
+    /// opened with the current key. Such a packet costs an attempt to open it and this derivation, whether its phase bit
+    /// made this end try the next key or the current one did not fit: time says nothing of the bit (section 6.3).
+    next: Option<PacketKeySet>,
     previous: Option<PreviousKey>,
     secrets: Secrets,
     phase: bool,
@@ -53,12 +59,12 @@ pub(crate) enum OpenWith {
 impl OneRttKeys {
     /// The keys that the handshake yielded, or `None` if `change` is not the step to 1-RTT keys.
     pub(crate) fn new(change: KeyChange, limits: KeyLimits) -> Option<Self> {
-        let KeyChange::OneRtt { keys, next: mut secrets } = change else { return None };
+        let KeyChange::OneRtt { keys, next: secrets } = change else { return None };
         Some(Self {
             local_header: keys.local.header,
             remote_header: keys.remote.header,
             current: PacketKeySet { local: keys.local.packet, remote: keys.remote.packet },
-            next: secrets.next_packet_keys(),
+            next: None,
             previous: None,
             secrets,
             phase: false,
@@ -105,6 +111,9 @@ impl OneRttKeys {
         }
         self.first_sent.get_or_insert(number);
         self.sealed += 1;
+        if self.sealed == SENT_BEFORE_NEXT {
+            self.derive_next();
+        }
         seal(packet, number_at, header_len, number, &*self.local_header, &*self.current.local)
     }
 
@@ -119,10 +128,10 @@ impl OneRttKeys {
     }
 
     /// The chosen key; `None` if it has been discarded.
-    pub(crate) fn open_key(&self, which: OpenWith) -> Option<&dyn PacketKey> {
+    pub(crate) fn open_key(&mut self, which: OpenWith) -> Option<&dyn PacketKey> {
         match which {
             OpenWith::Current => Some(&*self.current.remote),
-            OpenWith::Next => Some(&*self.next.remote),
+            OpenWith::Next => Some(&*self.derive_next().remote),
             OpenWith::Previous => self.previous.as_ref().map(|previous| &*previous.key),
         }
     }
@@ -159,6 +168,8 @@ impl OneRttKeys {
 
     /// A packet could not be opened. True once the AEAD's integrity limit is reached (section 6.6).
     pub(crate) fn on_forged(&mut self) -> bool {
+        // spec: rfc9001 6.3 no-timing-signal
+        self.derive_next();
         // spec: rfc9001 6.6 forged-counted
         self.forged += 1;
         self.forged >= self.current.remote.integrity_limit().min(self.limits.forged)
@@ -202,14 +213,19 @@ impl OneRttKeys {
         self.sealed >= self.confidentiality_limit() / 2 && !self.is_acknowledged
     }
 
+    /// The next phase's keys, derived if they are not there.
+    fn derive_next(&mut self) -> &mut PacketKeySet {
+        self.next.get_or_insert_with(|| self.secrets.next_packet_keys())
+    }
+
     fn confidentiality_limit(&self) -> u64 {
         self.current.local.confidentiality_limit().min(self.limits.sealed)
     }
 
     /// Steps to the next phase.
     pub(crate) fn rotate(&mut self) {
-        // spec: rfc9001 6.1 old-keys-kept, 6.3 two-key-sets, 6.3 no-timing-signal, 6.4 keys-never-older
-        let next = std::mem::replace(&mut self.next, self.secrets.next_packet_keys());
+        // spec: rfc9001 6.1 old-keys-kept, 6.3 two-key-sets, 6.4 keys-never-older
+        let next = self.next.take().unwrap_or_else(|| self.secrets.next_packet_keys());
         let current = std::mem::replace(&mut self.current, next);
         self.previous = Some(PreviousKey { key: current.remote, expires: None });
         self.phase = !self.phase;
@@ -221,3 +237,6 @@ impl OneRttKeys {
         self.updates += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

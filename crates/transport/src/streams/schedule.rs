@@ -56,13 +56,16 @@ pub(super) struct Place {
     spent: u64,
 }
 
+/// Streams by (turn, identifier); those sent in order have turn 0.
+type Lane = BTreeSet<(u64, StreamId)>;
+
 /// The streams that have something to send which their own flow control permits.
 ///
 /// Choosing, adding and removing take O(log n); a single stream that keeps sending costs none of these.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Streams by (turn, identifier); those sent in order have turn 0.
-    lanes: [BTreeSet<(u64, StreamId)>; URGENCIES as usize * LANES],
+    /// The lanes that have been used, in the order of their first use: of 32, most connections need one or two.
+    lanes: Vec<(usize, Lane)>,
     /// Bit n is set if lane n has a stream.
     occupied: u32,
     /// The turn of whoever joins or goes to the back next.
@@ -120,19 +123,31 @@ impl Schedule {
     }
 
     fn insert(&mut self, id: StreamId, place: &mut Option<Place>, new: Place) {
-        if let Some(streams) = self.lanes.get_mut(new.lane) {
+        if self.lane(new.lane).is_none() {
+            self.lanes.push((new.lane, Lane::new()));
+        }
+        if let Some(streams) = self.lane_mut(new.lane) {
             self.count += usize::from(streams.insert((new.turn, id)));
             self.occupied |= 1 << new.lane;
             *place = Some(new);
         }
     }
 
+    fn lane(&self, number: usize) -> Option<&Lane> {
+        self.lanes.iter().find(|(other, _)| *other == number).map(|(_, lane)| lane)
+    }
+
+    fn lane_mut(&mut self, number: usize) -> Option<&mut Lane> {
+        self.lanes.iter_mut().find(|(other, _)| *other == number).map(|(_, lane)| lane)
+    }
+
     fn remove(&mut self, id: StreamId, place: &mut Option<Place>) {
         if let Some(Place { lane, turn, .. }) = place.take()
-            && let Some(streams) = self.lanes.get_mut(lane)
+            && let Some(streams) = self.lane_mut(lane)
         {
-            self.count -= usize::from(streams.remove(&(turn, id)));
-            if streams.is_empty() {
+            let (is_removed, is_empty) = (streams.remove(&(turn, id)), streams.is_empty());
+            self.count -= usize::from(is_removed);
+            if is_empty {
                 self.occupied &= !(1 << lane);
             }
         }
@@ -150,7 +165,7 @@ impl Schedule {
         if !is_in_turn(lane) && self.prefers_turns && lanes & (1 << (lane + 1)) != 0 {
             lane += 1;
         }
-        self.lanes.get(lane).and_then(BTreeSet::first).map(|(_, id)| *id)
+        self.lane(lane).and_then(BTreeSet::first).map(|(_, id)| *id)
     }
 
     /// The stream has sent `bytes`, and `total` distinct ones since it began: if it is one of several that take turns,
@@ -161,7 +176,7 @@ impl Schedule {
         *spent += bytes;
         let is_over = *spent >= TURN && total >= FIRST_TURN;
         self.prefers_turns = !is_in_turn(lane);
-        if is_over && is_in_turn(lane) && self.lanes.get(lane).is_some_and(|streams| streams.len() > 1) {
+        if is_over && is_in_turn(lane) && self.lane(lane).is_some_and(|streams| streams.len() > 1) {
             self.remove(id, place);
             self.join(id, place, lane);
         }

@@ -24,11 +24,9 @@ pub(super) async fn serve(endpoint: Endpoint, object: Bytes) {
 
 async fn answer(connection: Connection, response: Bytes) {
     while let Ok((mut send, mut receive)) = connection.accept_bi().await {
-        // A client that goes away in between needs no answer.
-        if receive.read_to_end(REQUEST_LENGTH).await.is_ok()
-            && send.write_bytes(response.clone()).await.is_ok()
-        {
-            send.finish();
+        if receive.read_to_end(REQUEST_LENGTH).await.is_ok() {
+            // A client that goes away in between needs no answer.
+            let _ = send.finish_with(response.clone()).await;
         }
     }
 }
@@ -56,10 +54,9 @@ impl Client {
         let connection =
             self.endpoint.connect(&self.config, server, &name).await.map_err(|error| error.to_string())?;
         let connect = started.elapsed();
-        let (mut send, mut receive) = connection.open_bi().await.map_err(|error| error.to_string())?;
         let request = Bytes::from_static(&[0; REQUEST_LENGTH]);
-        send.write_bytes(request).await.map_err(|error| error.to_string())?;
-        send.finish();
+        let opened = connection.open_bi_with(request).await;
+        let (_, mut receive) = opened.map_err(|error| error.to_string())?;
         let (mut header, mut first_byte) = (RESPONSE_HEADER_LENGTH, None);
         while let Some(mut chunk) = receive.read_chunk(usize::MAX).await.map_err(|error| error.to_string())? {
             first_byte.get_or_insert_with(|| started.elapsed());

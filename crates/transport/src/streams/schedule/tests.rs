@@ -160,5 +160,5 @@ fn a_changed_priority_takes_effect_and_leaves_nothing_behind() {
     rig.put(1, None);
     rig.put(0, None);
     assert_eq!((rig.schedule.next(true), rig.schedule.occupied), (None, 0));
-    assert!(rig.schedule.lanes.iter().all(BTreeSet::is_empty));
+    assert!(rig.schedule.lanes.iter().all(|(_, lane)| lane.is_empty()));
 }
