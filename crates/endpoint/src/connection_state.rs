@@ -103,7 +103,8 @@ pub(crate) struct ConnectionState {
     accepted_bidi: u64,
     /// Of each thing that was waited for, the tasks that still do.
     waiting: Vec<(Wait, WakerSet)>,
-    streams: BTreeMap<StreamId, StreamState>,
+    /// In boxes, because the map moves its values about, and keeps room for eleven when it is empty.
+    streams: BTreeMap<StreamId, Box<StreamState>>,
 }
 
 /// Who waits for what on a stream that the application holds.
@@ -252,7 +253,7 @@ impl ConnectionState {
     }
 
     pub(crate) fn stream(&mut self, id: StreamId) -> Option<&mut StreamState> {
-        self.streams.get_mut(&id)
+        self.streams.get_mut(&id).map(|stream| &mut **stream)
     }
 
     /// The application has dropped a half; the record goes with the last.

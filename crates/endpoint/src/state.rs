@@ -120,7 +120,8 @@ impl Drop for Wakes {
 /// The state of an endpoint.
 pub(crate) struct State {
     pub(crate) transport: posthaste_transport::Endpoint,
-    connections: BTreeMap<ConnectionHandle, ConnectionState>,
+    /// In boxes: the map's nodes have room for eleven, and are half empty.
+    connections: BTreeMap<ConnectionHandle, Box<ConnectionState>>,
     /// Connections that wait to be accepted.
     backlog: VecDeque<ConnectionHandle>,
     /// Tasks that wait to accept one.
@@ -205,11 +206,11 @@ impl State {
     }
 
     pub(crate) fn connection(&self, handle: ConnectionHandle) -> Option<&ConnectionState> {
-        self.connections.get(&handle)
+        self.connections.get(&handle).map(|connection| &**connection)
     }
 
     pub(crate) fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut ConnectionState> {
-        self.connections.get_mut(&handle)
+        self.connections.get_mut(&handle).map(|connection| &mut **connection)
     }
 
     /// The tasks that wait for `wait` of a connection.
@@ -263,7 +264,7 @@ impl State {
 
     fn insert(&mut self, now: Time, handle: ConnectionHandle, side: Side) {
         let Some(connection) = self.transport.connection(handle) else { return };
-        self.connections.insert(handle, ConnectionState::new(now, side, connection));
+        self.connections.insert(handle, Box::new(ConnectionState::new(now, side, connection)));
         self.open += 1;
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 
-use super::header::{FIXED, Header, RETRY_TAG_LEN, SAMPLE_LEN};
+use super::header::{FIXED, FORM, Header, RETRY_TAG_LEN, SAMPLE_LEN};
 use super::{Invariants, PacketType, number, version};
 use crate::ConnectionId;
 use crate::varint::{Reader, Truncated};
@@ -96,12 +96,36 @@ impl Split {
     }
 }
 
+impl Split {
+    /// The packet with a short header that takes the rest of the datagram, and its buffer: after the handshake, that is
+    /// the whole of it.
+    fn last_short(&mut self) -> Result<ProtectedPacket, HeaderError> {
+        let bytes = std::mem::take(&mut self.rest);
+        let number_at = 1 + self.local_cid_len;
+        let too_long = HeaderError::ConnectionIdTooLong { version: version::NEGOTIATION };
+        let dcid = bytes.get(1..number_at).ok_or(HeaderError::Truncated)?;
+        let dcid = ConnectionId::new(dcid).ok_or(too_long)?;
+        // spec: rfc9000 17.3.1 short-fixed-bit
+        let has_fixed_bit = bytes.first().is_some_and(|first| first & FIXED != 0);
+        if !has_fixed_bit && !self.takes_any_fixed_bit {
+            return Err(HeaderError::FixedBitClear);
+        }
+        if *self.destination.get_or_insert(dcid) != dcid {
+            return Err(HeaderError::OtherDestination);
+        }
+        Ok(ProtectedPacket { header: Header::Short { dcid }, number_at, bytes })
+    }
+}
+
 impl Iterator for Split {
     type Item = Result<ProtectedPacket, HeaderError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
+        }
+        if self.rest.first().is_some_and(|first| first & FORM == 0) {
+            return Some(self.last_short());
         }
         // spec: rfc9000 12.2 coalesced-taken
         let parsed = match parse(&self.rest, self.local_cid_len, self.takes_any_fixed_bit) {
@@ -134,19 +158,12 @@ struct Parsed {
     end: usize,
 }
 
+/// The packet with a long header that `bytes` begins with.
 fn parse(bytes: &[u8], local_cid_len: usize, takes_any_fixed_bit: bool) -> Result<Parsed, HeaderError> {
     let mut reader = Reader::new(bytes);
     let first = *bytes.first().ok_or(Truncated)?;
     let invariants = Invariants::read(&mut reader, local_cid_len)?;
     let has_fixed_bit = takes_any_fixed_bit || first & FIXED != 0;
-    if !invariants.is_long {
-        // spec: rfc9000 17.3.1 short-fixed-bit
-        if !has_fixed_bit {
-            return Err(HeaderError::FixedBitClear);
-        }
-        let header = Header::Short { dcid: invariants.dcid };
-        return Ok(Parsed { header, number_at: reader.position(), end: bytes.len() });
-    }
     if invariants.version == version::NEGOTIATION {
         let header = parse_version_negotiation(&invariants, reader.rest())?;
         return Ok(Parsed { header, number_at: bytes.len(), end: bytes.len() });
