@@ -75,9 +75,12 @@ async fn receive(server: &Endpoint, copy: &Path) -> Result<u64> {
     let mut file = BufWriter::with_capacity(CHUNK, File::create(copy).await?);
     let mut received = 0;
     // An error here means that the file is not whole: only `None` is the end.
-    while let Some(chunk) = stream.read_chunk(usize::MAX).await? {
-        file.write_all(&chunk).await?;
-        received += chunk.len() as u64;
+    let mut chunks = [const { bytes::Bytes::new() }; 32];
+    while let Some(filled) = stream.read_chunks(&mut chunks).await? {
+        for chunk in &chunks[..filled] {
+            file.write_all(chunk).await?;
+            received += chunk.len() as u64;
+        }
     }
     file.flush().await?;
     // The sender closes, once it knows that everything has arrived.

@@ -64,6 +64,13 @@
 //! A client may go from one network to another, from Wi-Fi to cellular say, and its connections go on:
 //! [`Endpoint::rebind`] when it is told to, [`Endpoint::follow_network`] by itself. Servers follow their clients.
 //!
+//! # Speed
+//! Each call on a stream takes the endpoint's lock once, and each write or end of a stream may leave in a datagram of its
+//! own. Calls that do more at once are cheaper: [`Connection::open_bi_with`] for a request that is at hand,
+//! [`SendStream::finish_with`] for a response, [`SendStream::write_all_chunks`] for data in pieces,
+//! [`RecvStream::read_chunks`] for data of any length. All of these and [`SendStream::write_bytes`] hand [`bytes::Bytes`]
+//! through; calls that take or fill slices copy.
+//!
 //! # Limits
 //! Received data lives in at most 16 MiB of shared memory an endpoint, beyond which each datagram is copied; what may
 //! be outstanding at all is bounded by the flow control that the configuration's profile grants. tokio's timers are

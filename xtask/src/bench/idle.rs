@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::{chosen, ready_address};
+use super::{chosen, heap, ready_address};
 use crate::Result;
 use crate::identity::Identity;
 use crate::peers;
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Only these peers' servers (repeatable)
     #[arg(long = "peer", value_name = "NAME")]
     peers: Vec<String>,
+    /// Instead, print where the heap of both ends of a connection is allocated (needs valgrind)
+    #[arg(long = "where", conflicts_with_all = ["peers", "connections", "json"])]
+    places: bool,
     /// Also write the results here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -52,6 +55,9 @@ struct Sample {
 
 /// Measures every server and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    if arguments.places {
+        return heap::run();
+    }
     if arguments.connections == 0 {
         return Err("--connections: at least 1 is needed".into());
     }

@@ -4,6 +4,7 @@ mod build;
 mod bulk;
 mod cost;
 mod files;
+mod heap;
 mod idle;
 mod instructions;
 mod lab;
