@@ -26,8 +26,8 @@ const COPY_LOCKED: usize = 2 * 1024;
 /// Sends on a stream.
 ///
 /// [`write_bytes`](Self::write_bytes) hands data through without a copy, and [`finish_with`](Self::finish_with) the last
-/// of it together with the end; [`write_all_chunks`](Self::write_all_chunks) takes several pieces at once. Writes wait while too much is unsent
-/// (`TransportConfig::unsent_limit`) or unacknowledged (`TransportConfig::send_buffer`,
+/// of it together with the end; [`write_all_chunks`](Self::write_all_chunks) takes several pieces at once. Writes wait
+/// while too much is unsent (`TransportConfig::unsent_limit`) or unacknowledged (`TransportConfig::send_buffer`,
 /// `TransportConfig::send_budget`).
 ///
 /// Dropped without [`finish`](Self::finish) or [`reset`](Self::reset), the stream is finished, as a TCP stream is:
