@@ -235,7 +235,7 @@ fn print(loaded: &[Sample], before: Sample, after: Sample) {
         let (minutes, megabytes) = (at.as_secs_f64() / 60.0, megabytes(resident));
         let cost = match connections - earlier.connections {
             0 => String::new(),
-            since => format!("{:.2}", (cpu - earlier.cpu).as_secs_f64() * 1e3 / since as f64),
+            since => format!("{:.2}", cpu.saturating_sub(earlier.cpu).as_secs_f64() * 1e3 / since as f64),
         };
         println!("| {minutes:.1} | {connections} | {megabytes:.1} | {descriptors} | {cost} |");
         earlier = sample;
