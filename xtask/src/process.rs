@@ -20,6 +20,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// traces it writes after that.
 const GRACE: Duration = Duration::from_secs(13);
 
+/// Of `/proc/PID/stat`, on all Linux machines (`USER_HZ`).
+const TICKS_PER_SECOND: u64 = 100;
+
 /// A running child and everything that it starts (its process group); dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -94,6 +97,16 @@ impl Running {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024)
+    }
+
+    /// Its processor time so far, all threads together.
+    pub(crate) fn cpu(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name may contain anything; behind it, fields 14 and 15 are user and system time in ticks.
+        let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
+        let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+        let sum = ticks.next().ok_or("no times in stat")?? + ticks.next().ok_or("no times in stat")??;
+        Ok(Duration::from_millis(sum * 1_000 / TICKS_PER_SECOND))
     }
 
     /// How many descriptors it has open.

@@ -51,3 +51,14 @@ fn ended_children_are_accounted() {
     assert!(busy.wait(Duration::from_secs(30)).expect("in time").success());
     assert!(children_cpu().expect("rusage") > before);
 }
+
+#[test]
+fn processor_time_is_counted_while_a_child_computes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let running = shell("while :; do :; done", folder.path());
+    let began = Instant::now();
+    while running.cpu().expect("it runs") < Duration::from_millis(50) {
+        assert!(began.elapsed() < Duration::from_secs(30), "no processor time");
+        std::thread::sleep(TICK);
+    }
+}

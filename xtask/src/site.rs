@@ -2,9 +2,10 @@
 //! `adverse --sockets` and `soak`.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -64,7 +65,8 @@ impl Site {
             fs::create_dir(folder.path().join(name))?;
         }
         fs::write(folder.path().join("www/file"), content(bytes))?;
-        let (server, address, certificate) = listen(programs, folder.path(), "127.0.0.1:0", "server-0")?;
+        let address = free_address()?.to_string();
+        let (server, address, certificate) = listen(programs, folder.path(), &address, "server-0")?;
         Ok(Self { folder, programs: programs.clone(), bytes, server, address, certificate, starts: 0 })
     }
 
@@ -163,6 +165,24 @@ pub(crate) fn content(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|offset| (offset ^ offset >> 8 ^ offset >> 16) as u8).collect()
 }
 
+/// An address that stays free while a server of ours is being started again: its port is below those that systems give to
+/// sockets that want any (from 32,768 on, on Linux).
+fn free_address() -> Result<SocketAddr> {
+    const FIRST: u16 = 10_000;
+    const COUNT: u16 = 20_000;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Other processes begin elsewhere.
+    let begin = (std::process::id() % u32::from(COUNT)) as u16;
+    for _ in 0..COUNT {
+        let offset = (begin + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST + offset));
+        if UdpSocket::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    Err("no UDP port between 10,000 and 30,000 is free".into())
+}
+
 fn listen(
     programs: &Programs,
     folder: &Path,
@@ -173,7 +193,11 @@ fn listen(
     serve.env_remove("RUST_LOG").arg("serve").arg(folder.join("www")).args(["--json", "--no-access-log"]);
     serve.args(["--listen", address, "--state"]).arg(folder.join("state"));
     let mut running = Running::spawn(&mut serve, name, &folder.join("logs"))?;
-    let start = running.wait_for(START, |line| serde_json::from_str::<serde_json::Value>(line).ok())?;
+    let start = running.wait_for(START, |line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let start = start.map_err(|error| {
+        let said = fs::read_to_string(folder.join(format!("logs/{name}.stderr"))).unwrap_or_default();
+        format!("{error}: {}", said.trim())
+    })?;
     let text = |field: &str| start[field].as_str().ok_or("the server does not say where it listens");
     let (address, certificate) = (text("address")?.parse()?, text("certificate")?.to_owned());
     Ok((running, address, certificate))

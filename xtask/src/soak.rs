@@ -67,6 +67,8 @@ struct Sample {
     connections: u64,
     resident: u64,
     descriptors: usize,
+    /// The server's processor time since its start.
+    cpu: Duration,
 }
 
 /// A run under way.
@@ -115,8 +117,8 @@ impl Soak {
     fn sample(&self) -> Result<Sample> {
         let server = &self.site.server;
         let (resident, descriptors) = (server.resident_bytes()?, server.descriptors()?);
-        let at = self.began.elapsed();
-        Ok(Sample { at, connections: self.connections, resident, descriptors })
+        let (at, cpu) = (self.began.elapsed(), server.cpu()?);
+        Ok(Sample { at, connections: self.connections, resident, descriptors, cpu })
     }
 
     /// Visitors of both kinds, until the last has left; the server is looked at while they are there.
@@ -141,7 +143,8 @@ impl Soak {
             most.descriptors = most.descriptors.max(sample.descriptors);
         }
         self.connections += direct + over_path;
-        self.rounds.push(Sample { at: self.began.elapsed(), connections: self.connections, ..most });
+        let end = self.sample()?;
+        self.rounds.push(Sample { resident: most.resident, descriptors: most.descriptors, ..end });
         for visitors in &mut visitors {
             if !visitors.wait(ROUND_ENDS)?.success() {
                 return Err("the visitors did not end well".into());
@@ -220,17 +223,22 @@ fn megabytes(bytes: u64) -> f64 {
 
 /// A table of some rounds: the last and others before it, evenly; the server before and after them.
 fn print(loaded: &[Sample], before: Sample, after: Sample) {
-    println!("| minutes | connections | resident MB at most | descriptors at most |");
-    println!("|---|---|---|---|");
+    println!(
+        "| minutes | connections | resident MB at most | descriptors at most | server's CPU ms per connection |"
+    );
+    println!("|---|---|---|---|---|");
     let step = loaded.len().div_ceil(ROWS as usize).max(1);
     let shown = loaded.iter().rev().step_by(step).collect::<Vec<_>>();
-    for sample in [&before].into_iter().chain(shown.into_iter().rev()).chain([&after]) {
-        let Sample { at, connections, resident, descriptors } = sample;
-        println!(
-            "| {:.1} | {connections} | {:.1} | {descriptors} |",
-            at.as_secs_f64() / 60.0,
-            megabytes(*resident)
-        );
+    let mut earlier = before;
+    for sample in [before].into_iter().chain(shown.into_iter().rev().copied()).chain([after]) {
+        let Sample { at, connections, resident, descriptors, cpu } = sample;
+        let (minutes, megabytes) = (at.as_secs_f64() / 60.0, megabytes(resident));
+        let cost = match connections - earlier.connections {
+            0 => String::new(),
+            since => format!("{:.2}", cpu.saturating_sub(earlier.cpu).as_secs_f64() * 1e3 / since as f64),
+        };
+        println!("| {minutes:.1} | {connections} | {megabytes:.1} | {descriptors} | {cost} |");
+        earlier = sample;
     }
 }
 
@@ -244,6 +252,7 @@ mod tests {
             connections: 0,
             resident: resident * 1_000_000,
             descriptors,
+            cpu: Duration::ZERO,
         };
         figures.into_iter().map(sample).collect()
     }

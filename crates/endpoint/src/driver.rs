@@ -376,6 +376,3 @@ impl Drop for Driver {
         state.fail(io::Error::other("the endpoint's driver has stopped"), &mut wakes.tasks);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,6 +9,7 @@ use std::task::Poll;
 use posthaste_transport::{ClientConfig, EndpointStats, ServerConfig};
 
 use crate::clock;
+use crate::concurrency;
 use crate::connection::Connection;
 use crate::driver::Driver;
 use crate::error::ConnectionError;
@@ -136,7 +137,7 @@ impl Endpoint {
         let accepting = server.is_some();
         let transport = posthaste_transport::Endpoint::new(random_bytes()?, server);
         let shared = Arc::new(Shared::new(transport, socket, accepting));
-        tokio::spawn(Driver::new(Arc::clone(&shared), seat));
+        concurrency::spawn(Driver::new(Arc::clone(&shared), seat));
         Ok(Self(Arc::new(EndpointRef { shared, is_server: accepting })))
     }
 

@@ -77,6 +77,7 @@
 //! 1 ms coarse: deadlines of the pacer that are nearer are served up to a millisecond late.
 
 mod clock;
+mod concurrency;
 mod connection;
 mod connection_state;
 mod datagrams;

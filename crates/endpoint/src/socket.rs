@@ -400,6 +400,8 @@ const ENOTSOCK: i32 = 38;
 const WSAENOTSOCK: i32 = 10_038;
 
 #[cfg(test)]
+mod replacement;
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use posthaste_transport::{
 };
 use posthaste_units::{Duration, Time};
 
+use crate::concurrency::{Mutex, MutexGuard};
 use crate::connection_state::{ConnectionState, Ended, Wait};
 use crate::error::ConnectionError;
 use crate::socket::Socket;

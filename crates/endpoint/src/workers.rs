@@ -7,18 +7,19 @@
 
 mod mailbox;
 mod program;
+mod seat;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU16;
 use std::sync::Arc;
-use std::task::Waker;
 
-use posthaste_transport::{DatagramInfo, Misplaced, Secret, ServerConfig, Steering};
+use posthaste_transport::{Secret, ServerConfig, Steering};
 
 use crate::endpoint::{Endpoint, random_bytes};
 use crate::socket;
 use mailbox::Mailbox;
+pub(crate) use seat::Seat;
 
 /// One of several endpoints that share an address; becomes an [`Endpoint`] in the runtime that is to drive it. See
 /// [`Endpoint::workers`].
@@ -76,7 +77,7 @@ pub(crate) fn prepare(
             program::attach(&socket, &steering)?;
         }
         let config = ServerConfig { steering: Some(steering), ..config.clone() };
-        let seat = Seat { mailboxes: Arc::clone(&mailboxes), index: usize::from(index) };
+        let seat = Seat::among(Arc::clone(&mailboxes), usize::from(index));
         workers.push(Worker { socket, config, seat });
     }
     Ok(workers)
@@ -91,42 +92,7 @@ fn random_keys() -> io::Result<[u32; 4]> {
     Ok(keys)
 }
 
-/// An endpoint's place among those that share its port.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    /// Of all of them, by index.
-    mailboxes: Arc<[Mailbox]>,
-    index: usize,
-}
-
-impl Seat {
-    /// The place of an endpoint that has its port for itself.
-    pub(crate) fn alone() -> Self {
-        Self { mailboxes: Arc::new([]), index: 0 }
-    }
-
-    /// True if the port is shared.
-    pub(crate) fn is_shared(&self) -> bool {
-        !self.mailboxes.is_empty()
-    }
-
-    /// Passes a datagram on to its owner; lost where that has too many to read.
-    pub(crate) fn pass_on(&self, info: &DatagramInfo, misplaced: &Misplaced) {
-        if let Some(mailbox) = self.mailboxes.get(usize::from(misplaced.owner)) {
-            mailbox.put(*info, &misplaced.data);
-        }
-    }
-
-    /// Takes what others have passed on.
-    pub(crate) fn take(&self) -> Vec<(DatagramInfo, bytes::BytesMut)> {
-        self.mailboxes.get(self.index).map(Mailbox::take).unwrap_or_default()
-    }
-
-    /// True if something has been passed on already; if not, `waker` is woken when it is.
-    pub(crate) fn wait(&self, waker: &Waker) -> bool {
-        self.mailboxes.get(self.index).is_some_and(|mailbox| mailbox.wait(waker))
-    }
-}
-
+#[cfg(test)]
+mod mailbox_tests;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

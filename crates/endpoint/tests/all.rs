@@ -6,6 +6,8 @@ mod early_data;
 mod groups;
 mod lifecycle;
 mod roaming;
+#[cfg(target_os = "linux")]
+mod socket_errors;
 mod transfers;
 #[cfg(target_os = "linux")]
 mod workers;

@@ -17,16 +17,19 @@ use crate::uri::{Origin, resolve};
 mod connect;
 mod earlier;
 mod error;
+mod made;
 mod response;
 mod split;
 mod upload;
 
 pub use error::ClientError;
+pub use made::MAX_ENDED_CONNECTIONS;
 pub use response::Response;
 pub use split::{Download, MAX_CONNECTIONS, Piece, Single, SplitOptions, SplitReport};
 
 use connect::Live;
-use earlier::Earlier;
+use earlier::{Earlier, MAX_ORIGINS};
+use made::Connections;
 
 /// How often to look whether the network has changed, from Wi-Fi to cellular say. A download whose path has gone waits at
 /// most so long, if nothing that the client was about to send finds out first; to look costs a look at the routes.
@@ -95,8 +98,8 @@ struct Inner {
     met: Mutex<BTreeMap<Origin, SocketAddr>>,
     /// What their servers said in their settings.
     earlier: Arc<Earlier>,
-    /// All connections that were made, for [`Client::connections`].
-    made: Mutex<Vec<Arc<Live>>>,
+    /// For [`Client::connections`].
+    made: Mutex<Connections>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -124,7 +127,7 @@ enum SlotState {
 /// A connection that a client has made.
 #[derive(Debug, Clone)]
 pub struct ConnectionReport {
-    /// Its place in [`Client::connections`].
+    /// How many connections the client had made before it.
     pub index: usize,
     /// Whose it is.
     pub origin: Origin,
@@ -309,13 +312,7 @@ impl Client {
             _ => {}
         }
         let attempt = slot.attempts.load(Ordering::Relaxed) + 1;
-        let result = making.await.map(|mut live| {
-            let mut made = lock(&self.inner.made);
-            live.index = made.len();
-            let live = Arc::new(live);
-            made.push(Arc::clone(&live));
-            live
-        });
+        let result = making.await.map(|live| self.inner.take_up(live));
         slot.attempts.store(attempt, Ordering::Relaxed);
         match &result {
             Ok(live) => *state = SlotState::Live(Arc::clone(live)),
@@ -328,16 +325,16 @@ impl Client {
     /// if the TLS configuration enables early data, requests with safe methods leave with their first packets.
     pub fn hang_up(&self) {
         let slots = std::mem::take(&mut *lock(&self.inner.pool));
-        for live in lock(&self.inner.made).iter() {
+        for live in lock(&self.inner.made).open() {
             live.close();
         }
         drop(slots);
     }
 
-    /// Closes one connection, by its place in [`Self::connections`]. Requests in progress on it fail; downloads in parts
-    /// go on over the others.
+    /// Closes the connection with this [`ConnectionReport::index`], if it is open. Requests in progress on it fail;
+    /// downloads in parts go on over the others.
     pub fn hang_up_one(&self, index: usize) {
-        if let Some(live) = lock(&self.inner.made).get(index) {
+        if let Some(live) = lock(&self.inner.made).open().find(|live| live.index == index) {
             live.close();
         }
     }
@@ -353,14 +350,15 @@ impl Client {
         cell.get().map_or(Ok(()), |endpoint| endpoint.rebind(local))
     }
 
-    /// All connections that were made, in that order.
+    /// The connections that are open, and at least the last [`MAX_ENDED_CONNECTIONS`] that are over, in the order in which
+    /// they were made. A connection's place in this list is its [`ConnectionReport::index`] until earlier ones have gone.
     pub fn connections(&self) -> Vec<ConnectionReport> {
-        lock(&self.inner.made).iter().map(|live| live.report()).collect()
+        lock(&self.inner.made).reports()
     }
 
     /// Closes all connections, and gives the word of it a moment to leave.
     pub async fn close(&self) {
-        for live in lock(&self.inner.made).iter() {
+        for live in lock(&self.inner.made).open() {
             live.close();
         }
         let all = [&self.inner.v4, &self.inner.v6].map(|endpoint| async move {
@@ -374,6 +372,40 @@ impl Client {
 }
 
 impl Inner {
+    /// A connection to the origin stands here.
+    fn remember(&self, origin: &Origin, address: SocketAddr) {
+        let mut met = lock(&self.met);
+        if met.len() >= MAX_ORIGINS {
+            met.pop_first();
+        }
+        met.insert(origin.clone(), address);
+    }
+
+    /// Makes a connection one of the client's, and lets go of those that are over when there are many.
+    fn take_up(&self, live: Live) -> Arc<Live> {
+        let mut made = lock(&self.made);
+        let live = made.add(live);
+        if !made.is_look_due() {
+            return live;
+        }
+        // The pool, too, holds connections that are over, of origins that are not asked any more. A slot that others hold
+        // is in use: nobody gets at one without the pool's lock.
+        let mut pool = lock(&self.pool);
+        let is_over = |state: &SlotState| !matches!(state, SlotState::Live(live) if live.is_usable());
+        let mut unused = Vec::new();
+        pool.retain(|_, slot| {
+            let goes =
+                Arc::strong_count(slot) == 1 && slot.state.try_lock().is_ok_and(|state| is_over(&state));
+            unused.extend(goes.then(|| Arc::clone(slot)));
+            !goes
+        });
+        drop(pool);
+        let ended = made.let_go();
+        drop(made);
+        drop((unused, ended));
+        live
+    }
+
     /// The endpoint for this family of addresses.
     fn endpoint(&self, remote: SocketAddr) -> Result<&Endpoint, ClientError> {
         let (cell, local) = match remote {

@@ -76,7 +76,7 @@ pub mod service {
     pub(crate) use posthaste_service::{AnyService, Coding, accepted_codings, erase};
 }
 
-pub use client::{Client, ClientError, ClientOptions, ConnectionReport, SplitOptions};
+pub use client::{Client, ClientError, ClientOptions, ConnectionReport, MAX_ENDED_CONNECTIONS, SplitOptions};
 pub use server::{ALPN, Budget, ConnectionLog, Early, Serve, ServerOptions, serve};
 #[doc(no_inline)]
 pub use service::{

@@ -7,7 +7,9 @@ use crate::common::{PATIENCE, Server, body, by, fed, sized, status, with};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use posthaste_endpoint::Endpoint;
-use posthaste_http::{Client, ClientError, ClientOptions, Outcome, Response, StaticFiles, text};
+use posthaste_http::{
+    Client, ClientError, ClientOptions, MAX_ENDED_CONNECTIONS, Outcome, Response, StaticFiles, text,
+};
 use tokio::time::timeout;
 
 fn sample(length: usize) -> Vec<u8> {
@@ -302,4 +304,37 @@ async fn a_frame_too_large_to_keep_closes_the_connection() {
     let is_excessive =
         matches!(reason, posthaste_endpoint::CloseReason::PeerApplication { error_code: 0x107, .. });
     assert!(is_excessive, "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_over_are_let_go_and_the_last_reports_stay() {
+    let server = Server::start(by(|_: &str| text(StatusCode::OK, "content")), |_| {});
+    let client = server.client();
+    let made = MAX_ENDED_CONNECTIONS + 176;
+    for _ in 0..made {
+        client.hang_up();
+        assert!(!body(client.get(&server.uri("/")).await.unwrap()).await.unwrap().is_empty());
+    }
+    let reports = client.connections();
+    // It is looked for what is over when 32 connections are held as open.
+    assert!(
+        (MAX_ENDED_CONNECTIONS..=MAX_ENDED_CONNECTIONS + 32).contains(&reports.len()),
+        "{}",
+        reports.len()
+    );
+    assert!(
+        reports.iter().map(|report| report.index).eq(made - reports.len()..made),
+        "the last ones, in order"
+    );
+    for report in &reports {
+        assert!(report.handshake.is_some() && report.stats.packets_received > 0, "{report:?}");
+    }
+    // What goes is a matter of order, not of luck: the open one is still there, and is used.
+    client.get(&server.uri("/")).await.unwrap();
+    client.hang_up_one(0);
+    client.get(&server.uri("/")).await.unwrap();
+    assert_eq!(client.connections().last().unwrap().index, made - 1);
+    client.hang_up_one(made - 1);
+    client.get(&server.uri("/")).await.unwrap();
+    assert_eq!(client.connections().last().unwrap().index, made, "the next one");
 }

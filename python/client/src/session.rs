@@ -154,7 +154,7 @@ impl Session {
         Ok(self.0.get()?.tokens.export())
     }
 
-    /// All connections that were made.
+    /// The open connections, and the last ones that are over.
     fn connections<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let reports = self.0.get()?.client.connections();
         reports.iter().map(|report| response::report(py, report)).collect()

@@ -244,7 +244,11 @@ impl SendStream {
                 guard.wake_driver();
                 Poll::Ready(Ok(written))
             }
-            Err(error) => Poll::Ready(Err(write_error(guard, handle, error))),
+            Err(error) => {
+                let stream = guard.connection_mut(handle).and_then(|state| state.stream(self.id));
+                let fate = stream.map(|stream| stream.fate);
+                Poll::Ready(Err(write_error(guard, handle, error, fate)))
+            }
         }
     }
 
@@ -346,12 +350,17 @@ fn write_error(
     guard: &Guard<'_>,
     handle: ConnectionHandle,
     error: posthaste_transport::WriteError,
+    fate: Option<SendFate>,
 ) -> WriteError {
     match (error, guard.error(handle)) {
         (posthaste_transport::WriteError::Stopped(error_code), _) => WriteError::Stopped(error_code),
         (_, Some(lost)) => lost.into(),
         (posthaste_transport::WriteError::Local(LocalError::Closed), None) => guard.no_connection().into(),
-        (posthaste_transport::WriteError::Local(_), None) => WriteError::ClosedStream,
+        (posthaste_transport::WriteError::Local(_), None) => match fate {
+            // The peer has acknowledged the reset that answers its STOP_SENDING, and the transport has forgotten the stream.
+            Some(SendFate::Stopped(error_code)) => WriteError::Stopped(error_code),
+            _ => WriteError::ClosedStream,
+        },
     }
 }
 

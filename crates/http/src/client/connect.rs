@@ -31,7 +31,7 @@ const MAX_ADDRESSES: usize = 8;
 
 /// A connection that HTTP/3 runs on.
 pub(super) struct Live {
-    /// Its place among those that the client has made.
+    /// How many the client had made before it.
     pub(super) index: usize,
     origin: Origin,
     quic: Connection,
@@ -145,7 +145,7 @@ pub(super) async fn connect(inner: &Inner, origin: &Origin) -> Result<Live, Clie
         Some(quic) => quic,
         None => race(inner, origin, &addresses, deadline).await?,
     };
-    lock(&inner.met).insert(origin.clone(), quic.remote_address());
+    inner.remember(origin, quic.remote_address());
     live(inner, origin, quic, resolution, deadline).await
 }
 

@@ -9,8 +9,8 @@ use posthaste_http3::{EarlierSettings, Error, Settings};
 use super::lock;
 use crate::uri::Origin;
 
-/// Origins whose settings are kept; early data for further ones rely on nothing.
-const MAX_ORIGINS: usize = 1024;
+/// Origins whose settings and addresses are kept; early data for further ones rely on nothing.
+pub(super) const MAX_ORIGINS: usize = 1024;
 
 /// What servers have said of themselves so far.
 #[derive(Debug, Default)]

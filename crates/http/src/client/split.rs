@@ -79,7 +79,7 @@ impl fmt::Display for Single {
 pub struct SplitReport {
     /// Why one connection had to do, if so.
     pub single: Option<Single>,
-    /// Connections of the client that brought something, by their place in [`Client::connections`], and how many bytes.
+    /// Connections of the client that brought something, by their [`ConnectionReport::index`](crate::ConnectionReport::index), and how many bytes.
     pub connections: Vec<(usize, u64)>,
     /// The server treats the connections as one sender.
     pub is_grouped: bool,
@@ -243,7 +243,7 @@ impl Download {
         self.first_byte
     }
 
-    /// The first connection's place in [`Client::connections`].
+    /// The first connection's [`ConnectionReport::index`](crate::ConnectionReport::index).
     pub fn connection(&self) -> usize {
         self.connection
     }

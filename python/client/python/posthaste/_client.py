@@ -146,7 +146,7 @@ class Client:
         return await self.request("PUT", url, headers=headers, content=content)
 
     def connections(self) -> list[Connection]:
-        """All connections that were made, as they are now."""
+        """The open connections, and the last 1,024 that are over, as they are now."""
         return [Connection(**report) for report in self._session.connections()]
 
     def hang_up(self) -> None:

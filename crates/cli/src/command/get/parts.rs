@@ -33,7 +33,8 @@ pub(super) async fn fetch(
     let options =
         SplitOptions { connections: usize::from(args.connections), may_be_ungrouped: args.ungrouped };
     let mut download = client.download(uri, &options).await?;
-    transfer.begin_in_parts(&download, client.connections().into_iter().nth(download.connection()));
+    let connection = client.connections().into_iter().find(|it| it.index == download.connection());
+    transfer.begin_in_parts(&download, connection);
     if !download.status().is_success() {
         return Err(Problem::Status(download.status()));
     }

@@ -100,7 +100,7 @@ struct TransferReport {
     bytes: u64,
     bytes_per_second: f64,
     times: Times,
-    /// Which of `connections` carried it, or began to; null over TCP.
+    /// Which of `connections` carried it, or began to; null over TCP, and if a thousand connections were made since.
     connection: Option<usize>,
     /// With `--connections`: over which it came, and how.
     split: Option<Split>,
@@ -127,12 +127,12 @@ struct Split {
 /// What one of `connections` brought.
 #[derive(Debug, Serialize)]
 struct Share {
-    connection: usize,
+    connection: Option<usize>,
     bytes: u64,
 }
 
-fn split(report: &SplitReport) -> Split {
-    let share = |&(connection, bytes): &(usize, u64)| Share { connection, bytes };
+fn split(report: &SplitReport, connections: &[ConnectionReport]) -> Split {
+    let share = |&(index, bytes): &(usize, u64)| Share { connection: place(connections, index), bytes };
     Split {
         connections: report.connections.iter().map(share).collect(),
         single: report.single.map(|reason| reason.to_string()),
@@ -197,16 +197,22 @@ impl Report {
     pub(super) fn new(profile: &str, transfers: &[Transfer], connections: &[ConnectionReport]) -> Self {
         Self {
             profile: profile.to_owned(),
-            transfers: transfers.iter().map(transfer).collect(),
+            transfers: transfers.iter().map(|it| transfer(it, connections)).collect(),
             connections: connections.iter().map(connection).collect(),
         }
     }
 }
 
-fn transfer(transfer: &Transfer) -> TransferReport {
+/// Where the connection with this index is in the list; `None` if it is over, and too many were made since.
+fn place(connections: &[ConnectionReport], index: usize) -> Option<usize> {
+    connections.iter().position(|connection| connection.index == index)
+}
+
+fn transfer(transfer: &Transfer, connections: &[ConnectionReport]) -> TransferReport {
     let total = transfer.total.as_secs_f64();
     let seconds = |duration: Duration| duration.as_secs_f64();
     let connection = transfer.connection.as_ref();
+    let split = transfer.split.as_ref().map(|report| split(report, connections));
     TransferReport {
         url: transfer.url.clone(),
         final_url: transfer.final_url.clone(),
@@ -222,8 +228,8 @@ fn transfer(transfer: &Transfer) -> TransferReport {
             first_byte: transfer.first_byte.map(seconds),
             total,
         },
-        connection: connection.map(|connection| connection.index),
-        split: transfer.split.as_ref().map(split),
+        connection: connection.and_then(|connection| place(connections, connection.index)),
+        split,
     }
 }
 

@@ -102,7 +102,8 @@ async fn visit(client: &Client, subject: &Subject) -> Result<Answer, String> {
     let (status, index) = (response.status(), response.connection().index);
     let (bytes, is_whole) = read(response.into(), subject.timeout).await?;
     // What became of early data is known by now.
-    let connection = client.connections().into_iter().nth(index).ok_or("the connection is not known")?;
+    let connection = client.connections().into_iter().find(|it| it.index == index);
+    let connection = connection.ok_or("the connection is not known")?;
     Ok(Answer { status, bytes, is_whole, connection })
 }
 

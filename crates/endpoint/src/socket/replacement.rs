@@ -1,3 +1,5 @@
+//! A socket that reports nothing but errors, under an endpoint at work.
+
 use std::time::Duration;
 
 use rustls::pki_types::PrivateKeyDer;
