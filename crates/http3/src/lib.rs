@@ -7,8 +7,10 @@
 //! - [`Peer`] reads the peer's unidirectional streams: settings, GOAWAY, priority updates, QPACK instructions.
 //! - [`Priorities`] tracks the priority of each request.
 //!
-//! Bodies pass through as the slices in which they arrived. The dynamic table of QPACK is not used: this end announces
-//! capacity 0, and a peer that uses the table gets an error.
+//! - [`qpack::Tables`] is the QPACK state of a connection that uses dynamic tables; without it, sections stand for
+//!   themselves, and a peer that refers to a table gets an error.
+//!
+//! Bodies pass through as the slices in which they arrived.
 //!
 //! # Example
 //! Encode a request and read it again:
@@ -51,7 +53,10 @@ mod varint;
 pub use error::{Code, Error, MessageError};
 pub use fields::ConnectProtocol;
 pub use kept::EarlierSettings;
-pub use limits::{MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_REMEMBERED_UPDATES, MAX_UNIDIRECTIONAL_STREAMS};
+pub use limits::{
+    DECODER_TABLE, MAX_BLOCKED_STREAMS, MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_REMEMBERED_UPDATES,
+    MAX_UNIDIRECTIONAL_STREAMS,
+};
 pub use message::{MessageKind, MessageReader, Part};
 pub use peer::{Event, Next, Peer, Role, UniStream};
 pub use priorities::Priorities;

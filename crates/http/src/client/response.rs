@@ -165,7 +165,7 @@ async fn exchange_heads(
     // spec: rfc9114 4.1 one-request-a-stream
     let (send, recv) = live.quic().open_bi().await.map_err(|error| explain(live, error.into()))?;
     let mut sender = MessageSender::new(send, Side::Client);
-    let mut receiver = MessageReceiver::new(recv, live.quic(), kind, max_header_size);
+    let mut receiver = MessageReceiver::new(recv, live.quic(), kind, max_header_size, live.tables());
     // spec: rfc9114 5.2 nothing-new-after-goaway
     if live.is_leaving() {
         return Err(not_processed());
