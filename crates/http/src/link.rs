@@ -145,6 +145,7 @@ pub(crate) struct Link {
     peer: Peer,
     tables: Tables,
     control: Outgoing,
+    encoder: Outgoing,
     decoder: Outgoing,
     readings: FuturesUnordered<Reading>,
     events: VecDeque<Event>,
@@ -158,11 +159,12 @@ impl Link {
         let reserved = connection.remote_address().port();
         let control = Outgoing::new(&encode::control_stream(settings, Some(reserved.into())));
         // spec: rfc9204 4.2 one-of-each, 4.2 not-closed
-        let decoder = Outgoing::new(&encode::decoder_stream());
+        let (encoder, decoder) =
+            (Outgoing::new(&encode::encoder_stream()), Outgoing::new(&encode::decoder_stream()));
         let (readings, events) = (FuturesUnordered::new(), VecDeque::new());
         let tables = Tables::new(settings);
         let peer = Peer::with_tables(role, tables.clone());
-        Self { connection, role, peer, tables, control, decoder, readings, events }
+        Self { connection, role, peer, tables, control, encoder, decoder, readings, events }
     }
 
     /// The dynamic tables of the connection.
@@ -242,7 +244,10 @@ impl Link {
     /// Sends the QPACK instructions that are due, and has this woken for later ones.
     fn poll_qpack(&mut self, cx: &mut Context<'_>) -> Result<(), LinkError> {
         self.tables.register(cx.waker())?;
-        let Self { connection, tables, decoder, .. } = self;
+        let Self { connection, tables, encoder, decoder, .. } = self;
+        encoder.poll_instructions(connection, cx, || tables.encoder_instructions())?;
+        let is_open = matches!(encoder.stream, Stream::Open(..));
+        tables.set_encoder_writable(is_open && encoder.is_written());
         decoder.poll_instructions(connection, cx, || tables.decoder_instructions())
     }
 
