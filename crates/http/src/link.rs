@@ -162,7 +162,7 @@ impl Link {
         let (encoder, decoder) =
             (Outgoing::new(&encode::encoder_stream()), Outgoing::new(&encode::decoder_stream()));
         let (readings, events) = (FuturesUnordered::new(), VecDeque::new());
-        let tables = Tables::new(settings);
+        let tables = Tables::new(role, settings);
         let peer = Peer::with_tables(role, tables.clone());
         Self { connection, role, peer, tables, control, encoder, decoder, readings, events }
     }

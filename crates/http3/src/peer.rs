@@ -88,7 +88,7 @@ pub struct Peer {
 impl Peer {
     /// Creates the peer of an end in `role` that has no dynamic tables.
     pub fn new(role: Role) -> Self {
-        Self::with_tables(role, Tables::new(&Settings::default()))
+        Self::with_tables(role, Tables::new(role, &Settings::default()))
     }
 
     /// Creates the peer of an end in `role`; its settings and its QPACK streams go to `tables`.

@@ -1,9 +1,12 @@
 //! The encoder's dynamic table: what the peer has of it, and which sections need it.
 //!
 //! A section refers to entries that the peer is known to have, and to those that it inserts itself: their bytes travel
-//! with it, so what loses them would have lost the field as well. It never refers to an entry that an earlier section
-//! inserted and that is not acknowledged. So on a path that loses packets, a request waits for its own packets only, as
-//! without the table; the price is that requests of one round trip repeat what the first of them inserts.
+//! with it, so a loss that delays them would have delayed the field as well. An entry that another section has inserted
+//! and that is not acknowledged is another matter: if its packet is lost, all sections that refer to it wait. On average
+//! that costs each of them the loss rate times a round trip: 1 ms at 1 % and 100 ms. To repeat the fields costs their
+//! bytes: 1 ms for each 125 on an uplink of 1 Mbit/s, and a window of packets for the requests of a page, whose heads
+//! repeat 300 to 1,300 bytes each. So a client refers to such entries. A server does not: its heads repeat less, and the
+//! downlink takes them in a fraction of that time.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -21,6 +24,8 @@ use crate::settings::Settings;
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     table: Table,
+    /// Sections refer to what others have inserted and is not acknowledged.
+    shares: bool,
     /// Twice the entries that the peer's maximum permits, by which insert counts wrap (RFC 9204 section 4.5.1.1).
     full_range: u64,
     /// Streams that the peer permits to wait.
@@ -61,6 +66,11 @@ const fn wrong(reason: &'static str) -> Error {
 }
 
 impl Encoder {
+    /// An encoder whose sections refer to what others have inserted and is not acknowledged, or do not.
+    pub(super) fn new(shares: bool) -> Self {
+        Self { shares, ..Self::default() }
+    }
+
     /// The peer's settings have come: from now on it can be sent instructions.
     pub(super) fn on_settings(&mut self, settings: &Settings) {
         let maximum = settings.qpack_max_table_capacity;
@@ -219,7 +229,7 @@ impl Reference<'_> {
         if absolute < self.encoder.known {
             return true;
         }
-        absolute >= self.base && self.may_block()
+        (absolute >= self.base || self.encoder.shares) && self.may_block()
     }
 
     fn may_block(&mut self) -> bool {

@@ -52,6 +52,18 @@ fn a_section_brings_its_entries_and_later_ones_refer_to_them() {
 }
 
 #[test]
+fn a_client_refers_to_what_is_not_acknowledged() {
+    // spec: rfc9204 2.1.2 blocked-streams-limited
+    let mut encoder = Encoder { shares: true, ..encoder(4096, 2) };
+    let fields = [COOKIE, ("user-agent", "x")];
+    assert_eq!(section(&mut encoder, 0, &fields), b"\x03\x81\x10\x11");
+    assert_eq!(section(&mut encoder, 4, &fields), b"\x03\x00\x81\x80");
+    assert_eq!(section(&mut encoder, 8, &fields)[..2], [0, 0], "two may wait");
+    encoder.on_decoder_stream(b"\x84").unwrap();
+    assert_eq!(section(&mut encoder, 8, &fields), b"\x03\x00\x81\x80");
+}
+
+#[test]
 fn a_field_without_a_known_name_is_inserted_when_it_repeats() {
     let mut encoder = encoder(220, 1);
     encoder.take_instructions();

@@ -8,6 +8,7 @@ use super::decoder::Decoder;
 use super::encode;
 use super::encoder::Encoder;
 use crate::error::Error;
+use crate::peer::Role;
 use crate::settings::Settings;
 
 /// Both dynamic tables of a connection. Clones share them: one goes to each [`MessageReader`](crate::MessageReader) and
@@ -27,11 +28,12 @@ struct State {
 }
 
 impl Tables {
-    /// The tables of a new connection on which this end announces `settings`. Nothing is inserted into the peer's table
+    /// The tables of a new connection on which this end has `role` and announces `settings`. Nothing is inserted into the peer's table
     /// before its own settings have come.
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(role: Role, settings: &Settings) -> Self {
         let decoder = Decoder::new(settings.qpack_max_table_capacity, settings.qpack_blocked_streams);
-        Self(Arc::new(Mutex::new(State { decoder, encoder: Encoder::default(), sender: None })))
+        let encoder = Encoder::new(role == Role::Client);
+        Self(Arc::new(Mutex::new(State { decoder, encoder, sender: None })))
     }
 
     /// The state behind the lock is whole after every call, so a panic elsewhere does not spoil it.

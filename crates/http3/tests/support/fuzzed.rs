@@ -101,7 +101,7 @@ impl Half {
     fn new(role: Role, is_split: bool) -> Self {
         let announced =
             Settings { qpack_max_table_capacity: 220, qpack_blocked_streams: 2, ..Settings::default() };
-        let tables = Tables::new(&announced);
+        let tables = Tables::new(role, &announced);
         tables.set_encoder_writable(true);
         Self {
             role,
