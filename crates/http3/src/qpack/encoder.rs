@@ -8,7 +8,7 @@
 //! repeat 300 to 1,300 bytes each. So a client refers to such entries. A server does not: its heads repeat less, and the
 //! downlink takes them in a fraction of that time.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 
@@ -155,13 +155,12 @@ impl Encoder {
         Reference { may_block: None, base, section, encoder: self }
     }
 
-    /// True if a section of `stream` may refer to what is not acknowledged.
+    /// True if a section of `stream` may refer to what is not acknowledged. Sections are counted instead of streams, which
+    /// are fewer if anything.
     fn may_block(&self, stream: u64) -> bool {
         // spec: rfc9204 2.1.2 blocked-streams-limited
-        let at_risk = self.unacknowledged.iter().filter(|section| section.required > self.known);
-        let mut streams: BTreeSet<u64> = at_risk.map(|section| section.stream).collect();
-        streams.insert(stream);
-        streams.len() as u64 <= self.max_blocked
+        let is_at_risk = |section: &&Section| section.required > self.known && section.stream != stream;
+        (self.unacknowledged.iter().filter(is_at_risk).count() as u64) < self.max_blocked
     }
 
     /// Inserts an entry if it has room. `oldest` is an entry that a section under way refers to.
