@@ -1,4 +1,4 @@
-//! The part of an HTTP/3 connection that is no message: both ends' control streams and the peer's QPACK streams.
+//! The part of an HTTP/3 connection that is no message: both ends' control streams and QPACK streams.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,12 +11,17 @@ use futures::stream::FuturesUnordered;
 use posthaste_endpoint::{
     Connection, ConnectionError, Priority, ReadError, RecvStream, SendStream, WriteError,
 };
+use posthaste_http3::qpack::Tables;
 use posthaste_http3::{
-    Code, Error, Event, MAX_UNIDIRECTIONAL_STREAMS, Next, Peer, Role, Settings, UniStream, encode,
+    Code, DECODER_TABLE, Error, Event, MAX_BLOCKED_STREAMS, MAX_UNIDIRECTIONAL_STREAMS, Next, Peer, Role,
+    Settings, UniStream, encode,
 };
 
 /// Most bytes taken from a stream at once.
 const READ_CHUNK: usize = 16 * 1024;
+
+/// Bytes of a QPACK stream's type.
+const STREAM_TYPE: usize = 1;
 
 /// A control stream goes before all messages: what it says is short and often about them.
 const CONTROL_PRIORITY: Priority = Priority { urgency: 0, incremental: false };
@@ -35,17 +40,102 @@ pub(crate) enum LinkError {
 type Opening = Pin<Box<dyn Future<Output = Result<SendStream, ConnectionError>> + Send>>;
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<u64>, WriteError>> + Send>>;
 
-/// This end's control stream.
-enum Control {
+/// State of one of this end's critical streams.
+enum Stream {
+    /// Nothing is to be sent yet.
+    Idle,
     /// Waits until the peer permits it.
     Opening(Opening),
     /// It must stay open; the future resolves if the peer stops it.
     Open(SendStream, Stopped),
 }
 
+/// One of this end's critical streams, which opens when there is something to send on it.
+struct Outgoing {
+    stream: Stream,
+    /// What waits to be written, and what of it is being written.
+    queued: BytesMut,
+    writing: Bytes,
+}
+
+impl Outgoing {
+    /// A stream that begins with these bytes.
+    fn new(first: &Bytes) -> Self {
+        Self { stream: Stream::Idle, queued: first.as_ref().into(), writing: Bytes::new() }
+    }
+
+    /// True if all that was to be sent is with the transport.
+    fn is_written(&self) -> bool {
+        self.queued.is_empty() && self.writing.is_empty()
+    }
+
+    /// Opens the stream and writes to it, as far as that goes now.
+    fn poll(&mut self, connection: &Connection, cx: &mut Context<'_>) -> Result<(), LinkError> {
+        if matches!(self.stream, Stream::Idle) {
+            let opener = connection.clone();
+            self.stream = Stream::Opening(Box::pin(async move { opener.open_uni().await }));
+        }
+        if let Stream::Opening(opening) = &mut self.stream {
+            let Poll::Ready(opened) = opening.as_mut().poll(cx) else { return Ok(()) };
+            let mut stream = opened?;
+            stream.set_priority(CONTROL_PRIORITY);
+            let stopped = Box::pin(stream.stopped());
+            self.stream = Stream::Open(stream, stopped);
+        }
+        let Stream::Open(stream, stopped) = &mut self.stream else { return Ok(()) };
+        loop {
+            if self.writing.is_empty() {
+                if self.queued.is_empty() {
+                    break;
+                }
+                self.writing = self.queued.split().freeze();
+            }
+            match stream.poll_write_bytes(cx, &mut self.writing) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(WriteError::ConnectionLost(lost))) => return Err(lost.into()),
+                Poll::Ready(Err(WriteError::Stopped(_) | WriteError::ClosedStream)) => {
+                    Peer::on_control_stopped()?;
+                }
+            }
+        }
+        if let Poll::Ready(Ok(Some(_))) = stopped.as_mut().poll(cx) {
+            Peer::on_control_stopped()?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::poll`], for a QPACK stream that gets `instructions` once it has written those before; nothing if there are
+    /// none at all.
+    fn poll_instructions(
+        &mut self,
+        connection: &Connection,
+        cx: &mut Context<'_>,
+        instructions: impl FnOnce() -> Vec<u8>,
+    ) -> Result<(), LinkError> {
+        let is_idle = matches!(self.stream, Stream::Idle);
+        if is_idle || self.is_written() {
+            self.queued.extend_from_slice(&instructions());
+        }
+        // The stream's type alone is not worth a stream.
+        if is_idle && self.queued.len() <= STREAM_TYPE { Ok(()) } else { self.poll(connection, cx) }
+    }
+}
+
 /// A read that is under way on one of the peer's unidirectional streams.
 type Reading =
     Pin<Box<dyn Future<Output = (RecvStream, UniStream, Result<Option<Bytes>, ReadError>)> + Send>>;
+
+/// The settings that are the same for all connections: the dynamic table that this end keeps for its peer. They are
+/// constants, so a server that accepts early data repeats those that the client relied on.
+pub(crate) fn settings() -> Settings {
+    // spec: rfc9204 3.2.3 early-maximum-repeated
+    Settings {
+        qpack_max_table_capacity: DECODER_TABLE,
+        qpack_blocked_streams: MAX_BLOCKED_STREAMS,
+        ..Settings::default()
+    }
+}
 
 /// Drives the control streams of one connection. Dropped, it closes the connection: a control stream must not end
 /// before that (RFC 9114 section 6.2.1).
@@ -53,10 +143,10 @@ pub(crate) struct Link {
     connection: Connection,
     role: Role,
     peer: Peer,
-    control: Control,
-    /// What waits to be written to the control stream, and what of it is being written.
-    queued: BytesMut,
-    writing: Bytes,
+    tables: Tables,
+    control: Outgoing,
+    encoder: Outgoing,
+    decoder: Outgoing,
     readings: FuturesUnordered<Reading>,
     events: VecDeque<Event>,
 }
@@ -64,20 +154,27 @@ pub(crate) struct Link {
 impl Link {
     /// A link on a fresh connection; nothing happens before [`Self::poll_event`] is called.
     pub(crate) fn new(connection: Connection, role: Role, settings: &Settings) -> Self {
-        let opener = connection.clone();
         // spec: rfc9114 6.2.1 one-control-stream, 7.2.4.2 settings-wait-for-nothing, 7.2.4.2 settings-at-once
-        let control = Control::Opening(Box::pin(async move { opener.open_uni().await }));
         // A different reserved setting for each peer.
         let reserved = connection.remote_address().port();
-        let queued = encode::control_stream(settings, Some(reserved.into())).as_ref().into();
+        let control = Outgoing::new(&encode::control_stream(settings, Some(reserved.into())));
+        // spec: rfc9204 4.2 one-of-each, 4.2 not-closed
+        let (encoder, decoder) =
+            (Outgoing::new(&encode::encoder_stream()), Outgoing::new(&encode::decoder_stream()));
         let (readings, events) = (FuturesUnordered::new(), VecDeque::new());
-        let peer = Peer::new(role);
-        Self { connection, role, peer, control, queued, writing: Bytes::new(), readings, events }
+        let tables = Tables::new(role, settings);
+        let peer = Peer::with_tables(role, tables.clone());
+        Self { connection, role, peer, tables, control, encoder, decoder, readings, events }
+    }
+
+    /// The dynamic tables of the connection.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     /// Announces that requests on `stream` and later ones will not be processed (RFC 9114 section 5.2).
     pub(crate) fn go_away(&mut self, stream: u64) {
-        self.queued.extend_from_slice(&encode::go_away(stream));
+        self.control.queued.extend_from_slice(&encode::go_away(stream));
     }
 
     /// Waits until this end's settings are on their way.
@@ -85,9 +182,9 @@ impl Link {
     /// # Errors
     /// As [`Self::poll_event`].
     pub(crate) async fn ready(&mut self) -> Result<(), LinkError> {
-        std::future::poll_fn(|cx| match self.poll_control(cx) {
+        std::future::poll_fn(|cx| match self.control.poll(&self.connection, cx) {
             Err(error) => Poll::Ready(Err(self.end_for(error))),
-            Ok(()) if self.queued.is_empty() && self.writing.is_empty() => Poll::Ready(Ok(())),
+            Ok(()) if self.control.is_written() => Poll::Ready(Ok(())),
             Ok(()) => Poll::Pending,
         })
         .await
@@ -115,7 +212,7 @@ impl Link {
     }
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, LinkError>> {
-        self.poll_control(cx)?;
+        self.control.poll(&self.connection, cx)?;
         if self.role == Role::Client && self.connection.poll_accept_bi(cx)?.is_ready() {
             Peer::on_server_request()?;
         }
@@ -135,41 +232,23 @@ impl Link {
                     let reason = "too many unidirectional streams";
                     return Poll::Ready(Err(Error { code: Code::H3_EXCESSIVE_LOAD, reason }.into()));
                 }
-                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) | Poll::Pending => {
+                    // What has been read may call for instructions.
+                    self.poll_qpack(cx)?;
+                    return Poll::Pending;
+                }
             }
         }
     }
 
-    /// Opens the control stream and writes to it, as far as that goes now.
-    fn poll_control(&mut self, cx: &mut Context<'_>) -> Result<(), LinkError> {
-        if let Control::Opening(opening) = &mut self.control {
-            let Poll::Ready(opened) = opening.as_mut().poll(cx) else { return Ok(()) };
-            let mut stream = opened?;
-            stream.set_priority(CONTROL_PRIORITY);
-            let stopped = Box::pin(stream.stopped());
-            self.control = Control::Open(stream, stopped);
-        }
-        let Control::Open(stream, stopped) = &mut self.control else { return Ok(()) };
-        loop {
-            if self.writing.is_empty() {
-                if self.queued.is_empty() {
-                    break;
-                }
-                self.writing = self.queued.split().freeze();
-            }
-            match stream.poll_write_bytes(cx, &mut self.writing) {
-                Poll::Pending => break,
-                Poll::Ready(Ok(_)) => {}
-                Poll::Ready(Err(WriteError::ConnectionLost(lost))) => return Err(lost.into()),
-                Poll::Ready(Err(WriteError::Stopped(_) | WriteError::ClosedStream)) => {
-                    Peer::on_control_stopped()?;
-                }
-            }
-        }
-        if let Poll::Ready(Ok(Some(_))) = stopped.as_mut().poll(cx) {
-            Peer::on_control_stopped()?;
-        }
-        Ok(())
+    /// Sends the QPACK instructions that are due, and has this woken for later ones.
+    fn poll_qpack(&mut self, cx: &mut Context<'_>) -> Result<(), LinkError> {
+        self.tables.register(cx.waker())?;
+        let Self { connection, tables, encoder, decoder, .. } = self;
+        encoder.poll_instructions(connection, cx, || tables.encoder_instructions())?;
+        let is_open = matches!(encoder.stream, Stream::Open(..));
+        tables.set_encoder_writable(is_open && encoder.is_written());
+        decoder.poll_instructions(connection, cx, || tables.decoder_instructions())
     }
 
     /// Judges what came of one of the peer's streams, and reads on if it is of interest.

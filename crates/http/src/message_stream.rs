@@ -7,6 +7,7 @@ use bytes::Bytes;
 use posthaste_endpoint::{
     Connection, ConnectionError, Priority, ReadError, RecvStream, SendStream, Side, WriteError,
 };
+use posthaste_http3::qpack::Tables;
 use posthaste_http3::{Code, MessageError, MessageKind, MessageReader, Part, encode};
 
 /// Most bytes taken from a stream at once.
@@ -158,6 +159,8 @@ pub(crate) struct MessageReceiver {
     reader: MessageReader,
     /// What has arrived and is not read yet.
     input: Bytes,
+    /// Nothing more will arrive, because the peer has ended the stream in order.
+    is_ended: bool,
     is_over: bool,
 }
 
@@ -168,9 +171,12 @@ impl MessageReceiver {
         connection: &Connection,
         kind: MessageKind,
         max_field_section_size: u64,
+        tables: &Tables,
     ) -> Self {
-        let reader = MessageReader::new(kind, max_field_section_size);
-        Self { stream, connection: connection.clone(), reader, input: Bytes::new(), is_over: false }
+        let id = stream.id().to_wire();
+        let reader = MessageReader::new(kind, max_field_section_size).with_tables(tables.clone(), id);
+        let (connection, input) = (connection.clone(), Bytes::new());
+        Self { stream, connection, reader, input, is_ended: false, is_over: false }
     }
 
     /// Permits extended CONNECT (RFC 9220), which this end has announced.
@@ -195,12 +201,21 @@ impl MessageReceiver {
                 Ok(part) => return Poll::Ready(Ok(part)),
                 Err(error) => return Poll::Ready(Err(self.fail(error))),
             }
+            if self.reader.is_blocked() {
+                if self.reader.poll_unblocked(cx).is_ready() {
+                    continue;
+                }
+                // One chunk is read behind a section that waits, so that a reset is seen, and no more than is bounded.
+                if self.is_ended || !self.input.is_empty() {
+                    return Poll::Pending;
+                }
+            } else if self.is_ended {
+                self.is_over = true;
+                return Poll::Ready(self.reader.end().map(|()| None).map_err(|error| self.fail(error)));
+            }
             match ready!(self.stream.poll_read_chunk(cx, READ_CHUNK)) {
                 Ok(Some(data)) => self.input = data,
-                Ok(None) => {
-                    self.is_over = true;
-                    return Poll::Ready(self.reader.end().map(|()| None).map_err(|error| self.fail(error)));
-                }
+                Ok(None) => self.is_ended = true,
                 Err(ReadError::Reset(code)) => {
                     self.is_over = true;
                     return Poll::Ready(Err(ReceiveError::Reset(Code(code))));

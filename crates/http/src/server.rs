@@ -13,6 +13,7 @@ use posthaste_service::{Alternative, Connections};
 use tokio::time::timeout;
 use tower_service::Service;
 
+use crate::link;
 use crate::service::{AccessLog, AnyService, Ended, Request, erase};
 
 mod budget;
@@ -125,7 +126,7 @@ impl ServerOptions {
         Settings {
             max_field_section_size: self.max_header_size,
             enable_connect_protocol: self.upgrades,
-            ..Settings::default()
+            ..link::settings()
         }
     }
 }

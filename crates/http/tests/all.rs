@@ -8,4 +8,5 @@ mod hostile;
 mod limits;
 mod loopback;
 mod priorities;
+mod qpack;
 mod split;

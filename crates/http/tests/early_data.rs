@@ -49,6 +49,7 @@ fn start(service: impl App) -> (SocketAddr, ClientConfig) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_up_asks_again_with_its_first_packets() {
+    // spec: rfc9204 3.2.3 early-maximum-repeated
     let (address, config) = start(by(|_: &str| text(StatusCode::OK, "content")));
     let client = Client::new(ClientOptions::new(config));
     let uri = format!("https://127.0.0.1:{}/file", address.port()).parse().unwrap();

@@ -83,7 +83,7 @@ async fn a_field_section_too_large_is_answered_and_a_frame_too_large_ends_the_co
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_control_stream_keeps_little_and_qpack_streams_nothing() {
+async fn a_control_stream_and_qpack_streams_keep_little() {
     let settings = [&[0x00][..], &frame_header(&[0x04], MAX_CONTROL_FRAME + 1)].concat();
     let update = frame_header(&[0x80, 0x0f, 0x07, 0x00], MAX_CONTROL_FRAME + 1);
     let update = [&[0x00, 0x04, 0x00][..], &update].concat();
@@ -92,8 +92,8 @@ async fn a_control_stream_keeps_little_and_qpack_streams_nothing() {
     let streams: [(&[u8], u64); 5] = [
         (&settings, EXCESSIVE_LOAD),
         (&update, EXCESSIVE_LOAD),
-        // A capacity of 1, and an insertion.
-        (&[0x02, 0x21], 0x201),
+        // A capacity of 4,097, and an insertion without any.
+        (&[0x02, 0x3f, 0xe2, 0x1f], 0x201),
         (&[0x02, 0x41, b'a', 0x00], 0x201),
         (&endless_id, 0x202),
     ];

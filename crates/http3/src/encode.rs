@@ -5,9 +5,9 @@ use http::{HeaderMap, HeaderValue, Method, Uri, header};
 
 use crate::fields::{ConnectProtocol, is_connection_specific};
 use crate::frame;
-use crate::peer::CONTROL_STREAM;
+use crate::peer::{CONTROL_STREAM, DECODER_STREAM, ENCODER_STREAM};
 use crate::priority::Priority;
-use crate::qpack::Encoder;
+use crate::qpack::{Encoder, Tables, is_secret};
 use crate::settings::Settings;
 use crate::varint;
 
@@ -16,8 +16,8 @@ use crate::varint;
 #[error("the URI of a request has no {0}")]
 pub struct IncompleteUri(&'static str);
 
-/// Room for the type and the length in front of a field section.
-const HEADER_ROOM: usize = 9;
+/// Room for the type, the length and the prefix in front of the lines of a field section.
+const HEADER_ROOM: usize = 9 + 20;
 
 /// Room for a field section that needs no second allocation: most heads of responses are smaller.
 const SECTION_ROOM: usize = 256;
@@ -29,6 +29,17 @@ const SECTION_ROOM: usize = 256;
 /// # Errors
 /// The URI has no scheme or no authority; plain CONNECT needs the latter only.
 pub fn request(request: &http::Request<()>) -> Result<Vec<u8>, IncompleteUri> {
+    request_with(request, None)
+}
+
+/// The same with the connection's dynamic table, if there is one; for the stream with this ID.
+///
+/// # Errors
+/// As [`request`].
+pub fn request_with(
+    request: &http::Request<()>,
+    tables: Option<(&Tables, u64)>,
+) -> Result<Vec<u8>, IncompleteUri> {
     let uri = request.uri();
     let authority = uri.authority().ok_or(IncompleteUri("authority"))?;
     let is_connect = request.method() == Method::CONNECT;
@@ -38,7 +49,7 @@ pub fn request(request: &http::Request<()>) -> Result<Vec<u8>, IncompleteUri> {
     if scheme.is_none() && has_target {
         return Err(IncompleteUri("scheme"));
     }
-    Ok(section(|encoder| {
+    Ok(section(tables, |encoder| {
         // spec: rfc9114 4.3 only-defined-sent, 4.3 sent-first, 4.3.1 each-exactly-once, 4.4 connect-form
         encoder.field(b":method", request.method().as_str().as_bytes(), false);
         if let Some(protocol) = protocol {
@@ -69,7 +80,12 @@ fn path<'a>(uri: &'a Uri, method: &Method) -> &'a str {
 
 /// The HEADERS frame that begins a response; for an informational status, the whole response.
 pub fn response(response: &http::Response<()>) -> Vec<u8> {
-    section(|encoder| {
+    response_with(response, None)
+}
+
+/// The same with the connection's dynamic table, if there is one; for the stream with this ID.
+pub fn response_with(response: &http::Response<()>, tables: Option<(&Tables, u64)>) -> Vec<u8> {
+    section(tables, |encoder| {
         // spec: rfc9114 4.3 of-requests-not-in-responses, 4.3.2 status-required
         encoder.field(b":status", response.status().as_str().as_bytes(), false);
         regular(encoder, response.headers().iter());
@@ -78,7 +94,7 @@ pub fn response(response: &http::Response<()>) -> Vec<u8> {
 
 /// The HEADERS frame that ends a message with trailers.
 pub fn trailers(trailers: &HeaderMap) -> Vec<u8> {
-    section(|encoder| regular(encoder, trailers.iter()))
+    section(None, |encoder| regular(encoder, trailers.iter()))
 }
 
 /// Appends type and length of a DATA frame; `length` bytes of content must follow.
@@ -92,6 +108,20 @@ pub fn control_stream(settings: &Settings, reserved: Option<u64>) -> Bytes {
     varint::write(&mut buffer, CONTROL_STREAM);
     // spec: rfc9114 3.2 settings-sent-first, 7.2.4 sent-once, 7.2.4 only-on-control
     frame::write(&mut buffer, frame::SETTINGS, &settings.payload(reserved));
+    buffer.into()
+}
+
+/// The first bytes of this end's QPACK encoder stream: its type (RFC 9204 section 4.2).
+pub fn encoder_stream() -> Bytes {
+    let mut buffer = Vec::new();
+    varint::write(&mut buffer, ENCODER_STREAM);
+    buffer.into()
+}
+
+/// The first bytes of this end's QPACK decoder stream.
+pub fn decoder_stream() -> Bytes {
+    let mut buffer = Vec::new();
+    varint::write(&mut buffer, DECODER_STREAM);
     buffer.into()
 }
 
@@ -123,21 +153,31 @@ fn regular<'a>(
 ) {
     // spec: rfc9114 4.1 no-transfer-encoding, 4.2 connection-fields-not-sent, 4.2 names-sent-in-lowercase
     for (name, value) in headers.filter(|(name, _)| !is_connection_specific(name)) {
-        encoder.field(name.as_str().as_bytes(), value.as_bytes(), value.is_sensitive());
+        let (name, text) = (name.as_str().as_bytes(), value.as_bytes());
+        encoder.field(name, text, value.is_sensitive() || is_secret(name, text));
     }
 }
 
-/// A HEADERS frame with what `write` encodes. The section is written behind room for its header, which is written
-/// when the length is known.
-fn section(write: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
+/// A HEADERS frame with what `write` encodes. The lines are written behind room for what precedes them, which is written
+/// when it is known.
+fn section(tables: Option<(&Tables, u64)>, write: impl FnOnce(&mut Encoder<'_>)) -> Vec<u8> {
     let mut buffer = Vec::with_capacity(2 * HEADER_ROOM + SECTION_ROOM);
     buffer.resize(HEADER_ROOM, 0);
-    write(&mut Encoder::new(&mut buffer));
-    let end = buffer.len();
+    let end = if let Some((tables, stream)) = tables {
+        tables.encode(stream, &mut buffer, write)
+    } else {
+        let mut encoder = Encoder::lines(&mut buffer);
+        write(&mut encoder);
+        encoder.finish()
+    };
+    // Behind the lines: the prefix, then the frame's header. They change places on their way to the front.
+    let prefix = buffer.len() - end;
+    let header = buffer.len();
     varint::write(&mut buffer, frame::HEADERS);
-    varint::write(&mut buffer, (end - HEADER_ROOM) as u64);
+    varint::write(&mut buffer, (end - HEADER_ROOM + prefix) as u64);
     let start = HEADER_ROOM - (buffer.len() - end);
-    buffer.copy_within(end.., start);
+    buffer.copy_within(end..header, HEADER_ROOM - prefix);
+    buffer.copy_within(header.., start);
     buffer.truncate(end);
     buffer.drain(..start);
     buffer

@@ -1,4 +1,4 @@
-//! HTTP/3 (RFC 9114) with static QPACK (RFC 9204) and priorities (RFC 9218), without I/O.
+//! HTTP/3 (RFC 9114) with QPACK (RFC 9204) and priorities (RFC 9218), without I/O.
 //!
 //! The crate is independent of a QUIC library, a runtime and a clock. Its input is the bytes of streams. Its output is
 //! parts of messages, events of the connection, and for a violation the error code for the peer.
@@ -6,9 +6,10 @@
 //! - [`MessageReader`] reads one request or response from the bytes of its stream; [`encode`] writes them.
 //! - [`Peer`] reads the peer's unidirectional streams: settings, GOAWAY, priority updates, QPACK instructions.
 //! - [`Priorities`] tracks the priority of each request.
+//! - [`qpack::Tables`] is the QPACK state of a connection that uses dynamic tables; without it, sections stand for
+//!   themselves, and a peer that refers to a table gets an error.
 //!
-//! Bodies pass through as the slices in which they arrived. The dynamic table of QPACK is not used: this end announces
-//! capacity 0, and a peer that uses the table gets an error.
+//! Bodies pass through as the slices in which they arrived.
 //!
 //! # Example
 //! Encode a request and read it again:
@@ -51,7 +52,10 @@ mod varint;
 pub use error::{Code, Error, MessageError};
 pub use fields::ConnectProtocol;
 pub use kept::EarlierSettings;
-pub use limits::{MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_REMEMBERED_UPDATES, MAX_UNIDIRECTIONAL_STREAMS};
+pub use limits::{
+    DECODER_TABLE, MAX_BLOCKED_STREAMS, MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_REMEMBERED_UPDATES,
+    MAX_UNIDIRECTIONAL_STREAMS,
+};
 pub use message::{MessageKind, MessageReader, Part};
 pub use peer::{Event, Next, Peer, Role, UniStream};
 pub use priorities::Priorities;

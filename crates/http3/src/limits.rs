@@ -19,3 +19,20 @@ pub const MAX_REMEMBERED_UPDATES: usize = 256;
 
 /// Longest value of a Priority field that is parsed, in bytes; `u=7, i` needs six.
 pub(crate) const MAX_PRIORITY_VALUE: usize = 1024;
+
+/// Size of the dynamic table that this end's decoder keeps for the peer, in bytes (RFC 9204 section 3.2.3).
+pub const DECODER_TABLE: u64 = 4096;
+
+/// Streams of a peer that may wait for the dynamic table at the same time (RFC 9204 section 2.1.2). A stream that waits
+/// keeps one field section, of at most [`MAX_FRAME_PAYLOAD`], and what has arrived behind it, of at most one read.
+pub const MAX_BLOCKED_STREAMS: u64 = 100;
+
+/// Largest table that this end's encoder uses, in bytes, however much the peer offers.
+pub(crate) const MAX_ENCODER_TABLE: u64 = 4096;
+
+/// Instructions of either QPACK stream that are kept, in bytes, for a peer that leaves no room on the stream. Beyond, the
+/// encoder inserts nothing, and for the decoder the connection ends.
+pub(crate) const MAX_UNSENT_INSTRUCTIONS: usize = 16 * 1024;
+
+/// Sections whose acknowledgement the encoder waits for. Beyond, sections stand for themselves.
+pub(crate) const MAX_UNACKNOWLEDGED_SECTIONS: usize = 256;

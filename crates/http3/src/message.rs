@@ -1,5 +1,7 @@
 //! Reader for a request or response on its stream (RFC 9114 section 4.1): heads, content, trailers.
 
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
@@ -7,7 +9,7 @@ use crate::error::{Code, Error, MessageError};
 use crate::fields;
 use crate::frame::{self, Admission, FrameReader, Item, whole_up_to};
 use crate::limits::MAX_FRAME_PAYLOAD;
-use crate::qpack::{DecodeError, decode};
+use crate::qpack::{DecodeError, Field, Tables, decode};
 
 /// Kind of message that this end receives on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,10 @@ pub struct MessageReader {
     content: Content,
     received: u64,
     permits_protocol: bool,
+    /// The connection's dynamic tables, and the stream's ID; `None` once nothing more is decoded.
+    tables: Option<(Tables, u64)>,
+    /// A section that waits for the dynamic table.
+    waiting: Option<Box<Bytes>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +87,17 @@ impl MessageReader {
             content: Content::Any,
             received: 0,
             permits_protocol: false,
+            tables: None,
+            waiting: None,
         }
+    }
+
+    /// The same for the stream with this ID of a connection that has announced a dynamic table. Dropped before the end of
+    /// its message, it tells the encoder (RFC 9204 section 2.2.2.2).
+    #[must_use]
+    pub fn with_tables(mut self, tables: Tables, stream: u64) -> Self {
+        self.tables = Some((tables, stream));
+        self
     }
 
     /// Permits extended CONNECT in a request, which this end must have announced in
@@ -91,18 +107,34 @@ impl MessageReader {
         self.permits_protocol = true;
     }
 
-    /// Consumes `input` up to the next part; `None` if it is used up.
+    /// Consumes `input` up to the next part; `None` if it is used up, or [`Self::is_blocked`].
     ///
     /// # Errors
     /// What is wrong with the stream. There is no reading on behind an error.
     pub fn next(&mut self, input: &mut Bytes) -> Result<Option<Part>, MessageError> {
+        if let Some(section) = self.waiting.take() {
+            return self.on_section(*section);
+        }
         let judge = |frame_type, length| {
             judge(self.kind, self.state, self.max_field_section_size, frame_type, length)
         };
         match self.frames.next(input, judge)? {
             None => Ok(None),
             Some(Item::Piece(data)) => self.on_data(data).map(Some),
-            Some(Item::Whole { payload, .. }) => self.on_section(&payload).map(Some),
+            Some(Item::Whole { payload, .. }) => self.on_section(payload),
+        }
+    }
+
+    /// True if a field section waits for the dynamic table: until [`Self::poll_unblocked`] is ready, no input is used.
+    pub const fn is_blocked(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Ready when [`Self::next`] gets on: either no section waits, or the entries that it needs have arrived.
+    pub fn poll_unblocked(&self, cx: &Context<'_>) -> Poll<()> {
+        match &self.tables {
+            Some((tables, stream)) if self.is_blocked() => tables.poll_unblocked(*stream, cx),
+            _ => Poll::Ready(()),
         }
     }
 
@@ -110,8 +142,11 @@ impl MessageReader {
     ///
     /// # Errors
     /// The message is incomplete.
-    pub fn end(&self) -> Result<(), MessageError> {
+    pub fn end(&mut self) -> Result<(), MessageError> {
         self.frames.end()?;
+        if self.waiting.is_none() {
+            self.tables = None;
+        }
         match (self.state, self.kind, self.content) {
             (State::Head, MessageKind::Request, _) => Err(MessageError::Incomplete),
             (State::Head, MessageKind::Response { .. }, _) => {
@@ -148,11 +183,24 @@ impl MessageReader {
         }
     }
 
-    fn on_section(&mut self, section: &[u8]) -> Result<Part, MessageError> {
-        let fields = decode(section, self.max_field_section_size).map_err(|error| match error {
+    fn on_section(&mut self, section: Bytes) -> Result<Option<Part>, MessageError> {
+        let limit = self.max_field_section_size;
+        let decoded = match &self.tables {
+            Some((tables, stream)) => tables.decode(*stream, &section, limit),
+            None => decode(&section, limit).map(Some),
+        };
+        let decoded = decoded.map_err(|error| match error {
             DecodeError::Invalid(error) => MessageError::Connection(error),
-            DecodeError::TooLarge => MessageError::TooLarge { limit: self.max_field_section_size },
+            DecodeError::TooLarge => MessageError::TooLarge { limit },
         })?;
+        let Some(fields) = decoded else {
+            self.waiting = Some(Box::new(section));
+            return Ok(None);
+        };
+        self.on_fields(fields).map(Some)
+    }
+
+    fn on_fields(&mut self, fields: Vec<Field>) -> Result<Part, MessageError> {
         // spec: rfc9114 4.1 further-message-malformed
         if self.state == State::Content {
             self.state = State::Trailers;
@@ -189,6 +237,14 @@ impl MessageReader {
             None => Content::Any,
         };
         Ok(())
+    }
+}
+
+impl Drop for MessageReader {
+    fn drop(&mut self) {
+        if let Some((tables, stream)) = self.tables.take() {
+            tables.cancel(stream);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use bytes::{Buf, Bytes};
 use crate::control::{ControlFrame, ControlStream};
 use crate::error::{Code, Error};
 use crate::priority::Priority;
-use crate::qpack::{DecoderStream, EncoderStream};
+use crate::qpack::Tables;
 use crate::settings::Settings;
 use crate::varint::PartialInteger;
 
@@ -14,9 +14,9 @@ pub(crate) const CONTROL_STREAM: u64 = 0x00;
 /// Type of a push stream (RFC 9114 section 6.2.2).
 const PUSH_STREAM: u64 = 0x01;
 /// Type of a QPACK encoder's stream (RFC 9204 section 4.2).
-const ENCODER_STREAM: u64 = 0x02;
+pub(crate) const ENCODER_STREAM: u64 = 0x02;
 /// Type of a QPACK decoder's stream (RFC 9204 section 4.2).
-const DECODER_STREAM: u64 = 0x03;
+pub(crate) const DECODER_STREAM: u64 = 0x03;
 
 /// Role of this end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +62,8 @@ enum Kind {
     /// Its type has not arrived.
     Unknown(PartialInteger),
     Control(ControlStream),
-    Encoder(EncoderStream),
-    Decoder(DecoderStream),
+    Encoder,
+    Decoder,
 }
 
 impl Default for Kind {
@@ -76,6 +76,7 @@ impl Default for Kind {
 #[derive(Debug)]
 pub struct Peer {
     role: Role,
+    tables: Tables,
     has_control: bool,
     has_encoder: bool,
     has_decoder: bool,
@@ -85,10 +86,16 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Creates the peer of an end in `role`.
-    pub const fn new(role: Role) -> Self {
+    /// Creates the peer of an end in `role` that has no dynamic tables.
+    pub fn new(role: Role) -> Self {
+        Self::with_tables(role, Tables::new(role, &Settings::default()))
+    }
+
+    /// Creates the peer of an end in `role`; its settings and its QPACK streams go to `tables`.
+    pub const fn with_tables(role: Role, tables: Tables) -> Self {
         Self {
             role,
+            tables,
             has_control: false,
             has_encoder: false,
             has_decoder: false,
@@ -119,8 +126,8 @@ impl Peer {
         }
         match &mut stream.0 {
             Kind::Unknown(_) => {}
-            Kind::Encoder(encoder) => encoder.on_data(&data)?,
-            Kind::Decoder(decoder) => decoder.on_data(&data)?,
+            Kind::Encoder => self.tables.on_encoder_stream(&data)?,
+            Kind::Decoder => self.tables.on_decoder_stream(&data)?,
             Kind::Control(control) => {
                 while let Some(frame) = control.next(self.role, &mut data)? {
                     if let Some(said) = self.on_frame(frame)? {
@@ -140,7 +147,7 @@ impl Peer {
         match stream.0 {
             // spec: rfc9114 6.2 end-before-type-tolerated
             Kind::Unknown(_) => Ok(()),
-            Kind::Control(_) | Kind::Encoder(_) | Kind::Decoder(_) => Self::on_control_stopped(),
+            Kind::Control(_) | Kind::Encoder | Kind::Decoder => Self::on_control_stopped(),
         }
     }
 
@@ -167,8 +174,8 @@ impl Peer {
     fn begin(&mut self, stream_type: u64) -> Result<Option<Kind>, Error> {
         let (seen, kind) = match stream_type {
             CONTROL_STREAM => (&mut self.has_control, Kind::Control(ControlStream::default())),
-            ENCODER_STREAM => (&mut self.has_encoder, Kind::Encoder(EncoderStream)),
-            DECODER_STREAM => (&mut self.has_decoder, Kind::Decoder(DecoderStream::default())),
+            ENCODER_STREAM => (&mut self.has_encoder, Kind::Encoder),
+            DECODER_STREAM => (&mut self.has_decoder, Kind::Decoder),
             PUSH_STREAM => {
                 return Err(match self.role {
                     // spec: rfc9114 6.2.2 client-push-closes
@@ -191,7 +198,10 @@ impl Peer {
 
     fn on_frame(&mut self, frame: ControlFrame) -> Result<Option<Event>, Error> {
         match frame {
-            ControlFrame::Settings(settings) => Ok(Some(Event::Settings(settings))),
+            ControlFrame::Settings(settings) => {
+                self.tables.on_settings(&settings);
+                Ok(Some(Event::Settings(settings)))
+            }
             ControlFrame::GoAway(id) => {
                 // spec: rfc9114 5.2 larger-goaway-closes
                 if self.leaving.is_some_and(|last| id > last) {

@@ -22,9 +22,9 @@ const H3_DATAGRAM: u64 = 0x33;
 pub struct Settings {
     /// Largest field section that the end accepts, in bytes as RFC 9114 section 4.2.2 counts; default no limit.
     pub max_field_section_size: u64,
-    /// Largest dynamic table that the end's decoder keeps, in bytes; default 0, and always 0 for this one.
+    /// Largest dynamic table that the end's decoder keeps, in bytes; default 0.
     pub qpack_max_table_capacity: u64,
-    /// Number of streams that may wait for the dynamic table; default 0, and always 0 for this end.
+    /// Number of streams that may wait for the dynamic table at once; default 0.
     pub qpack_blocked_streams: u64,
     /// The end takes extended CONNECT requests (RFC 9220 section 3); default no.
     pub enable_connect_protocol: bool,

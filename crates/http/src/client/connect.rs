@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use posthaste_endpoint::{ClientConfig, Connection, GroupToken};
+use posthaste_http3::qpack::Tables;
 use posthaste_http3::{Code, Event, Role, Settings};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::earlier::Earlier;
 use super::{ClientError, Inner, lock};
-use crate::link::{Link, LinkError};
+use crate::link::{self, Link, LinkError};
 use crate::patience::Progress;
 use crate::uri::Origin;
 
@@ -55,6 +56,8 @@ struct Http3 {
     /// How the server broke the protocol, if it did.
     breach: Arc<OnceLock<String>>,
     driver: AbortHandle,
+    /// The dynamic tables for field sections.
+    tables: Tables,
 }
 
 impl Live {
@@ -64,6 +67,11 @@ impl Live {
 
     pub(super) fn quic(&self) -> &Connection {
         &self.quic
+    }
+
+    /// The connection's dynamic tables for field sections.
+    pub(super) fn tables(&self) -> &Tables {
+        &self.http3.tables
     }
 
     pub(super) fn resolution(&self) -> Duration {
@@ -317,14 +325,15 @@ async fn http3(
         return Err(fail(format!("it speaks `{}`", String::from_utf8_lossy(&alpn))));
     }
     let max_field_section_size = inner.options.max_header_size;
-    let settings = Settings { max_field_section_size, ..Settings::default() };
+    let settings = Settings { max_field_section_size, ..link::settings() };
     let mut link = Link::new(quic.clone(), Role::Client, &settings);
     link.ready().await.map_err(|error| fail(error.to_string()))?;
+    let tables = link.tables().clone();
     let (leaving_sender, leaving) = watch::channel(None);
     let breach = Arc::new(OnceLock::new());
     let earlier = Arc::clone(&inner.earlier);
     let driver = drive((quic, link), origin.clone(), earlier, leaving_sender, Arc::clone(&breach), busy);
-    Ok(Http3 { leaving, breach, driver: tokio::spawn(driver).abort_handle() })
+    Ok(Http3 { leaving, breach, driver: tokio::spawn(driver).abort_handle(), tables })
 }
 
 async fn drive(
@@ -360,7 +369,7 @@ async fn drive(
             Ok(Event::GoAway(first)) => {
                 leaving.send_replace(Some(first));
             }
-            // Servers rank nothing, and their settings bind encoders with a table.
+            // Servers rank nothing, and their settings bind the encoder, which has them.
             Ok(Event::Settings(_) | Event::PriorityUpdate { .. }) => {}
             Err(reason) => {
                 tracing::debug!(%origin, %reason, "connection ended");

@@ -160,16 +160,17 @@ async fn exchange_heads(
     let not_processed = || ClientError::NotProcessed { origin: live.origin().clone() };
     let (parts, body) = request.into_parts();
     let request = http::Request::from_parts(parts, ());
-    let head = encode::request(&request).map_err(|error| protocol(error.to_string()))?;
     let kind = MessageKind::Response { to_head: request.method() == Method::HEAD };
     // spec: rfc9114 4.1 one-request-a-stream
     let (send, recv) = live.quic().open_bi().await.map_err(|error| explain(live, error.into()))?;
     let mut sender = MessageSender::new(send, Side::Client);
-    let mut receiver = MessageReceiver::new(recv, live.quic(), kind, max_header_size);
+    let mut receiver = MessageReceiver::new(recv, live.quic(), kind, max_header_size, live.tables());
     // spec: rfc9114 5.2 nothing-new-after-goaway
     if live.is_leaving() {
         return Err(not_processed());
     }
+    let head = encode::request_with(&request, Some((live.tables(), sender.id())));
+    let head = head.map_err(|error| protocol(error.to_string()))?;
     let mut refused = pin!(live.refused(sender.id()));
     sender.frame(head);
     if http_body::Body::is_end_stream(&body) {

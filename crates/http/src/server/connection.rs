@@ -37,7 +37,7 @@ pub(super) async fn serve(
     let log = shared.options.connection_log.clone();
     let _observed = log.map(|log| Observed::new(log, quic.clone()));
     let mut link = Link::new(quic.clone(), Role::Server, &shared.options.settings());
-    let visitor = Arc::new(Visitor::new(quic.clone()));
+    let visitor = Arc::new(Visitor::new(quic.clone(), link.tables().clone()));
     let mut requests = Requests::new(shared, service, visitor);
     let mut cut_off = 0;
     // A server that has begun to stop meanwhile is noticed by the first turn.
@@ -135,7 +135,7 @@ impl Requests {
     fn on_event(&self, event: Result<Event, LinkError>) -> bool {
         match event {
             Ok(Event::PriorityUpdate { stream, priority }) => self.visitor.update_priority(stream, priority),
-            // A client that takes no more pushes never got any, and its settings bind encoders with a table.
+            // A client that takes no more pushes never got any, and its settings bind the encoder, which has them.
             Ok(Event::GoAway(_) | Event::Settings(_)) => {}
             Err(reason) => return self.on_lost(&reason),
         }

@@ -26,7 +26,7 @@ pub(super) enum Rest {
     /// The service read the whole message, or it will not become whole for a reason that is not the client's text.
     Over,
     /// The service did not read to the end.
-    Unread(MessageReceiver),
+    Unread(Box<MessageReceiver>),
     /// The client broke the protocol.
     Malformed(MessageError),
 }
@@ -205,7 +205,7 @@ impl Drop for Incoming {
         let Some(receiver) = self.receiver.take() else { return };
         let rest = match self.first.take() {
             Some(Err(_)) => Rest::Over,
-            _ => Rest::Unread(receiver),
+            _ => Rest::Unread(Box::new(receiver)),
         };
         if let Some(exchange) = self.rest.take() {
             // If the exchange is over, the receiver is dropped with this, and the client asked to stop.

@@ -52,7 +52,7 @@ impl<'a, 's> Outgoing<'a, 's> {
     /// # Errors
     /// The client does not take it, and gets no response.
     pub(super) async fn ahead(&mut self, head: &http::Response<()>) -> Result<(), Outcome> {
-        self.sender.frame(encode::response(head));
+        self.frame_head(head);
         let sent = in_time(self.visitor, self.seat, self.stall, pin!(self.sender.flush())).await;
         sent.map_err(|(code, outcome)| {
             if let Some(code) = code {
@@ -80,7 +80,7 @@ impl<'a, 's> Outgoing<'a, 's> {
 
     async fn try_send(&mut self, response: Response, body_bytes: &mut u64) -> Result<(), Cut> {
         let (head, mut body) = response.into_parts();
-        self.sender.frame(encode::response(&http::Response::from_parts(head, ())));
+        self.frame_head(&http::Response::from_parts(head, ()));
         while let Some(frame) = self.next_frame(&mut body).await? {
             match frame.into_data() {
                 Ok(data) => self.data(data, body_bytes).await?,
@@ -108,6 +108,11 @@ impl<'a, 's> Outgoing<'a, 's> {
         let tail = in_time(self.visitor, self.seat, TAIL_TIMEOUT, pin!(acknowledged)).await;
         // All of it is on its way, and only its place can be needed more.
         tail.map_err(|(code, outcome)| (code.filter(|code| *code == Code::H3_EXCESSIVE_LOAD), outcome))
+    }
+
+    fn frame_head(&mut self, head: &http::Response<()>) {
+        let tables = (&self.visitor.tables, self.sender.id());
+        self.sender.frame(encode::response_with(head, Some(tables)));
     }
 
     async fn data(&mut self, mut data: Bytes, body_bytes: &mut u64) -> Result<(), Cut> {

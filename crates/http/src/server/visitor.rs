@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 use posthaste_endpoint::{Connection, RecvStream, SendStream, Side, StreamId};
+use posthaste_http3::qpack::Tables;
 use posthaste_http3::{MessageKind, Priorities, Priority, PriorityParameters};
 
 use super::early::QuicHandshake;
@@ -22,6 +23,8 @@ pub(super) struct Visitor {
     connection: Connection,
     pub(super) address: SocketAddr,
     server_name: Option<Arc<str>>,
+    /// The connection's dynamic tables for field sections.
+    pub(super) tables: Tables,
     priorities: Mutex<Priorities>,
     /// The client has ranked a request: then it means the default where it says nothing.
     ranks: AtomicBool,
@@ -32,13 +35,14 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    pub(super) fn new(connection: Connection) -> Self {
+    pub(super) fn new(connection: Connection, tables: Tables) -> Self {
         let address = connection.remote_address();
         let server_name = connection.server_name().map(Arc::from);
         Self {
             connection,
             address,
             server_name,
+            tables,
             priorities: Mutex::default(),
             ranks: AtomicBool::new(false),
             is_handshaken: AtomicBool::new(false),
@@ -94,8 +98,8 @@ impl RequestStream {
     ) -> (Self, MessageReceiver) {
         let stream = send.id().to_wire();
         let mut sender = MessageSender::new(send, Side::Server);
-        let mut receiver =
-            MessageReceiver::new(recv, &visitor.connection, MessageKind::Request, options.max_header_size);
+        let (kind, limit) = (MessageKind::Request, options.max_header_size);
+        let mut receiver = MessageReceiver::new(recv, &visitor.connection, kind, limit, &visitor.tables);
         if options.upgrades {
             receiver.permit_extended_connect();
         }

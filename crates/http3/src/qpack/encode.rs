@@ -1,5 +1,6 @@
 //! Encoder for field sections (RFC 9204 section 4.5).
 
+use super::encoder::Reference;
 use super::static_table::{Match, find};
 use super::{huffman, integer};
 
@@ -7,16 +8,38 @@ use super::{huffman, integer};
 #[derive(Debug)]
 pub struct Encoder<'a> {
     buffer: &'a mut Vec<u8>,
+    /// The connection's table, if it is used.
+    dynamic: Option<Reference<'a>>,
 }
 
 impl<'a> Encoder<'a> {
-    /// Begins a section at the end of `buffer`.
+    /// Begins a section at the end of `buffer` that stands for itself.
     pub fn new(buffer: &'a mut Vec<u8>) -> Self {
         // spec: rfc9114 7.2.4.2 within-peers-settings, 7.2.4.2 stored-obeyed, 7.2.4.2 new-obeyed
         // spec: rfc9204 2.1.2 blocked-streams-limited, 4.5.1.2 base-not-negative
         // No entry of the dynamic table is needed, and the base is 0 (RFC 9204 section 4.5.1).
         buffer.extend_from_slice(&[0, 0]);
-        Self { buffer }
+        Self { buffer, dynamic: None }
+    }
+
+    /// Begins the lines of a section without its prefix, which is known at the end.
+    pub(crate) fn lines(buffer: &'a mut Vec<u8>) -> Self {
+        Self { buffer, dynamic: None }
+    }
+
+    /// The same, with the connection's table.
+    pub(super) fn dynamic_lines(buffer: &'a mut Vec<u8>, dynamic: Reference<'a>) -> Self {
+        Self { buffer, dynamic: Some(dynamic) }
+    }
+
+    /// Appends the prefix that belongs before the lines, and returns where they end.
+    pub(crate) fn finish(self) -> usize {
+        let end = self.buffer.len();
+        match self.dynamic {
+            Some(dynamic) => dynamic.finish(self.buffer),
+            None => self.buffer.extend_from_slice(&[0, 0]),
+        }
+        end
     }
 
     /// Appends a field. The name must be in lower case. A sensitive field is marked so that intermediaries do not index
@@ -24,30 +47,41 @@ impl<'a> Encoder<'a> {
     pub fn field(&mut self, name: &[u8], value: &[u8], is_sensitive: bool) {
         // spec: rfc9204 2.1 order-kept, 4.5.4 never-indexed-stays-literal, 4.5.4 forwarded-as-literal
         // spec: rfc9204 7.1.3 not-indexed-again, 7.1.3 n-bit-kept
-        match find(name, value) {
-            Match::Field(index) if !is_sensitive => integer::write(self.buffer, 0xc0, 6, index),
+        let found = find(name, value);
+        if let Match::Field(index) = found
+            && !is_sensitive
+        {
+            integer::write(self.buffer, 0xc0, 6, index);
+            return;
+        }
+        if let Some(dynamic) = &mut self.dynamic
+            && !is_sensitive
+            && dynamic.write(self.buffer, found, name, value)
+        {
+            return;
+        }
+        match found {
             Match::Field(index) | Match::Name(index) => {
                 let never_indexed = if is_sensitive { 0x20 } else { 0 };
                 integer::write(self.buffer, 0x50 | never_indexed, 4, index);
-                self.string(0, 7, value);
             }
             Match::None => {
                 let never_indexed = if is_sensitive { 0x10 } else { 0 };
-                self.string(0x20 | never_indexed, 3, name);
-                self.string(0, 7, value);
+                string(self.buffer, 0x20 | never_indexed, 3, name);
             }
         }
+        string(self.buffer, 0, 7, value);
     }
+}
 
-    /// Appends a string in the shorter of its two forms; the Huffman flag precedes the prefix of `bits`.
-    fn string(&mut self, flags: u8, bits: u32, text: &[u8]) {
-        let coded = huffman::coded_len(text);
-        if coded < text.len() {
-            integer::write(self.buffer, flags | (1 << bits), bits, coded as u64);
-            huffman::encode(self.buffer, text);
-        } else {
-            integer::write(self.buffer, flags, bits, text.len() as u64);
-            self.buffer.extend_from_slice(text);
-        }
+/// Appends a string in the shorter of its two forms; the Huffman flag precedes the prefix of `bits`.
+pub(super) fn string(buffer: &mut Vec<u8>, flags: u8, bits: u32, text: &[u8]) {
+    let coded = huffman::coded_len(text);
+    if coded < text.len() {
+        integer::write(buffer, flags | (1 << bits), bits, coded as u64);
+        huffman::encode(buffer, text);
+    } else {
+        integer::write(buffer, flags, bits, text.len() as u64);
+        buffer.extend_from_slice(text);
     }
 }

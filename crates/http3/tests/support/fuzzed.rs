@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use posthaste_http3::qpack::{self, Encoder};
+use posthaste_http3::qpack::{self, Encoder, Tables};
 use posthaste_http3::{
     Error, Event, MessageError, MessageKind, MessageReader, Next, Part, Peer, Priorities, Priority, Role,
-    UniStream, encode,
+    Settings, UniStream, encode,
 };
 
 /// Records that are read of one input.
@@ -36,8 +36,10 @@ pub(crate) mod kind {
     pub(crate) const SECTION: u8 = 4;
     /// Requests begin and end: a byte below 128 begins the next, another ends one.
     pub(crate) const REQUESTS: u8 = 5;
+    /// A head is sent on the stream that the first byte chooses; each further byte is a field.
+    pub(crate) const HEAD: u8 = 6;
     /// How many there are.
-    pub(crate) const COUNT: u8 = REQUESTS + 1;
+    pub(crate) const COUNT: u8 = HEAD + 1;
 }
 
 /// Runs an input to its end.
@@ -69,6 +71,8 @@ struct Connection {
 }
 
 struct Half {
+    role: Role,
+    tables: Tables,
     peer: Peer,
     streams: [UniStream; STREAMS],
     messages: [Message; STREAMS],
@@ -77,25 +81,34 @@ struct Half {
 
 struct Message {
     reader: MessageReader,
+    /// What has arrived behind a section that waits.
+    input: BytesMut,
     is_over: bool,
 }
 
 impl Message {
-    fn new(role: Role) -> Self {
+    fn new(role: Role, tables: &Tables, index: usize) -> Self {
         let kind = match role {
             Role::Server => MessageKind::Request,
             Role::Client => MessageKind::Response { to_head: false },
         };
-        Self { reader: MessageReader::new(kind, MAX_SECTION), is_over: false }
+        let reader = MessageReader::new(kind, MAX_SECTION).with_tables(tables.clone(), 4 * index as u64);
+        Self { reader, input: BytesMut::new(), is_over: false }
     }
 }
 
 impl Half {
     fn new(role: Role, is_split: bool) -> Self {
+        let announced =
+            Settings { qpack_max_table_capacity: 220, qpack_blocked_streams: 2, ..Settings::default() };
+        let tables = Tables::new(role, &announced);
+        tables.set_encoder_writable(true);
         Self {
-            peer: Peer::new(role),
+            role,
+            peer: Peer::with_tables(role, tables.clone()),
             streams: std::array::from_fn(|_| UniStream::default()),
-            messages: std::array::from_fn(|_| Message::new(role)),
+            messages: std::array::from_fn(|index| Message::new(role, &tables, index)),
+            tables,
             is_split,
         }
     }
@@ -123,14 +136,57 @@ impl Half {
         if self.messages[index].is_over {
             return Ok(said);
         }
-        for mut piece in self.pieces(bytes) {
+        for piece in self.pieces(bytes) {
             let message = &mut self.messages[index];
-            let result = read(&mut message.reader, &mut piece, &mut said);
-            message.is_over = result.is_err();
-            result?;
-            assert!(piece.is_empty());
+            message.input.extend_from_slice(&piece);
+            message.read(&mut said)?;
         }
         Ok(said)
+    }
+
+    /// Reads on where a section has waited for the dynamic table.
+    fn on_insertions(&mut self, index: usize) -> Result<Vec<Said>, MessageError> {
+        let message = &mut self.messages[index];
+        let mut said = Vec::new();
+        if !message.is_over && message.reader.is_blocked() {
+            message.read(&mut said)?;
+        }
+        Ok(said)
+    }
+
+    /// A head as it is sent, and the instructions of both QPACK streams.
+    fn head(&mut self, index: usize, fields: &[u8]) -> [Vec<u8>; 3] {
+        let tables = Some((&self.tables, 4 * index as u64));
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            let name = ["cookie", "user-agent", "x-a", "etag"][usize::from(*field) % 4];
+            let value = "1234567890".repeat(usize::from(*field) / 16).parse().expect("a value");
+            headers.append(http::HeaderName::from_static(name), value);
+        }
+        let head = match self.role {
+            Role::Server => {
+                let mut response = http::Response::new(());
+                *response.headers_mut() = headers;
+                encode::response_with(&response, tables)
+            }
+            Role::Client => {
+                let mut request = http::Request::get("https://a.example/").body(()).expect("a request");
+                *request.headers_mut() = headers;
+                encode::request_with(&request, tables).expect("a whole target")
+            }
+        };
+        [head, self.tables.encoder_instructions(), self.tables.decoder_instructions()]
+    }
+}
+
+impl Message {
+    fn read(&mut self, said: &mut Vec<Said>) -> Result<(), MessageError> {
+        let mut input = self.input.split().freeze();
+        let result = read(&mut self.reader, &mut input, said);
+        assert!(result.is_err() || input.is_empty() || self.reader.is_blocked());
+        self.input.extend_from_slice(&input);
+        self.is_over = result.is_err();
+        result
     }
 }
 
@@ -215,6 +271,11 @@ impl Connection {
                 check_section(bytes);
                 Ok(())
             }
+            kind::HEAD => {
+                let [whole, split] = self.halves.each_mut().map(|half| half.head(index, rest));
+                assert_eq!(whole, split);
+                Ok(())
+            }
             _ => {
                 for byte in bytes {
                     self.priorities.request(*byte);
@@ -231,7 +292,10 @@ impl Connection {
         for event in events {
             self.on_event(event);
         }
-        Ok(())
+        (0..STREAMS).try_for_each(|index| {
+            let [whole, split] = self.halves.each_mut().map(|half| half.on_insertions(index));
+            judge(whole, split)
+        })
     }
 
     fn on_event(&mut self, event: Event) {
@@ -262,24 +326,29 @@ impl Connection {
 
     fn on_message(&mut self, index: usize, bytes: &[u8]) -> Result<(), Over> {
         let [whole, split] = self.halves.each_mut().map(|half| half.on_message(index, bytes));
-        match (whole, split) {
-            // How much of a wrong length is seen depends on the cut.
-            (Err(MessageError::Length { .. }), Err(MessageError::Length { .. })) => Ok(()),
-            (whole, split) => {
-                assert_eq!(whole, split);
-                if matches!(whole, Err(MessageError::Connection(_))) { Err(Over) } else { Ok(()) }
-            }
-        }
+        judge(whole, split)
     }
 
     fn on_message_end(&mut self, index: usize) -> Result<(), Over> {
         let role = self.role;
         let [whole, split] = self.halves.each_mut().map(|half| {
-            let message = std::mem::replace(&mut half.messages[index], Message::new(role));
-            if message.is_over { Ok(()) } else { message.reader.end() }
+            let next = Message::new(role, &half.tables, index);
+            let mut message = std::mem::replace(&mut half.messages[index], next);
+            if message.is_over || message.reader.is_blocked() { Ok(()) } else { message.reader.end() }
         });
         assert_eq!(whole, split);
         if matches!(whole, Err(MessageError::Connection(_))) { Err(Over) } else { Ok(()) }
+    }
+}
+
+fn judge(whole: Result<Vec<Said>, MessageError>, split: Result<Vec<Said>, MessageError>) -> Result<(), Over> {
+    match (whole, split) {
+        // How much of a wrong length is seen depends on the cut.
+        (Err(MessageError::Length { .. }), Err(MessageError::Length { .. })) => Ok(()),
+        (whole, split) => {
+            assert_eq!(whole, split);
+            if matches!(whole, Err(MessageError::Connection(_))) { Err(Over) } else { Ok(()) }
+        }
     }
 }
 
