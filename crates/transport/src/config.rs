@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_policy::Profile;
-use posthaste_units::ByteCount;
+use posthaste_units::{ByteCount, Rate};
 use posthaste_wire::TransportParameters;
 use posthaste_wire::packet::version;
 #[cfg(feature = "qlog")]
@@ -267,12 +267,24 @@ pub struct ClientConfig {
     /// if it can ([`Connection::join_group`](crate::Connection::join_group)): each begins with its part of the initial
     /// window. With 1 others may join later. Default 0: nothing is asked for.
     pub group_size: usize,
+    /// The rate on the wire, IP and UDP headers included, that the client's network guarantees it, to be stated to the
+    /// server; above zero. A server takes note of it only if its profile allows it ([docs/spec/guaranteed-rate.md]).
+    /// Default `None`: what the profile states ([`Profile::stated_rate`]), mostly nothing.
+    ///
+    pub guaranteed_rate: Option<Rate>,
 }
 
 impl ClientConfig {
     /// A client with these settings of TLS and of the transport.
     pub fn new(tls: Arc<rustls::ClientConfig>, transport: impl Into<Arc<TransportConfig>>) -> Self {
-        Self { version: Version::default(), transport: transport.into(), tls, tokens: None, group_size: 0 }
+        Self {
+            version: Version::default(),
+            transport: transport.into(),
+            tls,
+            tokens: None,
+            group_size: 0,
+            guaranteed_rate: None,
+        }
     }
 
     /// The same with this version. If that is another than before, TLS sessions are kept in memory, in a new store that
@@ -297,6 +309,12 @@ impl ClientConfig {
     /// The same for one of so many connections that the server may coordinate; 0 for one that it may not.
     pub fn with_group_size(mut self, group_size: usize) -> Self {
         self.group_size = group_size;
+        self
+    }
+
+    /// The same with this guaranteed rate stated to servers.
+    pub fn with_guaranteed_rate(mut self, rate: Option<Rate>) -> Self {
+        self.guaranteed_rate = rate;
         self
     }
 

@@ -36,7 +36,7 @@ pub use stats::{ConnectionStats, Traffic};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_units::{Duration, Time};
+use posthaste_units::{Duration, Rate, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{Frame, Side, TransportParameters};
 
@@ -272,6 +272,9 @@ impl Connection {
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
         self.acks.requests.set_peer_least_delay(parameters.min_ack_delay);
         self.on_group_size(parameters);
+        if let Some(rate) = parameters.guaranteed_rate {
+            self.path.control.on_stated_rate(Rate::from_bytes_per_second(rate));
+        }
         self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
         self.idle.set_peer_timeout(Duration::from_millis(parameters.max_idle_timeout));
         let largest = usize::try_from(parameters.max_udp_payload_size).unwrap_or(usize::MAX);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use posthaste_units::Rate;
 
 use super::{Cipher, seconds};
 
@@ -17,6 +18,22 @@ pub(crate) enum QuicVersion {
     /// RFC 9369: the same protocol with other constants, for networks that interfere with version 1
     #[value(name = "2")]
     Two,
+}
+
+/// The rate that the client's network guarantees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GuaranteedRate {
+    /// The speed of the network interface.
+    Interface,
+    /// What the user says.
+    Given(Rate),
+}
+
+fn guaranteed_rate(text: &str) -> Result<GuaranteedRate, String> {
+    if text == "auto" {
+        return Ok(GuaranteedRate::Interface);
+    }
+    super::guaranteed_rate(text).map(GuaranteedRate::Given).map_err(|error| format!("{error}, or `auto`"))
 }
 
 /// Fetch files over HTTP/3.
@@ -85,6 +102,11 @@ pub(crate) struct Get {
     /// Directory for address tokens, which speed up the next run [default: nothing is kept]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+
+    /// State this rate, which the network guarantees (10 kbit/s to 100 Gbit/s), to servers that permit it; `auto` takes
+    /// the speed of the network interface [default: nothing is stated]
+    #[arg(long, value_name = "RATE", value_parser = guaranteed_rate)]
+    pub(crate) guaranteed_rate: Option<GuaranteedRate>,
 
     /// Write a qlog trace of each connection to this directory
     #[arg(long, value_name = "DIR")]

@@ -8,13 +8,14 @@ use futures::StreamExt;
 use http::{StatusCode, Uri};
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
+use posthaste_units::Rate;
 use tokio::time::Instant;
 
-use crate::args::{Get, QuicVersion};
+use crate::args::{Get, GuaranteedRate, QuicVersion};
 use crate::exit::{FAILED, Failure};
 use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
-use crate::{kept, printer, profile, trust};
+use crate::{kept, link_rate, printer, profile, trust};
 
 pub(crate) mod fallback;
 mod mover;
@@ -46,7 +47,9 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
-    let client = Client::new(options(&args, transport, &tokens)?);
+    let mut options = options(&args, transport, &tokens)?;
+    options.quic.guaranteed_rate = stated_rate(&args, uris.first())?;
+    let client = Client::new(options);
     let fallback = if args.fallback { Some(over_tcp(&args)?) } else { None };
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
@@ -283,6 +286,19 @@ fn options(
         options.idle_timeout = timeout;
     }
     Ok(options)
+}
+
+/// The guaranteed rate to state, with `auto` that of the interface that leads to the first server.
+fn stated_rate(args: &Get, first: Option<&Uri>) -> Result<Option<Rate>, Failure> {
+    match (args.guaranteed_rate, first.and_then(Uri::host)) {
+        (Some(GuaranteedRate::Given(rate)), _) => Ok(Some(rate)),
+        (Some(GuaranteedRate::Interface), Some(host)) => {
+            let (interface, rate) = link_rate::towards(host)?;
+            printer::note(format_args!("states a guaranteed rate of {rate}, the speed of {interface}"));
+            Ok(Some(rate))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// TLS for HTTP/3.
