@@ -40,7 +40,7 @@ pub(crate) use page::{Page, PageVisit};
 pub(crate) use race::Race;
 #[cfg(feature = "files")]
 pub(crate) use {
-    get::{Get, GuaranteedRate, QuicVersion},
+    get::{Connections, Get, GuaranteedRate, QuicVersion},
     history::{History, HistoryCommand, HistoryFile, HistoryPlace},
     serve::{Cipher, Retry, Serve},
 };

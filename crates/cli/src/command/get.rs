@@ -149,7 +149,7 @@ async fn transfer(means: Means<'_>, url: &str, uri: Uri, destination: Destinatio
     let mut transfer = Transfer::new(url, &destination);
     let outcome = match &destination {
         Destination::File(path) if means.args.resume => resume::fetch(means, &uri, path, &mut transfer).await,
-        _ if means.args.connections > 1 => parts::fetch(means, &uri, destination, &mut transfer).await,
+        _ if means.args.connections.most() > 1 => parts::fetch(means, &uri, destination, &mut transfer).await,
         _ => fetch(means, &uri, destination, &mut transfer).await,
     };
     transfer.total = started.elapsed();
@@ -277,7 +277,7 @@ fn options(
     };
     let quic = ClientConfig::new(tls, transport).with_version(version).with_tokens(Arc::clone(tokens) as _);
     // The first connection begins as if it were alone; how many follow, the size of what is fetched decides.
-    let quic = quic.with_group_size(usize::from(args.connections > 1));
+    let quic = quic.with_group_size(usize::from(args.connections.most() > 1));
     let mut options = ClientOptions::new(quic);
     options.max_redirects = args.max_redirects;
     if let Some(timeout) = args.timeout {
