@@ -17,7 +17,7 @@ use rustls::client::Resumption;
 use crate::crypto::KeyLimits;
 use crate::flow::receive_budget::ReceiveBudget;
 use crate::flow::send_budget::SendBudget;
-use crate::path::history::PathMemory;
+use crate::path::history::{PathMemory, PathStore};
 use crate::steering::Steering;
 use crate::streams::LONGEST_BLOCK;
 use crate::tokens::address::TokenTimes;
@@ -272,6 +272,12 @@ pub struct ClientConfig {
     /// Default `None`: what the profile states ([`Profile::stated_rate`]), mostly nothing.
     ///
     pub guaranteed_rate: Option<Rate>,
+    /// Where what is learnt of the paths to servers is kept for the client's next uploads, if the profile's start makes use
+    /// of it ([`Profile::history_rules`]). An endpoint has one: that of its server, else the first that it connects with.
+    /// A path is named by both ends ([`path_to_server`](crate::path_to_server)). Default `None`: nothing is kept.
+    pub path_store: Option<Arc<dyn PathStore>>,
+    /// As [`ServerConfig::clock_offset`], for `path_store`; of an endpoint without a server. Default zero.
+    pub clock_offset: Duration,
 }
 
 impl ClientConfig {
@@ -284,6 +290,8 @@ impl ClientConfig {
             tokens: None,
             group_size: 0,
             guaranteed_rate: None,
+            path_store: None,
+            clock_offset: Duration::ZERO,
         }
     }
 
@@ -315,6 +323,12 @@ impl ClientConfig {
     /// The same with this guaranteed rate stated to servers.
     pub fn with_guaranteed_rate(mut self, rate: Option<Rate>) -> Self {
         self.guaranteed_rate = rate;
+        self
+    }
+
+    /// The same with what is learnt of the paths to servers kept there.
+    pub fn with_path_store(mut self, store: Arc<dyn PathStore>) -> Self {
+        self.path_store = Some(store);
         self
     }
 

@@ -235,7 +235,9 @@ impl Endpoint {
             rng: self.rng.fork(),
             offers_group: wishes.group_size.is_some(),
         };
-        Ok((Connection::new(now, birth), local_id))
+        let mut connection = Connection::new(now, birth);
+        connection.learning.is_clients = self.learns_as_client(config);
+        Ok((connection, local_id))
     }
 
     /// Takes in one UDP payload. `data` is opened in place and handed through: stream data that the application
