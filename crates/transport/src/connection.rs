@@ -14,6 +14,7 @@ mod group;
 mod idle;
 pub(crate) mod ids;
 mod lifecycle;
+mod link;
 mod migration;
 mod path_history;
 mod path_probing;
@@ -67,6 +68,7 @@ use eliciting::Eliciting;
 use idle::IdleClock;
 use ids::{LocalIds, RemoteIds};
 use lifecycle::Lifecycle;
+use link::Link;
 use repair::Repairs;
 use roaming::{Roaming, fresh_control};
 use stats::Counters;
@@ -104,6 +106,8 @@ pub struct Connection {
     pub(crate) chance: Chance,
     events: EventQueue,
     pub(crate) idle: IdleClock,
+    /// What the application knows of the link that data arrive by.
+    link: Option<Link>,
 }
 
 impl Connection {
@@ -138,6 +142,7 @@ impl Connection {
             chance: Chance::new(rng),
             events: EventQueue::default(),
             idle: IdleClock::new(config.max_idle_timeout.into(), now),
+            link: None,
             config,
         };
         connection.recovery.plan_skip(connection.chance.rng());

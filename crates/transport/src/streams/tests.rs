@@ -28,7 +28,13 @@ fn credit(window: u64) -> Box<dyn Credit> {
 
 fn context() -> CreditContext {
     let max_datagram_size = ByteCount::new(1252);
-    CreditContext { now: Time::ZERO, rtt: None, max_datagram_size, arrivals: ArrivalView::default() }
+    CreditContext {
+        now: Time::ZERO,
+        rtt: None,
+        max_datagram_size,
+        arrivals: ArrivalView::default(),
+        floor: ByteCount::ZERO,
+    }
 }
 
 /// Streams that grant `stream` bytes a stream, `connection` in all and `count` streams of each direction.
