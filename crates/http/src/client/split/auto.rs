@@ -136,6 +136,46 @@ mod tests {
         assert_eq!(fetch(10 * MB, RTT, 1, |count| 200_000 * count as u64).0, 1);
     }
 
+    /// Milliseconds that an object takes over 1, 2, 4 and 8 connections that are there from the start, of runs of the lab
+    /// (docs/schemes/groups.md): path's round trip, bytes, times.
+    const MEASURED: [(u64, u64, [u64; 4]); 18] = [
+        // mquic-cubic-paper over good, average, lte
+        (38, 500_000, [253, 261, 246, 250]),
+        (38, 2_400_000, [1_639, 698, 462, 414]),
+        (38, 10 * MB, [12_590, 4_410, 1_210, 1_080]),
+        (50, 500_000, [418, 411, 357, 310]),
+        (50, 2_400_000, [4_410, 1_330, 690, 580]),
+        (50, 10 * MB, [24_780, 9_090, 2_800, 1_260]),
+        (46, 500_000, [254, 271, 286, 268]),
+        (46, 2_400_000, [594, 527, 524, 531]),
+        (46, 10 * MB, [3_093, 1_578, 1_512, 1_520]),
+        // mquic-cubic over good, average, lte
+        (38, 500_000, [366, 399, 442, 466]),
+        (38, 2_400_000, [4_545, 4_844, 5_226, 3_918]),
+        (38, 10 * MB, [23_710, 24_700, 24_770, 19_080]),
+        (50, 500_000, [1_343, 1_585, 1_756, 831]),
+        (50, 2_400_000, [10_650, 11_010, 9_850, 6_390]),
+        (50, 10 * MB, [46_900, 48_470, 43_490, 27_450]),
+        (46, 500_000, [348, 348, 335, 315]),
+        (46, 2_400_000, [587, 676, 741, 622]),
+        (46, 10 * MB, [2_857, 3_044, 2_815, 2_927]),
+    ];
+
+    #[test]
+    fn the_search_costs_little_where_nothing_is_gained_and_finds_most_of_what_is() {
+        for (round_trip, length, times) in MEASURED {
+            let rate = |count: usize| length * 1000 / times[count.ilog2() as usize];
+            let most = usize::try_from(length / (256 * 1024)).unwrap();
+            let most = 1 << most.clamp(1, MOST).ilog2();
+            let (_, seconds) = fetch(length, Duration::from_millis(round_trip), most, rate);
+            let one = times[0] as f64 / 1000.0;
+            let best =
+                times.iter().take(1 + most.ilog2() as usize).min().map_or(0.0, |best| *best as f64 / 1000.0);
+            assert!(seconds <= one * 1.07, "{seconds} s, over one {one} s");
+            assert!(seconds <= best * 2.2, "{seconds} s, at best {best} s");
+        }
+    }
+
     #[test]
     fn one_attempt_shows_that_a_group_that_is_one_flow_gains_nothing() {
         let (connections, seconds) = fetch(10 * MB, RTT, 8, |_| 200_000);
