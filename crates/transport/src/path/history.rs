@@ -39,8 +39,8 @@ pub trait PathStore: fmt::Debug + Send + Sync {
     fn forget(&self, client: IpAddr);
 }
 
-/// The name of a client's path to a server in a [`PathStore`], which names paths by one address: an IPv6 address of the
-/// range fd04::/16 or fd06::/16, which nobody has, that holds the client's network and the server.
+/// The name of a client's path to a server in a [`PathStore`], which names paths by one address: a multicast address of
+/// IPv6 (`ff04::/16`, `ff06::/16`), which is no host's, that holds the client's network and the server.
 ///
 /// Over another network (Wi-Fi, mobile) the same server is at the end of another path. Of IPv4 the client's first 24 bits
 /// and the whole server count, of IPv6 the client's first 48 and the server's first 64 bits. `local` is the client's
@@ -49,14 +49,14 @@ pub fn path_to_server(local: Option<IpAddr>, server: IpAddr) -> IpAddr {
     let mut name = [0; 16];
     match server.to_canonical() {
         IpAddr::V4(server) => {
-            name[..2].copy_from_slice(&[0xfd, 4]);
+            name[..2].copy_from_slice(&[0xff, 4]);
             if let Some(IpAddr::V4(local)) = local.map(|local| local.to_canonical()) {
                 name[2..5].copy_from_slice(&local.octets()[..3]);
             }
             name[12..].copy_from_slice(&server.octets());
         }
         IpAddr::V6(server) => {
-            name[..2].copy_from_slice(&[0xfd, 6]);
+            name[..2].copy_from_slice(&[0xff, 6]);
             if let Some(IpAddr::V6(local)) = local {
                 name[2..8].copy_from_slice(&local.octets()[..6]);
             }
@@ -172,14 +172,14 @@ mod tests {
         let name = |local: &str, server: &str| {
             path_to_server(local.parse().ok(), server.parse().unwrap()).to_string()
         };
-        assert_eq!(name("192.0.2.7", "198.51.100.1"), "fd04:c000:200::c633:6401");
+        assert_eq!(name("192.0.2.7", "198.51.100.1"), "ff04:c000:200::c633:6401");
         assert_eq!(
             name("192.0.2.9", "::ffff:198.51.100.1"),
             name("192.0.2.7", "198.51.100.1"),
             "one network"
         );
-        assert_eq!(name("", "198.51.100.1"), "fd04::c633:6401", "not known");
-        assert_eq!(name("2001:db8:1::7", "2001:db8:2:3::1"), "fd06:2001:db8:1:2001:db8:2:3");
+        assert_eq!(name("", "198.51.100.1"), "ff04::c633:6401", "not known");
+        assert_eq!(name("2001:db8:1::7", "2001:db8:2:3::1"), "ff06:2001:db8:1:2001:db8:2:3");
         let names = [
             name("192.0.2.7", "198.51.100.1"),
             name("192.0.3.7", "198.51.100.1"),
