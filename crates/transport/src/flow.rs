@@ -30,6 +30,20 @@ pub(crate) struct CreditContext {
     pub(crate) floor: ByteCount,
 }
 
+#[cfg(test)]
+impl CreditContext {
+    /// Of tests: the beginning, when nothing has been measured.
+    pub(crate) fn unmeasured() -> Self {
+        Self {
+            now: Time::ZERO,
+            rtt: None,
+            max_datagram_size: ByteCount::new(1252),
+            arrivals: ArrivalView::default(),
+            floor: ByteCount::ZERO,
+        }
+    }
+}
+
 /// What a credit policy is told of a stream's window beside that: of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Surroundings {

@@ -21,14 +21,7 @@ impl Credit for Scripted {
 }
 
 fn context() -> CreditContext {
-    let max_datagram_size = ByteCount::new(1252);
-    CreditContext {
-        now: Time::ZERO,
-        rtt: None,
-        max_datagram_size,
-        arrivals: ArrivalView::default(),
-        floor: ByteCount::ZERO,
-    }
+    CreditContext::unmeasured()
 }
 
 proptest! {
