@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+#[cfg(feature = "files")]
+use posthaste_units::{ParseQuantityError, Rate};
 
 #[cfg(feature = "edge")]
 mod edge;
@@ -38,7 +40,7 @@ pub(crate) use page::{Page, PageVisit};
 pub(crate) use race::Race;
 #[cfg(feature = "files")]
 pub(crate) use {
-    get::{Get, QuicVersion},
+    get::{Connections, Get, GuaranteedRate, QuicVersion},
     history::{History, HistoryCommand, HistoryFile, HistoryPlace},
     serve::{Cipher, Retry, Serve},
 };
@@ -126,6 +128,17 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Ok(Duration::from_secs_f64(seconds))
     } else {
         Err("must be from 0.001 to 86400 seconds".to_owned())
+    }
+}
+
+/// Parses a rate that a network may guarantee.
+#[cfg(feature = "files")]
+fn guaranteed_rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = text.parse().map_err(|error: ParseQuantityError| error.to_string())?;
+    if (10_000..=100_000_000_000).contains(&rate.as_bits_per_second()) {
+        Ok(rate)
+    } else {
+        Err("must be from 10kbit to 100Gbit".to_owned())
     }
 }
 

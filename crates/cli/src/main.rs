@@ -15,6 +15,8 @@ mod interrupt;
 #[cfg(feature = "files")]
 mod kept;
 #[cfg(feature = "files")]
+mod link_rate;
+#[cfg(feature = "files")]
 mod log_queue;
 mod output_file;
 mod path_choice;

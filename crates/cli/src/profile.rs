@@ -9,6 +9,8 @@ use posthaste_endpoint::QlogDirectory;
 use posthaste_endpoint::TransportConfig;
 use posthaste_policy::Profile;
 use posthaste_schemes::{Definition, ProfileError};
+#[cfg(feature = "files")]
+use posthaste_units::Rate;
 
 use crate::exit::Failure;
 use crate::printer;
@@ -18,6 +20,17 @@ pub(crate) use posthaste_schemes::is_file;
 /// The profile `name`, ready for use.
 pub(crate) fn complete(name: &str) -> Result<Profile, Failure> {
     find(name)?.build().map_err(Failure::usage)
+}
+
+/// The profile `name` that grants clients the guaranteed rates that they state, up to `most`.
+#[cfg(feature = "files")]
+pub(crate) fn granting(name: &str, most: Rate) -> Result<Profile, Failure> {
+    let rate = format!("{} bit/s", most.as_bits_per_second());
+    let granting = find(name)?.with("max_stated_rate", &rate).map_err(|_| {
+        Failure::usage(format!("--guaranteed-rate-max: the profile {name} takes no guaranteed rate"))
+            .hint("choose one that does: --profile quicming")
+    })?;
+    granting.build().map_err(Failure::usage)
 }
 
 /// Prints which MUSTs `profile` breaks.

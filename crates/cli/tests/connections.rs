@@ -72,6 +72,20 @@ fn files_of_all_sizes_arrive_whole() {
 }
 
 #[test]
+fn a_file_arrives_whole_over_as_many_connections_as_are_found_worth_it() {
+    let folders = Folders::new();
+    for size in [0, 300_000, 20_000_000] {
+        folders.publish(&size.to_string(), &sample(size));
+    }
+    let server = serve(&folders);
+    for size in [0, 300_000, 20_000_000] {
+        let used = fetch_split(&server, &folders, size, "auto");
+        assert!((1..=8).contains(&used), "{size}: {used}");
+        assert!(size > 512 * 1024 || used == 1, "{size}: {used}");
+    }
+}
+
+#[test]
 fn each_file_of_several_arrives_over_the_same_connections() {
     let folders = Folders::new();
     for name in ["a", "b", "c"] {

@@ -71,6 +71,28 @@ fn a_guaranteed_rate_serves_and_says_what_it_breaks() {
 }
 
 #[test]
+fn a_server_grants_the_rate_that_a_client_states_and_no_more_than_it_may() {
+    let folders = Folders::new();
+    let content = sample(300_000);
+    folders.publish("file", &content);
+    for (stated, at_the_floor) in [(None, false), (Some("20mbit"), true), (Some("100gbit"), true)] {
+        let traces = folders.path(stated.unwrap_or("nothing"));
+        let server = Server::start(
+            &folders,
+            &["--profile", "quicming", "--guaranteed-rate-max", "50mbit", "--qlog", traces.to_str().unwrap()],
+        );
+        let rate = stated.map(|rate| ["--guaranteed-rate", rate]);
+        let (code, stdout, _) = run(server.get().args(rate.iter().flatten()).arg(server.url("file")));
+        assert_eq!(code, 0);
+        assert!(stdout == content);
+        drop(server);
+        let trace = std::fs::read_dir(&traces).unwrap().next().unwrap().unwrap().path();
+        let trace = String::from_utf8(read(&trace)).unwrap();
+        assert_eq!(trace.contains("wireless"), at_the_floor, "{stated:?}");
+    }
+}
+
+#[test]
 fn what_was_measured_is_reported() {
     let folders = Folders::new();
     folders.publish("file", &sample(300_000));

@@ -9,6 +9,7 @@ use posthaste_transport::{
     CloseReason, ConnectionHandle, ConnectionStats, Direction, Event, GroupToken, LocalError, Priority, Side,
     StreamId,
 };
+use posthaste_units::Rate;
 use rustls::pki_types::CertificateDer;
 
 use crate::clock;
@@ -189,6 +190,16 @@ impl Connection {
         if let Ok(connection) = guard.live(self.0.handle) {
             connection.ping();
             guard.wake_driver();
+        }
+    }
+
+    /// The link by which data arrive has this rate, as the link layer or an operator says, and the path this round-trip
+    /// time (`None`: what is measured counts): no receive window is then less than what arrives in two round trips, up to
+    /// 64 MiB and within the receive budget. A rate of zero takes it back. Does nothing if the connection is over.
+    pub fn path_hint(&self, rate: Rate, round_trip: Option<std::time::Duration>) {
+        let mut guard = self.0.shared.lock();
+        if let Ok(connection) = guard.live(self.0.handle) {
+            connection.path_hint(rate, round_trip.map(posthaste_units::Duration::from));
         }
     }
 

@@ -190,9 +190,13 @@ impl Endpoint {
     ) -> Result<Connection, ConnectionError> {
         let shared = &self.0.shared;
         let reachable = shared.socket().reachable(remote).ok_or(ConnectionError::UnusableAddress(remote))?;
+        let mut config = config.clone();
+        if config.clock_offset.is_zero() {
+            config.clock_offset = clock::offset();
+        }
         let connection = {
             let mut guard = shared.lock();
-            let handle = guard.connect(clock::now(), config, reachable, server_name)?;
+            let handle = guard.connect(clock::now(), &config, reachable, server_name)?;
             guard.wake_driver();
             handle
         };

@@ -31,7 +31,7 @@ fn client(server: &Server) -> Client {
 }
 
 fn over(connections: usize) -> SplitOptions {
-    SplitOptions { connections, may_be_ungrouped: false }
+    SplitOptions { connections, is_adaptive: false, may_be_ungrouped: false }
 }
 
 /// Reads a download to its end; checks that nothing comes twice. `after` is told how much has come.
@@ -152,6 +152,21 @@ async fn a_group_brings_an_object_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connections_are_added_while_they_gain() {
+    // Each response brings 16 MB a second at most: so every connection gains.
+    let object = content(24_000_000, 4);
+    let copy = object.clone();
+    let server = start("cubic", parts(move |range, _| slowly(part(&copy, range, "\"a\""))));
+    let options = SplitOptions { connections: 4, is_adaptive: true, may_be_ungrouped: true };
+    let client = client(&server);
+    let (all, report) = fetch(&client, &server, &options).await;
+    assert!(all == object);
+    assert_eq!(report.single, None, "{report:?}");
+    let made = client.connections().len();
+    assert!((2..=4).contains(&made), "{made}: {report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn small_objects_get_one_connection() {
     let folder = tempfile::tempdir().unwrap();
     let server = start("mquic-cubic", StaticFiles::new(folder.path(), false).unwrap());
@@ -178,7 +193,7 @@ async fn without_a_group_one_connection_does_unless_the_user_insists() {
     assert_eq!(single.connections().len(), 1);
 
     let several = client(&server);
-    let options = SplitOptions { connections: 3, may_be_ungrouped: true };
+    let options = SplitOptions { connections: 3, is_adaptive: false, may_be_ungrouped: true };
     let (all, report) = fetch(&several, &server, &options).await;
     assert!(all == object);
     assert_eq!((report.single, report.is_grouped, report.connections.len()), (None, false, 3), "{report:?}");

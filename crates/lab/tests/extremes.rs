@@ -54,3 +54,24 @@ fn a_terabit_a_second_is_a_path_like_any_other() {
         assert_eq!(download.bytes, 2_000_000, "{stack}");
     }
 }
+
+#[test]
+fn a_client_that_states_too_much_gets_what_the_server_grants_in_virtual_time_too() {
+    let path = r#"{ rtt = "200ms", rate = "2mbit", queue = "1bdp", loss = 0.05 }"#;
+    let time = |stack: &str| download(path, &format!("\"{stack}\""), "500kB");
+    let granted = time("quicming@max_stated_rate=1mbit,stated_rate=100gbit");
+    let promised = time("quicming@max_stated_rate=1mbit,stated_rate=1mbit");
+    let silent = time("quicming@max_stated_rate=1mbit");
+    let unheard = time("cubic");
+    let seconds = |run: &RunResult| run.flows[0].completion.expect("it ends");
+    assert_eq!(granted.trace_hash, time("quicming@max_stated_rate=1mbit,stated_rate=100gbit").trace_hash);
+    // 500 kB and what is lost take 4.5 s at the floor, and loss-based senders of that round trip several times as long.
+    assert!(
+        seconds(&granted) < 7.0 && seconds(&promised) < 7.0,
+        "{}, {}",
+        seconds(&granted),
+        seconds(&promised)
+    );
+    assert!(seconds(&silent) > 1.5 * seconds(&granted), "{}, {}", seconds(&silent), seconds(&granted));
+    assert!(seconds(&unheard) > 1.5 * seconds(&granted), "{}, {}", seconds(&unheard), seconds(&granted));
+}

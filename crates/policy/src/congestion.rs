@@ -63,6 +63,11 @@ pub trait Congestion: Debug + Send {
     /// Told how many live connections this endpoint has with the peer's host, this one included.
     fn on_connections(&mut self, _count: u32) {}
 
+    /// Told once, before anything is sent, of the rate on the wire that the client says its network guarantees it
+    /// (docs/spec/guaranteed-rate.md): anything above zero, and nobody has checked it. A controller that does not trust
+    /// the client passes over it, as this default does.
+    fn on_stated_rate(&mut self, _rate: Rate) {}
+
     /// Puts the controller into a state that a start or a group policy decided.
     fn adjust(&mut self, adjustment: &Adjustment);
 
@@ -106,6 +111,11 @@ pub trait CongestionFactory: Any + Send + Sync {
     /// True if the controller finds the capacity by itself: the profile's slow start is then unused.
     fn has_own_startup(&self) -> bool {
         false
+    }
+
+    /// The guaranteed rate that an end with this controller states to servers; `None` for no statement.
+    fn stated_rate(&self) -> Option<Rate> {
+        None
     }
 
     /// What the policy says of itself.

@@ -5,7 +5,7 @@ mod builder;
 use std::fmt;
 use std::sync::Arc;
 
-use posthaste_units::Duration;
+use posthaste_units::{Duration, Rate};
 
 use crate::history::HistoryRules;
 use crate::slow_start::OWN;
@@ -110,6 +110,11 @@ impl Profile {
     /// Congestion control for a new path; its initial window is what [`Self::start`] answered.
     pub fn congestion(&self, limits: PathLimits) -> Box<dyn Congestion> {
         self.congestion.build(limits, self.slow_start.build(limits.max_datagram_size))
+    }
+
+    /// The rate on the wire that a client states to servers as guaranteed; `None` for no statement.
+    pub fn stated_rate(&self) -> Option<Rate> {
+        self.congestion.stated_rate()
     }
 
     /// What a silent peer means.

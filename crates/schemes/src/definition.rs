@@ -200,7 +200,9 @@ impl Definition {
     /// A parameter that must be set before the profile can be used; `None` if it is complete.
     pub fn missing(&self) -> Option<&'static Required> {
         let lacks = |choice: &Choice| {
-            choice.entry.requires.iter().find(|required| choice.values.get(required.key).is_none())
+            let is_set = |key: &str| choice.values.contains_key(key);
+            let is_missing = |required: &&Required| !is_set(required.key) && !required.or.is_some_and(is_set);
+            choice.entry.requires.iter().find(is_missing)
         };
         self.choices.iter().find_map(lacks)
     }
@@ -222,7 +224,7 @@ impl Definition {
     /// [`ProfileError::Parameter`] if one is missing, with what to write.
     pub fn build(&self) -> Result<Profile, ProfileError> {
         match self.missing() {
-            Some(Required { key, what, example }) => {
+            Some(Required { key, what, example, .. }) => {
                 Err(self
                     .parameter_error(format!("needs `{key}`, {what}: write `{}@{key}={example}`", self.base)))
             }

@@ -40,6 +40,8 @@ pub struct Need {
 pub struct Required {
     /// Its key.
     pub key: &'static str,
+    /// A key that does instead.
+    pub or: Option<&'static str>,
     /// What it is.
     pub what: &'static str,
     /// A value, as it is written after `key=`.

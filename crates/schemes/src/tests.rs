@@ -326,7 +326,8 @@ fn the_registry_has_each_name_once_a_seam_and_no_empty_text() {
         let parts = [text.name, text.claims, text.source, text.use_when, text.breaks_when];
         assert!(!parts.contains(&""), "{text:?}");
         for required in entry.requires {
-            assert!(entry.keys().contains(&required.key), "{entry:?}");
+            let keys = std::iter::once(required.key).chain(required.or);
+            assert!(keys.into_iter().all(|key| entry.keys().contains(&key)), "{entry:?}");
         }
     }
 }

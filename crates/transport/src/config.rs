@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_policy::Profile;
-use posthaste_units::ByteCount;
+use posthaste_units::{ByteCount, Rate};
 use posthaste_wire::TransportParameters;
 use posthaste_wire::packet::version;
 #[cfg(feature = "qlog")]
@@ -17,7 +17,7 @@ use rustls::client::Resumption;
 use crate::crypto::KeyLimits;
 use crate::flow::receive_budget::ReceiveBudget;
 use crate::flow::send_budget::SendBudget;
-use crate::path::history::PathMemory;
+use crate::path::history::{PathMemory, PathStore};
 use crate::steering::Steering;
 use crate::streams::LONGEST_BLOCK;
 use crate::tokens::address::TokenTimes;
@@ -267,12 +267,32 @@ pub struct ClientConfig {
     /// if it can ([`Connection::join_group`](crate::Connection::join_group)): each begins with its part of the initial
     /// window. With 1 others may join later. Default 0: nothing is asked for.
     pub group_size: usize,
+    /// The rate on the wire, IP and UDP headers included, that the client's network guarantees it, to be stated to the
+    /// server; above zero. A server takes note of it only if its profile allows it ([docs/spec/guaranteed-rate.md]).
+    /// Default `None`: what the profile states ([`Profile::stated_rate`]), mostly nothing.
+    ///
+    pub guaranteed_rate: Option<Rate>,
+    /// Where what is learnt of the paths to servers is kept for the client's next uploads, if the profile's start makes use
+    /// of it ([`Profile::history_rules`]). An endpoint has one: that of its server, else the first that it connects with.
+    /// A path is named by both ends ([`path_to_server`](crate::path_to_server)). Default `None`: nothing is kept.
+    pub path_store: Option<Arc<dyn PathStore>>,
+    /// As [`ServerConfig::clock_offset`], for `path_store`; of an endpoint without a server. Default zero.
+    pub clock_offset: Duration,
 }
 
 impl ClientConfig {
     /// A client with these settings of TLS and of the transport.
     pub fn new(tls: Arc<rustls::ClientConfig>, transport: impl Into<Arc<TransportConfig>>) -> Self {
-        Self { version: Version::default(), transport: transport.into(), tls, tokens: None, group_size: 0 }
+        Self {
+            version: Version::default(),
+            transport: transport.into(),
+            tls,
+            tokens: None,
+            group_size: 0,
+            guaranteed_rate: None,
+            path_store: None,
+            clock_offset: Duration::ZERO,
+        }
     }
 
     /// The same with this version. If that is another than before, TLS sessions are kept in memory, in a new store that
@@ -297,6 +317,18 @@ impl ClientConfig {
     /// The same for one of so many connections that the server may coordinate; 0 for one that it may not.
     pub fn with_group_size(mut self, group_size: usize) -> Self {
         self.group_size = group_size;
+        self
+    }
+
+    /// The same with this guaranteed rate stated to servers.
+    pub fn with_guaranteed_rate(mut self, rate: Option<Rate>) -> Self {
+        self.guaranteed_rate = rate;
+        self
+    }
+
+    /// The same with what is learnt of the paths to servers kept there.
+    pub fn with_path_store(mut self, store: Arc<dyn PathStore>) -> Self {
+        self.path_store = Some(store);
         self
     }
 

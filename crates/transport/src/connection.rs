@@ -14,6 +14,7 @@ mod group;
 mod idle;
 pub(crate) mod ids;
 mod lifecycle;
+mod link;
 mod migration;
 mod path_history;
 mod path_probing;
@@ -36,7 +37,7 @@ pub use stats::{ConnectionStats, Traffic};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_units::{Duration, Time};
+use posthaste_units::{Duration, Rate, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{Frame, Side, TransportParameters};
 
@@ -67,6 +68,7 @@ use eliciting::Eliciting;
 use idle::IdleClock;
 use ids::{LocalIds, RemoteIds};
 use lifecycle::Lifecycle;
+use link::Link;
 use repair::Repairs;
 use roaming::{Roaming, fresh_control};
 use stats::Counters;
@@ -104,6 +106,8 @@ pub struct Connection {
     pub(crate) chance: Chance,
     events: EventQueue,
     pub(crate) idle: IdleClock,
+    /// What the application knows of the link that data arrive by.
+    link: Option<Link>,
 }
 
 impl Connection {
@@ -138,6 +142,7 @@ impl Connection {
             chance: Chance::new(rng),
             events: EventQueue::default(),
             idle: IdleClock::new(config.max_idle_timeout.into(), now),
+            link: None,
             config,
         };
         connection.recovery.plan_skip(connection.chance.rng());
@@ -272,6 +277,9 @@ impl Connection {
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
         self.acks.requests.set_peer_least_delay(parameters.min_ack_delay);
         self.on_group_size(parameters);
+        if let Some(rate) = parameters.guaranteed_rate {
+            self.path.control.on_stated_rate(Rate::from_bytes_per_second(rate));
+        }
         self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
         self.idle.set_peer_timeout(Duration::from_millis(parameters.max_idle_timeout));
         let largest = usize::try_from(parameters.max_udp_payload_size).unwrap_or(usize::MAX);

@@ -18,7 +18,7 @@ use posthaste_policy::sample::{
 use posthaste_policy::{
     Adjustment, Congestion, CongestionState, Notice, Pacing, Phase, Silence, Start, Verdict,
 };
-use posthaste_units::{ByteCount, Duration, Time};
+use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 use crate::group::membership::Membership;
 use crate::packet::ecn::{EcnCodepoint, EcnValidation};
@@ -494,6 +494,11 @@ impl PathControl {
     /// There are so many live connections with the peer's host.
     pub(crate) fn on_connections(&mut self, count: u32) {
         self.congestion.on_connections(count);
+    }
+
+    /// The client states a guaranteed rate.
+    pub(crate) fn on_stated_rate(&mut self, rate: Rate) {
+        self.congestion.on_stated_rate(rate);
     }
 
     /// Bytes declared lost.

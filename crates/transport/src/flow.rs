@@ -26,6 +26,22 @@ pub(crate) struct CreditContext {
     pub(crate) max_datagram_size: ByteCount,
     /// How packets have been arriving.
     pub(crate) arrivals: ArrivalView,
+    /// The least window, of a path whose rate is known to the application; zero where it is not.
+    pub(crate) floor: ByteCount,
+}
+
+#[cfg(test)]
+impl CreditContext {
+    /// Of tests: the beginning, when nothing has been measured.
+    pub(crate) fn unmeasured() -> Self {
+        Self {
+            now: Time::ZERO,
+            rtt: None,
+            max_datagram_size: ByteCount::new(1252),
+            arrivals: ArrivalView::default(),
+            floor: ByteCount::ZERO,
+        }
+    }
 }
 
 /// What a credit policy is told of a stream's window beside that: of its connection.
@@ -149,7 +165,17 @@ impl ReceiveWindow {
         if let Some(advance) = self.credit.grant(moment, &view) {
             self.advance(advance.get(), moment, around);
         }
+        self.keep_floor(context.floor.get(), moment, around);
         self.is_update_pending || self.is_ride_pending
+    }
+
+    /// Whatever the policy says: a window of `floor` bytes, renewed at half of it, as far as memory is granted.
+    fn keep_floor(&mut self, floor: u64, moment: CreditMoment, around: &Surroundings) {
+        let floor = floor.min(self.allowance().or(around.allowance).unwrap_or(u64::MAX));
+        let ahead = self.advertised.saturating_sub(self.consumed);
+        if ahead < floor.div_ceil(2) {
+            self.advance(floor - ahead, moment, around);
+        }
     }
 
     fn advance(&mut self, advance: u64, moment: CreditMoment, around: &Surroundings) {

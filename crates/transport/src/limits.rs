@@ -2,7 +2,7 @@
 
 pub(crate) mod rate_cap;
 
-use posthaste_units::Duration;
+use posthaste_units::{ByteCount, Duration};
 
 /// Bytes of CRYPTO data buffered at one level, ahead of what TLS has read (RFC 9000 section 7.5 asks for 4096).
 // spec: rfc9000 7.5 crypto-buffer-least
@@ -145,6 +145,9 @@ pub(crate) const TRACED_FRAMES: usize = 256;
 
 /// Youngest outstanding packets among which one to copy is looked for.
 pub(crate) const REPAIR_PACKETS: usize = 1024;
+
+/// The greatest window that a link's rate leads to: 100 ms at 2.6 Gbit/s, twice.
+pub(crate) const HINTED_WINDOW: ByteCount = ByteCount::new(64 << 20);
 
 /// Memory of what is kept of a connection's streams to restore their ends (`TAIL_CODE`), in bytes: data that were read,
 /// and blocks in the making.

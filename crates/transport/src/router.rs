@@ -23,7 +23,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use posthaste_units::{Duration, Rng, Time};
 use posthaste_wire::packet::{Invariants, PacketType, RawInvariants, version};
-use posthaste_wire::{ConnectionId, Side};
+use posthaste_wire::{ConnectionId, Side, varint};
 use rustls_pki_types::ServerName;
 
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
@@ -33,7 +33,7 @@ use crate::crypto::{InitialKeys, client_session};
 use crate::events::Event;
 use crate::flow::receive_budget::Account;
 use crate::handshake::birth::Birth;
-use crate::handshake::parameters;
+use crate::handshake::parameters::{self, Wishes};
 use crate::handshake::sessions::EarlyDataContext;
 use crate::handshake::setup::{HandshakeSetup, TokenKeeper};
 use crate::limits;
@@ -205,16 +205,13 @@ impl Endpoint {
         let account = config.transport.receive_budget.open().ok_or(ConnectError::NoBudget)?;
         let streams = new_streams(Side::Client, &config.transport, account);
         let granted = streams.local_limits();
-        let group_size = (config.group_size > 0).then_some(config.group_size as u64);
-        let encoded = parameters::encode(
-            &config.transport,
-            &granted,
-            local_id,
-            version,
-            None,
-            group_size,
-            &mut self.rng,
-        );
+        let stated = config.guaranteed_rate.or(config.transport.profile.stated_rate());
+        let wishes = Wishes {
+            group_size: (config.group_size > 0).then_some(config.group_size as u64),
+            guaranteed_rate: stated.map(|rate| rate.as_bytes_per_second().clamp(1, varint::MAX)),
+        };
+        let encoded =
+            parameters::encode(&config.transport, &granted, local_id, version, None, wishes, &mut self.rng);
         let session = client_session(Arc::clone(&config.tls), version, name, encoded)
             .map_err(|error| ConnectError::Tls(error.to_string()))?;
         let owner = TokenOwner { server_name, port: remote.port(), version };
@@ -237,9 +234,11 @@ impl Endpoint {
             setup: HandshakeSetup::of_client(version, remote_id, initial, token, keeper),
             streams,
             rng: self.rng.fork(),
-            offers_group: group_size.is_some(),
+            offers_group: wishes.group_size.is_some(),
         };
-        Ok((Connection::new(now, birth), local_id))
+        let mut connection = Connection::new(now, birth);
+        connection.learning.is_clients = self.learns_as_client(config);
+        Ok((connection, local_id))
     }
 
     /// Takes in one UDP payload. `data` is opened in place and handed through: stream data that the application

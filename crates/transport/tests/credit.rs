@@ -8,7 +8,7 @@ use posthaste_policy::Profile;
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, ConnectionStats, Direction, ReceiveBudget, StreamId, TransportConfig,
 };
-use posthaste_units::{ByteCount, Duration, Time};
+use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 /// A profile whose windows of `kib` ride on acks, inside of them or not.
 fn on_ack(kib: u64, is_combined: bool) -> TransportConfig {
@@ -323,4 +323,45 @@ fn connections_beyond_the_budget_are_refused_at_both_ends() {
     let mut connect = || pair.client.endpoint.connect(pair.now, &config, remote, "localhost");
     assert!(connect().is_ok() && connect().is_ok());
     assert!(connect().unwrap_err().to_string().contains("receive budget"));
+}
+
+/// How long 4 MB take to a server with windows of 64 KiB and this budget, 100 ms away, that is told of a link of so many
+/// Mbit/s; and its greatest window.
+fn upload_with_hint(mbit: Option<u64>, round_trip: Option<Duration>, budget: u64) -> (Duration, u64) {
+    let text = "[credit.stream.fixed]\nwindow = \"64 KiB\"\n[credit.connection.fixed]\nwindow = \"96 KiB\"\n";
+    let profile = posthaste_schemes::from_toml("fixed", text).expect("a valid profile");
+    let receive_budget = ReceiveBudget::new(ByteCount::new(budget));
+    let server = TransportConfig { receive_budget: receive_budget.clone(), ..with(profile) };
+    let mut pair = Pair::new(1, crate::support::defaults(), server);
+    (pair.up.delay, pair.down.delay) = (Duration::from_millis(50), Duration::from_millis(50));
+    let (client, server) = pair.establish();
+    if let Some(mbit) = mbit {
+        let rate = Rate::from_bytes_per_second(mbit.saturating_mul(125_000));
+        pair.server.connection(server).path_hint(rate, round_trip);
+    }
+    let begun = pair.now;
+    upload(&mut pair, (client, server), &[4_000_000], Duration::ZERO, 0);
+    (pair.now.since(begun), receive_budget.taken().get())
+}
+
+#[test]
+fn a_link_whose_rate_is_known_is_not_idle_for_want_of_credit() {
+    const PLENTY: u64 = 1 << 30;
+    let (without, _) = upload_with_hint(None, None, PLENTY);
+    assert!(without > Duration::from_secs(4), "64 KiB a round trip: {without:?}");
+    let (with, _) = upload_with_hint(Some(100), None, PLENTY);
+    assert!(with * 3 < without, "{with:?} after {without:?}");
+    // The caller may know the round trip better, and a hint may say less than the policy has anyway.
+    let (short, _) = upload_with_hint(Some(100), Some(Duration::from_millis(1)), PLENTY);
+    assert_eq!(short, without);
+    assert_eq!(upload_with_hint(Some(0), None, PLENTY).0, without);
+}
+
+#[test]
+fn no_hint_leads_beyond_the_budget() {
+    for mbit in [1_000_000, u64::MAX] {
+        let budget = ReceiveBudget::LEAST.get() * 4;
+        let (_, taken) = upload_with_hint(Some(mbit), Some(Duration::from_secs(60)), budget);
+        assert!(taken <= budget, "{taken} of {budget}");
+    }
 }

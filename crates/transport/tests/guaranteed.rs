@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use posthaste_policy::Profile;
 use posthaste_transport::{ConnectionHandle, Direction, Event, Read, StreamId, TransportConfig};
-use posthaste_units::{Duration, Time};
+use posthaste_units::{Duration, Rate, Time};
 
-use crate::support::Pair;
+use crate::support::{Pair, tls};
 
 const DATAGRAM: usize = 1252;
 
@@ -158,4 +158,49 @@ fn high_speed_mode_comes_after_as_many_clean_acks_as_n_says_and_a_loss_sets_64_b
     assert!(one < ten && ten < many && many.is_some(), "{one:?}, {ten:?}, {many:?}");
     // With every tenth packet lost, 64 acks in a row without a loss do not come: it stays at the floor, and goes on.
     assert_eq!(acks(64, true), None);
+}
+
+/// The phase that a server with this profile begins with once its client has stated a rate of so many bit/s, its pacing
+/// rate, and the texts of its notices.
+fn stated(profile: &str, rate: Option<u64>) -> (&'static str, Option<Rate>, Vec<String>) {
+    let config = TransportConfig {
+        profile: posthaste_schemes::named(profile).expect("a profile"),
+        max_datagram_size: DATAGRAM,
+        mtu_discovery: false,
+        ..crate::support::defaults()
+    };
+    let mut pair = Pair::new(1, crate::support::defaults(), config);
+    let rate = rate.map(|rate| Rate::from_bytes_per_second(rate / 8));
+    let client = pair.connect_with(&tls::client_config(1).with_guaranteed_rate(rate));
+    pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
+    let server = pair.server.accepted[0];
+    let stats = pair.server.connection(server).stats();
+    let notices = pair.server.events.iter().filter_map(|(_, event)| match event {
+        Event::Notice(notice) => Some(notice.text.clone()),
+        _ => None,
+    });
+    (stats.congestion.phase.name(), stats.pacing_rate, notices.collect())
+}
+
+#[test]
+fn a_client_states_the_rate_and_the_server_takes_cuts_or_ignores_it() {
+    const MBIT: u64 = 1_000_000;
+    let promised = stated("quicming@min_rate=1mbit", None);
+    assert_eq!(promised.0, "wireless");
+    let granting = "quicming@max_stated_rate=1mbit";
+    assert_eq!(stated(granting, Some(MBIT)), promised);
+    // 1 Tbit/s, and what does not fit into a variable-length integer.
+    for absurd in [1_000_000 * MBIT, u64::MAX] {
+        let (phase, pacing, notices) = stated(granting, Some(absurd));
+        assert_eq!((phase, pacing), (promised.0, promised.1), "{absurd}");
+        assert!(notices.len() == 1 && notices[0].contains("1.00 Mbit/s at most"), "{notices:?}");
+    }
+    assert_eq!(stated(granting, None).0, "slow_start");
+    let (phase, _, notices) = stated(granting, Some(1_000));
+    assert!(phase == "slow_start" && notices.len() == 1, "{phase}, {notices:?}");
+    // Who has not said that clients may does not listen.
+    for deaf in ["mobile", "cubic", "bbr"] {
+        assert_eq!(stated(deaf, Some(100_000 * MBIT)), stated(deaf, None), "{deaf}");
+    }
+    assert_eq!(stated("quicming@min_rate=1mbit", Some(100_000 * MBIT)), promised);
 }

@@ -454,3 +454,87 @@ fn a_store_full_of_nonsense_stalls_nobody() {
         }
     }
 }
+
+/// Uploads by a client that keeps what it learns, each over a connection of its own.
+struct Uploads {
+    pair: Pair,
+    client: ClientConfig,
+}
+
+impl Uploads {
+    fn new(profile: &str, store: Option<Arc<MemoryStore>>) -> Self {
+        let profile = posthaste_schemes::named(profile).expect("it is built in");
+        let transport = TransportConfig { profile, ..crate::support::defaults() };
+        let mut client = crate::support::tls::client_config(1).with_transport(Arc::new(transport));
+        client.path_store = store.map(|store| store as _);
+        let mut pair = Pair::new(1, crate::support::defaults(), crate::support::defaults());
+        let link = Link { delay: RTT / 2, ..pair.up };
+        (pair.up, pair.down) = (link, link);
+        Self { pair, client }
+    }
+
+    /// How long so many bytes take, and what the client knew of the path.
+    fn upload(&mut self, bytes: u64) -> (Duration, Option<PathHistory>) {
+        let client = self.pair.connect_with(&self.client);
+        self.pair.run_until(|pair| pair.client.has(client, |event| *event == Event::Confirmed));
+        let server = *self.pair.server.accepted.last().expect("it was accepted");
+        let id = self.pair.client.connection(client).open(Direction::Unidirectional).expect("a stream");
+        let (mut writers, mut readers) = (Writers::default(), Readers::default());
+        writers.add(id, bytes);
+        let begun = self.pair.now;
+        self.pair.run_promptly_until(|pair| {
+            writers.pump(pair.client.connection(client));
+            let now = pair.now;
+            readers.pump(now, pair.server.connection(server), usize::MAX);
+            readers.finished.contains_key(&id)
+        });
+        let took = self.pair.now.since(begun);
+        let recalled = self.pair.client.connection(client).recalled_path();
+        let now = self.pair.now;
+        self.pair.client.connection(client).close(now, 0, Bytes::new());
+        self.pair.run_for(Duration::from_secs(5));
+        (took, recalled)
+    }
+}
+
+#[test]
+fn a_client_that_uploads_again_begins_with_what_its_path_carried() {
+    for profile in ["history", "history-paper", "mobile@history=true"] {
+        let store = Arc::new(MemoryStore::new(rules(profile)));
+        let mut uploads = Uploads::new(profile, Some(Arc::clone(&store)));
+        let (first, nothing) = uploads.upload(BIG);
+        assert_eq!(nothing, None, "{profile}");
+        let (again, known) = uploads.upload(BIG);
+        let known = known.expect("it was here before");
+        assert!(known.window >= ByteCount::new(4 * 12_000), "{profile}: {known:?}");
+        assert!(again + RTT < first, "{profile}: {again:?} after {first:?}");
+        assert_eq!(store.history().len(), 1);
+        // Another process of the same client.
+        let mut later = Uploads::new(profile, Some(store));
+        later.pair.now = uploads.pair.now;
+        assert!(later.upload(BIG).1.is_some(), "{profile}");
+    }
+}
+
+#[test]
+fn a_client_without_a_store_or_a_use_for_it_learns_nothing() {
+    let store = Arc::new(MemoryStore::new(rules("history")));
+    for (profile, store) in [("history", None), ("cubic", Some(Arc::clone(&store)))] {
+        let mut uploads = Uploads::new(profile, store);
+        uploads.upload(BIG);
+        assert_eq!(uploads.upload(BIG).1, None, "{profile}");
+    }
+    assert_eq!(store.history().len(), 0);
+}
+
+#[test]
+fn one_upload_at_a_time_uses_what_is_known() {
+    // spec: rfc9959 3.2 one-connection-each
+    let store = Arc::new(MemoryStore::new(rules("history")));
+    let mut uploads = Uploads::new("history", Some(store));
+    uploads.upload(BIG);
+    let [one, two] = [(); 2].map(|()| uploads.pair.connect_with(&uploads.client));
+    uploads.pair.run_for(Duration::from_secs(1));
+    let recalled = [one, two].map(|handle| uploads.pair.client.connection(handle).recalled_path().is_some());
+    assert_eq!(recalled, [true, false]);
+}

@@ -39,6 +39,8 @@ mod id {
     pub(super) const ACK_WINDOW: u64 = 0x35a7_c90e;
     /// docs/spec/tail-code.md.
     pub(super) const TAIL_CODE: u64 = 0x191a_4122;
+    /// docs/spec/guaranteed-rate.md.
+    pub(super) const GUARANTEED_RATE: u64 = 0x21a7_fd77;
 }
 
 /// Number of unknown parameters remembered to find duplicates; those beyond are only skipped, for their
@@ -105,6 +107,9 @@ pub struct TransportParameters {
     /// Most bytes of a stream that a code in `TAIL_CODE` frames to the sender may cover; 0 if it takes none
     /// (docs/spec/tail-code.md).
     pub tail_code: u64,
+    /// Client only: bytes per second, IP and UDP headers included, that its network guarantees it; above 0
+    /// (docs/spec/guaranteed-rate.md).
+    pub guaranteed_rate: Option<u64>,
     /// Largest DATAGRAM frame that the sender takes, type and length included; 0 for none (RFC 9221 section 3).
     pub max_datagram_frame_size: u64,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
@@ -136,6 +141,7 @@ impl Default for TransportParameters {
             group_size: None,
             ack_window: false,
             tail_code: 0,
+            guaranteed_rate: None,
             max_datagram_frame_size: 0,
             grease: None,
         }
@@ -172,7 +178,11 @@ impl TransportParameters {
         if self.grease_quic_bit {
             write_bytes(buffer, id::GREASE_QUIC_BIT, &[]);
         }
-        let extensions = [(id::MIN_ACK_DELAY, self.min_ack_delay), (id::GROUP_SIZE, self.group_size)];
+        let extensions = [
+            (id::MIN_ACK_DELAY, self.min_ack_delay),
+            (id::GROUP_SIZE, self.group_size),
+            (id::GUARANTEED_RATE, self.guaranteed_rate),
+        ];
         for (identifier, value) in extensions {
             if let Some(value) = value {
                 varint::write(buffer, identifier);
@@ -283,6 +293,9 @@ impl TransportParameters {
             id::TAIL_CODE => self.tail_code = value,
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = value,
             id::GROUP_SIZE => self.group_size = Some(excluded(value == 0, "group_size of 0")?),
+            id::GUARANTEED_RATE => {
+                self.guaranteed_rate = Some(excluded(value == 0, "guaranteed_rate of 0")?);
+            }
             id::MAX_UDP_PAYLOAD_SIZE => {
                 self.max_udp_payload_size =
                     excluded(value < MIN_UDP_PAYLOAD_SIZE, "max_udp_payload_size below 1200")?;
@@ -386,6 +399,9 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
         if from == Side::Client && is_server_only(identifier) {
             return Err(Invalid("transport parameter that only a server may send"));
         }
+        if (from, identifier) == (Side::Server, id::GUARANTEED_RATE) {
+            return Err(Invalid("guaranteed_rate from a server"));
+        }
         // spec: rfc9000 7.4.2 unknown-ignored
         let is_extension = matches!(
             identifier,
@@ -394,6 +410,7 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
                 | id::GROUP_SIZE
                 | id::ACK_WINDOW
                 | id::TAIL_CODE
+                | id::GUARANTEED_RATE
                 | id::MAX_DATAGRAM_FRAME_SIZE
         );
         if identifier < id::END || is_extension {

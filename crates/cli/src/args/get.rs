@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use posthaste_units::Rate;
 
 use super::{Cipher, seconds};
 
@@ -17,6 +18,49 @@ pub(crate) enum QuicVersion {
     /// RFC 9369: the same protocol with other constants, for networks that interfere with version 1
     #[value(name = "2")]
     Two,
+}
+
+/// How many connections a file is fetched over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Connections {
+    /// As many as make it faster.
+    Auto,
+    /// What the user says.
+    Fixed(u16),
+}
+
+impl Connections {
+    /// The most that there may be.
+    pub(crate) fn most(self) -> usize {
+        match self {
+            Self::Auto => posthaste_http::client::MAX_CONNECTIONS,
+            Self::Fixed(count) => usize::from(count),
+        }
+    }
+}
+
+fn connections(text: &str) -> Result<Connections, String> {
+    if text == "auto" {
+        return Ok(Connections::Auto);
+    }
+    let count = text.parse().ok().filter(|count| (1..=16).contains(count));
+    count.map(Connections::Fixed).ok_or_else(|| "must be from 1 to 16, or `auto`".to_owned())
+}
+
+/// The rate that the client's network guarantees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GuaranteedRate {
+    /// The speed of the network interface.
+    Interface,
+    /// What the user says.
+    Given(Rate),
+}
+
+fn guaranteed_rate(text: &str) -> Result<GuaranteedRate, String> {
+    if text == "auto" {
+        return Ok(GuaranteedRate::Interface);
+    }
+    super::guaranteed_rate(text).map(GuaranteedRate::Given).map_err(|error| format!("{error}, or `auto`"))
 }
 
 /// Fetch files over HTTP/3.
@@ -40,7 +84,8 @@ window. Without -o or -O, --json discards the bodies.
 --connections fetches each file in byte ranges over several connections, if the server coordinates them as one sender
 (profiles mquic-*); together they then take the share of one connection. A connection that finishes takes half of
 another's remaining range; if a connection fails, the others fetch its range. It needs -o or -O, because parts arrive
-out of order. Files below 512 KiB, and servers without ranges, validators or groups, get one connection; a note gives
+out of order. `auto` begins with one connection and doubles their number, up to 8, while that makes the file arrive
+faster by 30 % and enough of it is left. Files below 512 KiB, and servers without ranges, validators or groups, get one connection; a note gives
 the reason. --ungrouped uses several connections with any server: each then takes the share of one download.
 Exit code: 0 if everything arrived with a 2xx status, 1 if something did not, 2 for a usage error.")]
 #[expect(clippy::struct_excessive_bools, reason = "independent options, each of which is on or off")]
@@ -86,6 +131,11 @@ pub(crate) struct Get {
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 
+    /// State this rate, which the network guarantees (10 kbit/s to 100 Gbit/s), to servers that permit it; `auto` takes
+    /// the speed of the network interface [default: nothing is stated]
+    #[arg(long, value_name = "RATE", value_parser = guaranteed_rate)]
+    pub(crate) guaranteed_rate: Option<GuaranteedRate>,
+
     /// Write a qlog trace of each connection to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
@@ -103,9 +153,9 @@ pub(crate) struct Get {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeat: u16,
 
-    /// Connections per file, 1 to 16 (see below)
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=16))]
-    pub(crate) connections: u16,
+    /// Connections per file, 1 to 16, or `auto` for as many as make it faster (see below)
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = connections)]
+    pub(crate) connections: Connections,
 
     /// Use several connections even if the server does not coordinate them
     #[arg(long, requires = "connections")]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use posthaste_units::{ByteCount, ParseQuantityError};
+use posthaste_units::{ByteCount, ParseQuantityError, Rate};
 
 use super::{HistoryPlace, seconds};
 
@@ -26,6 +26,7 @@ Examples:
   posthaste serve /srv/www --listen 0.0.0.0:443 --cert fullchain.pem --key privkey.pem
   posthaste serve . --profile cubic-iw32 --qlog ./traces
   posthaste serve . --profile quicming@min_rate=1mbit       on a network that guarantees this rate
+  posthaste serve . --profile quicming --guaranteed-rate-max 5mbit  where clients know what is guaranteed
   posthaste serve . --workers auto                          on all cores
   posthaste serve . --profile history                       returning clients resume near their previous rate
 
@@ -64,6 +65,11 @@ pub(crate) struct Serve {
     /// (NAME@key=value,...)
     #[arg(long, value_name = "NAME", default_value = "mobile@history=true")]
     pub(crate) profile: String,
+
+    /// Grant clients the guaranteed rate that they state, up to this one for all connections of a client's address, with
+    /// a profile that has one (quicming) [default: what clients state is ignored]
+    #[arg(long, value_name = "RATE", value_parser = super::guaranteed_rate)]
+    pub(crate) guaranteed_rate_max: Option<Rate>,
 
     /// Directory for state kept between runs: certificate, secret, sessions, history
     /// [default: $XDG_STATE_HOME/posthaste or equivalent]

@@ -8,13 +8,14 @@ use futures::StreamExt;
 use http::{StatusCode, Uri};
 use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
+use posthaste_units::Rate;
 use tokio::time::Instant;
 
-use crate::args::{Get, QuicVersion};
+use crate::args::{Get, GuaranteedRate, QuicVersion};
 use crate::exit::{FAILED, Failure};
 use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
-use crate::{kept, printer, profile, trust};
+use crate::{kept, link_rate, printer, profile, trust};
 
 pub(crate) mod fallback;
 mod mover;
@@ -46,7 +47,9 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
-    let client = Client::new(options(&args, transport, &tokens)?);
+    let mut options = options(&args, transport, &tokens)?;
+    options.quic.guaranteed_rate = stated_rate(&args, uris.first())?;
+    let client = Client::new(options);
     let fallback = if args.fallback { Some(over_tcp(&args)?) } else { None };
     let mut interrupts = Interrupts::catch()
         .map_err(|error| Failure::runtime(format!("cannot listen for signals: {error}")))?;
@@ -146,7 +149,7 @@ async fn transfer(means: Means<'_>, url: &str, uri: Uri, destination: Destinatio
     let mut transfer = Transfer::new(url, &destination);
     let outcome = match &destination {
         Destination::File(path) if means.args.resume => resume::fetch(means, &uri, path, &mut transfer).await,
-        _ if means.args.connections > 1 => parts::fetch(means, &uri, destination, &mut transfer).await,
+        _ if means.args.connections.most() > 1 => parts::fetch(means, &uri, destination, &mut transfer).await,
         _ => fetch(means, &uri, destination, &mut transfer).await,
     };
     transfer.total = started.elapsed();
@@ -274,7 +277,7 @@ fn options(
     };
     let quic = ClientConfig::new(tls, transport).with_version(version).with_tokens(Arc::clone(tokens) as _);
     // The first connection begins as if it were alone; how many follow, the size of what is fetched decides.
-    let quic = quic.with_group_size(usize::from(args.connections > 1));
+    let quic = quic.with_group_size(usize::from(args.connections.most() > 1));
     let mut options = ClientOptions::new(quic);
     options.max_redirects = args.max_redirects;
     if let Some(timeout) = args.timeout {
@@ -283,6 +286,19 @@ fn options(
         options.idle_timeout = timeout;
     }
     Ok(options)
+}
+
+/// The guaranteed rate to state, with `auto` that of the interface that leads to the first server.
+fn stated_rate(args: &Get, first: Option<&Uri>) -> Result<Option<Rate>, Failure> {
+    match (args.guaranteed_rate, first.and_then(Uri::host)) {
+        (Some(GuaranteedRate::Given(rate)), _) => Ok(Some(rate)),
+        (Some(GuaranteedRate::Interface), Some(host)) => {
+            let (interface, rate) = link_rate::towards(host)?;
+            printer::note(format_args!("states a guaranteed rate of {rate}, the speed of {interface}"));
+            Ok(Some(rate))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// TLS for HTTP/3.

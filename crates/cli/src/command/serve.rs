@@ -26,7 +26,10 @@ use crate::{profile, state_directory};
 
 /// Serves until it is stopped. What goes to stderr meanwhile goes through `log`.
 pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure> {
-    let profile = profile::complete(&args.profile)?;
+    let profile = match args.guaranteed_rate_max {
+        Some(most) => profile::granting(&args.profile, most)?,
+        None => profile::complete(&args.profile)?,
+    };
     profile::warn(&profile);
     let mut transport = TransportConfig {
         receive_budget: ReceiveBudget::new(args.receive_budget),

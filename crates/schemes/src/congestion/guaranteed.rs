@@ -16,10 +16,13 @@
 //! what is in flight is bounded by two round trips at the floor, so that nothing is sent into a silence; and
 //! persistent congestion collapses the window (RFC 9002 section 7.6.2).
 //!
-//! minGS is a rate on the wire: each datagram counts with its IPv6 and UDP headers. Without `min_rate` there is no
-//! promise, and a profile cannot be used.
+//! minGS is a rate on the wire: each datagram counts with its IPv6 and UDP headers. It is the operator's word
+//! (`min_rate`), or the client's (`stated_rate` at its end, docs/spec/guaranteed-rate.md), of which a server takes at
+//! most `max_stated_rate` for all connections of a host together. Clients that state nothing get CUBIC then. With
+//! neither there is no promise, and a profile cannot be used.
 
 mod promise;
+mod stated;
 
 use posthaste_policy::sample::{AckSample, LossSample, RttView, SentSample, SpuriousSample};
 use posthaste_policy::{
@@ -35,6 +38,7 @@ use crate::entry::{Chosen, Install};
 use crate::values::{Error, Values, parse};
 use crate::{Entry, Property, Required, Variant, value};
 use promise::Promise;
+use stated::Stated;
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -50,6 +54,7 @@ pub const ENTRY: Entry = Entry::new::<Parameters>(&[Seam::Congestion], TEXT, rea
     .with(&[Property::CutByLoss])
     .requiring(&[Required {
         key: "min_rate",
+        or: Some("max_stated_rate"),
         what: "the rate on the wire that the network guarantees, from 10 kbit/s to 100 Gbit/s",
         example: "1mbit",
     }]);
@@ -88,6 +93,13 @@ pub struct Parameters {
     /// yet.
     #[serde(deserialize_with = "value::min_rate")]
     pub min_rate: Option<Rate>,
+    /// What is granted at most, of the rates that clients state, to all connections of a host together: as `min_rate`.
+    /// `None`, the default, grants nothing.
+    #[serde(deserialize_with = "value::min_rate")]
+    pub max_stated_rate: Option<Rate>,
+    /// On a client: the rate that it states to servers, as `min_rate`. `None`, the default, states nothing.
+    #[serde(deserialize_with = "value::min_rate")]
+    pub stated_rate: Option<Rate>,
     /// N: acks in a row without loss that end wireless mode, 1 to 1,000. The paper has 10.
     #[serde(deserialize_with = "value::clean_acks")]
     pub acks: u32,
@@ -100,21 +112,32 @@ pub struct Parameters {
 
 impl Default for Parameters {
     fn default() -> Self {
-        Self { min_rate: None, acks: 10, flows: 1, variant: Variant::Safe }
+        Self {
+            min_rate: None,
+            max_stated_rate: None,
+            stated_rate: None,
+            acks: 10,
+            flows: 1,
+            variant: Variant::Safe,
+        }
     }
 }
 
 impl Parameters {
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
-        let rate = self
-            .min_rate
-            .map_or_else(|| "none: it must be set (NAME@min_rate=1mbit)".into(), |r| r.to_string());
+        let rate = match (self.min_rate, self.max_stated_rate) {
+            (Some(rate), _) => rate.to_string(),
+            (None, Some(_)) => "none but the client's".into(),
+            (None, None) => "none: it must be set (NAME@min_rate=1mbit)".into(),
+        };
         let mut constants = vec![
             Constant::new("variant", self.variant),
             Constant::new("min_rate", rate),
             Constant::new("acks", self.acks),
         ];
+        let stated = [("max_stated_rate", self.max_stated_rate), ("stated_rate", self.stated_rate)];
+        constants.extend(stated.into_iter().filter_map(|(name, rate)| Some(Constant::new(name, rate?))));
         if self.variant == Variant::Safe {
             constants.extend(promise::constants());
         }
@@ -136,9 +159,9 @@ impl Parameters {
         Description::of(TEXT).with_constants(self.constants()).with_breaks(self.breaks())
     }
 
-    /// The factory of controllers with this promise; `None` without a rate.
+    /// The factory of controllers with this promise; `None` if there is none, the client's neither.
     pub fn promised(self) -> Option<Promised> {
-        self.min_rate.map(|rate| Promised { parameters: self, rate })
+        self.min_rate.or(self.max_stated_rate).map(|_| Promised(self))
     }
 
     /// The MUSTs that the variant breaks.
@@ -155,20 +178,21 @@ impl Parameters {
     }
 }
 
-/// Parameters with a rate: the factory of [`Guaranteed`].
+/// Parameters with a promise: the factory of [`Guaranteed`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Promised {
-    parameters: Parameters,
-    rate: Rate,
-}
+pub struct Promised(Parameters);
 
 impl CongestionFactory for Promised {
     fn build(&self, limits: PathLimits, slow_start: Box<dyn SlowStart>) -> Box<dyn Congestion> {
-        Box::new(Guaranteed::new(self.parameters, self.rate, slow_start, limits))
+        Box::new(Guaranteed::new(self.0, slow_start, limits))
+    }
+
+    fn stated_rate(&self) -> Option<Rate> {
+        self.0.stated_rate
     }
 
     fn describe(&self) -> Description {
-        self.parameters.describe()
+        self.0.describe()
     }
 }
 
@@ -187,6 +211,8 @@ pub struct Guaranteed {
     acks: u32,
     /// The rate on the wire that the promise allows as it stands.
     promise: Promise,
+    /// What the client's word is worth.
+    stated: Stated,
     variant: Variant,
     mode: Mode,
     cubic: Cubic,
@@ -200,19 +226,19 @@ pub struct Guaranteed {
 }
 
 impl Guaranteed {
-    /// A controller for a new path with `min_rate` promised.
-    pub fn new(
-        parameters: Parameters,
-        min_rate: Rate,
-        slow_start: Box<dyn SlowStart>,
-        limits: PathLimits,
-    ) -> Self {
+    /// A controller for a new path: at the floor if `min_rate` is promised, else CUBIC until the client states a rate.
+    pub fn new(parameters: Parameters, slow_start: Box<dyn SlowStart>, limits: PathLimits) -> Self {
         let increase = CubicIncrease::new(parameters.cubic());
+        let mode = match parameters.min_rate {
+            Some(_) => Mode::Wireless { clean_acks: 0 },
+            None => Mode::HighSpeed { since: Time::ZERO },
+        };
         Self {
             acks: parameters.acks,
-            promise: Promise::new(min_rate),
+            promise: Promise::new(parameters.min_rate.unwrap_or(Rate::ZERO)),
+            stated: Stated::new(parameters.min_rate, parameters.max_stated_rate),
             variant: parameters.variant,
-            mode: Mode::Wireless { clean_acks: 0 },
+            mode,
             cubic: Cubic::new(increase, slow_start, limits).with_shrinking(Shrinking::AtOnce),
             datagram: limits.max_datagram_size,
             in_flight: ByteCount::ZERO,
@@ -292,7 +318,7 @@ impl Guaranteed {
     fn on_fast_ack(&mut self, ack: &AckSample<'_>, since: Time) {
         self.cubic.on_ack(ack);
         let Some(rate) = self.measure(ack, since) else { return };
-        let is_below = rate < self.floor();
+        let is_below = rate < self.floor() && self.promise.rate() > Rate::ZERO;
         if self.is_safe() {
             self.promise.on_speed(ack, self.datagram, is_below);
         }
@@ -400,7 +426,24 @@ impl Congestion for Guaranteed {
     }
 
     fn take_notice(&mut self) -> Option<Notice> {
-        self.promise.take_notice().map(|text| Notice { policy: TEXT.name, text })
+        let text = self.stated.take_notice().or_else(|| self.promise.take_notice());
+        text.map(|text| Notice { policy: TEXT.name, text })
+    }
+
+    fn on_stated_rate(&mut self, rate: Rate) {
+        if let Some(floor) = self.stated.on_stated(rate) {
+            self.promise = Promise::new(floor);
+            self.begin_wireless();
+        }
+    }
+
+    fn on_connections(&mut self, count: u32) {
+        let Some(floor) = self.stated.on_connections(count) else { return };
+        self.promise.change(floor);
+        if floor == Rate::ZERO && self.is_wireless() {
+            // `since` is for losses that the same ack reports, and there is no ack.
+            self.begin_high_speed(Time::ZERO, self.in_flight);
+        }
     }
 
     fn window(&self) -> ByteCount {

@@ -1,7 +1,7 @@
 //! Frames that concern several parts of the connection, and the outcome of each frame sent, told to its owner.
 
 use posthaste_policy::sample::AckView;
-use posthaste_units::Time;
+use posthaste_units::{ByteCount, Time};
 use posthaste_wire::Side;
 use posthaste_wire::frame::{AckFrame, AckWindowFrame, CloseFrame, CloseKind};
 
@@ -22,6 +22,7 @@ impl Connection {
             rtt: rtt.is_measured.then_some(rtt.smoothed),
             max_datagram_size: self.path.max_datagram_size().into(),
             arrivals: self.acks.arrivals(),
+            floor: self.link.map_or(ByteCount::ZERO, |link| link.window(&rtt)),
         }
     }
 

@@ -8,14 +8,24 @@ use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::Side;
 
 use crate::connection::Connection;
-use crate::path::history::{AT_ONCE, FREQUENT_TOKENS, LEAST_ROUNDS, SIGNIFICANT_CHANGE};
+use crate::path::history::{AT_ONCE, FREQUENT_TOKENS, LEAST_ROUNDS, SIGNIFICANT_CHANGE, path_to_server};
 
 impl Connection {
     /// True once the connection is one that data may be sent on, so that what is known of its path is of use: early
     /// data have been accepted, or the handshake is complete.
     pub(crate) fn is_ready_to_learn(&self) -> bool {
-        let is_new = self.side() == Side::Server && self.learning.client.is_none();
+        let is_kept = self.side() == Side::Server || self.learning.is_clients;
+        let is_new = is_kept && self.learning.client.is_none();
         is_new && (!self.is_handshaking() || self.is_early_data_accepted())
+    }
+
+    /// What the path is called where it is kept: by the client's address, or on a client by both ends.
+    pub(crate) fn path_name(&self) -> IpAddr {
+        let remote = self.remote().ip();
+        match self.side() {
+            Side::Server => remote.to_canonical(),
+            Side::Client => path_to_server(self.roaming.local_ip, remote),
+        }
     }
 
     /// Whose path it is, once the connection has asked what is known of it.
@@ -94,7 +104,7 @@ impl Connection {
         Some(PathRecord::after(self.learning.from_token.as_ref(), average, at, &sample))
     }
 
-    /// On a server: what was known of the path when the connection began, if anything.
+    /// What was known of the path when the connection began, if anything.
     pub fn recalled_path(&self) -> Option<PathHistory> {
         self.path.control.recalled()
     }

@@ -21,8 +21,7 @@ impl Credit for Scripted {
 }
 
 fn context() -> CreditContext {
-    let max_datagram_size = ByteCount::new(1252);
-    CreditContext { now: Time::ZERO, rtt: None, max_datagram_size, arrivals: ArrivalView::default() }
+    CreditContext::unmeasured()
 }
 
 proptest! {
@@ -51,6 +50,23 @@ proptest! {
         }
         prop_assert_eq!(window.limit(), limits.iter().copied().max().unwrap_or(0));
     }
+}
+
+#[test]
+fn a_floor_is_kept_whatever_the_policy_says_and_within_the_allowance() {
+    let floor = |floor| CreditContext { floor: ByteCount::new(floor), ..context() };
+    let mut window = ReceiveWindow::new(Box::new(Scripted(vec![])), 1000);
+    assert!(!window.ask(CreditMoment::Consumed, &floor(2000), &Surroundings::default()), "half is there");
+    assert!(window.ask(CreditMoment::Consumed, &floor(2001), &Surroundings::default()));
+    assert_eq!(window.advertised(), 2001);
+    window.consume(1001);
+    assert!(window.ask(CreditMoment::Consumed, &floor(2001), &Surroundings::default()));
+    assert_eq!(window.advertised(), 3002);
+    let rationed = Surroundings { allowance: Some(5000), ..Surroundings::default() };
+    window.ask(CreditMoment::Consumed, &floor(u64::MAX), &rationed);
+    assert_eq!(window.advertised(), 6001, "5,000 ahead of what was read");
+    window.ask(CreditMoment::Consumed, &floor(0), &Surroundings::default());
+    assert_eq!(window.advertised(), 6001, "it never shrinks");
 }
 
 #[test]

@@ -22,6 +22,15 @@ pub(crate) struct ServerPart {
     pub(crate) reset_token: ResetToken,
 }
 
+/// What an end asks of its peer beyond its settings, and offers it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wishes {
+    /// Connections to coordinate.
+    pub(crate) group_size: Option<u64>,
+    /// On a client: bytes per second that its network guarantees it.
+    pub(crate) guaranteed_rate: Option<u64>,
+}
+
 /// Encodes the parameters of a connection whose handshake ID is `local_id`.
 pub(crate) fn encode(
     config: &TransportConfig,
@@ -29,7 +38,7 @@ pub(crate) fn encode(
     local_id: ConnectionId,
     version: u32,
     server: Option<&ServerPart>,
-    group_size: Option<u64>,
+    wishes: Wishes,
     rng: &mut Rng,
 ) -> Vec<u8> {
     let grease = config.grease.then(|| {
@@ -45,7 +54,8 @@ pub(crate) fn encode(
         stateless_reset_token: server.map(|server| server.reset_token),
         version_information: Some(version_information(version, server.is_some())),
         min_ack_delay: min_ack_delay(config),
-        group_size,
+        group_size: wishes.group_size,
+        guaranteed_rate: wishes.guaranteed_rate,
         grease,
         ..common(config, limits_granted, local_id)
     };

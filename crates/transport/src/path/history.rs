@@ -39,6 +39,33 @@ pub trait PathStore: fmt::Debug + Send + Sync {
     fn forget(&self, client: IpAddr);
 }
 
+/// The name of a client's path to a server in a [`PathStore`], which names paths by one address: a multicast address of
+/// IPv6 (`ff04::/16`, `ff06::/16`), which is no host's, that holds the client's network and the server.
+///
+/// Over another network (Wi-Fi, mobile) the same server is at the end of another path. Of IPv4 the client's first 24 bits
+/// and the whole server count, of IPv6 the client's first 48 and the server's first 64 bits. `local` is the client's
+/// address, if it is known.
+pub fn path_to_server(local: Option<IpAddr>, server: IpAddr) -> IpAddr {
+    let mut name = [0; 16];
+    match server.to_canonical() {
+        IpAddr::V4(server) => {
+            name[..2].copy_from_slice(&[0xff, 4]);
+            if let Some(IpAddr::V4(local)) = local.map(|local| local.to_canonical()) {
+                name[2..5].copy_from_slice(&local.octets()[..3]);
+            }
+            name[12..].copy_from_slice(&server.octets());
+        }
+        IpAddr::V6(server) => {
+            name[..2].copy_from_slice(&[0xff, 6]);
+            if let Some(IpAddr::V6(local)) = local {
+                name[2..8].copy_from_slice(&local.octets()[..6]);
+            }
+            name[8..].copy_from_slice(&server.octets()[..8]);
+        }
+    }
+    IpAddr::from(name)
+}
+
 /// Where a server keeps what it learns of paths.
 #[derive(Debug, Clone, Default)]
 pub enum PathMemory {
@@ -105,6 +132,8 @@ impl PathStore for MemoryStore {
 /// What one connection has to do with what is known of its path.
 #[derive(Debug, Default)]
 pub(crate) struct PathLearning {
+    /// On a client: what it learns is kept.
+    pub(crate) is_clients: bool,
     /// Whose path it is; set once the connection has asked what is known of it.
     pub(crate) client: Option<IpAddr>,
     /// The connection uses what is known; nobody else may meanwhile.
@@ -132,4 +161,33 @@ pub(crate) fn to_payload(record: &PathRecord) -> Vec<u8> {
 /// The record in a token's payload. Only this server's secret has sealed it, but another version of it may have.
 pub(crate) fn from_payload(payload: &[u8]) -> Option<PathRecord> {
     payload.strip_prefix(&[PAYLOAD_KIND]).and_then(PathRecord::from_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_to_a_server_has_two_ends() {
+        let name = |local: &str, server: &str| {
+            path_to_server(local.parse().ok(), server.parse().unwrap()).to_string()
+        };
+        assert_eq!(name("192.0.2.7", "198.51.100.1"), "ff04:c000:200::c633:6401");
+        assert_eq!(
+            name("192.0.2.9", "::ffff:198.51.100.1"),
+            name("192.0.2.7", "198.51.100.1"),
+            "one network"
+        );
+        assert_eq!(name("", "198.51.100.1"), "ff04::c633:6401", "not known");
+        assert_eq!(name("2001:db8:1::7", "2001:db8:2:3::1"), "ff06:2001:db8:1:2001:db8:2:3");
+        let names = [
+            name("192.0.2.7", "198.51.100.1"),
+            name("192.0.3.7", "198.51.100.1"),
+            name("192.0.2.7", "198.51.100.2"),
+            name("2001:db8:1::7", "2001:db8:2:3::1"),
+            name("2001:db8:2::7", "2001:db8:2:3::1"),
+            name("2001:db8:1::7", "2001:db8:2:4::1"),
+        ];
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len(), "{names:?}");
+    }
 }

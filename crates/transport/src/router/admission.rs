@@ -22,7 +22,7 @@ use crate::error::TransportErrorCode;
 use crate::events::{CloseReason, Event};
 use crate::flow::receive_budget::Account;
 use crate::handshake::birth::Birth;
-use crate::handshake::parameters::{self, ServerPart};
+use crate::handshake::parameters::{self, ServerPart, Wishes};
 use crate::handshake::sessions::{self, EarlyDataContext};
 use crate::handshake::setup::HandshakeSetup;
 use crate::limits::SCOPED_TLS;
@@ -238,7 +238,7 @@ impl Endpoint {
             local_id,
             version,
             Some(&part),
-            group_size,
+            Wishes { group_size, guaranteed_rate: None },
             &mut self.rng,
         );
         let initial = InitialKeys::from_provider(server.tls.crypto_provider())?;

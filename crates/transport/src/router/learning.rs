@@ -1,19 +1,21 @@
-//! What a server learns of its clients' paths: asked for when a connection begins, told when it ends.
+//! What an endpoint learns of paths, a server of its clients', a client of those to servers: asked for when a connection
+//! begins, told when it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use posthaste_policy::history::{HistoryRules, PathRecord};
 use posthaste_policy::sample::PathHistory;
 use posthaste_units::{Duration, Time};
 
 use super::Endpoint;
-use crate::config::ServerConfig;
+use crate::config::{ClientConfig, ServerConfig};
 use crate::connection::Connection;
 use crate::limits;
 use crate::path::history::{PathMemory, from_payload, to_payload};
 
-/// What a server's endpoint needs to learn; none where the profile's start makes nothing of it, or nothing is kept.
+/// What an endpoint needs to learn; none where the profile's start makes nothing of it, or nothing is kept.
 #[derive(Debug)]
 pub(super) struct Learning {
     rules: HistoryRules,
@@ -56,13 +58,17 @@ impl Learning {
         let server = server?;
         let rules = server.transport.profile.history_rules()?;
         let memory = server.path_memory.clone();
-        (!matches!(memory, PathMemory::Nowhere)).then(|| Self {
+        (!matches!(memory, PathMemory::Nowhere)).then(|| Self::with(rules, memory))
+    }
+
+    fn with(rules: HistoryRules, memory: PathMemory) -> Self {
+        Self {
             rules,
             memory,
             clients: BTreeMap::new(),
             in_use: BTreeSet::new(),
             distrusted: Distrusted::default(),
-        })
+        }
     }
 
     /// What is known of the path of a connection with `client`.
@@ -97,6 +103,22 @@ impl Learning {
 }
 
 impl Endpoint {
+    /// A client connects: true if what its connection learns is kept.
+    pub(super) fn learns_as_client(&mut self, config: &ClientConfig) -> bool {
+        let (Some(rules), Some(store)) = (config.transport.profile.history_rules(), &config.path_store)
+        else {
+            return false;
+        };
+        if self.learning.is_none() {
+            self.learning = Some(Learning::with(rules, PathMemory::Store(Arc::clone(store))));
+            if self.server.is_none() {
+                self.clock_offset = config.clock_offset.into();
+            }
+        }
+        // A server's endpoint whose clients keep what it learns has nowhere to keep this.
+        self.learning.as_ref().is_some_and(|learning| matches!(learning.memory, PathMemory::Store(_)))
+    }
+
     /// A connection has taken something in: asks for what is known of its path as soon as data may be sent on it. The
     /// first of them must not leave before, for the first flight is what the start policies decide on.
     pub(super) fn recall(&mut self, now: Time, index: u32) {
@@ -133,7 +155,7 @@ impl Endpoint {
     fn begin_learning(&mut self, learning: &mut Learning, now: Time, index: u32) {
         let at = self.clock_offset + now.since(Time::ZERO);
         let Some(connection) = self.slots.get(index) else { return };
-        let client = connection.remote().ip().to_canonical();
+        let client = connection.path_name();
         let resumes = connection.is_early_data_accepted() && !learning.rules.is_exclusive;
         let earlier = if resumes { self.sample_earlier(learning, at, client) } else { None };
         let Some(connection) = self.slots.get_mut(index) else { return };
@@ -180,7 +202,7 @@ impl Endpoint {
             self.learning.as_ref().is_some_and(|learning| matches!(learning.memory, PathMemory::Tokens));
         // What was known of an address is void at another.
         let is_there = |connection: &&Connection| {
-            connection.learnt_client().is_none_or(|client| client == connection.remote().ip().to_canonical())
+            connection.learnt_client().is_none_or(|client| client == connection.path_name())
         };
         let connection = self.slots.get(index).filter(|_| in_tokens).filter(is_there);
         let record = connection.and_then(Connection::token_payload).and_then(from_payload);
@@ -207,6 +229,6 @@ fn end_learning(
         learning.in_use.remove(&client);
     }
     if let Some(seen) = connection.take_path_sample() {
-        learning.record(at, connection.remote().ip().to_canonical(), &seen);
+        learning.record(at, connection.path_name(), &seen);
     }
 }

@@ -1,9 +1,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use posthaste_policy::sample::ArrivalView;
 use posthaste_schemes::credit::fixed::{Fixed, Parameters};
-use posthaste_units::{Rng, Time};
+use posthaste_units::Rng;
 use posthaste_wire::Frame;
 use posthaste_wire::frame::{Iter, ResetStream, StopSending, StreamFrame};
 use proptest::prelude::*;
@@ -27,8 +26,7 @@ fn credit(window: u64) -> Box<dyn Credit> {
 }
 
 fn context() -> CreditContext {
-    let max_datagram_size = ByteCount::new(1252);
-    CreditContext { now: Time::ZERO, rtt: None, max_datagram_size, arrivals: ArrivalView::default() }
+    CreditContext::unmeasured()
 }
 
 /// Streams that grant `stream` bytes a stream, `connection` in all and `count` streams of each direction.

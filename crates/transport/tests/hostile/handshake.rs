@@ -270,6 +270,19 @@ fn bad_transport_parameters_fail_the_handshake() {
         ("stateless_reset_token", || with(0x02, &[1; 16]), crypto),
         ("preferred_address", || with(0x0d, &[1; 49]), crypto),
         ("retry_source_connection_id", || with(0x10, b"retryids"), crypto),
+        ("guaranteed_rate of 0", || with(0x21a7_fd77, &[0]), crypto),
+        ("guaranteed_rate without a value", || with(0x21a7_fd77, &[]), crypto),
+        ("guaranteed_rate with a byte too many", || with(0x21a7_fd77, &[1, 0]), crypto),
+        (
+            "guaranteed_rate twice",
+            || {
+                Box::new(|mut p| {
+                    p.guaranteed_rate = Some(1);
+                    with(0x21a7_fd77, &[1])(p)
+                })
+            },
+            crypto,
+        ),
     ];
     let from_server: Vec<(&str, Make, u64)> = vec![
         ("no original destination", || changed(|p| p.original_destination_connection_id = None), 0),
@@ -285,6 +298,7 @@ fn bad_transport_parameters_fail_the_handshake() {
         ),
         ("a token of 15 bytes", || with(0x02, &[1; 15]), crypto),
         ("preferred_address, malformed", || with(0x0d, &[1; 20]), crypto),
+        ("guaranteed_rate", || with(0x21a7_fd77, &[1]), crypto),
     ];
     for (name, make, frame_type) in both.iter().chain(&from_client) {
         let mut arena = Arena::server_with(tls::server_config(1), make());

@@ -211,6 +211,25 @@ fn extensions_are_checked() {
 }
 
 #[test]
+fn a_guaranteed_rate_is_a_clients_and_above_zero() {
+    const ID: u64 = 0x21a7_fd77;
+    for rate in [1, 125_000, 125_000_000_000, varint::MAX] {
+        let encoded = integer_parameter(ID, rate);
+        let parsed = TransportParameters::parse(&encoded, Side::Client).unwrap();
+        assert_eq!(parsed.guaranteed_rate, Some(rate));
+        assert_eq!(encode(&parsed), encoded);
+    }
+    assert_eq!(refused(&integer_parameter(ID, 0), Side::Client), "guaranteed_rate of 0");
+    assert_eq!(refused(&integer_parameter(ID, 1), Side::Server), "guaranteed_rate from a server");
+    let twice = [integer_parameter(ID, 1), integer_parameter(ID, 2)].concat();
+    assert_eq!(refused(&twice, Side::Client), "duplicate transport parameter");
+    // Empty, longer than the integer in it, and cut off within it.
+    for value in [&[][..], &[1, 0], &[0x80, 0, 1]] {
+        refused(&bytes_parameter(ID, value), Side::Client);
+    }
+}
+
+#[test]
 fn an_announced_length_beyond_the_end_is_refused() {
     refused(&[0x1b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Side::Server);
     refused(&[0x0f, 5, 1, 2], Side::Server);
@@ -255,6 +274,8 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
         group_size: extensions.3,
         ack_window: extensions.4,
         tail_code: limits[6],
+        // Servers, whose parameters these are, may not send it.
+        guaranteed_rate: None,
         max_datagram_frame_size: limits[5],
         grease: None,
     })

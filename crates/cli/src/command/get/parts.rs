@@ -6,13 +6,13 @@ use posthaste_http::client::{Piece, Single, SplitOptions};
 use super::output::{Destination, Output};
 use super::report::Transfer;
 use super::{Means, Problem};
-use crate::args::Get;
+use crate::args::{Connections, Get};
 use crate::exit::Failure;
 use crate::printer;
 
 /// Refuses what cannot be written in parts before anything is fetched.
 pub(super) fn check(args: &Get, destinations: &[Destination]) -> Result<(), Failure> {
-    if args.connections > 1 && destinations.contains(&Destination::Stdout) {
+    if args.connections.most() > 1 && destinations.contains(&Destination::Stdout) {
         return Err(Failure::usage(
             "with several connections the bytes arrive out of order, but stdout needs them in order",
         )
@@ -30,8 +30,11 @@ pub(super) async fn fetch(
 ) -> Result<(), Problem> {
     let mut output = Output::open(destination).await?;
     output.check_takes_parts()?;
-    let options =
-        SplitOptions { connections: usize::from(args.connections), may_be_ungrouped: args.ungrouped };
+    let options = SplitOptions {
+        connections: args.connections.most(),
+        is_adaptive: args.connections == Connections::Auto,
+        may_be_ungrouped: args.ungrouped,
+    };
     let mut download = client.download(uri, &options).await?;
     let connection = client.connections().into_iter().find(|it| it.index == download.connection());
     transfer.begin_in_parts(&download, connection);
@@ -68,7 +71,11 @@ pub(super) async fn fetch(
 }
 
 /// Tells why there was one connection only, unless that is as it should be.
-fn explain(uri: &Uri, wanted: u16, reason: Single) {
+fn explain(uri: &Uri, wanted: Connections, reason: Single) {
+    let wanted = match wanted {
+        Connections::Auto => "several".to_owned(),
+        Connections::Fixed(count) => count.to_string(),
+    };
     match reason {
         Single::NotAsked | Single::Small => {}
         Single::Changed => printer::note(format_args!("{uri}: {reason}")),

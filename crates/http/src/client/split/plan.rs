@@ -87,6 +87,18 @@ impl Plan {
         (plan, first)
     }
 
+    /// There are so many lanes from now on, if that is more: the new ones take from the others.
+    pub(super) fn add_lanes(&mut self, lanes: usize) {
+        if lanes > self.under_way.len() {
+            self.under_way.resize(lanes, 0);
+        }
+    }
+
+    /// Bytes that have arrived, and those that are still to come.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.arrived, self.length - self.arrived)
+    }
+
     /// Leaves lane 0 its share, and the shares of the others to whoever comes first. The first response goes on through
     /// them if nobody comes.
     fn divide(&mut self, first: PartId, lanes: u64) {

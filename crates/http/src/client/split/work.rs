@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::connect::Live;
 use super::super::{Client, ClientError, Response};
+use super::auto::{Auto, Progress};
 use super::binding::{Binding, Verdict};
 use super::lane::{self, Lane, State};
 use super::plan::{PartId, Plan};
@@ -31,6 +32,14 @@ pub(super) enum Outcome {
     Changed(Client),
 }
 
+/// How many connections to use.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lanes {
+    Fixed(usize),
+    /// One at first, and as many as are worth it, up to this number.
+    UpTo(usize),
+}
+
 /// The work on one object.
 pub(super) struct Split {
     client: Client,
@@ -38,6 +47,10 @@ pub(super) struct Split {
     binding: Binding,
     plan: Plan,
     lanes: Vec<Lane>,
+    /// The first connection, which others are made beside.
+    first: Arc<Live>,
+    /// How many are worth it, if that is to be found out, and since when.
+    auto: Option<(Auto, Instant)>,
     is_grouped: bool,
     jobs: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     /// What ends the jobs of a part.
@@ -68,18 +81,24 @@ impl Split {
         client: Client,
         response: Response,
         (reach, length): (u64, u64),
-        lanes: usize,
+        lanes: Lanes,
         binding: Binding,
     ) -> Self {
         let now = Instant::now();
+        let (lanes, auto) = match lanes {
+            Lanes::Fixed(lanes) => (lanes, None),
+            Lanes::UpTo(most) => (1, Some((Auto::new(most), now))),
+        };
         let (plan, first) = Plan::new(length, reach, lanes);
         let live = Arc::clone(response.live());
         let mut split = Self {
             uri: response.uri().clone(),
             binding,
             plan,
-            lanes: (0..lanes).map(|_| Lane::new(now)).collect(),
+            lanes: vec![Lane::new(now)],
             is_grouped: live.quic().group_limit().is_some(),
+            first: Arc::clone(&live),
+            auto,
             jobs: FuturesUnordered::new(),
             aborts: BTreeMap::new(),
             pieces: VecDeque::new(),
@@ -88,15 +107,34 @@ impl Split {
             failure: None,
             client,
         };
-        split.lanes[0].begin(Arc::clone(&live));
+        split.lanes[0].begin(live);
         split.read_on(first, response);
-        for lane in 1..lanes {
-            let (client, first) = (split.client.clone(), Arc::clone(&live));
+        split.connect_up_to(lanes);
+        split
+    }
+
+    /// Makes connections until there are so many.
+    fn connect_up_to(&mut self, lanes: usize) {
+        for lane in self.lanes.len()..lanes {
+            self.lanes.push(Lane::new(Instant::now()));
+            let (client, first) = (self.client.clone(), Arc::clone(&self.first));
             let connect =
                 async move { Some(Done::Connected(lane, another(&client, &first, lane, lanes).await)) };
-            split.jobs.push(connect.boxed());
+            self.jobs.push(connect.boxed());
         }
-        split
+        self.plan.add_lanes(lanes);
+    }
+
+    /// Makes more connections if they are worth it.
+    fn grow(&mut self) {
+        let Some((auto, since)) = &mut self.auto else { return };
+        let (arrived, left) = self.plan.progress();
+        let round_trip = self.first.quic().stats().rtt.smoothed.into();
+        let progress = Progress { elapsed: since.elapsed(), arrived, left, round_trip };
+        if let Some(lanes) = auto.on_progress(&progress) {
+            tracing::debug!(lanes, "more connections are tried");
+            self.connect_up_to(lanes);
+        }
     }
 
     /// What happens next.
@@ -121,6 +159,7 @@ impl Split {
                 () = sleep(LOOK) => {}
             }
             self.give_up_silent();
+            self.grow();
         }
     }
 

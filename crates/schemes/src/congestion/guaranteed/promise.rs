@@ -126,6 +126,21 @@ pub(super) struct Promise {
 }
 
 impl Promise {
+    /// Another rate is promised from now on. What was doubted of the earlier one is doubted of this one.
+    pub(super) fn change(&mut self, promised: Rate) {
+        let before = std::mem::replace(&mut self.promised, promised).as_bits_per_second();
+        let scaled = |rate: Rate| match before {
+            0 => promised,
+            before => rate.mul_ratio(promised.as_bits_per_second(), before).min(promised),
+        };
+        self.rate = scaled(self.rate);
+        if let Some(test) = &mut self.test {
+            test.floor = scaled(test.floor);
+        }
+        // What was delivered until now was of another floor.
+        self.measured_from = None;
+    }
+
     pub(super) fn new(promised: Rate) -> Self {
         Self {
             promised,

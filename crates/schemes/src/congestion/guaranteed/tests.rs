@@ -14,7 +14,6 @@ fn controller(variant: Variant, acks: u32, min_rate: Rate) -> Guaranteed {
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 1 };
     Guaranteed::new(
         Parameters { min_rate: Some(min_rate), acks, variant, ..Parameters::default() },
-        min_rate,
         Box::new(Classic),
         limits,
     )
@@ -474,4 +473,55 @@ fn absurd_rates_are_harmless() {
             }
         }
     }
+}
+
+/// A server's controller that grants clients' words up to `most`, and promises nothing by itself.
+fn trusting(most: Rate) -> Guaranteed {
+    let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 1 };
+    let parameters = Parameters { max_stated_rate: Some(most), ..Parameters::default() };
+    Guaranteed::new(parameters, Box::new(Classic), limits)
+}
+
+#[test]
+fn a_client_that_states_nothing_gets_cubic_from_the_first_window_on() {
+    let (mut controller, mut path) = (trusting(rate("5 Mbit/s")), Path::new());
+    assert_eq!((phase(&controller), controller.window()), ("slow_start", DATAGRAM * 10));
+    path.stream(&mut controller, 10, milliseconds(1), milliseconds(20));
+    assert!(controller.window() > DATAGRAM * 10, "{}", controller.window());
+    path.lose(&mut controller);
+    path.stream(&mut controller, 10, milliseconds(200), Duration::from_secs(3000));
+    assert_ne!(phase(&controller), "wireless", "there is no floor to go back to");
+}
+
+#[test]
+fn what_a_client_states_is_the_floor_up_to_the_bound() {
+    for (stated, floor) in [("1 Mbit/s", "1 Mbit/s"), ("900 Gbit/s", "5 Mbit/s")] {
+        let mut controller = trusting(rate("5 Mbit/s"));
+        controller.on_stated_rate(rate(stated));
+        assert_eq!(phase(&controller), "wireless");
+        let promised = controller_at(rate(floor));
+        assert_eq!(controller.pacing(&steady_rtt(RTT)), promised.pacing(&steady_rtt(RTT)), "{stated}");
+    }
+    let mut deaf = controller_at(rate("1 Mbit/s"));
+    deaf.on_stated_rate(rate("5 Mbit/s"));
+    assert_eq!(deaf.promise.rate(), rate("1 Mbit/s"), "nobody said that clients may");
+}
+
+fn controller_at(min_rate: Rate) -> Guaranteed {
+    controller(Variant::Safe, 10, min_rate)
+}
+
+#[test]
+fn doubt_outlives_a_change_of_the_number_of_connections() {
+    let mut controller = trusting(rate("8 Mbit/s"));
+    controller.on_stated_rate(rate("8 Mbit/s"));
+    controller.promise.on_overrun(Time::ZERO + milliseconds(1));
+    controller.promise.on_overrun(Time::ZERO + milliseconds(2));
+    assert_eq!(controller.promise.rate(), rate("4 Mbit/s"), "halved");
+    controller.on_connections(2);
+    assert_eq!(controller.promise.rate(), rate("2 Mbit/s"));
+    controller.on_connections(1);
+    assert_eq!(controller.promise.rate(), rate("4 Mbit/s"));
+    controller.on_connections(64);
+    assert_ne!(phase(&controller), "wireless", "nobody is granted anything");
 }
