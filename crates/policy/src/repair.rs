@@ -123,6 +123,13 @@ pub trait Repair: Debug + Send {
         None
     }
 
+    /// What of a stream is lost for the second time leaves twice, and so with each further loss, up to this share of the
+    /// bytes that the stream has sent, as numerator and denominator. These copies leave like all data that are lost, in a
+    /// tail or before it. `None` for none.
+    fn lost_again(&self) -> Option<(u32, u32)> {
+        None
+    }
+
     /// Called whenever nothing new waits on a connection.
     fn next(&mut self, _tail: &TailView) -> RepairStep {
         RepairStep::NOTHING

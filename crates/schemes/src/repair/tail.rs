@@ -88,6 +88,10 @@ pub struct Parameters {
     /// Copies of the newest packets: their share of the stream bytes sent. Default 1/16. With 0 only the floor holds.
     #[serde(deserialize_with = "value::share")]
     pub newest: (u32, u32),
+    /// What of a stream is lost for the second time leaves twice, in a tail or before it: the share of its bytes that may.
+    /// Default 1/64; with 0 nothing does.
+    #[serde(deserialize_with = "value::share")]
+    pub again: (u32, u32),
     /// Packets that may be copied on a connection whatever it has sent, 0 to 256. Default 32.
     #[serde(deserialize_with = "value::copied_packets")]
     pub floor: u64,
@@ -105,6 +109,7 @@ impl Default for Parameters {
             handshake: true,
             guard: 2,
             newest: (1, 16),
+            again: (1, 64),
             floor: 32,
             gap: Duration::from_millis(3),
             code: false,
@@ -116,10 +121,12 @@ impl Parameters {
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
         let (numerator, denominator) = self.newest;
+        let (again, of) = self.again;
         vec![
             Constant::new("handshake", self.handshake),
             Constant::new("guard", self.guard),
             Constant::new("newest", format!("{numerator}/{denominator}")),
+            Constant::new("again", format!("{again}/{of}")),
             Constant::new("floor", format!("{} packets", self.floor)),
             Constant::new("gap", format!("{} ms", self.gap.as_millis())),
             Constant::new("code", self.code),
@@ -271,6 +278,10 @@ impl Repair for Tail {
 
     fn codes(&self) -> bool {
         self.parameters.code
+    }
+
+    fn lost_again(&self) -> Option<(u32, u32)> {
+        Some(self.parameters.again).filter(|(share, _)| *share > 0)
     }
 
     fn next(&mut self, tail: &TailView) -> RepairStep {

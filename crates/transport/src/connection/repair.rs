@@ -66,6 +66,11 @@ impl Repairs {
         self.policy.codes()
     }
 
+    /// The share of a stream's bytes that may leave twice because they were lost twice.
+    pub(crate) fn lost_again(&self) -> Option<(u32, u32)> {
+        self.policy.lost_again()
+    }
+
     /// The client begins again: its Initial is another.
     pub(crate) fn on_retry(&mut self) {
         self.is_flight_copied = PerSpace::default();
@@ -177,7 +182,10 @@ impl Connection {
         if repeat.is_some() {
             // What follows is no demand of the application's.
             self.path.control.on_app_limited(now);
+            // A copy is no loss.
+            let share = self.streams.send_lost_again_twice(None);
             self.settle_outcome(now);
+            self.streams.send_lost_again_twice(share);
         }
         repeat.is_some()
     }

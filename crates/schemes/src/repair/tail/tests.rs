@@ -250,15 +250,17 @@ fn newest_packets_are_not_copied_where_others_are_lost_for_certain() {
 
 #[test]
 fn parameters_are_read_from_a_profile_and_checked() {
-    let text = "[repair.tail]\nhandshake = false\nguard = 2\nnewest = \"1/8\"\nfloor = 16\ngap = \"5 ms\"\n";
+    let text = "[repair.tail]\nhandshake = false\nguard = 2\nnewest = \"1/8\"\nfloor = 16\ngap = \"5 ms\"\nagain = \"0\"\n";
     let profile = crate::from_toml("t", text).expect("a profile");
+    assert_eq!(profile.repair().lost_again(), None);
     assert_eq!(profile.repair().handshake_copy(), None);
     assert!(!profile.repair().is_idle());
     let default = crate::from_toml("t", "[repair.tail]\n").expect("a profile");
     assert_eq!(default.repair().handshake_copy(), Some(Duration::from_millis(5)));
+    assert_eq!(default.repair().lost_again(), Some((1, 64)));
     assert!(crate::default_profile().repair().is_idle());
     for wrong in
-        ["newest = \"3/2\"", "newest = \"1/0\"", "newest = 1", "guard = 0", "guard = 5", "floor = 257"]
+        ["newest = \"3/2\"", "again = \"65/64\"", "newest = \"1/0\"", "newest = 1", "guard = 0", "guard = 5", "floor = 257"]
     {
         let text = format!("[repair.tail]\n{wrong}\n");
         assert!(crate::from_toml("t", &text).is_err(), "{wrong}");
