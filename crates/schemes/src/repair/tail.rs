@@ -61,6 +61,9 @@ const CERTAIN_LOSSES: f64 = 25.0;
 const FAILURE: f64 = 0.02;
 /// From this share of lost packets on a retransmission is worth more than two transmissions.
 const MUCH_LOSS: f64 = 0.05;
+/// The last packets of a tail, as a part of those in flight, and the part of a round trip in which they leave: one in so
+/// many.
+const EARLY_PART: u64 = 8;
 /// Packets that what is known of the path from before counts as, at most.
 const KNOWN_PACKETS: u64 = 200;
 /// Packets that earlier connections must have seen to say that the path loses.
@@ -329,10 +332,22 @@ impl Tail {
         }
         RepairStep {
             retransmissions: transmissions,
+            retransmitted_from: if has_code { Time::ZERO } else { guarded_from(tail, current.in_flight) },
             newest_from: may_copy.then_some(tail.last_new_at + self.parameters.gap),
             code: CodeStep::Wait,
         }
     }
+}
+
+/// When the first retransmission left that is worth a copy. What is lost of the last packets is known a round trip after
+/// them, and so is the loss of a retransmission that left with them: a copy of it saves nothing if some of them are lost for
+/// certain, and have no code.
+fn guarded_from(tail: &TailView, in_flight: ByteCount) -> Time {
+    let last = in_flight.as_f64() / EARLY_PART as f64 / tail.max_datagram_size.as_f64().max(1.0);
+    if loss(tail) * last < 1.0 {
+        return Time::ZERO;
+    }
+    tail.last_new_at + tail.rtt.min.mul_ratio(1, EARLY_PART)
 }
 
 /// Bytes of which it is known whether they arrived.
