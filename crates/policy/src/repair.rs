@@ -73,6 +73,8 @@ pub struct RepairStep {
     /// The youngest outstanding retransmission that has been sent fewer times than this in all; it goes first. Below
     /// 2: no retransmission.
     pub retransmissions: u8,
+    /// Only retransmissions that left at this time or later.
+    pub retransmitted_from: Time,
     /// From this time on the youngest outstanding packet of ended streams that has not been copied. `None`: never.
     pub newest_from: Option<Time>,
     /// What becomes of [`TailView::code`]; it goes before copies.
@@ -97,7 +99,8 @@ pub enum CodeStep {
 
 impl RepairStep {
     /// Nothing is to be sent again.
-    pub const NOTHING: Self = Self { retransmissions: 0, newest_from: None, code: CodeStep::Wait };
+    pub const NOTHING: Self =
+        Self { retransmissions: 0, retransmitted_from: Time::ZERO, newest_from: None, code: CodeStep::Wait };
 }
 
 /// Sends data again before it is known to be lost; see the module.
@@ -120,6 +123,13 @@ pub trait Repair: Debug + Send {
     /// The delay after which the copy leaves; a server whose client is not validated, which may send three datagrams
     /// only, does not wait. `None` for no copy.
     fn handshake_copy(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What of a stream is lost for the second time leaves twice, and so with each further loss, up to this share of the
+    /// bytes that the stream has sent, as numerator and denominator. These copies leave like all data that are lost, in a
+    /// tail or before it. `None` for none.
+    fn lost_again(&self) -> Option<(u32, u32)> {
         None
     }
 

@@ -150,6 +150,7 @@ impl Connection {
             let kept = connection.config.receive_budget.open_kept();
             connection.streams.offer_tail_code(kept);
         }
+        connection.streams.send_lost_again_twice(connection.repairs.lost_again());
         connection.streams.watch_blocked(connection.log.is_on());
         if let Err(fault) = connection.advance_handshake(now) {
             connection.fail(now, fault);

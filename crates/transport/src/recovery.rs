@@ -456,8 +456,8 @@ impl Recovery {
         }
     }
 
-    /// Reports the frames of the youngest outstanding packet of the path that `is_wanted` accepts as to be sent again,
-    /// before it is known to be lost; the repetition count of the packet that will carry them.
+    /// Reports the frames of the youngest outstanding packet of the path that `is_wanted` accepts, which is told when each
+    /// left, as to be sent again, before it is known to be lost; the repetition count of the packet that will carry them.
     ///
     /// The copy answers for the frames from then on: the loss of the packet copied is no news to their owners, that of
     /// the copy is, and the acknowledgement of either settles them.
@@ -465,12 +465,14 @@ impl Recovery {
         &mut self,
         id: PacketSpace,
         path: u32,
-        mut is_wanted: impl FnMut(Repeat, &[SentFrame]) -> bool,
+        mut is_wanted: impl FnMut(Repeat, Time, &[SentFrame]) -> bool,
         outcome: &mut AckOutcome,
     ) -> Option<Repeat> {
         let youngest = self.spaces[id].sent.iter_mut().rev().take(REPAIR_PACKETS).find(|packet| {
             let is_open = !packet.requeued && packet.ack_eliciting && packet.path == path;
-            is_open && !packet.is_mtu_probe() && is_wanted(packet.repeat, &packet.frames)
+            is_open
+                && !packet.is_mtu_probe()
+                && is_wanted(packet.repeat, packet.stamp.sent_at, &packet.frames)
         })?;
         youngest.requeued = true;
         outcome.lose_frames(id, &youngest.frames);

@@ -7,6 +7,7 @@ mod ack_updates;
 mod application;
 mod assembler;
 mod incoming;
+mod lost_again;
 mod map;
 mod outgoing;
 mod ranges;
@@ -235,6 +236,8 @@ pub(crate) struct Streams {
     next_waiter: u64,
     blocked_count: usize,
     tail: Tail,
+    /// What may leave twice of what is lost for the second time, of each stream's bytes.
+    lost_again: Option<lost_again::Share>,
     code: TailCode,
     /// For the trace: streams that have become blocked (true) or are no longer, if anybody watches.
     blocked_changes: Option<Vec<(StreamId, bool)>>,
@@ -297,6 +300,7 @@ impl Streams {
             next_waiter: 0,
             blocked_count: 0,
             tail: Tail::default(),
+            lost_again: None,
             code: TailCode::default(),
             blocked_changes: None,
             last_context: None,

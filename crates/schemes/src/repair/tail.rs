@@ -61,6 +61,9 @@ const CERTAIN_LOSSES: f64 = 25.0;
 const FAILURE: f64 = 0.02;
 /// From this share of lost packets on a retransmission is worth more than two transmissions.
 const MUCH_LOSS: f64 = 0.05;
+/// The last packets of a tail, as a part of those in flight, and the part of a round trip in which they leave: one in so
+/// many.
+const EARLY_PART: u64 = 8;
 /// Packets that what is known of the path from before counts as, at most.
 const KNOWN_PACKETS: u64 = 200;
 /// Packets that earlier connections must have seen to say that the path loses.
@@ -88,6 +91,10 @@ pub struct Parameters {
     /// Copies of the newest packets: their share of the stream bytes sent. Default 1/16. With 0 only the floor holds.
     #[serde(deserialize_with = "value::share")]
     pub newest: (u32, u32),
+    /// What of a stream is lost for the second time leaves twice, in a tail or before it: the share of its bytes that may.
+    /// Default 1/64; with 0 nothing does.
+    #[serde(deserialize_with = "value::share")]
+    pub again: (u32, u32),
     /// Packets that may be copied on a connection whatever it has sent, 0 to 256. Default 32.
     #[serde(deserialize_with = "value::copied_packets")]
     pub floor: u64,
@@ -105,6 +112,7 @@ impl Default for Parameters {
             handshake: true,
             guard: 2,
             newest: (1, 16),
+            again: (1, 64),
             floor: 32,
             gap: Duration::from_millis(3),
             code: false,
@@ -116,10 +124,12 @@ impl Parameters {
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
         let (numerator, denominator) = self.newest;
+        let (again, of) = self.again;
         vec![
             Constant::new("handshake", self.handshake),
             Constant::new("guard", self.guard),
             Constant::new("newest", format!("{numerator}/{denominator}")),
+            Constant::new("again", format!("{again}/{of}")),
             Constant::new("floor", format!("{} packets", self.floor)),
             Constant::new("gap", format!("{} ms", self.gap.as_millis())),
             Constant::new("code", self.code),
@@ -273,6 +283,10 @@ impl Repair for Tail {
         self.parameters.code
     }
 
+    fn lost_again(&self) -> Option<(u32, u32)> {
+        Some(self.parameters.again).filter(|(share, _)| *share > 0)
+    }
+
     fn next(&mut self, tail: &TailView) -> RepairStep {
         if !tail.is_tail {
             return RepairStep::NOTHING;
@@ -318,10 +332,22 @@ impl Tail {
         }
         RepairStep {
             retransmissions: transmissions,
+            retransmitted_from: if has_code { Time::ZERO } else { guarded_from(tail, current.in_flight) },
             newest_from: may_copy.then_some(tail.last_new_at + self.parameters.gap),
             code: CodeStep::Wait,
         }
     }
+}
+
+/// When the first retransmission left that is worth a copy. What is lost of the last packets is known a round trip after
+/// them, and so is the loss of a retransmission that left with them: a copy of it saves nothing if some of them are lost for
+/// certain, and have no code.
+fn guarded_from(tail: &TailView, in_flight: ByteCount) -> Time {
+    let last = in_flight.as_f64() / EARLY_PART as f64 / tail.max_datagram_size.as_f64().max(1.0);
+    if loss(tail) * last < 1.0 {
+        return Time::ZERO;
+    }
+    tail.last_new_at + tail.rtt.min.mul_ratio(1, EARLY_PART)
 }
 
 /// Bytes of which it is known whether they arrived.

@@ -66,6 +66,11 @@ impl Repairs {
         self.policy.codes()
     }
 
+    /// The share of a stream's bytes that may leave twice because they were lost twice.
+    pub(crate) fn lost_again(&self) -> Option<(u32, u32)> {
+        self.policy.lost_again()
+    }
+
     /// The client begins again: its Initial is another.
     pub(crate) fn on_retry(&mut self) {
         self.is_flight_copied = PerSpace::default();
@@ -109,10 +114,10 @@ impl Connection {
             return;
         }
         let is_due = step.newest_from.is_some_and(|from| from <= now);
-        let transmissions = step.retransmissions;
-        let is_repaired = self.copy_youngest(now, |repeat| {
-            repeat.is_retransmission && repeat.copy.saturating_add(1) < transmissions
-        }) || (is_due && self.copy_youngest(now, |repeat| repeat.copy == 0));
+        let is_repaired = self.copy_youngest(now, |repeat, sent_at| {
+            let is_early = sent_at < step.retransmitted_from;
+            repeat.is_retransmission && !is_early && repeat.copy.saturating_add(1) < step.retransmissions
+        }) || (is_due && self.copy_youngest(now, |repeat, _| repeat.copy == 0));
         if is_repaired {
             return;
         }
@@ -167,17 +172,20 @@ impl Connection {
 
     /// Has the frames of the youngest outstanding packet of ended streams sent again that `is_wanted` accepts. False if
     /// there is none.
-    fn copy_youngest(&mut self, now: Time, is_wanted: impl Fn(Repeat) -> bool) -> bool {
+    fn copy_youngest(&mut self, now: Time, is_wanted: impl Fn(Repeat, Time) -> bool) -> bool {
         let Self { recovery, streams, path, outcome, .. } = self;
-        let is_wanted = |repeat, frames: &[crate::packet::sent_frame::SentFrame]| {
-            is_wanted(repeat) && streams.has_ending(frames)
+        let is_wanted = |repeat, sent_at, frames: &[crate::packet::sent_frame::SentFrame]| {
+            is_wanted(repeat, sent_at) && streams.has_ending(frames)
         };
         let repeat = recovery.frames_to_repair(PacketSpace::Data, path.control.id, is_wanted, outcome);
         self.repairs.pending[PacketSpace::Data] = repeat;
         if repeat.is_some() {
             // What follows is no demand of the application's.
             self.path.control.on_app_limited(now);
+            // A copy is no loss.
+            let share = self.streams.send_lost_again_twice(None);
             self.settle_outcome(now);
+            self.streams.send_lost_again_twice(share);
         }
         repeat.is_some()
     }

@@ -2,7 +2,7 @@
 
 use posthaste_units::Time;
 use posthaste_wire::frame::{CloseFrame, CloseKind};
-use posthaste_wire::packet::number;
+use posthaste_wire::packet::number::{self, TruncatedNumber};
 use posthaste_wire::{ConnectionId, Frame, Side};
 
 use crate::acks::received::Written;
@@ -21,6 +21,12 @@ use crate::packet::datagram::Transmit;
 use crate::packet::frame_writer::FrameWriter;
 use crate::packet::space::PacketSpace;
 use crate::recovery::{Outgoing, Repeat};
+
+/// Least bytes of packet numbers where packets are repeated: as many as they have in any flight of less than 32,768.
+const REPEATED_NUMBER_LEN: u8 = 2;
+
+/// The room that an ACK frame is taken to need: a few ranges, a delay and ECN counts.
+const ACK_LEN: usize = 64;
 
 /// Ranges in an ACK frame from which on it is worth to have old ones forgotten.
 const RANGES_BEFORE_PING: usize = 8;
@@ -289,7 +295,7 @@ impl Connection {
             // spec: rfc9000 17.2.3 no-early-data-late, rfc9001 5.6 server-never-early, 5.6 no-early-after-data-keys
             is_early: space == PacketSpace::Data && self.handshake.sends_early(),
             number,
-            truncated: number::encode(number, self.recovery.largest_acked(space)),
+            truncated: self.truncated(space, number),
             destination,
             source: &source,
             token: &token,
@@ -299,12 +305,36 @@ impl Connection {
         datagram.packet(&fields, |writer| fill(self, writer))
     }
 
+    /// The part of a packet number that is sent. Where packets are repeated it has two bytes or more from the start, so that
+    /// what filled a packet fits into a later one: a rest in a packet of its own can be lost like the others.
+    fn truncated(&self, space: PacketSpace, number: u64) -> TruncatedNumber {
+        let least = number::encode(number, self.recovery.largest_acked(space));
+        if space == PacketSpace::Data && !self.repairs.is_idle() {
+            TruncatedNumber::new(number, least.len.max(REPEATED_NUMBER_LEN))
+        } else {
+            least
+        }
+    }
+
+    /// True if an ACK frame that may wait would leave too little room for lost data that would fill the packet.
+    fn gives_way(&mut self, now: Time, space: PacketSpace, permit: Permit, room: usize) -> bool {
+        let is_due = self.acks.received[space].deadline().is_some_and(|deadline| deadline <= now);
+        space == PacketSpace::Data
+            && permit == Permit::Everything
+            && !is_due
+            && !self.repairs.is_idle()
+            && self
+                .streams
+                .next_lost_len()
+                .is_some_and(|len| (room.saturating_sub(ACK_LEN)..=room).contains(&len))
+    }
+
     /// Writes all that the space has to say now.
     fn write_frames(&mut self, now: Time, space: PacketSpace, permit: Permit, writer: &mut FrameWriter<'_>) {
         let is_probe = self.eliciting.owes_probe(space);
         // spec: rfc9000 13.2.6 acked-in-its-space, 13.2.6 data-acked-by-data-keys, 13.2.6 early-acked-by-data-keys
         // spec: rfc9000 17.2.3 data-acked-by-data
-        if self.acks.received[space].has_news() {
+        if self.acks.received[space].has_news() && !self.gives_way(now, space, permit, writer.remaining()) {
             self.write_ack(now, space, writer);
         }
         if permit == Permit::Everything || is_probe {

@@ -351,7 +351,7 @@ impl Harness {
 
     pub(crate) fn frames_to_repair(&mut self, is_wanted: impl Fn(Repeat) -> bool) -> Option<Repeat> {
         let Self { recovery, path, outcome, .. } = self;
-        let is_wanted = |repeat, _: &[SentFrame]| is_wanted(repeat);
+        let is_wanted = |repeat, _, _: &[SentFrame]| is_wanted(repeat);
         let repeat = recovery.frames_to_repair(PacketSpace::Data, path.id, is_wanted, outcome);
         self.settle();
         repeat

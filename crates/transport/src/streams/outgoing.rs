@@ -48,6 +48,18 @@ impl Streams {
         })
     }
 
+    /// Length of the frame that has the data to be sent next, if they were lost.
+    pub(crate) fn next_lost_len(&mut self) -> Option<usize> {
+        let id = self.schedule.next(self.send_window.available() > 0)?;
+        let Found::Live(Stream { send: Some(send), .. }) = self.map.find(id) else { return None };
+        send.lost_len(id)
+    }
+
+    /// What is lost for the second time leaves twice from now on, up to `share` of each stream's bytes. What was said before.
+    pub(crate) fn send_lost_again_twice(&mut self, share: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        std::mem::replace(&mut self.lost_again, share)
+    }
+
     /// Stream bytes sent for the first time, and again.
     pub(crate) fn sent_and_resent(&self) -> (u64, u64) {
         (self.sent, self.resent)
@@ -177,7 +189,8 @@ impl FrameOwner for Streams {
     fn on_lost(&mut self, frame: &SentFrame) -> bool {
         match *frame {
             SentFrame::Stream { id, start, end, fin } => {
-                self.update_send(id, |send| send.lost(start, end, fin));
+                let twice = self.lost_again;
+                self.update_send(id, |send| send.lost(start, end, fin, twice));
             }
             SentFrame::ResetStream(id) => {
                 self.update_send(id, SendHalf::reset_lost);

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use posthaste_wire::frame::{Frame, ResetStream, stream};
 use posthaste_wire::{StreamId, varint};
 
+use super::lost_again::Share;
 use super::schedule::{Class, Place, Priority};
 use super::send_buffer::SendBuffer;
 use crate::flow::SendWindow;
@@ -184,6 +185,13 @@ impl SendHalf {
         !self.is_reset() && self.buffer.unsent() > 0 && self.window.available() == 0
     }
 
+    /// Length of the STREAM frame that has the lowest range that was lost, without the length that the last of a packet needs
+    /// not have. `None` if none was.
+    pub(super) fn lost_len(&self, id: StreamId) -> Option<usize> {
+        let (start, end) = self.buffer.first_lost()?;
+        usize::try_from(end - start).ok().map(|data| stream::header_len(id, start, None) + data)
+    }
+
     /// Writes one STREAM frame, at most `credit` bytes of it new. `None` if nothing is to be sent or fits.
     pub(super) fn write_frame(
         &mut self,
@@ -246,11 +254,16 @@ impl SendHalf {
     }
 
     /// A STREAM frame was lost.
-    pub(super) fn lost(&mut self, start: u64, end: u64, fin: bool) {
+    ///
+    /// With a share of the stream's bytes, what of it was lost before leaves twice.
+    pub(super) fn lost(&mut self, start: u64, end: u64, fin: bool, twice: Option<Share>) {
         if self.is_reset() {
             return;
         }
-        self.buffer.lost(start, end);
+        match twice {
+            Some(share) => self.buffer.lost_maybe_again(start, end, share),
+            None => self.buffer.lost(start, end),
+        }
         if fin {
             self.fin.lost();
         }

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
 
+use super::lost_again::{LostAgain, Share};
 use super::ranges::RangeSet;
 
 /// Writes below this size are gathered into one chunk, so that many small writes cost no chunk each.
@@ -31,6 +33,7 @@ pub(crate) struct SendBuffer {
     acked: RangeSet,
     /// Ranges that were lost and have not been sent again.
     lost: RangeSet,
+    again: LostAgain,
 }
 
 impl SendBuffer {
@@ -54,9 +57,9 @@ impl SendBuffer {
         self.end - self.base
     }
 
-    /// The lowest range to send again.
+    /// The range to send again: the lowest that was lost, or else of which a copy is due.
     pub(crate) fn first_lost(&self) -> Option<(u64, u64)> {
-        self.lost.first()
+        self.lost.first().or_else(|| self.again.first())
     }
 
     /// True if a byte of `start..end` has not been acknowledged.
@@ -74,7 +77,7 @@ impl SendBuffer {
     }
 
     pub(crate) fn has_lost(&self) -> bool {
-        !self.lost.is_empty()
+        !self.lost.is_empty() || !self.again.is_empty()
     }
 
     /// Appends data: kept as it is, or gathered with its neighbours if small.
@@ -124,6 +127,9 @@ impl SendBuffer {
     /// `start..end` has been written into a packet.
     pub(crate) fn sent(&mut self, start: u64, end: u64) {
         if start < self.next {
+            if self.lost.is_empty() {
+                self.again.sent(start, end);
+            }
             self.lost.remove(start, end);
         }
         self.next = self.next.max(end.min(self.end));
@@ -145,6 +151,7 @@ impl SendBuffer {
         if !self.lost.is_empty() {
             self.lost.remove(start, end);
         }
+        self.again.acked(start, end);
         if start == self.base && self.acked.is_empty() {
             self.base = end;
         } else {
@@ -185,11 +192,27 @@ impl SendBuffer {
         }
     }
 
+    /// The same, and what of it was lost before leaves twice, within `share` of what has been sent.
+    pub(super) fn lost_maybe_again(&mut self, start: u64, end: u64, share: Share) {
+        self.lost(start, end);
+        let (start, end) = (start.max(self.base), end.min(self.next));
+        let mut from = start;
+        let acked: SmallVec<[(u64, u64); 4]> = self.acked.overlapping(start, end).collect();
+        // What has arrived of it meanwhile is not lost.
+        for (low, high) in acked.into_iter().rev().chain([(end, end)]) {
+            if from < low {
+                self.again.lost(from, low, self.next, share);
+            }
+            from = from.max(high);
+        }
+    }
+
     /// Nothing has been sent after all. For buffers of which nothing has been acknowledged.
     pub(crate) fn start_over(&mut self) {
         self.next = self.base;
         self.cursor = 0;
         self.lost = RangeSet::default();
+        self.again = LostAgain::default();
     }
 
     /// Forgets everything, as after a reset. Returns the bytes that were held.

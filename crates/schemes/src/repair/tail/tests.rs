@@ -250,16 +250,24 @@ fn newest_packets_are_not_copied_where_others_are_lost_for_certain() {
 
 #[test]
 fn parameters_are_read_from_a_profile_and_checked() {
-    let text = "[repair.tail]\nhandshake = false\nguard = 2\nnewest = \"1/8\"\nfloor = 16\ngap = \"5 ms\"\n";
+    let text = "[repair.tail]\nhandshake = false\nguard = 2\nnewest = \"1/8\"\nfloor = 16\ngap = \"5 ms\"\nagain = \"0\"\n";
     let profile = crate::from_toml("t", text).expect("a profile");
+    assert_eq!(profile.repair().lost_again(), None);
     assert_eq!(profile.repair().handshake_copy(), None);
     assert!(!profile.repair().is_idle());
     let default = crate::from_toml("t", "[repair.tail]\n").expect("a profile");
     assert_eq!(default.repair().handshake_copy(), Some(Duration::from_millis(5)));
+    assert_eq!(default.repair().lost_again(), Some((1, 64)));
     assert!(crate::default_profile().repair().is_idle());
-    for wrong in
-        ["newest = \"3/2\"", "newest = \"1/0\"", "newest = 1", "guard = 0", "guard = 5", "floor = 257"]
-    {
+    for wrong in [
+        "newest = \"3/2\"",
+        "again = \"65/64\"",
+        "newest = \"1/0\"",
+        "newest = 1",
+        "guard = 0",
+        "guard = 5",
+        "floor = 257",
+    ] {
         let text = format!("[repair.tail]\n{wrong}\n");
         assert!(crate::from_toml("t", &text).is_err(), "{wrong}");
     }
@@ -348,6 +356,22 @@ fn a_path_that_is_known_to_lose_has_no_copies_where_they_cannot_save_a_round_tri
     assert_eq!(step.retransmissions, 3, "the first that is lost is sent three times");
     let step = guarded.clone().next(&TailView { delivered: packets(2), ..first_flight(PathLoss::UNKNOWN) });
     assert_eq!(step.retransmissions, 1);
+}
+
+#[test]
+fn a_retransmission_that_left_with_the_last_packets_is_guarded_only_if_these_may_all_arrive() {
+    let from = |in_flight, is_coded| {
+        let known = PathLoss::new(1_000, 80);
+        let view = TailView { in_flight: packets(in_flight), sent: packets(850), known, is_coded, ..view() };
+        let parameters = Parameters { guard: 3, code: is_coded, ..Parameters::default() };
+        let step = Tail::new(parameters).next(&TailView { delivered: packets(2), ..view });
+        assert!(step.retransmissions > 1);
+        step.retransmitted_from
+    };
+    // Of an eighth of 200 packets 8 % are two, and an eighth of 100 ms are 12.5.
+    assert_eq!(from(200, false), view().last_new_at + Duration::from_micros(12_500));
+    assert_eq!(from(90, false), Time::ZERO, "less than one is lost of an eighth");
+    assert_eq!(from(200, true), Time::ZERO, "a code restores the last packets");
 }
 
 #[test]

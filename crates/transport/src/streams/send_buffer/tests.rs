@@ -57,6 +57,53 @@ fn an_ack_after_all_takes_back_a_loss_and_a_loss_spares_what_was_acknowledged() 
     assert_eq!(buffer.held(), 4000);
 }
 
+/// All that is sent again, in order, in packets of 1,000 bytes at most.
+fn resend(buffer: &mut SendBuffer) -> Vec<(u64, u64)> {
+    let mut sent = Vec::new();
+    while let Some((start, end)) = buffer.first_lost() {
+        let end = end.min(start + 1000);
+        buffer.sent(start, end);
+        sent.push((start, end));
+    }
+    sent
+}
+
+#[test]
+fn what_is_lost_for_the_second_time_leaves_twice_and_so_with_each_further_loss() {
+    let mut buffer = SendBuffer::default();
+    buffer.push(pattern(0, 100_000).into());
+    buffer.sent(0, 100_000);
+    let share = (1, 2);
+    buffer.lost_maybe_again(3000, 5000, share);
+    assert_eq!(resend(&mut buffer), [(3000, 4000), (4000, 5000)], "the first loss");
+    buffer.acked(4000, 4500);
+    buffer.lost_maybe_again(3500, 5500, share);
+    // 5000..5500 is lost for the first time, 4000..4500 has arrived; copies come behind all that was lost.
+    let again = [(3500, 4000), (4500, 5500), (3500, 4000), (4500, 5000)];
+    assert_eq!(resend(&mut buffer), again);
+    buffer.lost_maybe_again(3500, 4000, share);
+    assert_eq!(resend(&mut buffer), [(3500, 4000); 2], "the third loss");
+    buffer.lost_maybe_again(3500, 4000, share);
+    buffer.sent(3500, 4000);
+    buffer.acked(3500, 4000);
+    assert!(!buffer.has_lost(), "no copy of what has arrived");
+    buffer.lost(4500, 5000);
+    assert_eq!(resend(&mut buffer), [(4500, 5000)], "once where nothing leaves twice");
+}
+
+#[test]
+fn copies_of_what_is_lost_again_keep_to_their_share_of_what_was_sent() {
+    let mut buffer = SendBuffer::default();
+    buffer.push(pattern(0, 100_000).into());
+    buffer.sent(0, 64_000);
+    for round in 0..20 {
+        buffer.lost_maybe_again(0, 500, (1, 64));
+        // A sixty-fourth are two copies.
+        let copies = usize::from((1..=2).contains(&round));
+        assert_eq!(resend(&mut buffer).len(), 1 + copies, "round {round}");
+    }
+}
+
 #[test]
 fn acks_and_losses_of_what_was_never_sent_change_nothing() {
     let mut buffer = SendBuffer::default();
