@@ -96,6 +96,16 @@ impl Running {
         Ok(kilobytes * 1024)
     }
 
+    /// What its threads have computed so far. Threads that have ended are not in it.
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
+        let mut nanos = 0;
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+            nanos += text.split_whitespace().next().ok_or("no schedstat")?.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(nanos))
+    }
+
     /// How many descriptors it has open.
     pub(crate) fn descriptors(&self) -> Result<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())

@@ -186,6 +186,18 @@ pub(crate) enum EdgeCommand {
     Doctor(EdgeDoctor),
     #[cfg(feature = "page")]
     Prove(Box<EdgeProve>),
+    /// A command that was not compiled.
+    #[cfg(not(feature = "page"))]
+    #[command(hide = true)]
+    Prove(NotBuilt),
+}
+
+/// Whatever arguments there are.
+#[cfg(not(feature = "page"))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct NotBuilt {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<std::ffi::OsString>,
 }
 
 /// Examine a site from outside, as its visitors meet it: addresses, certificate, HTTP/2, Alt-Svc, UDP, HTTP/3.
