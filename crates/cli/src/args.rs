@@ -21,6 +21,8 @@ mod history;
 mod lab;
 #[cfg(feature = "page")]
 mod page;
+#[cfg(all(feature = "edge", feature = "page"))]
+mod prove;
 #[cfg(feature = "race")]
 mod race;
 #[cfg(any(feature = "page", feature = "race"))]
@@ -35,9 +37,13 @@ pub(crate) use emulate::{Device, Emulate, EmulateInside, Meter};
 #[cfg(feature = "lab")]
 pub(crate) use lab::{Lab, LabCommand, LabItems, LabList, LabMerge, LabRun, Seeds};
 #[cfg(feature = "page")]
-pub(crate) use page::{Page, PageVisit};
+pub(crate) use page::{Page, PageRelay, PageVisit};
+#[cfg(all(feature = "edge", feature = "page"))]
+pub(crate) use prove::{EdgeProve, Pin};
 #[cfg(feature = "race")]
 pub(crate) use race::Race;
+#[cfg(all(feature = "edge", feature = "page"))]
+pub(crate) use report_output::ReportOutput;
 #[cfg(feature = "files")]
 pub(crate) use {
     get::{Connections, Get, GuaranteedRate, QuicVersion},
@@ -98,6 +104,9 @@ pub(crate) enum Command {
     #[cfg(feature = "page")]
     #[command(hide = true)]
     PageVisit(PageVisit),
+    #[cfg(feature = "page")]
+    #[command(hide = true)]
+    PageRelay(PageRelay),
     /// A command that was not compiled, or that does not exist.
     #[cfg(not(feature = "full"))]
     #[command(external_subcommand)]

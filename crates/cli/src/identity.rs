@@ -22,6 +22,9 @@ use crate::exit::Failure;
 /// Certificate and key that are kept, in one file so that they always belong together.
 pub(crate) const KEPT: &str = "localhost.pem";
 
+/// The name that every certificate made here has.
+const LOCALHOST: &str = "localhost";
+
 /// What was there before, in case that it was the clock that was wrong.
 const REPLACED: &str = "localhost-replaced.pem";
 
@@ -79,6 +82,11 @@ impl Identity {
     /// Clients trust the one that is kept, and the clock may be wrong: one that has not begun yet stays, unless the one
     /// before is good; one that has ended is replaced and set aside. Both are told in the log.
     pub(crate) fn keep(state: &Path, now: SystemTime) -> Result<Self, Failure> {
+        Self::keep_for(state, LOCALHOST, now)
+    }
+
+    /// The same, and a certificate that is made also names this host; one that is kept may be for another.
+    pub(crate) fn keep_for(state: &Path, host: &str, now: SystemTime) -> Result<Self, Failure> {
         let file = state.join(PUBLIC);
         let fail = |error: &dyn std::fmt::Display| {
             Failure::runtime(format!("cannot keep a certificate in {}: {error}", state.display()))
@@ -86,7 +94,7 @@ impl Identity {
         };
         let kept = state.join(KEPT);
         if !recover(state, now).map_err(|error| fail(&error))? {
-            let made = make(now).map_err(|error| fail(&error))?;
+            let made = make(host, now).map_err(|error| fail(&error))?;
             create_private_directory(state).map_err(|error| fail(&error))?;
             replace(&kept, made.as_bytes()).map_err(|error| fail(&error))?;
         }
@@ -176,7 +184,7 @@ fn fit(certificate: &CertificateDer<'static>, time: SystemTime) -> Option<Fit> {
     let verifier =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), crypto_provider()).build().ok()?;
     let time = UnixTime::since_unix_epoch(time.duration_since(UNIX_EPOCH).ok()?);
-    for name in ["localhost", "127.0.0.1", "::1"] {
+    for name in [LOCALHOST, "127.0.0.1", "::1"] {
         let name = ServerName::try_from(name).ok()?;
         match verifier.verify_server_cert(certificate, &[], &name, &[], time) {
             Ok(_) => {}
@@ -192,10 +200,12 @@ fn fit(certificate: &CertificateDer<'static>, time: SystemTime) -> Option<Fit> {
     Some(Fit::Good)
 }
 
-/// A new certificate for localhost and its key, in PEM. ECDSA on P-256, which every client has.
-fn make(now: SystemTime) -> Result<String, rcgen::Error> {
+/// A new certificate for this host and localhost, and its key, in PEM. ECDSA on P-256, which every client has.
+fn make(host: &str, now: SystemTime) -> Result<String, rcgen::Error> {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()])?;
+    let others = Some(host).filter(|&host| host != LOCALHOST);
+    let names: Vec<String> = [LOCALHOST].into_iter().chain(others).map(str::to_owned).collect();
+    let mut params = CertificateParams::new(names)?;
     params
         .subject_alt_names
         .extend([IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(SanType::IpAddress));
@@ -336,7 +346,7 @@ mod tests {
         let first = Identity::keep(directory.path(), now).unwrap();
         let kept = directory.path().join(KEPT);
         let text = std::fs::read_to_string(&kept).unwrap();
-        let other = make(now).unwrap();
+        let other = make(LOCALHOST, now).unwrap();
         let mixed = text.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap().to_owned()
             + other.split_inclusive("-----END CERTIFICATE-----\n").nth(1).unwrap();
         for damaged in ["", "nonsense", &text[..text.len() / 2], &mixed] {

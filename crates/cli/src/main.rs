@@ -105,6 +105,8 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Page(args) => runtime()?.block_on(command::page::run(args)),
         #[cfg(feature = "page")]
         Command::PageVisit(args) => command::page::visit(&args),
+        #[cfg(feature = "page")]
+        Command::PageRelay(args) => command::page::relay(&args),
         #[cfg(feature = "lab")]
         Command::Lab(args) => {
             let runtime = runtime()?;

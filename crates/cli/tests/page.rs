@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::browser::{self, processes_with};
 use common::{posthaste, run, send_signal};
 use serde_json::Value;
 
@@ -19,13 +20,7 @@ const PATH: &str = "rtt = \"20ms\"\nrate = \"50mbit\"\n";
 
 /// A folder with a path in it; `None`, and a remark on stderr, where there can be no runs.
 fn ground() -> Option<tempfile::TempDir> {
-    let has_browser = ["chromium", "chromium-browser", "google-chrome"]
-        .iter()
-        .any(|name| Command::new(name).arg("--version").output().is_ok());
-    let (code, _, stderr) =
-        run(posthaste().args(["emulate", "-q", "--isolate", "--down", "delay=0ms", "--", "true"]));
-    if !has_browser || code == 1 {
-        eprintln!("SKIPPED, nothing was tested: browser {has_browser}; {stderr}");
+    if !browser::can_load_pages() {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -173,15 +168,6 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "it did not come");
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// Command lines of processes that name this test's folder, but for the command itself.
-fn processes_with(marker: &str) -> Vec<String> {
-    let entries = std::fs::read_dir("/proc").unwrap();
-    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let words = ids.filter_map(|id| std::fs::read(format!("/proc/{id}/cmdline")).ok());
-    let words = words.map(|words| String::from_utf8_lossy(&words).replace('\0', " "));
-    words.filter(|words| words.contains(marker)).collect()
 }
 
 #[test]

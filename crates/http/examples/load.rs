@@ -1,7 +1,9 @@
 //! Requests for one path over many connections, and a server that answers from memory, for `cargo xtask bench files`.
 //!
 //! - `load client --ca FILE --url URL --connections N --streams N --requests N --bytes N`: N connections, each with N requests
-//!   in progress, until N responses of the given length are read. Prints `done SECONDS`, of the requests after the handshakes.
+//!   in progress, until N responses of the given length are read. Prints `done SECONDS P50 P99`: the time of all requests after the
+//!   handshakes, and quantiles of the time of one. With `--pause-millis N` each of those that are in progress waits so long before
+//!   the next. With `--hold true` and no requests it prints `READY` when each connection has made one, and ends with its stdin.
 //! - `load server --cert FILE --key FILE --bytes N`: answers every request with N bytes. Prints `READY ADDRESS` and runs until
 //!   it is killed.
 
@@ -10,6 +12,7 @@ use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Uri;
@@ -74,6 +77,14 @@ async fn client(options: &Options) -> Result<(), Error> {
         fetch(&client, &uri, length).await?;
         clients.push(client);
     }
+    if options.0.get("hold").is_some_and(|hold| hold == "true") {
+        println!("READY");
+        let end = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+        end.await??;
+        return Ok(());
+    }
+    let pause =
+        options.0.get("pause-millis").map(|text| text.parse().map(Duration::from_millis)).transpose()?;
     let began = Instant::now();
     let left = Arc::new(AtomicI64::new(options.number("requests")?));
     let mut tasks = tokio::task::JoinSet::new();
@@ -81,17 +92,27 @@ async fn client(options: &Options) -> Result<(), Error> {
         for _ in 0..options.number("streams")? {
             let (client, uri, left) = (client.clone(), uri.clone(), Arc::clone(&left));
             tasks.spawn(async move {
+                let mut times = Vec::new();
                 while left.fetch_sub(1, Ordering::Relaxed) > 0 {
+                    let began = Instant::now();
                     fetch(&client, &uri, length).await?;
+                    times.push(began.elapsed());
+                    if let Some(pause) = pause {
+                        tokio::time::sleep(pause).await;
+                    }
                 }
-                Ok::<_, Error>(())
+                Ok::<_, Error>(times)
             });
         }
     }
+    let mut times = Vec::new();
     while let Some(ended) = tasks.join_next().await {
-        ended??;
+        times.extend(ended??);
     }
-    println!("done {}", began.elapsed().as_secs_f64());
+    let all = began.elapsed();
+    times.sort_unstable();
+    let quantile = |share: usize| times[(times.len() * share).div_ceil(100).max(1) - 1].as_secs_f64();
+    println!("done {} {} {}", all.as_secs_f64(), quantile(50), quantile(99));
     Ok(())
 }
 

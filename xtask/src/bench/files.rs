@@ -199,7 +199,7 @@ impl Scene {
 }
 
 /// The program on one core, where there are two and `taskset`.
-fn on_core(core: usize, program: &Path) -> Command {
+pub(super) fn on_core(core: usize, program: &Path) -> Command {
     let has_two = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
     let can_pin = has_two && Command::new("taskset").arg("--version").output().is_ok();
     if !can_pin {
@@ -211,7 +211,7 @@ fn on_core(core: usize, program: &Path) -> Command {
 }
 
 /// The address in the first line of `posthaste serve --json`.
-fn listening(line: &str) -> Option<String> {
+pub(super) fn listening(line: &str) -> Option<String> {
     let start: serde_json::Value = serde_json::from_str(line).ok()?;
     start["address"].as_str().map(str::to_owned)
 }

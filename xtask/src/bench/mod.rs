@@ -3,6 +3,7 @@
 mod build;
 mod bulk;
 mod cost;
+mod edge;
 mod files;
 mod heap;
 mod idle;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Handshakes(cost::Arguments),
     /// CPU time of an HTTP/3 server per request for a file
     Files(files::Arguments),
+    /// The edge next to nginx, Caddy and HAProxy over HTTP/3: CPU time, latency and memory
+    Edge(edge::Arguments),
     /// Instructions of transfers, requests and handshakes, alone or compared with an earlier build
     Instructions(instructions::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
@@ -48,6 +51,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Junk(arguments) => cost::junk(arguments),
         Command::Handshakes(arguments) => cost::handshakes(arguments),
         Command::Files(arguments) => files::run(arguments),
+        Command::Edge(arguments) => edge::run(arguments),
         Command::Instructions(arguments) => instructions::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Build(arguments) => build::run(arguments),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Subcommand;
 use posthaste_edge::{TlsVersion, Workers};
 
+#[cfg(feature = "page")]
+use super::EdgeProve;
 use super::seconds;
 
 /// Serve an existing site over HTTP/3: next to its server, or as the whole front of an application.
@@ -34,6 +36,7 @@ Examples:
   posthaste edge --config edge.toml
   posthaste edge status --admin 127.0.0.1:9443
   posthaste edge doctor example.org                                  what visitors meet, from outside
+  posthaste edge prove https://example.org/                          what visitors on phones gain, measured in a browser
 
 The upstream speaks HTTP/1.1, over TLS 1.2 or 1.3 if its URL is https. With --beside it is asked for the name in the request and
 must have a certificate for it; with --to, for the name in the URL. Requests for names that the certificate does not cover get 421.
@@ -181,6 +184,20 @@ pub(crate) enum EdgeCommand {
     Check(EdgeCheck),
     Status(EdgeStatus),
     Doctor(EdgeDoctor),
+    #[cfg(feature = "page")]
+    Prove(Box<EdgeProve>),
+    /// A command that was not compiled.
+    #[cfg(not(feature = "page"))]
+    #[command(hide = true)]
+    Prove(NotBuilt),
+}
+
+/// Whatever arguments there are.
+#[cfg(not(feature = "page"))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct NotBuilt {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<std::ffi::OsString>,
 }
 
 /// Examine a site from outside, as its visitors meet it: addresses, certificate, HTTP/2, Alt-Svc, UDP, HTTP/3.

@@ -133,6 +133,30 @@ pub(crate) struct Page {
     pub(crate) net_log: Option<PathBuf>,
 }
 
+/// Arguments of the hidden command that gives `edge prove` a way from the far end of a path to servers outside of it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PageRelay {
+    /// Congestion control of all connections towards the browser
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tcp: String,
+
+    /// TCP port whose connections go to --site
+    #[arg(long, requires = "site")]
+    pub(crate) site_port: Option<u16>,
+
+    /// Unix socket through which the site is reached, or TCP port on this side
+    #[arg(long, value_name = "FILE|PORT")]
+    pub(crate) site: Option<PathBuf>,
+
+    /// TCP port whose connections go to the socket of --others, with the name from their TLS handshake
+    #[arg(long)]
+    pub(crate) others_port: u16,
+
+    /// Unix socket through which all other hosts are reached
+    #[arg(long, value_name = "FILE")]
+    pub(crate) others: PathBuf,
+}
+
 /// Arguments of the hidden command that runs behind the path.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageVisit {

@@ -38,6 +38,10 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
         Some(EdgeCommand::Check(args)) => return check::run(args).await,
         Some(EdgeCommand::Status(args)) => return status::run(args),
         Some(EdgeCommand::Doctor(args)) => return doctor::run(args).await,
+        #[cfg(feature = "page")]
+        Some(EdgeCommand::Prove(args)) => return super::page::prove(args).await,
+        #[cfg(not(feature = "page"))]
+        Some(EdgeCommand::Prove(_)) => return Err(crate::exit::not_built("the command `edge prove`")),
         None => {}
     }
     if args.print_schema {

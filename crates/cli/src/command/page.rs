@@ -21,6 +21,8 @@ mod reach;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
+mod relay;
+#[cfg(target_os = "linux")]
 mod report;
 #[cfg(target_os = "linux")]
 mod run;
@@ -35,17 +37,28 @@ mod target;
 #[cfg(target_os = "linux")]
 mod visit;
 
+#[cfg(all(target_os = "linux", feature = "edge"))]
+mod prove;
+
 #[cfg(target_os = "linux")]
-pub(crate) use {linux::run, visit::run as visit};
+pub(crate) use {linux::run, relay::run as relay, visit::run as visit};
+
+#[cfg(all(target_os = "linux", feature = "edge"))]
+pub(crate) use prove::run as prove;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{run, visit};
+pub(crate) use elsewhere::{relay, run, visit};
+
+#[cfg(all(not(target_os = "linux"), feature = "edge"))]
+pub(crate) use elsewhere::prove;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use std::process::ExitCode;
 
-    use crate::args::{Page, PageVisit};
+    #[cfg(feature = "edge")]
+    use crate::args::EdgeProve;
+    use crate::args::{Page, PageRelay, PageVisit};
     use crate::exit::Failure;
 
     fn failure() -> Failure {
@@ -54,6 +67,16 @@ mod elsewhere {
     }
 
     pub(crate) async fn run(_args: Page) -> Result<ExitCode, Failure> {
+        Err(failure())
+    }
+
+    #[cfg(feature = "edge")]
+    pub(crate) async fn prove(_args: &EdgeProve) -> Result<ExitCode, Failure> {
+        Err(Failure::runtime("`posthaste edge prove` needs Linux: its paths join network namespaces")
+            .hint("run it on a Linux machine, with --resolve NAME=ADDRESS if the site is elsewhere"))
+    }
+
+    pub(crate) fn relay(_args: &PageRelay) -> Result<ExitCode, Failure> {
         Err(failure())
     }
 

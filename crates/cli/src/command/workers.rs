@@ -129,6 +129,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use posthaste_endpoint::{ClientConfig, CloseReason, ServerConfig, default_transport, tls};
+
     use super::*;
     use crate::command::running::Told;
 
@@ -168,6 +170,45 @@ mod tests {
         let failure = ended.unwrap_err().to_string();
         assert!(failure.contains("a worker has failed") && failure.contains("panicked"), "{failure}");
         assert_eq!(finished, 1);
+    }
+
+    /// A server endpoint of this worker, and how clients reach it.
+    fn server(worker: &Worker) -> (Endpoint, ClientConfig) {
+        let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(identity.cert.der().clone()).unwrap();
+        let key = identity.signing_key.serialize_der().try_into().unwrap();
+        let tls = tls::server_config(vec![identity.cert.into()], key, &[posthaste_http::ALPN]).unwrap();
+        let config = ServerConfig::new(tls, default_transport());
+        let endpoint = worker.make(|| Endpoint::server("127.0.0.1:0".parse().unwrap(), config)).unwrap();
+        let tls = tls::client_config_with_roots(roots, &[posthaste_http::ALPN]).unwrap();
+        (endpoint, ClientConfig::new(tls, default_transport()))
+    }
+
+    #[tokio::test]
+    async fn clients_of_a_worker_that_panics_are_told_of_an_internal_error() {
+        let worker = Worker::new().unwrap();
+        let (endpoint, config) = server(&worker);
+        let address = endpoint.local_addr().unwrap();
+        let (fail, failing) = oneshot::channel::<()>();
+        let work = async move {
+            let _ = failing.await;
+            panic!("as the test wants it");
+        };
+        let never = futures::future::pending().boxed().shared();
+        let serving = run(terms(never), |_| vec![(worker, endpoint, work)]);
+        let visiting = async {
+            let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+            let connection = client.connect(&config, address, "localhost").await.unwrap();
+            fail.send(()).unwrap();
+            connection.closed().await
+        };
+        let both = async { tokio::join!(serving, visiting) };
+        let (ended, reason) = timeout(Duration::from_secs(60), both).await.unwrap();
+        let failure = ended.unwrap_err().to_string();
+        assert!(failure.contains("a worker has failed"), "{failure}");
+        let CloseReason::PeerApplication { error_code, reason } = reason else { panic!("{reason:?}") };
+        assert_eq!((error_code, &reason[..]), (INTERNAL_ERROR, &b"the server has failed"[..]));
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use posthaste_campaign::provenance;
 
 use super::plan::PathPlan;
 use super::record::{Build, Key, Record};
-use super::target::{Contestant, Origin};
+use super::target::{Contestant, Front, Origin};
 use crate::exit::Failure;
 use crate::profile;
 
@@ -32,7 +32,9 @@ impl Builds {
             .map_err(|error| Failure::runtime(format!("cannot read this program: {error}")))?;
         let server = |contestant: &Contestant| {
             let text = match &contestant.origin {
-                Origin::Command(text) | Origin::Url(text) => text.clone(),
+                Origin::Command(text) | Origin::Url(text) | Origin::Front(Front { command: text, .. }) => {
+                    text.clone()
+                }
                 Origin::Profile(place) if profile::is_file(place) => {
                     std::fs::read_to_string(Path::new(place)).map_err(|error| {
                         Failure::usage(format!("cannot read the profile {place}: {error}"))

@@ -1,8 +1,8 @@
 //! The result as a page: bars for each path, the waterfall of each median run, all numbers.
 
-mod bars;
+pub(super) mod bars;
 mod numbers;
-mod waterfall;
+pub(super) mod waterfall;
 
 use std::fmt::Write as _;
 

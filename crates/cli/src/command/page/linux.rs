@@ -51,15 +51,20 @@ pub(crate) async fn run(args: Page) -> Result<ExitCode, Failure> {
             printer::note(format_args!("the report is in {}", args.html.display()));
         }
     }
-    Ok(match (tally.was_interrupted, tally.bad_runs()) {
+    Ok(exit_code(&tally))
+}
+
+/// What shells are told.
+pub(super) fn exit_code(tally: &Tally) -> ExitCode {
+    match (tally.was_interrupted, tally.bad_runs()) {
         (true, _) => ExitCode::from(INTERRUPTED),
         (false, 0) => ExitCode::SUCCESS,
         (false, _) => ExitCode::from(FAILED),
-    })
+    }
 }
 
 /// Finds out before the first run whether there can be emulated paths.
-fn check_paths(plan: &Plan) -> Result<(), Failure> {
+pub(super) fn check_paths(plan: &Plan) -> Result<(), Failure> {
     if plan.paths.iter().all(|path| path.argument.is_none()) {
         return Ok(());
     }
@@ -85,7 +90,7 @@ fn check_paths(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The browser would start, and yet find none of its files.
-fn snap_warning(plan: &Plan) -> Option<String> {
+pub(super) fn snap_warning(plan: &Plan) -> Option<String> {
     let (browser, folder) = (plan.browser.display(), plan.ground.path().display());
     is_snap(&plan.browser).then(|| {
         format!(
@@ -108,7 +113,7 @@ fn announce(plan: &Plan, kept: &[Record]) {
     ));
 }
 
-async fn load_all(
+pub(super) async fn load_all(
     plan: &Arc<Plan>,
     journal: Journal<Record>,
     kept: Vec<Record>,
@@ -154,6 +159,15 @@ impl Campaign for Visits {
     fn take(&mut self, run: Self::Run) -> Result<(), Failure> {
         let Some(record) = run else { return Ok(()) };
         self.done += 1;
+        if let Some(reason) = self.tally.hopeless_reason(&record)
+            && self.plan.gives_up
+        {
+            return Err(Failure::runtime(format!(
+                "{}: {}",
+                record.key.contestant,
+                printer::printable(reason)
+            )));
+        }
         let record = self.tally.add(record);
         printer::note(format_args!("{}/{} {}", self.done, self.total, table::line(record)));
         self.journal.add(record).map_err(Failure::runtime)

@@ -37,6 +37,8 @@ pub(super) struct Plan {
     /// Downloads beside each run.
     pub(super) background: u16,
     pub(super) is_warm_wanted: bool,
+    /// A contestant whose first run fails ends it all.
+    pub(super) gives_up: bool,
     pub(super) timeout: Duration,
     pub(super) browser: PathBuf,
     pub(super) spki: Vec<String>,
@@ -78,8 +80,12 @@ pub(super) struct PathPlan {
 
 impl Plan {
     pub(super) fn new(args: &Page) -> Result<Self, Failure> {
+        Self::of(args, target::contestants(args)?)
+    }
+
+    /// A plan for these contestants.
+    pub(super) fn of(args: &Page, contestants: Vec<Contestant>) -> Result<Self, Failure> {
         let paths = args.path.iter().map(|name| path(args, name)).collect::<Result<Vec<_>, _>>()?;
-        let contestants = target::contestants(args)?;
         background::check(args.background, paths.iter().all(|path| path.argument.is_some()))?;
         let browser = find_browser(&args.browser).ok_or_else(|| no_browser(&args.browser))?;
         let failed = |error: &dyn std::fmt::Display| Failure::runtime(format!("cannot prepare: {error}"));
@@ -105,6 +111,7 @@ impl Plan {
             parallel: args.parallel.into(),
             background: args.background,
             is_warm_wanted: !args.cold_only,
+            gives_up: false,
             timeout: args.timeout,
             browser,
             spki,
@@ -116,6 +123,25 @@ impl Plan {
             builds,
             ground,
         })
+    }
+
+    /// Compares these instead. The certificate is for `host`, and one with the hash `spki` is trusted, too.
+    pub(super) fn front(
+        &mut self,
+        contestants: Vec<Contestant>,
+        host: &str,
+        spki: Option<&str>,
+    ) -> Result<(), Failure> {
+        let folder = self.ground.path().join("front");
+        let identity = Identity::keep_for(&folder, host, SystemTime::now())?;
+        self.builds = Builds::of(&self.paths, &contestants)?;
+        self.spki.extend([identity.spki_hash].into_iter().chain(spki.map(str::to_owned)));
+        (self.certificate, self.key) = (identity.file, folder.join(KEPT));
+        for page in &mut self.pages {
+            host.clone_into(&mut page.name);
+        }
+        (self.contestants, self.gives_up) = (contestants, true);
+        Ok(())
     }
 
     /// All runs, round by round, so that what is stopped early has about as many of each.

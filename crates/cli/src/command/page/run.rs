@@ -16,7 +16,6 @@ use posthaste_campaign::quota::Quota;
 use super::background;
 use super::plan::{Item, Plan, is_started_here};
 use super::record::{Record, Seen};
-use super::site::port;
 use super::target::Surroundings;
 use super::visit::Order;
 use crate::exit::Failure;
@@ -138,7 +137,8 @@ fn attempt(plan: &Plan, item: Item, running: &Running) -> Result<Option<Record>,
 /// What the near end is to do.
 fn order(plan: &Plan, item: Item, folder: &Path) -> Order {
     let (page, contestant) = (&plan.pages[item.page], &plan.contestants[item.contestant]);
-    let (host, first_port) = contestant.host_and_port();
+    let (host, _) = contestant.host_and_port();
+    let front = contestant.front();
     let is_started_here = is_started_here(contestant);
     let has_path = plan.paths[item.path].argument.is_some();
     let name = |suffix: &str| {
@@ -152,7 +152,9 @@ fn order(plan: &Plan, item: Item, folder: &Path) -> Order {
         protocol: contestant.protocol,
         spki: plan.spki.clone(),
         far_host: has_path.then_some(host),
-        ports: if is_started_here { (0..page.hosts).map(port).collect() } else { vec![first_port] },
+        ports: contestant.ports(page.hosts),
+        relayed: front.map(|front| front.relayed.clone()).unwrap_or_default(),
+        others: front.map(|front| front.others),
         is_awaited: is_started_here,
         requests: page.requests,
         background: plan.background,
@@ -169,7 +171,7 @@ fn command(plan: &Plan, item: Item, seed: u64, folder: &Path, order: &Path) -> C
     if let Some(path) = &plan.paths[item.path].argument {
         command.args(["emulate", "--quiet", "--meter", "none", "--path", path, "--seed", &seed.to_string()]);
         command.arg("--json").arg(folder.join(EMULATION));
-        let ports: Vec<u16> = (0..page.hosts).map(port).collect();
+        let ports = contestant.ports(page.hosts);
         let around = Surroundings {
             site: page.folder.as_deref().unwrap_or(folder),
             certificate: &plan.certificate,

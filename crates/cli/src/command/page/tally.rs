@@ -69,6 +69,14 @@ impl Tally {
         self.records.iter().filter(|record| !record.is_valid() || record.seen.failure.is_some()).count()
     }
 
+    /// Why the record's contestant has not loaded its page, if it never has.
+    pub(super) fn hopeless_reason<'a>(&self, record: &'a Record) -> Option<&'a str> {
+        let has_loaded = |earlier: &Record| {
+            earlier.key.contestant == record.key.contestant && earlier.seen.failure.is_none()
+        };
+        record.seen.failure.as_deref().filter(|_| !self.records.iter().any(has_loaded))
+    }
+
     /// Takes a run; it replaces one in its place that was void, and counts its attempts.
     pub(super) fn add(&mut self, mut record: Record) -> &Record {
         if let Some(index) = self.records.iter().position(|earlier| earlier.key == record.key) {
@@ -138,9 +146,14 @@ impl Cell<'_> {
 
     /// Load times over those of `base`, seed by seed; `None` where one of both has no median.
     pub(super) fn against(&self, base: &Self, temperature: Temperature) -> Option<Paired> {
-        let values = |cell: &Self| cell.values(temperature, Metric::Load);
+        self.against_in(Metric::Load, base, temperature)
+    }
+
+    /// The same for another figure.
+    pub(super) fn against_in(&self, metric: Metric, base: &Self, temperature: Temperature) -> Option<Paired> {
+        let values = |cell: &Self| cell.values(temperature, metric);
         for cell in [self, base] {
-            cell.summary(temperature, Metric::Load).filter(|summary| summary.p50.is_finite())?;
+            cell.summary(temperature, metric).filter(|summary| summary.p50.is_finite())?;
         }
         statistics::compare_paired(&values(self), &values(base))
     }

@@ -6,7 +6,7 @@ use posthaste_schemes::selection;
 use serde::Deserialize;
 
 use super::protocol::Protocol;
-use super::site::{DOCUMENT, FIRST_PORT, HOST};
+use super::site::{DOCUMENT, FIRST_PORT, HOST, port};
 use crate::args::Page;
 use crate::exit::Failure;
 use crate::printer::shell_quote;
@@ -32,6 +32,21 @@ pub(super) enum Origin {
     Command(String),
     /// A server that runs already.
     Url(String),
+    /// What `posthaste edge prove` starts afresh for each run, in front of a site that runs already.
+    Front(Front),
+}
+
+/// A far end that answers for a site of its own name.
+#[derive(Debug, Clone)]
+pub(super) struct Front {
+    /// Where the browser begins.
+    pub(super) url: String,
+    /// Shell command that starts all of it.
+    pub(super) command: String,
+    /// TCP ports that it listens on, too, and that must be listened on before the visit.
+    pub(super) relayed: Vec<u16>,
+    /// The TCP port that stands for port 443 of all other hosts.
+    pub(super) others: u16,
 }
 
 /// A file of rivals.
@@ -158,7 +173,7 @@ impl Contestant {
         let ports: Vec<String> = around.ports.iter().map(u16::to_string).collect();
         let serve = match &self.origin {
             Origin::Url(_) => return None,
-            Origin::Command(command) => command.clone(),
+            Origin::Command(command) | Origin::Front(Front { command, .. }) => command.clone(),
             Origin::Profile(profile) => {
                 let qlog =
                     around.qlog.map(|folder| format!(" --qlog {}", quoted(folder))).unwrap_or_default();
@@ -184,8 +199,24 @@ impl Contestant {
     /// Where the browser begins.
     pub(super) fn url(&self) -> String {
         match &self.origin {
-            Origin::Url(url) => url.clone(),
+            Origin::Url(url) | Origin::Front(Front { url, .. }) => url.clone(),
             _ => format!("https://{HOST}:{FIRST_PORT}/{DOCUMENT}"),
+        }
+    }
+
+    /// The ports of its hosts, the document's first.
+    pub(super) fn ports(&self, hosts: usize) -> Vec<u16> {
+        match &self.origin {
+            Origin::Url(_) | Origin::Front(_) => vec![self.host_and_port().1],
+            Origin::Profile(_) | Origin::Command(_) => (0..hosts).map(port).collect(),
+        }
+    }
+
+    /// What else is at the far end, if it is a front.
+    pub(super) fn front(&self) -> Option<&Front> {
+        match &self.origin {
+            Origin::Front(front) => Some(front),
+            _ => None,
         }
     }
 

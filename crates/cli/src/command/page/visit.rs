@@ -22,7 +22,7 @@ use super::record::{Seen, Visit};
 use crate::args::PageVisit;
 use crate::exit::{FAILED, Failure};
 use crate::printer;
-pub(super) use browser::{find as find_browser, is_snap};
+pub(super) use browser::{find as find_browser, is_firefox, is_snap};
 
 /// What is to be visited, and how.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,6 +36,10 @@ pub(super) struct Order {
     pub(super) far_host: Option<String>,
     /// Ports of that host that QUIC is forced on, and that must be listened on before the visit.
     pub(super) ports: Vec<u16>,
+    /// TCP ports that must be listened on, too.
+    pub(super) relayed: Vec<u16>,
+    /// The far end's port that port 443 of every other host is reached through; without one, no other host is reached.
+    pub(super) others: Option<u16>,
     /// True if the server is one that this run has started, and may not listen yet.
     pub(super) is_awaited: bool,
     /// Requests that a whole page takes, where that is known.
@@ -66,6 +70,7 @@ fn carry_out(order: &Order) -> Result<Seen, String> {
     let far = std::env::var("POSTHASTE_FAR").ok();
     if order.is_awaited {
         listening::wait(order.protocol, &order.ports)?;
+        listening::wait(Protocol::H2, &order.relayed)?;
     }
     let mut browser = browser::start(order, far.as_deref())?;
     let product = browser.product()?;
@@ -93,6 +98,10 @@ fn carry_out(order: &Order) -> Result<Seen, String> {
 fn judge(order: &Order, visit: Visit) -> Result<Visit, String> {
     let wanted = order.protocol.alpn();
     let document = visit.objects.first().ok_or("the browser has asked for nothing")?;
+    if (300..400).contains(&document.status) {
+        let next = visit.objects.get(1).map_or("nowhere", |object| object.url.as_str());
+        return Err(format!("{} redirects to {next}: give the URL of the page itself", order.url));
+    }
     if document.protocol != wanted {
         return Err(format!("the document came by {}, not by {wanted}", document.protocol));
     }

@@ -18,7 +18,7 @@ const TOP: f64 = 8.0;
 const ROW: f64 = 21.0;
 
 /// One path's bars.
-pub(super) fn figure(
+pub(in super::super) fn figure(
     plan: &Plan,
     tally: &Tally,
     page: &PagePlan,

@@ -32,6 +32,7 @@ fn plan(names: &[&str]) -> Plan {
         parallel: 1,
         background: 0,
         is_warm_wanted: true,
+        gives_up: false,
         timeout: std::time::Duration::from_secs(1),
         browser: "b".into(),
         spki: Vec::new(),

@@ -19,7 +19,7 @@ const TOP: f64 = 16.0;
 const STRENGTH: [f64; 3] = [0.18, 0.45, 1.0];
 
 /// The waterfalls of all contestants over one path, on one time scale.
-pub(super) fn details(plan: &Plan, tally: &Tally, page: &PagePlan, path: &PathPlan) -> String {
+pub(in super::super) fn details(plan: &Plan, tally: &Tally, page: &PagePlan, path: &PathPlan) -> String {
     let mut shown: Vec<(usize, &Record, &Visit)> = Vec::new();
     let cells: Vec<_> =
         plan.contestants.iter().map(|one| tally.cell(&page.name, &path.name, &one.name)).collect();

@@ -64,7 +64,7 @@ pub(super) fn start(order: &Order, far: Option<&str>) -> Result<Box<dyn Browser>
 }
 
 /// True if a program of this name is Firefox.
-fn is_firefox(program: &Path) -> bool {
+pub(in crate::command::page) fn is_firefox(program: &Path) -> bool {
     program.file_name().is_some_and(|name| name.to_string_lossy().starts_with(FIREFOX_NAMES[0]))
 }
 

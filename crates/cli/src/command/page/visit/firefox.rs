@@ -245,6 +245,8 @@ mod tests {
             requests: None,
             background: 0,
             is_warm_wanted: true,
+            relayed: Vec::new(),
+            others: None,
             timeout: 1.0,
             folder: "/nonexistent".into(),
             net_log: None,

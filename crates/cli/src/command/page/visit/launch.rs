@@ -42,7 +42,8 @@ impl Launch {
         let mut arguments: Vec<String> = ALWAYS.iter().map(|&argument| argument.to_owned()).collect();
         arguments.push(format!("--user-data-dir={}", order.folder.join("profile").display()));
         if let Some((host, far)) = far {
-            arguments.push(format!("--host-resolver-rules=MAP {host} {far}, MAP * ~NOTFOUND"));
+            let others = order.others.map(|port| format!("MAP *:443 {far}:{port}, ")).unwrap_or_default();
+            arguments.push(format!("--host-resolver-rules=MAP {host} {far}, {others}MAP * ~NOTFOUND"));
         }
         match order.protocol {
             Protocol::H3 => {
@@ -50,6 +51,8 @@ impl Launch {
                 let origins: Vec<String> = order.ports.iter().map(|port| format!("{host}:{port}")).collect();
                 arguments.push(format!("--origin-to-force-quic-on={}", origins.join(",")));
             }
+            // Other hosts come as they are.
+            Protocol::H1 if order.others.is_some() => arguments.push("--disable-quic".to_owned()),
             Protocol::H2 => arguments.push("--disable-quic".to_owned()),
             Protocol::H1 => arguments.extend(["--disable-quic", "--disable-http2"].map(str::to_owned)),
         }

@@ -42,6 +42,10 @@ impl Waterfall {
         }
         let start = self.since_origin(&event["timestamp"]).unwrap_or(0.0);
         let object = Object { url: url.to_owned(), start, ..Object::default() };
+        // The answer before has no event of its own.
+        if let (Some(status), Some(before)) = (event["redirectResponse"]["status"].as_u64(), self.find(&id)) {
+            before.object.status = status as u16;
+        }
         self.add(id, object);
     }
 

@@ -1,0 +1,421 @@
+//! The edge next to other servers with HTTP/3, in one run, interleaved.
+
+mod rivals;
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+
+use self::rivals::Rivals;
+use super::files::{listening, on_core};
+use crate::Result;
+use crate::identity::Identity;
+use crate::median;
+use crate::process::{Running, children_cpu};
+use crate::workspace::{cargo, run as run_command, target};
+
+/// Length of the file that is asked for.
+const BYTES: usize = 1024;
+/// Bounds for a server's start and for all requests of one run.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+const RUN_TIMEOUT: Duration = Duration::from_secs(120);
+/// Handshake state is freed by and by.
+const SETTLE: Duration = Duration::from_secs(3);
+/// Share of all processor time that others may have had, in percent; a run with more is void.
+const MAX_OTHERS: f64 = 10.0;
+/// Attempts at a run that is void.
+const ATTEMPTS: u32 = 3;
+
+/// Of `cargo xtask bench edge`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Servers take turns within a round; server on core 0, client and upstream on core 1. The client is our own, over
+HTTP/3 on loopback; all have the same ECDSA certificate, TLS 1.3 and no access log, and no compression.
+
+  static    CPU microseconds per request of the server for a file of 1 KiB, 10 connections with 10 requests each. HAProxy
+            has no files and answers from its memory
+  proxied   the same, the file from an upstream (nginx over HTTP/1.1 on the client's core)
+  p50, p99  response time at a low load: 8 connections, each with a pause of 2 ms between requests; `added` is what the
+            upstream adds to a file: the difference of the two columns before
+  idle      growth of the server's resident memory per idle HTTP/3 connection that has made one request
+
+CPU times are those of the server's threads between the client's start and its end, so handshakes are in them.
+A run is void and made again if other processes had more than 10 % of the processor time meanwhile. Medians over the
+rounds with the least and greatest. nginx and HAProxy are Debian's (apt-get, x86-64), Caddy is built by go; all are kept
+in target/rivals. h2load with ngtcp2 is not here to check the client."
+)]
+pub(crate) struct Arguments {
+    /// Servers
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "edge,nginx,caddy,haproxy")]
+    servers: Vec<String>,
+    /// Rounds over all servers
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Requests of each CPU measurement; a tenth of them for response times
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    requests: u64,
+    /// Idle connections
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    idle: u64,
+    /// Only get and build everything
+    #[arg(long)]
+    prepare: bool,
+    /// Also write every run here
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What a configuration is made of.
+struct Place<'a> {
+    port: u16,
+    upstream: u16,
+    cert: &'a Path,
+    key: &'a Path,
+    www: &'a Path,
+    folder: &'a Path,
+}
+
+/// What was measured of one server in one round.
+#[derive(Debug, Serialize)]
+struct Sample {
+    server: String,
+    round: u32,
+    what: What,
+    /// Microseconds, or bytes for `Idle`.
+    value: f64,
+    /// Share of the client's core that the client needed, in percent.
+    client: f64,
+    /// Share of all processor time that other processes had, in percent.
+    others: f64,
+    void: bool,
+}
+
+/// In the order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+enum What {
+    Static,
+    Proxied,
+    StaticP50,
+    StaticP99,
+    ProxiedP50,
+    ProxiedP99,
+    AddedP50,
+    AddedP99,
+    Idle,
+}
+
+const TABLE: [(What, &str); 9] = [
+    (What::Static, "static us"),
+    (What::Proxied, "proxied us"),
+    (What::StaticP50, "static p50 us"),
+    (What::StaticP99, "static p99 us"),
+    (What::ProxiedP50, "proxied p50 us"),
+    (What::ProxiedP99, "proxied p99 us"),
+    (What::AddedP50, "added p50 us"),
+    (What::AddedP99, "added p99 us"),
+    (What::Idle, "idle kB"),
+];
+
+/// Measures all and prints the table.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    if let Some(unknown) =
+        arguments.servers.iter().find(|name| !["edge", "nginx", "caddy", "haproxy"].contains(&name.as_str()))
+    {
+        return Err(format!("--servers: no {unknown:?}; there are edge, nginx, caddy, haproxy").into());
+    }
+    let mut scene = Scene::new(Rivals::get(&arguments.servers)?)?;
+    if arguments.prepare {
+        return Ok(true);
+    }
+    scene.application = Some(scene.upstream()?);
+    let mut samples = Vec::new();
+    for round in 0..arguments.rounds {
+        let turned = (0..arguments.servers.len())
+            .map(|index| &arguments.servers[(index + round as usize) % arguments.servers.len()]);
+        for name in turned {
+            for sample in scene.all_of(name, arguments)? {
+                let Measured { what, value, client, others } = sample;
+                let void = others > MAX_OTHERS;
+                eprintln!(
+                    "round {round} {name} {what:?}: {value:.1}, client {client:.0} %, others {others:.0} %"
+                );
+                samples.push(Sample { server: name.clone(), round, what, value, client, others, void });
+            }
+        }
+    }
+    print_table(&arguments.servers, &samples);
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, serde_json::to_string_pretty(&samples)?)?;
+    }
+    Ok(samples.iter().all(|sample| !sample.void))
+}
+
+/// A figure and what speaks against it.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    what: What,
+    value: f64,
+    client: f64,
+    others: f64,
+}
+
+/// What the client has said and what it took.
+struct Load {
+    server_micros: f64,
+    p50: f64,
+    p99: f64,
+    client: f64,
+    others: f64,
+}
+
+/// What all runs need.
+struct Scene {
+    rivals: Rivals,
+    folder: tempfile::TempDir,
+    identity: Identity,
+    own: PathBuf,
+    load: PathBuf,
+    upstream: u16,
+    /// The upstream, when it runs.
+    application: Option<Running>,
+}
+
+impl Scene {
+    fn new(rivals: Rivals) -> Result<Self> {
+        eprintln!("building");
+        let features = ["--no-default-features", "--features", "edge"];
+        run_command(
+            cargo().args(["build", "--quiet", "--release", "--package", "posthaste"]).args(features),
+        )?;
+        let example = ["build", "--quiet", "--release", "--package", "posthaste-http", "--example", "load"];
+        run_command(cargo().args(example))?;
+        let folder = tempfile::tempdir()?;
+        let identity = Identity::create(folder.path())?;
+        let app = folder.path().join("www/app");
+        std::fs::create_dir_all(&app)?;
+        for place in [app, folder.path().join("www")] {
+            std::fs::write(place.join(BYTES.to_string()), vec![b'x'; BYTES])?;
+        }
+        let (own, load) = (target().join("release/posthaste"), target().join("release/examples/load"));
+        Ok(Self { rivals, folder, identity, own, load, upstream: free_port()?, application: None })
+    }
+
+    fn place<'a>(&'a self, port: u16, www: &'a Path) -> Place<'a> {
+        let (cert, key) = (self.identity.cert.as_path(), self.identity.key.as_path());
+        Place { port, upstream: self.upstream, cert, key, www, folder: self.folder.path() }
+    }
+
+    fn upstream(&self) -> Result<Running> {
+        let www = self.folder.path().join("www");
+        let words = self.rivals.upstream(&self.place(0, &www))?;
+        let mut running =
+            Running::spawn(on_core(1, &words[0]).args(&words[1..]), "upstream", self.folder.path())?;
+        wait_until(&mut running, || std::net::TcpStream::connect(("127.0.0.1", self.upstream)).is_ok())?;
+        Ok(running)
+    }
+
+    /// Everything about one server in one round.
+    fn all_of(&self, name: &str, arguments: &Arguments) -> Result<Vec<Measured>> {
+        let (mut figures, mut times) = (Vec::new(), Vec::new());
+        for is_proxied in [false, true] {
+            let (server, port) = self.start(name, is_proxied)?;
+            let url = format!("https://127.0.0.1:{port}/{}{BYTES}", if is_proxied { "app/" } else { "" });
+            // What is made at the first request is not measured.
+            self.load(&server, &url, &["--connections", "1", "--streams", "1", "--requests", "100"])?;
+            let requests = arguments.requests.to_string();
+            let load = self.quiet_load(
+                &server,
+                &url,
+                &["--connections", "10", "--streams", "10", "--requests", &requests],
+            )?;
+            let what = if is_proxied { What::Proxied } else { What::Static };
+            let value = load.server_micros / arguments.requests as f64;
+            figures.push(Measured { what, value, client: load.client, others: load.others });
+            let few = (arguments.requests / 10).to_string();
+            let slow = ["--connections", "8", "--streams", "1", "--pause-millis", "2", "--requests", &few];
+            times.push(self.quiet_load(&server, &url, &slow)?);
+            if !is_proxied {
+                figures.push(self.idle(&server, &url, arguments.idle)?);
+            }
+        }
+        let [files, app] = &times[..] else { return Err("two runs were expected".into()) };
+        let others = files.others.max(app.others);
+        let time = |what, value: f64| Measured { what, value: value * 1e6, client: app.client, others };
+        figures.extend([
+            time(What::StaticP50, files.p50),
+            time(What::StaticP99, files.p99),
+            time(What::ProxiedP50, app.p50),
+            time(What::ProxiedP99, app.p99),
+            time(What::AddedP50, app.p50 - files.p50),
+            time(What::AddedP99, app.p99 - files.p99),
+        ]);
+        Ok(figures)
+    }
+
+    /// A server that listens, and its port.
+    fn start(&self, name: &str, is_proxied: bool) -> Result<(Running, u16)> {
+        let (folder, www) = (self.folder.path(), self.folder.path().join("www"));
+        if name == "edge" {
+            let mut command = on_core(0, &self.own);
+            command.args([
+                "edge",
+                "--json",
+                "--listen",
+                "127.0.0.1:0",
+                "--no-access-log",
+                "--compress",
+                "off",
+                "--grace",
+                "0.1",
+            ]);
+            command.arg("--cert").arg(&self.identity.cert).arg("--key").arg(&self.identity.key);
+            if is_proxied {
+                command.args(["--to", &format!("http://127.0.0.1:{}", self.upstream)]);
+            } else {
+                command.arg("--files").arg(&www);
+            }
+            let mut server = Running::spawn(&mut command, name, folder)?;
+            let address = server.wait_for(START_TIMEOUT, listening)?;
+            let port = address.rsplit(':').next().unwrap_or_default().parse()?;
+            return Ok((server, port));
+        }
+        let port = free_port()?;
+        let words = self.rivals.command(name, &self.place(port, &www))?;
+        let mut command = on_core(0, &words[0]);
+        command.args(&words[1..]).env("GOMAXPROCS", "1").env("HOME", folder);
+        let mut server = Running::spawn(&mut command, name, folder)?;
+        wait_until(&mut server, || UdpSocket::bind(("127.0.0.1", port)).is_err()).map_err(|error| {
+            format!(
+                "{error}: {}",
+                std::fs::read_to_string(folder.join(format!("{name}.stderr"))).unwrap_or_default()
+            )
+        })?;
+        Ok((server, port))
+    }
+
+    /// One run, again if others disturbed it.
+    fn quiet_load(&self, server: &Running, url: &str, options: &[&str]) -> Result<Load> {
+        let mut load = self.load(server, url, options)?;
+        for _ in 1..ATTEMPTS {
+            if load.others > MAX_OTHERS {
+                load = self.load(server, url, options)?;
+            }
+        }
+        Ok(load)
+    }
+
+    fn client(&self, url: &str, options: &[&str]) -> Result<Running> {
+        let mut command = on_core(1, &self.load);
+        command.arg("client").arg("--ca").arg(&self.identity.ca);
+        command.args(["--url", url, "--bytes", &BYTES.to_string()]).args(options);
+        Running::spawn(&mut command, "client", self.folder.path())
+    }
+
+    fn upstream_time(&self) -> Result<Duration> {
+        self.application.as_ref().map_or(Ok(Duration::ZERO), Running::cpu_time)
+    }
+
+    fn load(&self, server: &Running, url: &str, options: &[&str]) -> Result<Load> {
+        let (before, own_before, upstream_before) =
+            (server.cpu_time()?, children_cpu()?, self.upstream_time()?);
+        let (busy_before, began) = (busy_time()?, Instant::now());
+        let mut client = self.client(url, options)?;
+        let status = client.wait(RUN_TIMEOUT)?;
+        let (wall, busy) = (began.elapsed().as_secs_f64(), busy_time()?.saturating_sub(busy_before));
+        let server_time = server.cpu_time()?.saturating_sub(before);
+        let client_time = children_cpu()?.saturating_sub(own_before);
+        if !status.success() {
+            let complaint = std::fs::read_to_string(self.folder.path().join("client.stderr"))?;
+            return Err(format!("{url}: the client ended with {status}: {complaint}").into());
+        }
+        let said = client.output()?;
+        let numbers: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let [_, p50, p99] = numbers[..] else { return Err(format!("the client said {said:?}").into()) };
+        let cores = std::thread::available_parallelism()?.get() as f64;
+        let upstream_time = self.upstream_time()?.saturating_sub(upstream_before);
+        let others = busy.saturating_sub(server_time + client_time + upstream_time).as_secs_f64();
+        Ok(Load {
+            server_micros: server_time.as_secs_f64() * 1e6,
+            p50,
+            p99,
+            client: client_time.as_secs_f64() / wall * 100.0,
+            others: others / wall / cores * 100.0,
+        })
+    }
+
+    /// Resident kB per connection that has made one request.
+    fn idle(&self, server: &Running, url: &str, count: u64) -> Result<Measured> {
+        std::thread::sleep(SETTLE);
+        let before = server.resident_bytes()?;
+        let mut holder = self.client(url, &["--connections", &count.to_string(), "--hold", "true"])?;
+        holder.wait_for(RUN_TIMEOUT, |line| (line == "READY").then_some(()))?;
+        std::thread::sleep(SETTLE);
+        let grown = server.resident_bytes()?.saturating_sub(before);
+        holder.close_stdin();
+        holder.wait(START_TIMEOUT)?;
+        Ok(Measured {
+            what: What::Idle,
+            value: grown as f64 / count as f64 / 1000.0,
+            client: 0.0,
+            others: 0.0,
+        })
+    }
+}
+
+/// A port that nobody has at the moment, UDP and TCP.
+fn free_port() -> Result<u16> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn wait_until(server: &mut Running, is_ready: impl Fn() -> bool) -> Result<()> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while !is_ready() {
+        if !server.is_running()? || Instant::now() > deadline {
+            return Err("it does not start".into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    Ok(())
+}
+
+/// Time that all cores were not idle, of everybody (`/proc/stat`, in hundredths of a second).
+fn busy_time() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/stat")?;
+    let line = text.lines().next().ok_or("nothing in /proc/stat")?;
+    let fields: Vec<u64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal
+    let idle = fields
+        .get(3)
+        .zip(fields.get(4))
+        .map(|(idle, wait)| idle + wait)
+        .ok_or("no idle time in /proc/stat")?;
+    let all: u64 = fields.iter().take(8).sum();
+    Ok(Duration::from_millis((all - idle) * 10))
+}
+
+fn print_table(servers: &[String], samples: &[Sample]) {
+    println!(
+        "\nmedians, and in brackets the least and greatest; * = others had more than {MAX_OTHERS} % in a run of these"
+    );
+    print!("{:<16}", "");
+    for server in servers {
+        print!("{server:>26}");
+    }
+    println!();
+    for (what, label) in TABLE {
+        print!("{label:<16}");
+        for server in servers {
+            let own = || samples.iter().filter(|sample| sample.server == *server && sample.what == what);
+            let values = || own().map(|sample| sample.value);
+            let (least, greatest) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+            let mark = if own().any(|sample| sample.void) { "*" } else { "" };
+            print!("{:>26}", format!("{:.1} [{least:.1}-{greatest:.1}]{mark}", median(values())));
+        }
+        println!();
+    }
+}
