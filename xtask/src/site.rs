@@ -2,10 +2,9 @@
 //! `adverse --sockets` and `soak`.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -65,8 +64,7 @@ impl Site {
             fs::create_dir(folder.path().join(name))?;
         }
         fs::write(folder.path().join("www/file"), content(bytes))?;
-        let address = free_address()?.to_string();
-        let (server, address, certificate) = listen(programs, folder.path(), &address, "server-0")?;
+        let (server, address, certificate) = listen(programs, folder.path(), "127.0.0.1:0", "server-0")?;
         Ok(Self { folder, programs: programs.clone(), bytes, server, address, certificate, starts: 0 })
     }
 
@@ -77,6 +75,8 @@ impl Site {
     /// Kills the server, and starts another at its address.
     pub(crate) fn restart(&mut self) -> Result<()> {
         self.server.kill()?;
+        // Its socket is closed when it has ended, which on a busy machine takes its time.
+        self.server.wait(END)?;
         self.starts += 1;
         let (address, name) = (self.address.to_string(), format!("server-{}", self.starts));
         (self.server, _, _) = listen(&self.programs, self.folder.path(), &address, &name)?;
@@ -163,24 +163,6 @@ impl Visits {
 /// What the visitors expect: each byte depends on its offset.
 pub(crate) fn content(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|offset| (offset ^ offset >> 8 ^ offset >> 16) as u8).collect()
-}
-
-/// An address that stays free while a server of ours is being started again: its port is below those that systems give to
-/// sockets that want any (from 32,768 on, on Linux).
-fn free_address() -> Result<SocketAddr> {
-    const FIRST: u16 = 10_000;
-    const COUNT: u16 = 20_000;
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Other processes begin elsewhere.
-    let begin = (std::process::id() % u32::from(COUNT)) as u16;
-    for _ in 0..COUNT {
-        let offset = (begin + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST + offset));
-        if UdpSocket::bind(address).is_ok() {
-            return Ok(address);
-        }
-    }
-    Err("no UDP port between 10,000 and 30,000 is free".into())
 }
 
 fn listen(

@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use posthaste_endpoint::{
     Connection, ConnectionError, Priority, ReadError, RecvStream, SendStream, WriteError,
 };
-use posthaste_http3::qpack::Tables;
+use posthaste_http3::qpack::{Tables, Takes};
 use posthaste_http3::{
     Code, DECODER_TABLE, Error, Event, MAX_BLOCKED_STREAMS, MAX_UNIDIRECTIONAL_STREAMS, Next, Peer, Role,
     Settings, UniStream, encode,
@@ -19,9 +19,6 @@ use posthaste_http3::{
 
 /// Most bytes taken from a stream at once.
 const READ_CHUNK: usize = 16 * 1024;
-
-/// Bytes of a QPACK stream's type.
-const STREAM_TYPE: usize = 1;
 
 /// A control stream goes before all messages: what it says is short and often about them.
 const CONTROL_PRIORITY: Priority = Priority { urgency: 0, incremental: false };
@@ -105,20 +102,21 @@ impl Outgoing {
         Ok(())
     }
 
-    /// As [`Self::poll`], for a QPACK stream that gets `instructions` once it has written those before; nothing if there are
-    /// none at all.
+    /// True if it takes more: nothing that it was given before is left.
+    fn takes(&self) -> bool {
+        matches!(self.stream, Stream::Idle) || self.is_written()
+    }
+
+    /// As [`Self::poll`], for a QPACK stream that gets further `instructions`; it opens with the first of them.
     fn poll_instructions(
         &mut self,
         connection: &Connection,
         cx: &mut Context<'_>,
-        instructions: impl FnOnce() -> Vec<u8>,
+        instructions: &[u8],
     ) -> Result<(), LinkError> {
-        let is_idle = matches!(self.stream, Stream::Idle);
-        if is_idle || self.is_written() {
-            self.queued.extend_from_slice(&instructions());
-        }
-        // The stream's type alone is not worth a stream.
-        if is_idle && self.queued.len() <= STREAM_TYPE { Ok(()) } else { self.poll(connection, cx) }
+        self.queued.extend_from_slice(instructions);
+        let is_unused = matches!(self.stream, Stream::Idle) && instructions.is_empty();
+        if is_unused { Ok(()) } else { self.poll(connection, cx) }
     }
 }
 
@@ -147,6 +145,8 @@ pub(crate) struct Link {
     control: Outgoing,
     encoder: Outgoing,
     decoder: Outgoing,
+    /// What the tables know of the encoder stream.
+    is_encoder_writable: bool,
     readings: FuturesUnordered<Reading>,
     events: VecDeque<Event>,
 }
@@ -164,7 +164,19 @@ impl Link {
         let (readings, events) = (FuturesUnordered::new(), VecDeque::new());
         let tables = Tables::new(role, settings);
         let peer = Peer::with_tables(role, tables.clone());
-        Self { connection, role, peer, tables, control, encoder, decoder, readings, events }
+        let is_encoder_writable = false;
+        Self {
+            connection,
+            role,
+            peer,
+            tables,
+            control,
+            encoder,
+            decoder,
+            is_encoder_writable,
+            readings,
+            events,
+        }
     }
 
     /// The dynamic tables of the connection.
@@ -243,12 +255,16 @@ impl Link {
 
     /// Sends the QPACK instructions that are due, and has this woken for later ones.
     fn poll_qpack(&mut self, cx: &mut Context<'_>) -> Result<(), LinkError> {
-        self.tables.register(cx.waker())?;
         let Self { connection, tables, encoder, decoder, .. } = self;
-        encoder.poll_instructions(connection, cx, || tables.encoder_instructions())?;
-        let is_open = matches!(encoder.stream, Stream::Open(..));
-        tables.set_encoder_writable(is_open && encoder.is_written());
-        decoder.poll_instructions(connection, cx, || tables.decoder_instructions())
+        let due = tables.due(cx.waker(), Takes { encoder: encoder.takes(), decoder: decoder.takes() })?;
+        encoder.poll_instructions(connection, cx, &due.encoder)?;
+        decoder.poll_instructions(connection, cx, &due.decoder)?;
+        let is_writable = matches!(encoder.stream, Stream::Open(..)) && encoder.is_written();
+        if is_writable != self.is_encoder_writable {
+            self.is_encoder_writable = is_writable;
+            tables.set_encoder_writable(is_writable);
+        }
+        Ok(())
     }
 
     /// Judges what came of one of the peer's streams, and reads on if it is of interest.

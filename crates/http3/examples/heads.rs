@@ -2,8 +2,10 @@
 //! heads`. Nothing is sent: the heads and instructions of one connection are encoded and counted, and what the server
 //! answers to them arrives where the series says.
 
+use std::task::Waker;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
-use posthaste_http3::qpack::Tables;
+use posthaste_http3::qpack::{Due, Tables, Takes};
 use posthaste_http3::{
     DECODER_TABLE, MAX_BLOCKED_STREAMS, MessageKind, MessageReader, Part, Peer, Role, Settings, UniStream,
     encode,
@@ -94,7 +96,7 @@ impl Connection {
             *request.headers_mut() = headers.clone();
             let head = encode::request_with(&request, Some((&self.client, self.next)))?;
             self.counts[0] += head.len();
-            let instructions = self.client.encoder_instructions();
+            let instructions = due(&self.client)?.encoder;
             self.counts[1] += instructions.len();
             let [_, (server, encoder)] = &mut self.peers;
             server.on_data(encoder, instructions.into(), |_| {})?;
@@ -105,12 +107,17 @@ impl Connection {
             reader.end()?;
             self.next += 4;
         }
-        let answers = self.server.decoder_instructions();
+        let answers = due(&self.server)?.decoder;
         self.counts[2] += answers.len();
         let [(client, decoder), _] = &mut self.peers;
         client.on_data(decoder, answers.into(), |_| {})?;
         Ok(())
     }
+}
+
+/// All that is to be sent.
+fn due(tables: &Tables) -> Result<Due, posthaste_http3::Error> {
+    tables.due(Waker::noop(), Takes { encoder: true, decoder: true })
 }
 
 fn headers(fields: &[(&'static str, &'static str)], cookie: usize) -> HeaderMap {

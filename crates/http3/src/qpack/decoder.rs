@@ -13,6 +13,10 @@ use super::{MAX_UNSENT_INSTRUCTIONS, huffman};
 use crate::cursor::Cursor;
 use crate::error::{Code, Error};
 
+/// Instructions, in bytes, that are sent for their own sake. Fewer acknowledgements of sections go with whatever is sent
+/// next: they matter to an encoder that has to evict, and what has arrived it hears at once by an Insert Count Increment.
+const BATCH: usize = 32;
+
 /// State of a connection's decoder.
 #[derive(Debug)]
 pub(super) struct Decoder {
@@ -229,6 +233,11 @@ impl Decoder {
             self.acknowledged = self.table.inserted();
         }
         std::mem::take(&mut self.instructions)
+    }
+
+    /// True if there are instructions enough to be sent for their own sake.
+    pub(super) fn has_batch(&self) -> bool {
+        self.instructions.len() >= BATCH
     }
 
     /// Checks that the peer takes this end's instructions.

@@ -16,7 +16,7 @@ mod tables;
 
 pub use decode::{DecodeError, Field, decode};
 pub use encode::Encoder;
-pub use tables::Tables;
+pub use tables::{Due, Tables, Takes};
 
 pub(crate) use policy::is_secret;
 

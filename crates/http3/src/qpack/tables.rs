@@ -11,9 +11,27 @@ use crate::error::Error;
 use crate::peer::Role;
 use crate::settings::Settings;
 
+/// Says which of this end's QPACK streams take instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Takes {
+    /// The encoder stream has sent what it was given.
+    pub encoder: bool,
+    /// The decoder stream has.
+    pub decoder: bool,
+}
+
+/// Instructions for this end's QPACK streams; empty if nothing is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// For the encoder stream (RFC 9204 section 4.3).
+    pub encoder: Vec<u8>,
+    /// For the decoder stream (RFC 9204 section 4.4).
+    pub decoder: Vec<u8>,
+}
+
 /// Both dynamic tables of a connection. Clones share them: one goes to each [`MessageReader`](crate::MessageReader) and
 /// to [`Peer`](crate::Peer); the owner of the connection's unidirectional streams sends what
-/// [`Self::encoder_instructions`] and [`Self::decoder_instructions`] return.
+/// is [`due`](Self::due).
 ///
 /// A section that refers to neither table takes no lock to be read.
 #[derive(Debug, Clone)]
@@ -69,7 +87,7 @@ impl Tables {
         }
         let mut state = self.state();
         let decoded = state.decoder.decode(stream, section, limit)?;
-        let sender = decoded.as_ref().and_then(|_| state.sender.take());
+        let sender = if state.decoder.has_batch() { state.sender.take() } else { None };
         drop(state);
         wake(sender);
         Ok(decoded)
@@ -114,33 +132,25 @@ impl Tables {
         end
     }
 
-    /// Has `waker` woken when there are new instructions to send.
+    /// Takes the instructions that are due, on the streams that take some now, and has `waker` woken when there are more.
     ///
     /// # Errors
     /// The peer has not taken this end's instructions for too long.
-    pub fn register(&self, waker: &Waker) -> Result<(), Error> {
+    pub fn due(&self, waker: &Waker, takes: Takes) -> Result<Due, Error> {
         let mut state = self.state();
         let is_same = state.sender.as_ref().is_some_and(|registered| registered.will_wake(waker));
         let _former = if is_same { None } else { state.sender.replace(waker.clone()) };
         let checked = state.decoder.check();
+        let encoder = if takes.encoder { state.encoder.take_instructions() } else { Vec::new() };
+        let decoder = if takes.decoder { state.decoder.take_instructions() } else { Vec::new() };
         drop(state);
-        checked
-    }
-
-    /// Takes what is to be sent on this end's encoder stream (RFC 9204 section 4.3); empty if nothing is.
-    pub fn encoder_instructions(&self) -> Vec<u8> {
-        self.state().encoder.take_instructions()
+        checked.map(|()| Due { encoder, decoder })
     }
 
     /// Says whether the encoder stream takes what is given to it: it is open, and the peer leaves room on it. While it
     /// does not, nothing is inserted; so it is at first.
     pub fn set_encoder_writable(&self, is_writable: bool) {
         self.state().encoder.set_writable(is_writable);
-    }
-
-    /// Takes what is to be sent on this end's decoder stream (RFC 9204 section 4.4); empty if nothing is.
-    pub fn decoder_instructions(&self) -> Vec<u8> {
-        self.state().decoder.take_instructions()
     }
 }
 

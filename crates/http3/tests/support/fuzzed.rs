@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use posthaste_http3::qpack::{self, Encoder, Tables};
+use posthaste_http3::qpack::{self, Encoder, Tables, Takes};
 use posthaste_http3::{
     Error, Event, MessageError, MessageKind, MessageReader, Next, Part, Peer, Priorities, Priority, Role,
     Settings, UniStream, encode,
@@ -175,7 +175,9 @@ impl Half {
                 encode::request_with(&request, tables).expect("a whole target")
             }
         };
-        [head, self.tables.encoder_instructions(), self.tables.decoder_instructions()]
+        let takes = Takes { encoder: true, decoder: true };
+        let due = self.tables.due(std::task::Waker::noop(), takes).expect("few instructions");
+        [head, due.encoder, due.decoder]
     }
 }
 
