@@ -34,15 +34,8 @@ pub(crate) use systemd::Passed;
 
 /// Serves until it is stopped, on the sockets that were passed if there are any. What goes to stderr meanwhile goes through `log`.
 pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<ExitCode, Failure> {
-    match &args.command {
-        Some(EdgeCommand::Check(args)) => return check::run(args).await,
-        Some(EdgeCommand::Status(args)) => return status::run(args),
-        Some(EdgeCommand::Doctor(args)) => return doctor::run(args).await,
-        #[cfg(feature = "page")]
-        Some(EdgeCommand::Prove(args)) => return super::page::prove(args).await,
-        #[cfg(not(feature = "page"))]
-        Some(EdgeCommand::Prove(_)) => return Err(crate::exit::not_built("the command `edge prove`")),
-        None => {}
+    if let Some(command) = &args.command {
+        return run_command(command).await;
     }
     if args.print_schema {
         return print(Config::json_schema());
@@ -96,6 +89,19 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     upkeep.abort();
     drop(admin);
     end
+}
+
+/// What is asked of an edge instead of serving.
+async fn run_command(command: &EdgeCommand) -> Result<ExitCode, Failure> {
+    match command {
+        EdgeCommand::Check(args) => check::run(args).await,
+        EdgeCommand::Status(args) => status::run(args),
+        EdgeCommand::Doctor(args) => doctor::run(args).await,
+        #[cfg(feature = "page")]
+        EdgeCommand::Prove(args) => super::page::prove(args).await,
+        #[cfg(not(feature = "page"))]
+        EdgeCommand::Prove(_) => Err(crate::exit::not_built("the command `edge prove`")),
+    }
 }
 
 /// Prints a file instead of serving.

@@ -244,11 +244,7 @@ impl SendStream {
                 guard.wake_driver();
                 Poll::Ready(Ok(written))
             }
-            Err(error) => {
-                let stream = guard.connection_mut(handle).and_then(|state| state.stream(self.id));
-                let fate = stream.map(|stream| stream.fate);
-                Poll::Ready(Err(write_error(guard, handle, error, fate)))
-            }
+            Err(error) => Poll::Ready(Err(write_error(guard, handle, self.id, error))),
         }
     }
 
@@ -343,15 +339,16 @@ pub(crate) fn write_all(
         }
         Ok(true)
     };
-    attempt().map_err(|error| write_error(guard, handle, error))
+    attempt().map_err(|error| write_error(guard, handle, id, error))
 }
 
 fn write_error(
-    guard: &Guard<'_>,
+    guard: &mut Guard<'_>,
     handle: ConnectionHandle,
+    id: StreamId,
     error: posthaste_transport::WriteError,
-    fate: Option<SendFate>,
 ) -> WriteError {
+    let fate = guard.connection_mut(handle).and_then(|state| state.stream(id)).map(|stream| stream.fate);
     match (error, guard.error(handle)) {
         (posthaste_transport::WriteError::Stopped(error_code), _) => WriteError::Stopped(error_code),
         (_, Some(lost)) => lost.into(),
