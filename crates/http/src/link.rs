@@ -107,16 +107,17 @@ impl Outgoing {
         matches!(self.stream, Stream::Idle) || self.is_written()
     }
 
-    /// As [`Self::poll`], for a QPACK stream that gets further `instructions`; it opens with the first of them.
+    /// As [`Self::poll`], for a QPACK stream that gets further `instructions`; it opens with the first of them. A peer that
+    /// stops it is noticed with the next ones.
     fn poll_instructions(
         &mut self,
         connection: &Connection,
         cx: &mut Context<'_>,
         instructions: &[u8],
     ) -> Result<(), LinkError> {
+        let is_silent = self.takes() && instructions.is_empty();
         self.queued.extend_from_slice(instructions);
-        let is_unused = matches!(self.stream, Stream::Idle) && instructions.is_empty();
-        if is_unused { Ok(()) } else { self.poll(connection, cx) }
+        if is_silent { Ok(()) } else { self.poll(connection, cx) }
     }
 }
 

@@ -210,12 +210,12 @@ impl MessageReceiver {
                     return Poll::Pending;
                 }
             } else if self.is_ended {
-                self.is_over = true;
-                return Poll::Ready(self.reader.end().map(|()| None).map_err(|error| self.fail(error)));
+                return Poll::Ready(self.end());
             }
             match ready!(self.stream.poll_read_chunk(cx, READ_CHUNK)) {
                 Ok(Some(data)) => self.input = data,
-                Ok(None) => self.is_ended = true,
+                Ok(None) if self.reader.is_blocked() => self.is_ended = true,
+                Ok(None) => return Poll::Ready(self.end()),
                 Err(ReadError::Reset(code)) => {
                     self.is_over = true;
                     return Poll::Ready(Err(ReceiveError::Reset(Code(code))));
@@ -225,6 +225,12 @@ impl MessageReceiver {
                 Err(ReadError::ClosedStream | ReadError::TooLong { .. }) => return Poll::Ready(Ok(None)),
             }
         }
+    }
+
+    /// The peer has ended the stream, and all of it has been read.
+    fn end(&mut self) -> Result<Option<Part>, ReceiveError> {
+        self.is_over = true;
+        self.reader.end().map(|()| None).map_err(|error| self.fail(error))
     }
 
     /// Length of the content, if it is announced and there will be any.
