@@ -10,12 +10,12 @@ use clap::Args;
 use serde::Serialize;
 
 use self::rivals::Rivals;
-use super::files::{listening, on_core};
+use super::files::{build, listening, on_core};
 use crate::Result;
 use crate::identity::Identity;
 use crate::median;
 use crate::process::{Running, children_cpu};
-use crate::workspace::{cargo, run as run_command, target};
+use crate::workspace::target;
 
 /// Length of the file that is asked for.
 const BYTES: usize = 1024;
@@ -63,6 +63,9 @@ pub(crate) struct Arguments {
     /// Only get and build everything
     #[arg(long)]
     prepare: bool,
+    /// Measure what --prepare has built, without looking for changes
+    #[arg(long, conflicts_with = "prepare")]
+    as_built: bool,
     /// Also write every run here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -126,7 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     {
         return Err(format!("--servers: no {unknown:?}; there are edge, nginx, caddy, haproxy").into());
     }
-    let mut scene = Scene::new(Rivals::get(&arguments.servers)?)?;
+    let mut scene = Scene::new(Rivals::get(&arguments.servers)?, arguments.as_built)?;
     if arguments.prepare {
         return Ok(true);
     }
@@ -184,14 +187,10 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(rivals: Rivals) -> Result<Self> {
-        eprintln!("building");
-        let features = ["--no-default-features", "--features", "edge"];
-        run_command(
-            cargo().args(["build", "--quiet", "--release", "--package", "posthaste"]).args(features),
-        )?;
-        let example = ["build", "--quiet", "--release", "--package", "posthaste-http", "--example", "load"];
-        run_command(cargo().args(example))?;
+    fn new(rivals: Rivals, as_built: bool) -> Result<Self> {
+        if !as_built {
+            build()?;
+        }
         let folder = tempfile::tempdir()?;
         let identity = Identity::create(folder.path())?;
         let app = folder.path().join("www/app");

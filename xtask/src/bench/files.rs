@@ -123,13 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 
 impl Scene {
     fn new() -> Result<Self> {
-        eprintln!("building");
-        let features = ["--no-default-features", "--features", "edge"];
-        run_command(
-            cargo().args(["build", "--quiet", "--release", "--package", "posthaste"]).args(features),
-        )?;
-        let example = ["build", "--quiet", "--release", "--package", "posthaste-http", "--example", "load"];
-        run_command(cargo().args(example))?;
+        build()?;
         let folder = tempfile::tempdir()?;
         let identity = Identity::create(folder.path())?;
         std::fs::create_dir(folder.path().join("www"))?;
@@ -196,6 +190,17 @@ impl Scene {
         let each = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
         Ok((each(after.saturating_sub(between)), each(between.saturating_sub(before))))
     }
+}
+
+/// Builds the command with `edge`, and the client.
+pub(super) fn build() -> Result<()> {
+    eprintln!("building");
+    let edge = ["--package", "posthaste", "--no-default-features", "--features", "edge"];
+    let client = ["--package", "posthaste-http", "--example", "load"];
+    for what in [&edge[..], &client] {
+        run_command(cargo().args(["build", "--quiet", "--release"]).args(what))?;
+    }
+    Ok(())
 }
 
 /// The program on one core, where there are two and `taskset`.
