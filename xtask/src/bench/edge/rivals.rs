@@ -178,7 +178,7 @@ fn nginx_front(place: &Place<'_>) -> String {
 fn haproxy(place: &Place<'_>, pem: &Path) -> String {
     let Place { port, upstream, www, .. } = place;
     format!(
-        "global\n limited-quic\n nbthread 1\n maxconn 20000\ndefaults\n mode http\n timeout connect 5s\n timeout client 60s\n \
+        "global\n limited-quic\n nbthread 1\n maxconn 4000\ndefaults\n mode http\n timeout connect 5s\n timeout client 60s\n \
          timeout server 60s\nfrontend front\n bind quic4@127.0.0.1:{port} ssl crt {} alpn h3\n \
          http-request return status 200 content-type application/octet-stream file {}/{} if {{ path /{} }}\n \
          default_backend app\nbackend app\n http-reuse always\n server app 127.0.0.1:{upstream}\n",
