@@ -21,12 +21,7 @@ const SEEDS: u64 = 20;
 
 /// A first flight of 32 datagrams, with this repair policy.
 fn config(repair: &str) -> TransportConfig {
-    config_for(32, repair)
-}
-
-/// The same with a first flight of so many datagrams.
-fn config_for(datagrams: u32, repair: &str) -> TransportConfig {
-    let text = format!("[start.initial]\ndatagrams = {datagrams}\n[congestion.bbr3]\n[repair.{repair}\n");
+    let text = format!("[start.initial]\ndatagrams = 32\n[congestion.bbr3]\n[repair.{repair}\n");
     let profile = posthaste_schemes::from_toml("repair", &text).expect("a profile");
     TransportConfig { profile, mtu_discovery: false, max_datagram_size: 1200, ..crate::support::defaults() }
 }
@@ -286,21 +281,12 @@ fn a_client_that_moves_in_the_middle_of_a_tail_gets_all_of_it() {
 
 /// A server that repairs, against a peer without manners that keeps its acknowledgements back; it has sent 12,000 bytes.
 fn tail_to_rogue() -> (Arena, StreamId, BTreeSet<u64>) {
-    tail_of(config(TAIL), 12_000)
-}
-
-/// The same with a stream of `len` bytes.
-fn tail_of(config: TransportConfig, len: u64) -> (Arena, StreamId, BTreeSet<u64>) {
-    let mut arena = Arena::server_for(config);
+    let mut arena = Arena::server_for(config(TAIL));
     arena.run_for(Duration::from_millis(100));
     arena.rogue.is_acking = false;
     let before = arena.rogue.received(PacketType::Short).clone();
     let id = arena.connection().open(Direction::Unidirectional).expect("a stream");
-    let mut data = pattern_bytes(id, 0, len);
-    while !data.is_empty() {
-        arena.connection().write(id, &mut data).expect("room");
-        arena.drain();
-    }
+    arena.connection().write(id, &mut pattern_bytes(id, 0, 12_000)).expect("room");
     arena.connection().finish(id).expect("open");
     arena.drain();
     let sent = arena.rogue.received(PacketType::Short).difference(&before).copied().collect();
@@ -351,17 +337,6 @@ fn a_peer_that_acknowledges_nothing_gets_no_more_than_the_budget_and_probes() {
     let probes = 2 * stats.probe_timeouts as usize;
     let sent = arena.rogue.received(PacketType::Short).len();
     assert!(sent <= originals.len() + 32 + probes + 10, "{sent} packets, {probes} of them probes");
-}
-
-#[test]
-fn what_filled_a_packet_fits_into_its_copy_whose_number_is_longer() {
-    // Numbers of 128 and more from the last acknowledged one take two bytes; all copies have such.
-    let (mut arena, _, _) = tail_of(config_for(200, TAIL), 150_000);
-    arena.run_for(Duration::from_millis(40));
-    let stats = arena.connection().stats();
-    assert!(stats.packets_sent > 140, "{} packets", stats.packets_sent);
-    // The floor, and the handshake.
-    assert!((30..=32 + 3).contains(&stats.packets_copied), "{} copies", stats.packets_copied);
 }
 
 #[test]
