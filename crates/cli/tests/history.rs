@@ -179,7 +179,7 @@ fn last_words(mut server: Server) -> String {
 fn a_disk_that_is_full_at_the_start_costs_the_history_and_nothing_else() {
     let mut stage = Stage::new();
     // The certificate and the secret are there already.
-    drop(stage.serve(&[]));
+    drop(stage.serve(&["--profile", "cubic"]));
     let file = stage.folders.path("state").join("history.redb");
     let server = stage.serve_on_a_full_disk();
     let report = stage.get(&server, 2);
