@@ -39,7 +39,7 @@ excludes zero, which takes 6 runs or more; everything else is marked `may be cha
 Needs Linux, Chromium, and root or permitted user namespaces. Ctrl-C ends it and shows the results so far.
 Exit code: 0 if every run loaded the page, 1 if some did not, 2 for a usage error, 130 after Ctrl-C.")]
 pub(crate) struct EdgeProve {
-    /// A page of the site: https://HOST[:PORT]/..., or http://HOST[:PORT]/... for an application without TLS
+    /// A page of the site: https://HOST/ or https://HOST:PORT/..., with http:// for an application without TLS
     #[arg(value_name = "URL")]
     pub(crate) url: String,
 
