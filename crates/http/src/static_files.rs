@@ -35,7 +35,6 @@ use conditional::Verdict;
 use described::Described;
 use file_body::FileBody;
 use locate::{Found, PathError, RequestPath};
-use precompressed::Form;
 use range::RangeRequest;
 use read_budget::ReadBudget;
 use stamp::Stamp;
@@ -150,11 +149,7 @@ impl Inner {
 
     /// What the path leads to for a client that accepts these codings, if that is known without blocking.
     fn kept(&self, path: &str, codings: &[Coding]) -> Option<Arc<Kept>> {
-        let find = |form| self.cache.find(&precompressed::key(path, form));
-        if codings.is_empty() {
-            return find(Form::Plain);
-        }
-        codings.iter().find_map(|&coding| find(Form::Coded(coding))).or_else(|| find(Form::Alone))
+        self.cache.find(&precompressed::key(path, codings))
     }
 
     async fn respond(self: Arc<Self>, request: http::request::Parts) -> Response {
@@ -229,16 +224,16 @@ impl Inner {
     ) -> Result<Response, PathError> {
         let mut described = Described::new(path, metadata, ask.now);
         let mut sources = vec![(path.to_owned(), Stamp::of(metadata))];
-        let (mut file, mut form) = (file, if ask.codings.is_empty() { Form::Plain } else { Form::Alone });
+        let (mut file, mut coding) = (file, None);
         if let Some(coded) = precompressed::find(&self.root, path, metadata, ask.codings) {
             described = Described::new(path, &coded.metadata, ask.now).in_coding(coded.coding);
             sources.insert(0, (coded.path, Stamp::of(&coded.metadata)));
-            (file, form) = (coded.file, Form::Coded(coded.coding));
+            (file, coding) = (coded.file, Some(coded.coding));
         }
         described.varies = self.precompressed;
-        let key = precompressed::key(ask.uri.path(), form);
+        let key = precompressed::key(ask.uri.path(), ask.codings);
         let opened = Opened { sources, file: &file, described: &described, seen, now: ask.now };
-        if let Some(kept) = self.cache.keep(&key, opened, form.lifetime()) {
+        if let Some(kept) = self.cache.keep(&key, opened, precompressed::lifetime(coding, ask.codings)) {
             return Ok(kept.answer(ask.headers, ask.is_head));
         }
         answer(&described, ask.headers, ask.is_head, |start, end| {

@@ -47,7 +47,7 @@ pub(super) struct Cache {
 
 #[derive(Debug, Default)]
 struct Files {
-    /// By the path of the request, as the client wrote it (`precompressed.rs`: and by the form in which it is answered).
+    /// By the path of the request, as the client wrote it (`precompressed.rs`: and by what it accepts).
     entries: HashMap<Arc<str>, Arc<Kept>>,
     /// The same paths in the order in which they are judged when room is needed.
     order: VecDeque<Arc<str>>,

@@ -34,33 +34,14 @@ pub(super) fn find(root: &Path, path: &Path, metadata: &Metadata, codings: &[Cod
     })
 }
 
-/// What the cache knows a request's path by. A blank is in no path of a request.
-pub(super) fn key(path: &str, form: Form) -> Cow<'_, str> {
-    match form {
-        Form::Plain => path.into(),
-        Form::Coded(coding) => format!("{path} {coding}").into(),
-        Form::Alone => format!("{path} alone").into(),
-    }
+/// What the cache knows a request by: its path, and the codings that it accepts, since they choose the file. A blank is in
+/// no path of a request.
+pub(super) fn key<'a>(path: &'a str, codings: &[Coding]) -> Cow<'a, str> {
+    codings.iter().fold(path.into(), |key: Cow<'_, str>, coding| format!("{key} {coding}").into())
 }
 
-/// How a file answers for a path.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Form {
-    /// As it is, to clients that accept no coding.
-    Plain,
-    /// In this coding.
-    Coded(Coding),
-    /// As it is, to clients that accept codings: there was no file in one of them.
-    Alone,
-}
-
-impl Form {
-    /// How long this counts although nothing that was seen has changed.
-    pub(super) const fn lifetime(self) -> Duration {
-        match self {
-            Self::Plain | Self::Coded(_) => Duration::MAX,
-            // Nobody tells when a file appears.
-            Self::Alone => Duration::from_secs(1),
-        }
-    }
+/// How long a file in the coding `chosen` counts as the one for these codings although nothing that was seen has changed:
+/// if there was none in one that comes before it, nobody tells when one appears.
+pub(super) fn lifetime(chosen: Option<Coding>, codings: &[Coding]) -> Duration {
+    if chosen == codings.first().copied() { Duration::MAX } else { Duration::from_secs(1) }
 }

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A file system that shows fractions of a second ticks at least this often.
-const FINE_TICK: Duration = Duration::from_millis(50);
+pub(super) const FINE_TICK: Duration = Duration::from_millis(50);
 
 /// One that shows whole seconds only may tick every other second (FAT).
 const COARSE_TICK: Duration = Duration::from_secs(2);

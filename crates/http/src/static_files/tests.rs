@@ -251,6 +251,23 @@ async fn a_file_that_is_compressed_already_answers_for_the_other() {
 }
 
 #[tokio::test]
+async fn what_a_client_accepts_chooses_its_file_whoever_asked_before() {
+    let site = coded_site(MODIFIED);
+    let path = site.guard.path().join("app.js.zst");
+    std::fs::write(&path, "app.js.zst").unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_modified(UNIX_EPOCH + Duration::from_secs(MODIFIED)).unwrap();
+    // Until what is read is kept.
+    tokio::time::sleep(stamp::FINE_TICK * 2).await;
+    for (accepts, content) in
+        [("gzip", "app.js"), ("zstd", "app.js.zst"), ("gzip, zstd", "app.js.zst"), ("zstd, br", "app.js.br")]
+    {
+        let (_, body) = ask(&site, "GET", "/app.js", &[("accept-encoding", accepts)]).await;
+        assert_eq!(body, content, "{accepts}");
+    }
+}
+
+#[tokio::test]
 async fn each_form_of_a_file_has_a_tag_of_its_own() {
     let site = coded_site(MODIFIED);
     let tag = async |accepts| {
