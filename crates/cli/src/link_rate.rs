@@ -1,14 +1,13 @@
 //! The speed of the network interface that leads to a server, as the system tells it (Linux).
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
+#[cfg(target_os = "linux")]
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use posthaste_units::Rate;
 
 use crate::exit::Failure;
-
-/// IPv6's routing table has routes that refuse (`RTF_REJECT`).
-const REJECTS: u32 = 0x200;
 
 /// The speed of the interface by which packets to `host` leave.
 ///
@@ -36,53 +35,29 @@ fn rate(speed: &str) -> Option<Rate> {
     Some(Rate::from_bits_per_second(mbit.checked_mul(1_000_000)?))
 }
 
-/// The interface of the route to `address`.
+#[cfg(not(target_os = "linux"))]
+fn interface(_: IpAddr) -> Option<String> {
+    None
+}
+
+/// The interface by which packets to `address` leave: the one with the address that the system would send them from.
+#[cfg(target_os = "linux")]
 fn interface(address: IpAddr) -> Option<String> {
-    if address.is_loopback() {
-        return Some("lo".to_owned());
-    }
-    let table = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).ok();
-    match address {
-        IpAddr::V4(address) => route_v4(&table("route")?, address),
-        IpAddr::V6(address) => route_v6(&table("ipv6_route")?, address),
-    }
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Sends nothing.
+    socket.connect((address, 443)).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    let mut interfaces = nix::ifaddrs::getifaddrs().ok()?;
+    let found = interfaces.find(|interface| interface.address.as_ref().and_then(ip) == Some(own))?;
+    Some(found.interface_name)
 }
 
-/// A route that fits: the longest prefix wins, of several the least metric.
-fn best(routes: impl Iterator<Item = (u32, u32, String)>) -> Option<String> {
-    let best = routes.min_by_key(|(prefix, metric, _)| (u32::MAX - prefix, *metric));
-    best.map(|(.., interface)| interface)
-}
-
-/// By `/proc/net/route`: interface, destination, gateway, flags, references, use, metric, mask; addresses as the
-/// memory has them.
-fn route_v4(table: &str, address: Ipv4Addr) -> Option<String> {
-    let address = u32::from_ne_bytes(address.octets());
-    best(table.lines().skip(1).filter_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let [interface, destination, _, _, _, _, metric, mask, ..] = fields[..] else { return None };
-        let hex = |text: &str| u32::from_str_radix(text, 16).ok();
-        let (destination, mask) = (hex(destination)?, hex(mask)?);
-        let fits = address & mask == destination;
-        fits.then_some((mask.count_ones(), metric.parse().ok()?, interface.to_owned()))
-    }))
-}
-
-/// By `/proc/net/ipv6_route`: destination, its prefix, source, its prefix, next hop, metric, references, use, flags,
-/// interface.
-fn route_v6(table: &str, address: Ipv6Addr) -> Option<String> {
-    let address = u128::from(address);
-    best(table.lines().filter_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let [destination, prefix, _, _, _, metric, _, _, flags, interface] = fields[..] else { return None };
-        let destination = u128::from_str_radix(destination, 16).ok()?;
-        let hex = |text: &str| u32::from_str_radix(text, 16).ok();
-        let (prefix, metric, flags) =
-            (hex(prefix).filter(|prefix| *prefix <= 128)?, hex(metric)?, hex(flags)?);
-        let mask = u128::MAX.checked_shl(128 - prefix).unwrap_or(0);
-        let fits = address & mask == destination && flags & REJECTS == 0;
-        fits.then_some((prefix, metric, interface.to_owned()))
-    }))
+#[cfg(target_os = "linux")]
+fn ip(address: &nix::sys::socket::SockaddrStorage) -> Option<IpAddr> {
+    let v4 = || address.as_sockaddr_in().map(|address| address.ip().into());
+    address.as_sockaddr_in6().map(|address| address.ip().into()).or_else(v4)
 }
 
 #[cfg(test)]
@@ -98,35 +73,9 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_endian = "little")]
-    fn the_longest_prefix_leads_and_then_the_least_metric() {
-        let table = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
-            wlan0\t00000000\t0101A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n\
-            eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
-            cut\t00\n\
-            tun0\t0000000A\t00000000\t0001\t0\t0\t600\t000000FF\t0\t0\t0\n";
-        let route = |address: &str| route_v4(table, address.parse().unwrap());
-        assert_eq!(route("192.0.2.1").as_deref(), Some("eth0"));
-        assert_eq!(route("10.9.8.7").as_deref(), Some("tun0"));
-        assert_eq!(route_v4("", Ipv4Addr::LOCALHOST), None);
-    }
-
-    #[test]
-    fn routes_of_ipv6_that_refuse_do_not_lead() {
-        let zero = "0".repeat(32);
-        let line = |destination: &str, prefix: &str, metric: &str, flags: &str, interface: &str| {
-            format!(
-                "{destination} {prefix} {zero} 00 {zero} {metric} 00000001 00000000 {flags} {interface}\n"
-            )
-        };
-        let table = [
-            line(&zero, "00", "00000400", "00450003", "eth0"),
-            line(&zero, "00", "00000001", "00200200", "lo"),
-            line("20010db8000000000000000000000000", "20", "00000400", "00000001", "tun0"),
-            line(&zero, "ff", "00000001", "00000001", "odd"),
-        ];
-        let route = |address: &str| route_v6(&table.concat(), address.parse().unwrap());
-        assert_eq!(route("2001:db8::1").as_deref(), Some("tun0"));
-        assert_eq!(route("2606::1").as_deref(), Some("eth0"));
+    #[cfg(target_os = "linux")]
+    fn the_route_decides() {
+        assert_eq!(interface(Ipv4Addr::new(127, 1, 2, 3).into()), interface(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(interface(Ipv4Addr::LOCALHOST.into()).as_deref(), Some("lo"));
     }
 }

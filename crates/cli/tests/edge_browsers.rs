@@ -6,15 +6,13 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::Folders;
 use common::edge::Edge;
+use common::{Folders, application};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 /// Time for a browser to start and to change over, on a busy machine.
@@ -34,30 +32,6 @@ const PAGE: &str = "<!doctype html><title>x</title><script>
   await fetch('/report?' + seen.filter((p, i) => p !== seen[i - 1]).join(','));
 })();
 </script>";
-
-fn application() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                let mut byte = [0];
-                if stream.read(&mut byte).unwrap_or(0) == 0 {
-                    break;
-                }
-                head.push(byte[0]);
-            }
-            let _ = write!(
-                stream,
-                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n{PAGE}",
-                PAGE.len()
-            );
-        }
-    });
-    address
-}
 
 /// A certificate for localhost of an authority made for this test.
 fn certificates(folders: &Folders) {
@@ -111,7 +85,7 @@ fn visit(browser: &str, prepare: impl FnOnce(&Folders, &mut Command)) -> Option<
     }
     let folders = Folders::new();
     certificates(&folders);
-    let mut edge = Edge::to(&folders, &format!("http://{}", application()), &[]);
+    let mut edge = Edge::to(&folders, &format!("http://{}", application::of_one_page(PAGE)), &[]);
     let mut command = Command::new(browser);
     command.env("HOME", folders.path("home")).stdout(Stdio::null()).stderr(Stdio::null());
     std::fs::create_dir(folders.path("home")).unwrap();

@@ -4,15 +4,15 @@
 
 mod common;
 
-use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use common::browser::{self, processes_with};
 use common::edge::Edge;
-use common::{Folders, posthaste, run, send_signal, wait};
+use common::{Folders, application, posthaste, run, send_signal, wait};
 use serde_json::Value;
 
+const PAGE: &str = "<!doctype html><link rel=icon href=data:,><p>text";
 const PATH: &str = "rtt = \"20ms\"\nrate = \"50mbit\"\n";
 
 /// A folder with a path in it; `None`, and a remark on stderr, where there can be no runs.
@@ -96,36 +96,10 @@ fn a_site_with_tls_comes_as_it_is_and_through_the_edge_and_other_hosts_stay_as_t
     assert!(std::fs::read_dir(folders.path("tmp")).unwrap().next().is_none(), "files were left");
 }
 
-/// An application that answers everything with one page, until the test ends.
-fn application() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                let mut byte = [0];
-                if stream.read(&mut byte).unwrap_or(0) == 0 {
-                    break;
-                }
-                head.push(byte[0]);
-            }
-            let body = "<!doctype html><link rel=icon href=data:,><p>text";
-            let length = body.len();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            );
-        }
-    });
-    port
-}
-
 #[test]
 fn an_application_without_tls_comes_by_http2_and_http3_of_the_same_edge() {
     let Some(folders) = ground() else { return };
-    let url = format!("http://127.0.0.1:{}/page?a=1", application());
+    let url = format!("http://{}/page?a=1", application::of_one_page(PAGE));
     let arguments = ["--runs", "1", "--cold-only", "--no-html"];
     let (report, plain, edge) = report(&mut prove(&folders, &url, &arguments));
     assert_eq!((protocols(&plain), protocols(&edge)), (vec!["h2"], vec!["h3"]));
@@ -137,7 +111,7 @@ fn an_application_without_tls_comes_by_http2_and_http3_of_the_same_edge() {
 #[ignore = "takes half a minute; `edge_prove -- --ignored`"]
 fn an_interrupt_ends_all_processes_and_leaves_nothing() {
     let Some(folders) = ground() else { return };
-    let url = format!("http://127.0.0.1:{}/", application());
+    let url = format!("http://127.0.0.1:{}/", application::of_one_page(PAGE).port());
     let mut command = prove(&folders, &url, &["--no-html"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let marker = folders.path("tmp").display().to_string();

@@ -187,6 +187,16 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// A pair that has spoken, and the count of its warnings.
+async fn connected() -> (Arc<Warnings>, Echo) {
+    prepare();
+    let warnings = Warnings::counted();
+    let mut echo = Echo::start().await;
+    echo.say(1).await;
+    echo.hear(&[1]).await;
+    (warnings, echo)
+}
+
 #[tokio::test]
 async fn sends_that_the_kernel_refuses_are_counted_logged_once_and_survived() {
     if !is_inside("sends_that_the_kernel_refuses_are_counted_logged_once_and_survived") {
@@ -223,11 +233,7 @@ async fn after_ten_seconds_of_refused_sends_the_socket_is_replaced_and_the_conne
     if !is_inside("after_ten_seconds_of_refused_sends_the_socket_is_replaced_and_the_connection_goes_on") {
         return;
     }
-    prepare();
-    let warnings = Warnings::counted();
-    let mut echo = Echo::start().await;
-    echo.say(1).await;
-    echo.hear(&[1]).await;
+    let (warnings, mut echo) = connected().await;
     let address = echo.pair.client.local_addr().unwrap();
     run("ip rule add pref 10 prohibit to 10.9.9.1");
     let began = Instant::now();
@@ -246,11 +252,7 @@ async fn a_client_whose_socket_the_kernel_aborts_sees_one_error_and_goes_on() {
     if !is_inside("a_client_whose_socket_the_kernel_aborts_sees_one_error_and_goes_on") {
         return;
     }
-    prepare();
-    let warnings = Warnings::counted();
-    let mut echo = Echo::start().await;
-    echo.say(1).await;
-    echo.hear(&[1]).await;
+    let (warnings, mut echo) = connected().await;
     // ECONNABORTED, as Android makes it for the sockets of a network that is gone. The socket loses its port with it, and gets
     // another when it sends: the server sees its client move.
     let (client, server) = (echo.pair.client.clone(), echo.pair.server.clone());

@@ -349,7 +349,8 @@ impl Endpoint {
         }
     }
 
-    /// When [`Self::on_timeout`] must be called, if nothing happens before.
+    /// When [`Self::on_timeout`] must be called, if nothing happens before. Right once [`Self::poll_transmit`] has returned
+    /// `None`: it sets the timers that datagrams have made stale.
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| *at)
     }

@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::rivals::Rivals;
-use super::files::{build, listening, on_core};
+use super::files::{build, edge_command, listening, on_core};
 use crate::Result;
 use crate::identity::Identity;
 use crate::median;
@@ -81,18 +81,25 @@ struct Place<'a> {
     folder: &'a Path,
 }
 
-/// What was measured of one server in one round.
-#[derive(Debug, Serialize)]
-struct Sample {
-    server: String,
-    round: u32,
+/// A figure and what speaks against it.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Measured {
     what: What,
-    /// Microseconds, or bytes for `Idle`.
+    /// Microseconds, or kilobytes for `Idle`.
     value: f64,
     /// Share of the client's core that the client needed, in percent.
     client: f64,
     /// Share of all processor time that other processes had, in percent.
     others: f64,
+}
+
+/// What was measured of one server in one round.
+#[derive(Debug, Serialize)]
+struct Sample {
+    server: String,
+    round: u32,
+    #[serde(flatten)]
+    measured: Measured,
     void: bool,
 }
 
@@ -139,13 +146,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         let turned = (0..arguments.servers.len())
             .map(|index| &arguments.servers[(index + round as usize) % arguments.servers.len()]);
         for name in turned {
-            for sample in scene.all_of(name, arguments)? {
-                let Measured { what, value, client, others } = sample;
-                let void = others > MAX_OTHERS;
+            for measured in scene.all_of(name, arguments)? {
+                let Measured { what, value, client, others } = measured;
                 eprintln!(
                     "round {round} {name} {what:?}: {value:.1}, client {client:.0} %, others {others:.0} %"
                 );
-                samples.push(Sample { server: name.clone(), round, what, value, client, others, void });
+                let void = others > MAX_OTHERS;
+                samples.push(Sample { server: name.clone(), round, measured, void });
             }
         }
     }
@@ -154,15 +161,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         std::fs::write(path, serde_json::to_string_pretty(&samples)?)?;
     }
     Ok(samples.iter().all(|sample| !sample.void))
-}
-
-/// A figure and what speaks against it.
-#[derive(Debug, Clone, Copy)]
-struct Measured {
-    what: What,
-    value: f64,
-    client: f64,
-    others: f64,
 }
 
 /// What the client has said and what it took.
@@ -258,18 +256,7 @@ impl Scene {
     fn start(&self, name: &str, is_proxied: bool) -> Result<(Running, u16)> {
         let (folder, www) = (self.folder.path(), self.folder.path().join("www"));
         if name == "edge" {
-            let mut command = on_core(0, &self.own);
-            command.args([
-                "edge",
-                "--json",
-                "--listen",
-                "127.0.0.1:0",
-                "--no-access-log",
-                "--compress",
-                "off",
-                "--grace",
-                "0.1",
-            ]);
+            let mut command = edge_command(&self.own);
             command.arg("--cert").arg(&self.identity.cert).arg("--key").arg(&self.identity.key);
             if is_proxied {
                 command.args(["--to", &format!("http://127.0.0.1:{}", self.upstream)]);
@@ -409,8 +396,9 @@ fn print_table(servers: &[String], samples: &[Sample]) {
     for (what, label) in TABLE {
         print!("{label:<16}");
         for server in servers {
-            let own = || samples.iter().filter(|sample| sample.server == *server && sample.what == what);
-            let values = || own().map(|sample| sample.value);
+            let own =
+                || samples.iter().filter(|sample| sample.server == *server && sample.measured.what == what);
+            let values = || own().map(|sample| sample.measured.value);
             let (least, greatest) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
             let mark = if own().any(|sample| sample.void) { "*" } else { "" };
             print!("{:>26}", format!("{:.1} [{least:.1}-{greatest:.1}]{mark}", median(values())));

@@ -144,18 +144,8 @@ impl Scene {
                 command
             }
             Some(program) if name.starts_with("edge") => {
-                let mut command = on_core(0, program);
-                command.args([
-                    "edge",
-                    "--json",
-                    "--listen",
-                    "127.0.0.1:0",
-                    "--no-access-log",
-                    "--grace",
-                    "0.1",
-                ]);
-                // As the other servers: no time for what the client does not ask for.
-                command.args(["--compress", "off", "--workers", if name == "edge-2" { "2" } else { "1" }]);
+                let mut command = edge_command(program);
+                command.args(["--workers", if name == "edge-2" { "2" } else { "1" }]);
                 command.arg("--files").arg(folder.join("www"));
                 command
             }
@@ -212,6 +202,14 @@ pub(super) fn on_core(core: usize, program: &Path) -> Command {
     }
     let mut command = Command::new("taskset");
     command.args(["--cpu-list", &core.to_string()]).arg(program);
+    command
+}
+
+/// The edge on core 0, with what all comparisons have in common: it spends no time on what the client does not ask for.
+pub(super) fn edge_command(program: &Path) -> Command {
+    let mut command = on_core(0, program);
+    command.args(["edge", "--json", "--listen", "127.0.0.1:0", "--grace", "0.1"]);
+    command.args(["--no-access-log", "--compress", "off"]);
     command
 }
 

@@ -56,8 +56,8 @@ pub(crate) struct EdgeProve {
     #[arg(long, value_name = "COUNT", default_value = "7", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) runs: u64,
 
-    /// Profile of the edge: a name from `posthaste profiles`, or a TOML file
-    #[arg(long, value_name = "NAME|FILE", default_value = "mobile")]
+    /// Profile of the edge: a name from `posthaste profiles`, or a TOML file; the default is that of `edge`
+    #[arg(long, value_name = "NAME|FILE", default_value = "mobile@history=true")]
     pub(crate) profile: String,
 
     /// Reach a host at this address (port 443, or the URL's, unless it has one); may be repeated

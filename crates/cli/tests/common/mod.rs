@@ -1,6 +1,7 @@
 //! `posthaste serve` as a process of its own, and what tests do with it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod application;
 pub(crate) mod browser;
 pub(crate) mod edge;
 

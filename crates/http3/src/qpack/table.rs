@@ -86,11 +86,10 @@ impl Table {
     /// True if an entry of `size` bytes has room when entries below the absolute index `evictable` make place.
     pub(super) fn has_room(&self, size: u64, evictable: u64) -> bool {
         let mut free = self.capacity - self.size;
-        for (absolute, entry) in (self.first()..evictable).zip(&self.entries) {
+        for (_, entry) in (self.first()..evictable).zip(&self.entries) {
             if free >= size {
                 break;
             }
-            debug_assert!(absolute < evictable);
             free += entry.size();
         }
         free >= size

@@ -1,5 +1,5 @@
-//! The site and all other hosts, reached from inside of runs' namespaces: Unix sockets, behind which connections begin in
-//! the network that the command was started in.
+//! How a run, whose network namespace has no way out, reaches the site and all other hosts: by Unix sockets, behind which
+//! connections begin in the network that the command was started in.
 
 use std::collections::BTreeMap;
 use std::io;
