@@ -1,5 +1,7 @@
 //! A UDP socket with segmentation offload both ways and ECN.
 
+mod readiness;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,8 +10,8 @@ use std::task::{Context, Poll, ready};
 
 use posthaste_transport::{EcnCodepoint, Transmit};
 use quinn_udp::{UdpSockRef, UdpSocketState};
-use tokio::io::Interest;
 
+use self::readiness::Io;
 use crate::receive_buffers::ReceiveBuffers;
 
 /// Bytes that the socket's buffers should hold, for bursts; the system grants what it permits.
@@ -52,7 +54,7 @@ fn count(counter: &AtomicU64) -> bool {
 
 #[derive(Debug)]
 pub(crate) struct Socket {
-    io: tokio::net::UdpSocket,
+    io: Io,
     offload: UdpSocketState,
     local: SocketAddr,
     /// Other sockets are bound to the same address, and more may be.
@@ -139,7 +141,7 @@ impl Socket {
         // Best effort: without the larger buffers, bursts are lost earlier, and recovered.
         let _ = offload.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         let _ = offload.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
-        let io = tokio::net::UdpSocket::from_std(socket)?;
+        let io = Io::new(socket)?;
         Ok(Self {
             io,
             offload,
@@ -216,14 +218,9 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         loop {
             let received = match self.fault() {
-                Ok(()) => {
-                    ready!(self.io.poll_recv_ready(cx))?;
-                    buffers.fill(|slices, metas| {
-                        self.io.try_io(Interest::READABLE, || {
-                            self.offload.recv(UdpSockRef::from(&self.io), slices, metas)
-                        })
-                    })
-                }
+                Ok(()) => ready!(self.io.poll_read(cx, |socket| {
+                    buffers.fill(|slices, metas| self.offload.recv(UdpSockRef::from(socket), slices, metas))
+                })),
                 Err(error) => Err(error),
             };
             match received {
@@ -251,10 +248,8 @@ impl Socket {
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>, outgoing: &mut Outgoing) -> Poll<bool> {
         let mut is_sent = true;
         while let Some(transmit) = outgoing.next_send(self.max_segments()) {
-            let sent = self.fault().and_then(|()| {
-                let send = || self.offload.try_send(UdpSockRef::from(&self.io), &transmit);
-                self.io.try_io(Interest::WRITABLE, send)
-            });
+            let socket = UdpSockRef::from(self.io.socket());
+            let sent = self.fault().and_then(|()| self.offload.try_send(socket, &transmit));
             let (size, segmented) = (transmit.contents.len(), transmit.segment_size.is_some());
             match sent {
                 Ok(()) => {
@@ -263,8 +258,7 @@ impl Socket {
                     is_sent = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // An error of the readiness means that the runtime stops: nobody will send any more.
-                    if self.io.poll_send_ready(cx).is_pending() {
+                    if self.io.poll_writable(cx).is_pending() {
                         self.counters.sends_blocked.fetch_add(1, Ordering::Relaxed);
                         return Poll::Pending;
                     }

@@ -110,8 +110,11 @@ mod kernel {
                     // The runtime stops, and with it the task.
                     return Poll::Pending;
                 };
-                // Whoever sets the timer anew takes back that it has fired: then there is nothing to read.
-                if let Ok(Ok(())) = ready.try_io(|timer| Ok(timer.get_ref().0.wait()?)) {
+                // Whoever sets the timer anew takes back that it has fired: then there is nothing to read. It fires once, so
+                // there is nothing more to read either way.
+                let fired = self.0.get_ref().0.wait();
+                ready.clear_ready();
+                if fired.is_ok() {
                     return Poll::Ready(());
                 }
             }

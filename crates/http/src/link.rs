@@ -148,6 +148,8 @@ pub(crate) struct Link {
     decoder: Outgoing,
     /// What the tables know of the encoder stream.
     is_encoder_writable: bool,
+    /// A message is about to be sent.
+    is_sending: bool,
     readings: FuturesUnordered<Reading>,
     events: VecDeque<Event>,
 }
@@ -165,7 +167,7 @@ impl Link {
         let (readings, events) = (FuturesUnordered::new(), VecDeque::new());
         let tables = Tables::new(role, settings);
         let peer = Peer::with_tables(role, tables.clone());
-        let is_encoder_writable = false;
+        let (is_encoder_writable, is_sending) = (false, false);
         Self {
             connection,
             role,
@@ -175,6 +177,7 @@ impl Link {
             encoder,
             decoder,
             is_encoder_writable,
+            is_sending,
             readings,
             events,
         }
@@ -188,6 +191,11 @@ impl Link {
     /// Announces that requests on `stream` and later ones will not be processed (RFC 9114 section 5.2).
     pub(crate) fn go_away(&mut self, stream: u64) {
         self.control.queued.extend_from_slice(&encode::go_away(stream));
+    }
+
+    /// A message is about to be sent: what the next [`Self::poll_event`] sends can go into its packet.
+    pub(crate) fn send_with_message(&mut self) {
+        self.is_sending = true;
     }
 
     /// Waits until this end's settings are on their way.
@@ -256,8 +264,10 @@ impl Link {
 
     /// Sends the QPACK instructions that are due, and has this woken for later ones.
     fn poll_qpack(&mut self, cx: &mut Context<'_>) -> Result<(), LinkError> {
-        let Self { connection, tables, encoder, decoder, .. } = self;
-        let due = tables.due(cx.waker(), Takes { encoder: encoder.takes(), decoder: decoder.takes() })?;
+        let Self { connection, tables, encoder, decoder, is_sending, .. } = self;
+        let is_sending = std::mem::take(is_sending);
+        let takes = Takes { encoder: encoder.takes(), decoder: decoder.takes(), is_sending };
+        let due = tables.due(cx.waker(), takes)?;
         encoder.poll_instructions(connection, cx, &due.encoder)?;
         decoder.poll_instructions(connection, cx, &due.decoder)?;
         let is_writable = matches!(encoder.stream, Stream::Open(..)) && encoder.is_written();

@@ -117,7 +117,7 @@ impl Connection {
 
 /// All that is to be sent.
 fn due(tables: &Tables) -> Result<Due, posthaste_http3::Error> {
-    tables.due(Waker::noop(), Takes { encoder: true, decoder: true })
+    tables.due(Waker::noop(), Takes { encoder: true, decoder: true, is_sending: true })
 }
 
 fn headers(fields: &[(&'static str, &'static str)], cookie: usize) -> HeaderMap {

@@ -78,6 +78,7 @@ pub(super) async fn serve(
             accepted = quic.accept_bi() => match accepted {
                 Ok(stream) => {
                     requests.on_stream(stream, phase);
+                    link.send_with_message();
                     false
                 }
                 Err(reason) => requests.on_lost(&reason.into()),

@@ -13,8 +13,8 @@ use super::{MAX_UNSENT_INSTRUCTIONS, huffman};
 use crate::cursor::Cursor;
 use crate::error::{Code, Error};
 
-/// Instructions, in bytes, that are sent for their own sake. Fewer acknowledgements of sections go with whatever is sent
-/// next: they matter to an encoder that has to evict, and what has arrived it hears at once by an Insert Count Increment.
+/// Acknowledgements of sections, in bytes, that are sent together. They matter only to an encoder that has to evict; what
+/// has arrived it hears at once by an Insert Count Increment. Sent one by one, each would be a packet, and acknowledged.
 const BATCH: usize = 32;
 
 /// State of a connection's decoder.
@@ -30,8 +30,9 @@ pub(super) struct Decoder {
     blocked: BTreeMap<u64, Blocked>,
     /// Insertions that the encoder knows to have arrived (its Known Received Count).
     acknowledged: u64,
-    /// Instructions for the decoder stream.
+    /// Instructions for the decoder stream, and whether one of them is to be sent at once.
     instructions: Vec<u8>,
+    is_urgent: bool,
 }
 
 #[derive(Debug)]
@@ -55,6 +56,7 @@ impl Decoder {
             blocked: BTreeMap::new(),
             acknowledged: 0,
             instructions: Vec::new(),
+            is_urgent: false,
         }
     }
 
@@ -199,6 +201,7 @@ impl Decoder {
             self.check()?;
             // spec: rfc9204 2.2.2.1 sections-acknowledged
             integer::write(&mut self.instructions, 0x80, 7, stream);
+            self.is_urgent |= prefix.required > self.acknowledged;
             self.acknowledged = self.acknowledged.max(prefix.required);
         }
         Ok(Some(fields))
@@ -222,22 +225,32 @@ impl Decoder {
         // What is beyond the bound ends the connection.
         if self.maximum > 0 && self.check().is_ok() {
             integer::write(&mut self.instructions, 0x40, 6, stream);
+            self.is_urgent = true;
         }
         blocked.and_then(|blocked| blocked.waker)
     }
 
-    /// Takes the instructions that are due.
-    pub(super) fn take_instructions(&mut self) -> Vec<u8> {
-        if self.table.inserted() > self.acknowledged {
+    /// Takes the instructions, if some are [due](Self::is_due) or a packet leaves anyway (`is_sending`).
+    pub(super) fn take_instructions(&mut self, is_sending: bool) -> Vec<u8> {
+        if !(is_sending || self.is_due()) {
+            return Vec::new();
+        }
+        self.is_urgent = false;
+        if self.has_news() {
             integer::write(&mut self.instructions, 0, 6, self.table.inserted() - self.acknowledged);
             self.acknowledged = self.table.inserted();
         }
         std::mem::take(&mut self.instructions)
     }
 
-    /// True if there are instructions enough to be sent for their own sake.
-    pub(super) fn has_batch(&self) -> bool {
-        self.instructions.len() >= BATCH
+    /// True if there is more to send than acknowledgements of sections, or a batch of these.
+    pub(super) fn is_due(&self) -> bool {
+        self.has_news() || self.is_urgent || self.instructions.len() >= BATCH
+    }
+
+    /// True if the encoder does not know of all insertions that have arrived.
+    fn has_news(&self) -> bool {
+        self.table.inserted() > self.acknowledged
     }
 
     /// Checks that the peer takes this end's instructions.

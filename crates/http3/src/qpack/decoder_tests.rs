@@ -50,16 +50,16 @@ fn the_examples_of_the_rfc() {
         assert_eq!(decoder.table.inserted(), 2);
         let b2 = decoded(&mut decoder, 4, b"\x03\x81\x10\x11");
         assert_eq!(b2, pairs(&[(":authority", "www.example.com"), (":path", "/sample/path")]));
-        assert_eq!(decoder.take_instructions(), b"\x84");
+        assert_eq!(decoder.take_instructions(false), b"\x84");
         feed(&mut decoder, &[b"\x4acustom-key\x0ccustom-value"]);
-        assert_eq!(decoder.take_instructions(), b"\x01");
+        assert_eq!(decoder.take_instructions(false), b"\x01");
         feed(&mut decoder, &[b"\x02"]);
         let b4 = decoded(&mut decoder, 8, b"\x05\x00\x80\xc1\x81");
         let authority = (":authority", "www.example.com");
         assert_eq!(b4, pairs(&[authority, (":path", "/"), ("custom-key", "custom-value")]));
-        decoder.take_instructions();
+        decoder.take_instructions(false);
         decoder.cancel(8);
-        assert_eq!(decoder.take_instructions(), b"\x48");
+        assert_eq!(decoder.take_instructions(false), b"\x48");
         feed(&mut decoder, &[b"\x81\x0dcustom-value2"]);
         assert_eq!(decoder.table.get(0), None, "evicted");
         assert_eq!(decoder.table.get(1).unwrap().value, "/sample/path");
@@ -80,20 +80,20 @@ fn a_section_waits_for_its_entries() {
     assert_eq!(code(decoder.decode(8, section, 4096).unwrap_err()), Code::QPACK_DECOMPRESSION_FAILED);
     assert!(decoder.on_encoder_stream(&[CAPACITY_220, AUTHORITY].concat()).unwrap().is_empty());
     assert_eq!(decoder.decode(4, section, 4096), Ok(None), "one of two entries");
-    assert_eq!(decoder.take_instructions(), b"\x01", "and the encoder hears of it");
+    assert_eq!(decoder.take_instructions(false), b"\x01", "and the encoder hears of it");
     assert_eq!(decoder.on_encoder_stream(PATH).unwrap().len(), 1, "what waits is woken");
     assert!(decoder.poll_unblocked(4, &cx).0.is_ready());
     // It need not have looked for its place to be free.
     assert_eq!(decoder.decode(8, b"\x04\x80\x80", 4096), Ok(None));
     decoder.cancel(8);
     assert_eq!(decoded(&mut decoder, 4, section).len(), 2);
-    assert_eq!(decoder.take_instructions(), b"\x48\x84", "which acknowledges the entry, too");
+    assert_eq!(decoder.take_instructions(false), b"\x48\x84", "which acknowledges the entry, too");
     // A place is free again when a stream is given up.
     let later = b"\x04\x80\x80";
     assert_eq!(decoder.decode(8, later, 4096), Ok(None));
     decoder.cancel(8);
     assert_eq!(decoder.decode(12, later, 4096), Ok(None));
-    assert_eq!(decoder.take_instructions(), b"\x48");
+    assert_eq!(decoder.take_instructions(false), b"\x48");
     assert!(decoder.poll_unblocked(8, &cx).0.is_ready());
 }
 
@@ -136,11 +136,11 @@ fn references_to_nothing_are_refused() {
         let error = decoder.decode(0, section, 4096).unwrap_err();
         assert_eq!(code(error), Code::QPACK_DECOMPRESSION_FAILED, "{what}");
     }
-    assert_eq!(decoder.take_instructions(), b"\x05", "none of them was acknowledged");
+    assert_eq!(decoder.take_instructions(false), b"\x05", "none of them was acknowledged");
     let mut without = Decoder::new(0, 0);
     assert_eq!(code(without.decode(0, b"\x02\x00\x80", 99).unwrap_err()), Code::QPACK_DECOMPRESSION_FAILED);
     without.cancel(0);
-    assert!(without.take_instructions().is_empty());
+    assert!(without.take_instructions(false).is_empty());
     let large = decoder.decode(0, b"\x06\x00\x80\x80\x80", 100);
     assert_eq!(large, Err(DecodeError::TooLarge), "one byte stands for many");
 }

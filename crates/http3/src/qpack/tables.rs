@@ -18,6 +18,8 @@ pub struct Takes {
     pub encoder: bool,
     /// The decoder stream has.
     pub decoder: bool,
+    /// A message follows, in whose packet acknowledgements of sections cost nothing. Alone they wait until they are many.
+    pub is_sending: bool,
 }
 
 /// Instructions for this end's QPACK streams; empty if nothing is to be sent.
@@ -87,7 +89,7 @@ impl Tables {
         }
         let mut state = self.state();
         let decoded = state.decoder.decode(stream, section, limit)?;
-        let sender = if state.decoder.has_batch() { state.sender.take() } else { None };
+        let sender = if state.decoder.is_due() { state.sender.take() } else { None };
         drop(state);
         wake(sender);
         Ok(decoded)
@@ -142,7 +144,8 @@ impl Tables {
         let _former = if is_same { None } else { state.sender.replace(waker.clone()) };
         let checked = state.decoder.check();
         let encoder = if takes.encoder { state.encoder.take_instructions() } else { Vec::new() };
-        let decoder = if takes.decoder { state.decoder.take_instructions() } else { Vec::new() };
+        let decoder =
+            if takes.decoder { state.decoder.take_instructions(takes.is_sending) } else { Vec::new() };
         drop(state);
         checked.map(|()| Due { encoder, decoder })
     }

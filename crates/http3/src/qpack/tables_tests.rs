@@ -105,7 +105,7 @@ impl Link {
 
 /// All that is to be sent.
 fn due(tables: &Tables) -> Result<Due, Error> {
-    tables.due(Waker::noop(), Takes { encoder: true, decoder: true })
+    tables.due(Waker::noop(), Takes { encoder: true, decoder: true, is_sending: true })
 }
 
 #[derive(Debug, Clone)]
@@ -188,7 +188,7 @@ fn who_sends_is_woken_for_what_is_due() {
     let woken = || count.0.load(Ordering::Relaxed);
     let mut link = Link::new(Role::Client, 300, 2);
     link.carry(usize::MAX, 0);
-    let none = Takes { encoder: false, decoder: false };
+    let none = Takes { encoder: false, decoder: false, is_sending: false };
     link.sender.due(&waker, none).unwrap();
     link.receiver.due(&waker, none).unwrap();
     link.send(vec![("cookie".to_owned(), "0123456789012345678901".to_owned())]);
@@ -199,9 +199,14 @@ fn who_sends_is_woken_for_what_is_due() {
     assert!(link.receiver.poll_unblocked(0, &cx).is_pending());
     link.carry(usize::MAX, 0);
     assert_eq!(woken(), 2, "the section may be read");
-    link.receiver.due(&waker, none).unwrap();
+    let all = Takes { encoder: true, decoder: true, is_sending: false };
+    assert_eq!(link.receiver.due(&waker, all).unwrap().decoder, [1], "the encoder hears of it");
     link.arrive(0);
     assert_eq!(woken(), 2, "an acknowledgement alone is not urgent");
+    assert_eq!(link.receiver.due(&waker, all).unwrap().decoder, [], "and waits for a packet");
+    let with_message = Takes { is_sending: true, ..all };
+    assert_eq!(link.receiver.due(&waker, with_message).unwrap().decoder, [0x80]);
+    link.decoder_stream = vec![1, 0x80];
     link.receiver.cancel(4);
     assert_eq!(woken(), 3, "a cancellation is");
     link.carry(usize::MAX, usize::MAX);

@@ -175,7 +175,7 @@ impl Half {
                 encode::request_with(&request, tables).expect("a whole target")
             }
         };
-        let takes = Takes { encoder: true, decoder: true };
+        let takes = Takes { encoder: true, decoder: true, is_sending: true };
         let due = self.tables.due(std::task::Waker::noop(), takes).expect("few instructions");
         [head, due.encoder, due.decoder]
     }

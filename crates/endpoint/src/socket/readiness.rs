@@ -1,0 +1,194 @@
+//! A socket, and when it can be read from and written to.
+
+#[cfg(unix)]
+pub(super) use unix::Io;
+
+#[cfg(not(unix))]
+pub(super) use portable::Io;
+
+#[cfg(unix)]
+mod unix {
+    use std::io;
+    use std::net::UdpSocket;
+    use std::sync::{Mutex, PoisonError};
+    use std::task::{Context, Poll, ready};
+
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+
+    /// The runtime watches it for reading alone. Watched for writing too, as tokio's own socket is, it would wake the
+    /// runtime once more after each send, when the network card has taken the datagrams.
+    #[derive(Debug)]
+    pub(in super::super) struct Io {
+        reads: AsyncFd<UdpSocket>,
+        /// The same socket while it waits for room to write.
+        writes: Mutex<Option<AsyncFd<UdpSocket>>>,
+    }
+
+    #[expect(
+        deprecated,
+        reason = "the successor is unsafe: it asks for a descriptor that stays open and the same, as a socket's does"
+    )]
+    fn watch(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
+        AsyncFd::with_interest(socket, interest)
+    }
+
+    impl Io {
+        /// Takes a socket that does not block; must be called inside a tokio runtime.
+        pub(in super::super) fn new(socket: UdpSocket) -> io::Result<Self> {
+            Ok(Self { reads: watch(socket, Interest::READABLE)?, writes: Mutex::new(None) })
+        }
+
+        /// The socket itself.
+        pub(in super::super) fn socket(&self) -> &UdpSocket {
+            self.reads.get_ref()
+        }
+
+        /// Reads by `receive` as soon as there may be something. An error of the kind `WouldBlock`, if there was not after
+        /// all: call it again.
+        pub(in super::super) fn poll_read<T>(
+            &self,
+            cx: &mut Context<'_>,
+            receive: impl FnOnce(&UdpSocket) -> io::Result<T>,
+        ) -> Poll<io::Result<T>> {
+            let mut ready = ready!(self.reads.poll_read_ready(cx))?;
+            let received = receive(self.socket());
+            if received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                ready.clear_ready();
+            }
+            Poll::Ready(received)
+        }
+
+        /// Ready when there may be room to write. To be called after a write for which there was none.
+        pub(in super::super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+            let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+            if writes.is_none() {
+                // A second descriptor, because the runtime watches each for one set of events.
+                let watched = self.socket().try_clone().and_then(|socket| watch(socket, Interest::WRITABLE));
+                match watched {
+                    Ok(watched) => *writes = Some(watched),
+                    // No descriptor is left, or the runtime stops.
+                    Err(_) => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
+            }
+            let is_ready = writes.as_ref().is_none_or(|watched| watched.poll_write_ready(cx).is_ready());
+            if is_ready {
+                *writes = None;
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod portable {
+    use std::io;
+    use std::task::{Context, Poll, ready};
+
+    use tokio::io::Interest;
+    use tokio::net::UdpSocket;
+
+    /// tokio's own socket.
+    #[derive(Debug)]
+    pub(in super::super) struct Io(UdpSocket);
+
+    impl Io {
+        /// Takes a socket that does not block; must be called inside a tokio runtime.
+        pub(in super::super) fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
+            UdpSocket::from_std(socket).map(Self)
+        }
+
+        /// The socket itself.
+        pub(in super::super) fn socket(&self) -> &UdpSocket {
+            &self.0
+        }
+
+        /// Reads by `receive` as soon as there may be something. An error of the kind `WouldBlock`, if there was not after
+        /// all: call it again.
+        pub(in super::super) fn poll_read<T>(
+            &self,
+            cx: &mut Context<'_>,
+            receive: impl FnOnce(&UdpSocket) -> io::Result<T>,
+        ) -> Poll<io::Result<T>> {
+            ready!(self.0.poll_recv_ready(cx))?;
+            Poll::Ready(self.0.try_io(Interest::READABLE, || receive(&self.0)))
+        }
+
+        /// Ready when there may be room to write. To be called after a write for which there was none.
+        pub(in super::super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+            // Clears what the runtime remembers of an earlier room.
+            let _ =
+                self.0.try_io(Interest::WRITABLE, || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into()));
+            self.0.poll_send_ready(cx).map(drop)
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::future::poll_fn;
+    use std::io;
+    use std::net::UdpSocket;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixDatagram;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    use super::Io;
+
+    /// A socket whose sends block once its peer has some datagrams to read: UDP's do only where a network card is slow.
+    fn blocking_pair() -> (Io, UnixDatagram) {
+        let (socket, peer) = UnixDatagram::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        peer.set_nonblocking(true).unwrap();
+        (Io::new(UdpSocket::from(OwnedFd::from(socket))).unwrap(), peer)
+    }
+
+    fn would_block<T>(result: &io::Result<T>) -> bool {
+        result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_room_is_woken_when_there_is_some_each_time() {
+        let (io, peer) = blocking_pair();
+        for _ in 0..3 {
+            while !would_block(&io.socket().send(b"x")) {}
+            let mut writable = pin!(poll_fn(|cx| io.poll_writable(cx)));
+            let waited = tokio::time::timeout(Duration::from_millis(30), &mut writable).await;
+            assert!(waited.is_err(), "there is no room");
+            while peer.recv(&mut [0]).is_ok() {}
+            tokio::time::timeout(Duration::from_secs(20), writable).await.expect("nobody woke it");
+            assert!(io.socket().send(b"x").is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_received_is_read_and_then_waited_for() {
+        let (io, peer) = blocking_pair();
+        let read = |cx: &mut Context<'_>| io.poll_read(cx, |socket| socket.recv(&mut [0; 8]));
+        for length in 1..4 {
+            peer.send(&vec![1; length]).unwrap();
+            let received = loop {
+                let received = poll_fn(read).await;
+                if !would_block(&received) {
+                    break received;
+                }
+            };
+            assert_eq!(received.unwrap(), length);
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(match read(&mut cx) {
+            Poll::Pending => true,
+            Poll::Ready(received) => would_block(&received),
+        });
+        assert!(
+            read(&mut cx).is_pending(),
+            "a read that found nothing clears what is known of earlier datagrams"
+        );
+    }
+}
