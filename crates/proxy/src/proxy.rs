@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode, Version};
-use hyper::body::Incoming;
 use posthaste_service::{Body, Early, EarlyHints, Request, Response, Upgrade};
 use tokio::time::Instant;
 use tower_service::Service;
@@ -24,6 +23,7 @@ use crate::health::watch;
 use crate::observer::UpstreamState;
 use crate::options::ProxyOptions;
 use crate::patience::Patience;
+use crate::received::Received;
 use crate::to_upstream::{Outline, outline};
 use crate::tunnel::tunnel;
 use crate::upload::Upload;
@@ -196,6 +196,7 @@ impl Shared {
         }
         handshake.finish(response.headers_mut())?;
         let stream = hyper::upgrade::on(&mut response);
+        response.body_mut().detach();
         let stream = stream.await.map_err(|error| Failure::NoResponse(error.into()))?;
         let parts = from_upstream::any_head(response.into_parts().0)?;
         let received = upgrade.accept().ok_or(Failure::Switched)?;
@@ -206,7 +207,7 @@ impl Shared {
     fn respond(
         &self,
         method: &Method,
-        response: http::Response<Incoming>,
+        response: http::Response<Received>,
         upload: &Arc<Upload>,
         lease: Lease,
     ) -> Result<Response, Failure> {
