@@ -70,11 +70,8 @@ impl Proxy {
         if options.name.is_empty() || !options.name.bytes().all(is_name) {
             return Err(InvalidName(options.name));
         }
-        let introduction = Introduction {
-            name: options.name.clone(),
-            trusted: options.trusted.clone(),
-            forwarded: options.forwarded,
-        };
+        let introduction =
+            Introduction::new(options.name.clone(), options.trusted.clone(), options.forwarded);
         let group = Arc::new(Group::new(upstreams, &options));
         Ok(Self(Arc::new(Shared { group, introduction, options, watched: Arc::new(Once::new()) })))
     }
