@@ -159,7 +159,7 @@ impl Driven {
         self.is_over = self.connection.as_mut().poll(cx).is_ready();
     }
 
-    /// Leaves the connection to a task of its own, until its exchange has ended.
+    /// Leaves the connection to a task of its own, until its exchange has ended and it is closed as its protocol wants it.
     pub(crate) fn detach(self) {
         if !self.is_over {
             tokio::spawn(self.connection);

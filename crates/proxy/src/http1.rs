@@ -22,6 +22,9 @@ use crate::options::ProxyOptions;
 use crate::received::Received;
 use crate::upload::Outgoing;
 
+/// Longest time for which a connection can be kept: a moment behind it has no name.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Sends requests by connections that are kept, or by new ones.
 pub(crate) struct Http1 {
     connector: Connector,
@@ -56,7 +59,7 @@ impl Http1 {
         let watcher = Arc::<Owner>::default();
         let kept = Kept {
             idle: Mutex::default(),
-            time: options.keep_timeout,
+            time: options.keep_timeout.min(LONGEST),
             most: options.max_idle,
             waker: Arc::clone(&watcher).into(),
             watcher,
@@ -146,11 +149,13 @@ impl Kept {
             return;
         }
         let mut idle = self.lock();
-        if idle.links.len() < self.most {
-            idle.links.push_back((Instant::now(), link));
-            if !std::mem::replace(&mut idle.is_watched, true) {
-                runtime.spawn(watch(Arc::downgrade(self), Arc::clone(&self.watcher)));
-            }
+        if idle.links.len() >= self.most {
+            drop(idle);
+            return link.detach();
+        }
+        idle.links.push_back((Instant::now(), link));
+        if !std::mem::replace(&mut idle.is_watched, true) {
+            runtime.spawn(watch(Arc::downgrade(self), Arc::clone(&self.watcher)));
         }
     }
 
@@ -171,6 +176,7 @@ impl Kept {
         let next = idle.links.front().map(|(since, _)| *since + self.time);
         idle.is_watched = next.is_some();
         drop(idle);
+        closed.into_iter().for_each(|(_, link)| link.detach());
         next
     }
 
