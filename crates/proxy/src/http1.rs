@@ -176,7 +176,9 @@ impl Kept {
         let next = idle.links.front().map(|(since, _)| *since + self.time);
         idle.is_watched = next.is_some();
         drop(idle);
-        closed.into_iter().for_each(|(_, link)| link.detach());
+        for (_, link) in closed {
+            link.detach();
+        }
         next
     }
 

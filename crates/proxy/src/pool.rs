@@ -20,8 +20,8 @@ const ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The connections to one upstream.
 pub(crate) enum Pool {
-    Http1(Http1),
-    Http2(Client<Connector, Outgoing>),
+    Http1(Box<Http1>),
+    Http2(Box<Client<Connector, Outgoing>>),
 }
 
 impl Pool {
@@ -29,7 +29,7 @@ impl Pool {
     pub(crate) fn new(upstream: &Upstream, options: &ProxyOptions) -> Self {
         let connector = Connector::new(upstream, options.connect_timeout);
         if !upstream.is_http2() {
-            return Self::Http1(Http1::new(connector, options));
+            return Self::Http1(Box::new(Http1::new(connector, options)));
         }
         let client = Client::builder(TokioExecutor::new())
             .http2_only(true)
@@ -44,7 +44,7 @@ impl Pool {
             .pool_max_idle_per_host(options.max_idle)
             .set_host(false)
             .build(connector);
-        Self::Http2(client)
+        Self::Http2(Box::new(client))
     }
 
     /// The head of the response, and its body as it comes. The request's URI is its whole [target](Upstream::target).

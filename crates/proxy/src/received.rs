@@ -54,13 +54,13 @@ impl http_body::Body for Received {
         let mut body = Pin::new(&mut this.body);
         let next = match &mut this.link {
             None => ready!(body.poll_frame(cx)),
-            Some((link, _)) => match ready!(link.poll_until(cx, |cx| body.as_mut().poll_frame(cx))) {
-                Some(next) => next,
-                None => {
+            Some((link, _)) => {
+                let Some(next) = ready!(link.poll_until(cx, |cx| body.as_mut().poll_frame(cx))) else {
                     this.link = None;
                     return Poll::Ready(Some(Err(BodyError::Unfinished)));
-                }
-            },
+                };
+                next
+            }
         };
         if next.is_none() {
             this.end();
