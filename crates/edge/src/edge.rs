@@ -19,6 +19,7 @@ use crate::config::{Config, ConfigError};
 use crate::hints;
 use crate::hosts::normal;
 use crate::metrics::Upstreams;
+use crate::request_id::{RequestIds, Told};
 use crate::routes::Route;
 use crate::running::{Lasting, Running, Site, Trust};
 
@@ -118,11 +119,7 @@ impl Service<Request> for Edge {
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let running = self.running.load_full();
-        let id = running.request_ids.of(&request);
-        let told = running.request_ids.tell(&mut request, &id);
-        if let Some(remarks) = request.extensions().get::<Remarks>() {
-            remarks.set_request_id(id);
-        }
+        let told = identify(&running.request_ids, &mut request);
         let site = self.site(&running, &request);
         let worker = self.worker;
         Box::pin(async move {
@@ -136,6 +133,20 @@ impl Service<Request> for Edge {
             Ok(response)
         })
     }
+}
+
+/// Gives the request an id, if anybody is to know of it; and the response what is returned.
+fn identify(ids: &RequestIds, request: &mut Request) -> Option<Told> {
+    let remarks = request.extensions().get::<Remarks>().cloned();
+    if remarks.is_none() && !ids.are_told() {
+        return None;
+    }
+    let id = ids.of(request);
+    let told = ids.tell(request, &id);
+    if let Some(remarks) = remarks {
+        remarks.set_request_id(id);
+    }
+    told
 }
 
 /// What a site answers.

@@ -40,6 +40,11 @@ impl RequestIds {
         Self { source: Source::default(), rules }
     }
 
+    /// Whether the upstream or the client learns of ids.
+    pub(crate) fn are_told(&self) -> bool {
+        self.rules.is_some()
+    }
+
     /// The request's id: that of a trusted client, or a new one.
     pub(crate) fn of(&self, request: &Request) -> Arc<str> {
         self.rules.as_ref().and_then(|rules| rules.accepted(request)).unwrap_or_else(|| self.source.next())

@@ -7,16 +7,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Version, header};
-use hyper::body::Incoming;
 use posthaste_service::EarlyHints;
 use tokio::time::Instant;
 
 use crate::balance::{Group, Lease};
-use crate::failure::{BoxError, Failure};
+use crate::failure::Failure;
 use crate::framing::Framing;
 use crate::from_upstream;
 use crate::patience::Patience;
-use crate::pool::TooSlow;
+use crate::received::Received;
 use crate::to_upstream::{EARLY_DATA, Outline};
 use crate::upload::{Outgoing, Upload};
 
@@ -38,7 +37,7 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// There is no response.
-    pub(crate) async fn make(&self, is_early: bool) -> Result<(http::Response<Incoming>, Lease), Failure> {
+    pub(crate) async fn make(&self, is_early: bool) -> Result<(http::Response<Received>, Lease), Failure> {
         let first = self.group.choose(Instant::now()).ok_or(Failure::NoneWell)?;
         let failure = match self.once(&first, is_early).await {
             Ok(response) => return Ok((response, first)),
@@ -64,7 +63,7 @@ impl Attempt<'_> {
         )
     }
 
-    async fn once(&self, lease: &Lease, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
+    async fn once(&self, lease: &Lease, is_early: bool) -> Result<http::Response<Received>, Failure> {
         let began = Instant::now();
         let sent = self.send(lease, is_early).await;
         match &sent {
@@ -82,7 +81,7 @@ impl Attempt<'_> {
         sent
     }
 
-    async fn send(&self, lease: &Lease, is_early: bool) -> Result<http::Response<Incoming>, Failure> {
+    async fn send(&self, lease: &Lease, is_early: bool) -> Result<http::Response<Received>, Failure> {
         let mut sending = pin!(lease.pool().request(self.request(lease, is_early)));
         let mut patience = Patience::new(self.patience, self.upload);
         let sent = poll_fn(|cx| match sending.as_mut().poll(cx) {
@@ -91,7 +90,8 @@ impl Attempt<'_> {
         })
         .await;
         let sent = sent.ok_or(Failure::HeadTimeout(self.patience))?;
-        sent.map_err(|error| self.failure(error))
+        // Whose fault it is decides.
+        sent.map_err(|failure| self.upload.fault().map_or(failure, Failure::Body))
     }
 
     fn request(&self, lease: &Lease, is_early: bool) -> http::Request<Outgoing> {
@@ -119,31 +119,4 @@ impl Attempt<'_> {
         }
         request
     }
-
-    fn failure(&self, error: hyper_util::client::legacy::Error) -> Failure {
-        // Whose fault it is decides.
-        if let Some(fault) = self.upload.fault() {
-            return Failure::Body(fault);
-        }
-        let is_connect = error.is_connect();
-        let error: BoxError = error.into();
-        let slow = find::<TooSlow>(&*error).map(|slow| slow.0);
-        match slow {
-            Some(limit) => Failure::ConnectTimeout(limit),
-            None if is_connect => Failure::Connect(error),
-            None => Failure::NoResponse(error),
-        }
-    }
-}
-
-/// The first cause of this type.
-fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        cause = error.source();
-    }
-    None
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::observer::{UpstreamFailure, UpstreamHealth, UpstreamState};
 use crate::options::ProxyOptions;
-use crate::pool::{Pool, pool};
+use crate::pool::Pool;
 use crate::upstream::Upstream;
 
 /// Connections in a row that fail before an upstream is left out.
@@ -73,7 +73,7 @@ impl Group {
     }
 
     fn of(backends: Arc<[Backend]>, options: &ProxyOptions) -> Self {
-        let pools = backends.iter().map(|backend| pool(&backend.upstream, options)).collect();
+        let pools = backends.iter().map(|backend| Pool::new(&backend.upstream, options)).collect();
         Self { backends, pools }
     }
 

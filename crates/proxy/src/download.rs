@@ -6,20 +6,20 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use hyper::body::Incoming;
 use posthaste_service::{BodyError, PolledFrame};
 
 use crate::balance::Lease;
 use crate::from_upstream;
 use crate::observer::UpstreamFailure;
 use crate::patience::Patience;
+use crate::received::Received;
 use crate::upload::Upload;
 
 /// The body that the client gets. Its end, whole or not, is the end of the exchange: what is left of the upload is given
 /// up. One that breaks off ends with an error, never like one that is whole.
 #[derive(Debug)]
 pub(crate) struct Download {
-    body: Incoming,
+    body: Received,
     upload: Arc<Upload>,
     /// How long the upstream may be silent; `None` for any time.
     patience: Option<Patience>,
@@ -28,7 +28,7 @@ pub(crate) struct Download {
 }
 
 impl Download {
-    pub(crate) fn new(body: Incoming, upload: Arc<Upload>, patience: Option<Patience>, lease: Lease) -> Self {
+    pub(crate) fn new(body: Received, upload: Arc<Upload>, patience: Option<Patience>, lease: Lease) -> Self {
         Self { body, upload, patience, lease }
     }
 
@@ -66,8 +66,8 @@ impl http_body::Body for Download {
     }
 }
 
-fn frame(next: Result<Frame<Bytes>, hyper::Error>) -> Result<Frame<Bytes>, BodyError> {
-    match next.map_err(|error| BodyError::Source(error.into()))?.into_trailers() {
+fn frame(next: Result<Frame<Bytes>, BodyError>) -> Result<Frame<Bytes>, BodyError> {
+    match next?.into_trailers() {
         Ok(trailers) => Ok(Frame::trailers(from_upstream::trailers(trailers))),
         Err(frame) => Ok(frame),
     }

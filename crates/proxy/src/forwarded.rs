@@ -22,24 +22,36 @@ pub(crate) const ALL: [HeaderName; 6] = [FOR, PROTO, HOST, PORT, REAL_IP, header
 /// The port of `https` URIs that name none.
 const HTTPS: u16 = 443;
 
+/// Versions of HTTP as `Via` has them.
+const VERSIONS: [&str; 4] = ["1.0", "1.1", "2.0", "3.0"];
+
 /// What a proxy says of itself and whom it believes.
 #[derive(Debug, Clone)]
 pub(crate) struct Introduction {
     /// Its name in `Via`.
-    pub(crate) name: String,
-    pub(crate) trusted: Vec<IpNet>,
+    name: String,
+    trusted: Vec<IpNet>,
     /// Also write `Forwarded`.
-    pub(crate) forwarded: bool,
+    forwarded: bool,
+    /// `Via` of a request that has passed no other proxy, by its version.
+    signatures: [Option<HeaderValue>; VERSIONS.len()],
 }
 
 impl Introduction {
+    /// `name` is a token.
+    pub(crate) fn new(name: String, trusted: Vec<IpNet>, forwarded: bool) -> Self {
+        let signatures = VERSIONS.map(|version| HeaderValue::try_from(format!("{version} {name}")).ok());
+        Self { name, trusted, forwarded, signatures }
+    }
+
     /// Whether a client's word about clients counts.
     fn trusts(&self, client: IpAddr) -> bool {
         let client = client.to_canonical();
         self.trusted.iter().any(|network| network.contains(&client))
     }
 
-    /// Writes the fields of a request from `client` for `authority` into `fields`; `came` has those that came with it.
+    /// Writes the fields of a request from `client` for `authority` into `fields`, which have the authority in `Host`;
+    /// `came` has those that came with it.
     pub(crate) fn introduce(
         &self,
         fields: &mut HeaderMap,
@@ -50,11 +62,23 @@ impl Introduction {
         let is_trusted = client.is_some_and(|client| self.trusts(client));
         let kept = |name: &HeaderName| if is_trusted { joined(came, name) } else { None };
         let client = client.map(|client| client.to_canonical());
-        let port = authority.port_u16().unwrap_or(HTTPS);
-        set(fields, FOR, append(kept(&FOR), client.map(|client| client.to_string())));
-        set(fields, PROTO, kept(&PROTO).or_else(|| Some("https".to_owned())));
-        set(fields, HOST, kept(&HOST).or_else(|| Some(authority.to_string())));
-        set(fields, PORT, kept(&PORT).or_else(|| Some(port.to_string())));
+        set(fields, FOR, append(kept(&FOR), client.map(text)));
+        match kept(&PROTO) {
+            None => insert(fields, PROTO, Some(HeaderValue::from_static("https"))),
+            kept => set(fields, PROTO, kept),
+        }
+        match kept(&HOST) {
+            None => {
+                let host = fields.get(header::HOST).cloned();
+                insert(fields, HOST, host);
+            }
+            kept => set(fields, HOST, kept),
+        }
+        match (kept(&PORT), authority.port_u16()) {
+            (None, None | Some(HTTPS)) => insert(fields, PORT, Some(HeaderValue::from_static("443"))),
+            (None, Some(port)) => insert(fields, PORT, Some(port.into())),
+            (kept, _) => set(fields, PORT, kept),
+        }
         set(fields, REAL_IP, kept(&REAL_IP));
         let own = client.filter(|_| self.forwarded).map(|client| element(client, authority));
         set(fields, header::FORWARDED, append(kept(&header::FORWARDED), own));
@@ -76,13 +100,16 @@ impl Introduction {
             let detail = "the request has passed this proxy before: its upstream leads back to it";
             return Err(Failure::Refused(StatusCode::LOOP_DETECTED, detail));
         }
-        let version = match version {
-            Version::HTTP_3 => "3.0",
-            Version::HTTP_2 => "2.0",
-            Version::HTTP_10 => "1.0",
-            _ => "1.1",
+        let at = match version {
+            Version::HTTP_10 => 0,
+            Version::HTTP_2 => 2,
+            Version::HTTP_3 => 3,
+            _ => 1,
         };
-        set(fields, header::VIA, append(path, Some(format!("{version} {}", self.name))));
+        match path {
+            None => insert(fields, header::VIA, self.signatures[at].clone()),
+            path => set(fields, header::VIA, append(path, Some(format!("{} {}", VERSIONS[at], self.name)))),
+        }
         Ok(())
     }
 }
@@ -94,6 +121,9 @@ fn received_by(element: &str) -> Option<&str> {
 
 /// All values of a field as one, unless one of them is no text.
 fn joined(fields: &HeaderMap, name: &HeaderName) -> Option<String> {
+    if !fields.contains_key(name) {
+        return None;
+    }
     let values = fields.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<Vec<_>, _>>().ok()?;
     (!values.is_empty()).then(|| values.join(", "))
 }
@@ -107,15 +137,39 @@ fn append(list: Option<String>, element: Option<String>) -> Option<String> {
 
 /// Values are made of those that came and of addresses: all of them can be sent.
 fn set(fields: &mut HeaderMap, name: HeaderName, value: Option<String>) {
-    if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+    insert(fields, name, value.and_then(|value| HeaderValue::try_from(value).ok()));
+}
+
+fn insert(fields: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+    if let Some(value) = value {
         fields.insert(name, value);
     }
+}
+
+/// The address as text. Each request has one, and the formatter of the standard library takes ten times as long.
+fn text(address: IpAddr) -> String {
+    let IpAddr::V4(v4) = address else { return address.to_string() };
+    let mut text = String::with_capacity("255.255.255.255".len());
+    for (at, byte) in v4.octets().into_iter().enumerate() {
+        if at > 0 {
+            text.push('.');
+        }
+        let digit = |value: u8| char::from(b'0' + value % 10);
+        if byte >= 100 {
+            text.push(digit(byte / 100));
+        }
+        if byte >= 10 {
+            text.push(digit(byte / 10));
+        }
+        text.push(digit(byte));
+    }
+    text
 }
 
 /// An element of `Forwarded`: whatever is no token is quoted (RFC 7239 section 4).
 fn element(client: IpAddr, authority: &Authority) -> String {
     let client = match client {
-        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V4(_) => text(client),
         IpAddr::V6(v6) => format!("\"[{v6}]\""),
     };
     format!("for={client};host=\"{authority}\";proto=https")

@@ -71,8 +71,9 @@ async fn is_well(group: &Group, at: usize, check: &HealthCheck) -> bool {
     request.headers_mut().insert(header::USER_AGENT, USER_AGENT);
     match timeout(check.timeout, pool.request(request)).await {
         Ok(Ok(response)) => response.status().as_u16() < 400,
-        Ok(Err(error)) => {
-            tracing::debug!(%upstream, %error, "a health check failed");
+        Ok(Err(failure)) => {
+            let failed = failure.detail();
+            tracing::debug!(%upstream, failed, "a health check failed");
             false
         }
         Err(_) => {

@@ -51,12 +51,15 @@
 
 mod attempt;
 mod balance;
+mod connector;
 mod download;
+mod driven;
 mod failure;
 mod forwarded;
 mod framing;
 mod from_upstream;
 mod health;
+mod http1;
 mod limits;
 mod link;
 mod observer;
@@ -64,6 +67,7 @@ mod options;
 mod patience;
 mod pool;
 mod proxy;
+mod received;
 mod to_upstream;
 mod tunnel;
 mod upload;

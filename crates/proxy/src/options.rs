@@ -35,7 +35,7 @@ pub struct ProxyOptions {
     pub health: Option<HealthCheck>,
     /// Time for which an idle connection to the upstream is kept. Default 30 s.
     pub keep_timeout: Duration,
-    /// Idle connections that are kept per upstream. Default 64.
+    /// Idle connections that are kept per upstream. Default 256.
     pub max_idle: usize,
 }
 
@@ -52,7 +52,7 @@ impl Default for ProxyOptions {
             tunnel_timeout: Duration::from_secs(600),
             health: None,
             keep_timeout: Duration::from_secs(30),
-            max_idle: 64,
+            max_idle: 256,
         }
     }
 }

@@ -1,28 +1,16 @@
-//! Connections to the upstream, and which of them are kept.
+//! Requests by the connections to one upstream.
 
-use std::future::Future;
-#[cfg(unix)]
-use std::path::Path;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::Uri;
-use hyper_rustls::{DefaultServerNameResolver, HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
-#[cfg(unix)]
-use tokio::net::UnixStream;
-use tokio::time::{Instant, timeout};
-use tower_service::Service;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::failure::BoxError;
-use crate::limits::{CONNECTION_WINDOW, RESPONSE_FIELDS, RESPONSE_HEAD, STREAM_WINDOW};
-use crate::link::{Link, Stream};
-use crate::observer::{Counted, UpstreamLog};
+use crate::connector::{Connector, TooSlow};
+use crate::failure::{BoxError, Failure};
+use crate::http1::Http1;
+use crate::limits::{CONNECTION_WINDOW, RESPONSE_HEAD, STREAM_WINDOW};
 use crate::options::ProxyOptions;
+use crate::received::Received;
 use crate::upload::Outgoing;
 use crate::upstream::Upstream;
 
@@ -31,128 +19,70 @@ const ALIVE_EVERY: Duration = Duration::from_secs(10);
 const ALIVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The connections to one upstream.
-pub(crate) type Pool = Client<Connector, Outgoing>;
+pub(crate) enum Pool {
+    Http1(Box<Http1>),
+    Http2(Box<Client<Connector, Outgoing>>),
+}
 
-/// A pool without connections.
-pub(crate) fn pool(upstream: &Upstream, options: &ProxyOptions) -> Pool {
-    let mut builder = Client::builder(TokioExecutor::new());
-    if upstream.is_http2() {
-        builder
+impl Pool {
+    /// A pool without connections.
+    pub(crate) fn new(upstream: &Upstream, options: &ProxyOptions) -> Self {
+        let connector = Connector::new(upstream, options.connect_timeout);
+        if !upstream.is_http2() {
+            return Self::Http1(Box::new(Http1::new(connector, options)));
+        }
+        let client = Client::builder(TokioExecutor::new())
             .http2_only(true)
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_max_header_list_size(RESPONSE_HEAD as u32)
             .http2_keep_alive_interval(ALIVE_EVERY)
-            .http2_keep_alive_timeout(ALIVE_WITHIN);
+            .http2_keep_alive_timeout(ALIVE_WITHIN)
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(options.keep_timeout)
+            .pool_max_idle_per_host(options.max_idle)
+            .set_host(false)
+            .build(connector);
+        Self::Http2(Box::new(client))
     }
-    builder
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(options.keep_timeout)
-        .pool_max_idle_per_host(options.max_idle)
-        .http1_max_buf_size(RESPONSE_HEAD)
-        .http1_max_headers(RESPONSE_FIELDS)
-        .set_host(false)
-        .build(Connector { way: way(upstream), limit: options.connect_timeout, log: upstream.log().cloned() })
-}
 
-fn way(upstream: &Upstream) -> Way {
-    #[cfg(unix)]
-    if let Some(socket) = upstream.socket() {
-        return Way::Unix(Arc::clone(socket));
-    }
-    let mut tcp = HttpConnector::new();
-    tcp.set_nodelay(true);
-    let dial = Dial { tcp, address: upstream.address() };
-    match upstream.tls() {
-        None => Way::Plain(dial),
-        Some(tls) => {
-            let name = Arc::new(DefaultServerNameResolver::default());
-            Way::Tls(HttpsConnector::new(dial, Arc::clone(tls), true, name))
+    /// The head of the response, and its body as it comes. The request's URI is its whole [target](Upstream::target).
+    ///
+    /// # Errors
+    /// There is no connection, or no response.
+    pub(crate) async fn request(
+        &self,
+        request: http::Request<Outgoing>,
+    ) -> Result<http::Response<Received>, Failure> {
+        match self {
+            Self::Http1(http1) => http1.request(request).await,
+            Self::Http2(client) => {
+                let response = client.request(request).await.map_err(failure)?;
+                Ok(response.map(Received::driven_elsewhere))
+            }
         }
     }
 }
 
-/// Connects to the upstream, whatever the URI's host is.
-#[derive(Clone)]
-struct Dial {
-    tcp: HttpConnector,
-    address: Uri,
-}
-
-impl Service<Uri> for Dial {
-    type Response = TokioIo<TcpStream>;
-    type Error = <HttpConnector as Service<Uri>>::Error;
-    type Future = <HttpConnector as Service<Uri>>::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.tcp.poll_ready(cx)
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        self.tcp.call(self.address.clone())
+fn failure(error: Error) -> Failure {
+    let is_connect = error.is_connect();
+    let error: BoxError = error.into();
+    match find::<TooSlow>(&*error) {
+        Some(slow) => Failure::ConnectTimeout(slow.0),
+        None if is_connect => Failure::Connect(error),
+        None => Failure::NoResponse(error),
     }
 }
 
-#[derive(Clone)]
-enum Way {
-    Plain(Dial),
-    /// The URI's host is the name that the certificate must have.
-    Tls(HttpsConnector<Dial>),
-    #[cfg(unix)]
-    Unix(Arc<Path>),
-}
-
-/// Connects in time, TLS included.
-#[derive(Clone)]
-pub(crate) struct Connector {
-    way: Way,
-    limit: Duration,
-    log: Option<Arc<dyn UpstreamLog>>,
-}
-
-/// A connection was not made in time.
-#[derive(Debug, thiserror::Error)]
-#[error("no connection within {} s", .0.as_secs_f64())]
-pub(crate) struct TooSlow(pub(crate) Duration);
-
-type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
-
-impl Service<Uri> for Connector {
-    type Response = Link;
-    type Error = BoxError;
-    type Future = Connecting<Link>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        match &mut self.way {
-            Way::Plain(dial) => dial.poll_ready(cx).map_err(Into::into),
-            Way::Tls(tls) => tls.poll_ready(cx),
-            #[cfg(unix)]
-            Way::Unix(_) => Poll::Ready(Ok(())),
+/// The first cause of this type.
+fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
         }
+        cause = error.source();
     }
-
-    fn call(&mut self, target: Uri) -> Connecting<Link> {
-        let (limit, log, began) = (self.limit, self.log.clone(), Instant::now());
-        let connecting: Connecting<Stream> = match &mut self.way {
-            Way::Plain(dial) => {
-                let connecting = dial.call(target);
-                Box::pin(async { Ok(Stream::Tcp(Box::new(MaybeHttpsStream::Http(connecting.await?)))) })
-            }
-            Way::Tls(tls) => {
-                let connecting = tls.call(target);
-                Box::pin(async { connecting.await.map(|stream| Stream::Tcp(Box::new(stream))) })
-            }
-            #[cfg(unix)]
-            Way::Unix(socket) => {
-                let socket = Arc::clone(socket);
-                Box::pin(async move { Ok(Stream::Unix(TokioIo::new(UnixStream::connect(socket).await?))) })
-            }
-        };
-        Box::pin(async move {
-            let stream = timeout(limit, connecting).await.map_err(|_| TooSlow(limit))??;
-            let counted = log.as_ref().map(|log| Counted::connected(log, began.elapsed()));
-            Ok(Link::new(stream, counted))
-        })
-    }
+    None
 }

@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode, Version};
-use hyper::body::Incoming;
 use posthaste_service::{Body, Early, EarlyHints, Request, Response, Upgrade};
 use tokio::time::Instant;
 use tower_service::Service;
@@ -24,6 +23,7 @@ use crate::health::watch;
 use crate::observer::UpstreamState;
 use crate::options::ProxyOptions;
 use crate::patience::Patience;
+use crate::received::Received;
 use crate::to_upstream::{Outline, outline};
 use crate::tunnel::tunnel;
 use crate::upload::Upload;
@@ -70,11 +70,8 @@ impl Proxy {
         if options.name.is_empty() || !options.name.bytes().all(is_name) {
             return Err(InvalidName(options.name));
         }
-        let introduction = Introduction {
-            name: options.name.clone(),
-            trusted: options.trusted.clone(),
-            forwarded: options.forwarded,
-        };
+        let introduction =
+            Introduction::new(options.name.clone(), options.trusted.clone(), options.forwarded);
         let group = Arc::new(Group::new(upstreams, &options));
         Ok(Self(Arc::new(Shared { group, introduction, options, watched: Arc::new(Once::new()) })))
     }
@@ -196,6 +193,7 @@ impl Shared {
         }
         handshake.finish(response.headers_mut())?;
         let stream = hyper::upgrade::on(&mut response);
+        response.body_mut().detach();
         let stream = stream.await.map_err(|error| Failure::NoResponse(error.into()))?;
         let parts = from_upstream::any_head(response.into_parts().0)?;
         let received = upgrade.accept().ok_or(Failure::Switched)?;
@@ -206,7 +204,7 @@ impl Shared {
     fn respond(
         &self,
         method: &Method,
-        response: http::Response<Incoming>,
+        response: http::Response<Received>,
         upload: &Arc<Upload>,
         lease: Lease,
     ) -> Result<Response, Failure> {

@@ -22,6 +22,8 @@ pub(crate) struct Upload {
     fault: Mutex<Option<BodyError>>,
     frames: AtomicU64,
     waits_for_client: AtomicBool,
+    /// Nothing of it is left to send.
+    is_over: AtomicBool,
     stage: AtomicU8,
     waker: AtomicWaker,
 }
@@ -47,6 +49,11 @@ impl Upload {
     /// Why the body is not whole, if it is not.
     pub(crate) fn fault(&self) -> Option<BodyError> {
         lock(&self.fault).take()
+    }
+
+    /// Whether nothing of it is left to send.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     /// Frames so far; another number than before says that the upload moves.
@@ -99,7 +106,13 @@ pub(crate) struct GivenUp;
 impl Outgoing {
     pub(crate) fn new(upload: &Arc<Upload>, framing: Framing) -> Self {
         let is_over = matches!(framing, Framing::None | Framing::Length(0));
+        upload.is_over.store(is_over, Ordering::Release);
         Self { upload: Arc::clone(upload), framing, body: None, sent: 0, last: None, is_over }
+    }
+
+    /// What it is a part of.
+    pub(crate) fn upload(&self) -> &Arc<Upload> {
+        &self.upload
     }
 
     /// The next frame of the client's body, or its end.
@@ -183,6 +196,7 @@ impl http_body::Body for Outgoing {
         if this.is_over {
             // Nothing more is read of it; the client learns that now.
             this.body = None;
+            this.upload.is_over.store(true, Ordering::Release);
         }
         Poll::Ready(next)
     }

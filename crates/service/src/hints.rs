@@ -1,7 +1,11 @@
 //! Early hints: what a client can fetch while it waits for the response.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
 use http::HeaderMap;
-use tokio::sync::mpsc;
 
 /// Hints of a request that its server has not taken yet, at most; further ones are dropped.
 const PENDING: usize = 4;
@@ -21,38 +25,71 @@ const PENDING: usize = 4;
 /// }
 /// ```
 #[derive(Debug, Clone)]
-pub struct EarlyHints(mpsc::Sender<HeaderMap>);
+pub struct EarlyHints(Arc<Pending>);
 
 /// A server's end of [`EarlyHints`].
 #[derive(Debug)]
-pub struct HintsReceiver(mpsc::Receiver<HeaderMap>);
+pub struct HintsReceiver(Arc<Pending>);
+
+/// What the server has not taken. Every request has one and few use it: a channel of tokio's would take a block of memory
+/// for 32 hints.
+#[derive(Debug, Default)]
+struct Pending(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    hints: VecDeque<HeaderMap>,
+    /// The server, if it waits.
+    server: Option<Waker>,
+}
+
+impl Pending {
+    /// All is whole after every call.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl EarlyHints {
     /// The two ends of a request's way.
     pub fn channel() -> (Self, HintsReceiver) {
-        let (send, receive) = mpsc::channel(PENDING);
-        (Self(send), HintsReceiver(receive))
+        let pending = Arc::<Pending>::default();
+        (Self(Arc::clone(&pending)), HintsReceiver(pending))
     }
 
     /// Sends a 103 with these fields, which should be `Link` fields. It never waits: hints that the client is too slow for
     /// are dropped.
     pub fn send(&self, fields: HeaderMap) {
-        let _ = self.0.try_send(fields);
+        let mut waiting = self.0.lock();
+        if waiting.hints.len() < PENDING {
+            waiting.hints.push_back(fields);
+            if let Some(server) = waiting.server.take() {
+                server.wake();
+            }
+        }
     }
 }
 
 impl HintsReceiver {
     /// The fields of the next 103, if it is there.
     pub fn try_next(&mut self) -> Option<HeaderMap> {
-        self.0.try_recv().ok()
+        self.0.lock().hints.pop_front()
     }
 
     /// The fields of the next 103. Never resolves when there will be none. Cancel safe.
     pub async fn next(&mut self) -> HeaderMap {
-        match self.0.recv().await {
-            Some(fields) => fields,
-            None => std::future::pending().await,
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&self, cx: &Context<'_>) -> Poll<HeaderMap> {
+        let mut waiting = self.0.lock();
+        if let Some(fields) = waiting.hints.pop_front() {
+            return Poll::Ready(fields);
         }
+        if !waiting.server.as_ref().is_some_and(|server| server.will_wake(cx.waker())) {
+            waiting.server = Some(cx.waker().clone());
+        }
+        Poll::Pending
     }
 }
 

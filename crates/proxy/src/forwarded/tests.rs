@@ -9,12 +9,14 @@ fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
 
 fn introduction(trusted: &[&str], forwarded: bool) -> Introduction {
     let trusted = trusted.iter().map(|network| network.parse().unwrap()).collect();
-    Introduction { name: "edge".to_owned(), trusted, forwarded }
+    Introduction::new("edge".to_owned(), trusted, forwarded)
 }
 
 fn told(who: &Introduction, came: &HeaderMap, client: &str, authority: &'static str) -> Vec<String> {
     let mut told = HeaderMap::new();
+    told.insert(header::HOST, HeaderValue::from_static(authority));
     who.introduce(&mut told, came, Some(client.parse().unwrap()), &Authority::from_static(authority));
+    told.remove(header::HOST);
     let mut lines: Vec<_> =
         told.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
     lines.sort();
@@ -80,5 +82,12 @@ fn via_tells_the_way_and_finds_loops() {
     for been in ["3.0 edge", "1.1 cdn, 3.0 EDGE (a comment),1.1 other", "1.1\tcdn , 2.0\tedge"] {
         let failure = signed(&fields(&[("via", been)]), Version::HTTP_3).unwrap_err();
         assert_eq!(failure.response().status(), StatusCode::LOOP_DETECTED, "{been}");
+    }
+}
+
+#[test]
+fn addresses_are_written_as_they_are_usually() {
+    for address in ["0.0.0.0", "1.20.255.100", "127.0.0.1", "9.99.109.200", "2001:db8::7", "::1"] {
+        assert_eq!(text(address.parse().unwrap()), address);
     }
 }

@@ -5,7 +5,7 @@ use posthaste_service::Protocol;
 use super::*;
 
 fn introduction() -> Introduction {
-    Introduction { name: "edge".to_owned(), trusted: Vec::new(), forwarded: false }
+    Introduction::new("edge".to_owned(), Vec::new(), false)
 }
 
 fn request(uri: &str, fields: &[(&str, &str)]) -> Parts {
