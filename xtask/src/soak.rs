@@ -26,8 +26,6 @@ const TICK: Duration = Duration::from_millis(100);
 const ROWS: u32 = 12;
 /// Rounds that are judged, at least.
 const LEAST_ROUNDS: usize = 6;
-/// After the last client: connections that went without a word are over, and memory has come back.
-const QUIET: Duration = Duration::from_secs(40);
 /// Sessions that the server keeps come to a few megabytes, and memory comes and goes with the clients of the moment.
 const GROWTH: f64 = 1.1;
 /// Of descriptors: log files and the like may be open at one sample and not at another.
@@ -148,10 +146,10 @@ impl Record {
         Ok(())
     }
 
-    /// Lets the server come to rest, prints the table, and decides whether anything has grown; descriptors under load vary by
-    /// the factor `noise`.
-    fn end(&self, server: &Running, noise: f64) -> Result<Verdict> {
-        interrupt::sleep(QUIET)?;
+    /// Lets the server come to rest for this time, prints the table, and decides whether anything has grown; descriptors under
+    /// load vary by the factor `noise`.
+    fn end(&self, server: &Running, quiet: Duration, noise: f64) -> Result<Verdict> {
+        interrupt::sleep(quiet)?;
         let after = sample(server, self.began, self.connections)?;
         print(&self.rounds, self.before, after);
         Ok(judge(&self.rounds, self.before, after, noise))

@@ -26,6 +26,8 @@ const FILE: u64 = 60_000;
 const CROWDS: [(&str, [u64; 2]); 3] = [("tcp", [300, 40]), ("quic", [200, 30]), ("over-path", [60, 20])];
 /// For how long a killed application stays away: new connections to it fail, and so do health checks.
 const AWAY: Duration = Duration::from_secs(1);
+/// After the last client. Idle connections to applications are kept for 30 s, and their pool looks at them every 30 s.
+const QUIET: Duration = Duration::from_secs(65);
 /// Descriptors of a round: how many clients and connections to applications meet at one moment is chance.
 const NOISE: f64 = 1.2;
 /// Faults that are printed.
@@ -86,7 +88,7 @@ pub(super) fn run(program: &Path, arguments: &Arguments) -> Result<Verdict> {
     while arguments.goes_on(&record) {
         scene.round(&mut record, &mut tally)?;
     }
-    let verdict = record.end(&scene.edge, NOISE)?;
+    let verdict = record.end(&scene.edge, QUIET, NOISE)?;
     let status = scene.status()?;
     scene.end()?;
     let explained = scene.explain(&record, &tally, &status);

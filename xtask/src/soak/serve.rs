@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use posthaste_emulator::{RelayConfig, UdpRelay};
 use posthaste_path::{PathSpec, QueueSize};
@@ -18,6 +19,8 @@ const FILE: u64 = 60_000;
 const DIRECT: [u64; 2] = [1_000, 100];
 /// Visitors of a round over the path: each address takes two sockets of the relay's.
 const OVER_PATH: [u64; 2] = [100, 50];
+/// After the last client: connections that went without a word are over, and memory has come back.
+const QUIET: Duration = Duration::from_secs(40);
 
 /// Runs rounds until enough is enough.
 pub(super) fn run(program: PathBuf, arguments: &Arguments) -> Result<Verdict> {
@@ -27,7 +30,7 @@ pub(super) fn run(program: PathBuf, arguments: &Arguments) -> Result<Verdict> {
     while arguments.goes_on(&record) {
         failures.extend(round(&site, &mut record, &mut visits)?);
     }
-    let verdict = record.end(&site.server, 1.0)?;
+    let verdict = record.end(&site.server, QUIET, 1.0)?;
     let rounds = record.rounds.len();
     let Visits { all, whole, moved, reset, uploads, failed } = visits;
     println!(
