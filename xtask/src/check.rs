@@ -3,6 +3,7 @@
 
 pub(crate) mod api;
 mod duplicates;
+mod features;
 mod files;
 mod listed;
 pub(crate) mod packages;
@@ -61,5 +62,6 @@ fn faults() -> Result<Vec<String>> {
     faults.extend(duplicates::faults(&root)?);
     faults.extend(prose::faults(&root)?);
     faults.extend(listed::faults(&root)?);
+    faults.extend(features::faults(&root)?);
     Ok(faults)
 }

@@ -10,6 +10,7 @@ mod h3spec;
 mod hostile;
 mod identity;
 mod interop;
+mod interrupt;
 mod process;
 mod site;
 mod soak;

@@ -129,6 +129,11 @@ impl Running {
         self.child.kill()
     }
 
+    /// Asks the child to read its configuration again.
+    pub(crate) fn hang_up(&self) {
+        self.signal(Signal::SIGHUP);
+    }
+
     /// Asks the child to end.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::SIGTERM);

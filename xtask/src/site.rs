@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::Result;
@@ -14,9 +15,9 @@ use crate::process::Running;
 use crate::workspace::{cargo, run, target};
 
 /// For a server to say where it listens.
-const START: Duration = Duration::from_secs(30);
+pub(crate) const START: Duration = Duration::from_secs(30);
 /// For a server to end after SIGTERM: its own time for clients that still read, and a busy machine's.
-const END: Duration = Duration::from_secs(40);
+pub(crate) const END: Duration = Duration::from_secs(40);
 
 /// The binary, and visitors of what it serves.
 #[derive(Debug, Clone)]
@@ -175,12 +176,19 @@ fn listen(
     serve.env_remove("RUST_LOG").arg("serve").arg(folder.join("www")).args(["--json", "--no-access-log"]);
     serve.args(["--listen", address, "--state"]).arg(folder.join("state"));
     let mut running = Running::spawn(&mut serve, name, &folder.join("logs"))?;
-    let start = running.wait_for(START, |line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let (start, address) = read_start(&mut running, folder, name)?;
+    let certificate =
+        start["certificate"].as_str().ok_or("the server does not say what to trust")?.to_owned();
+    Ok((running, address, certificate))
+}
+
+/// What a server of this name says when it has started, and where it listens.
+pub(crate) fn read_start(running: &mut Running, folder: &Path, name: &str) -> Result<(Value, SocketAddr)> {
+    let start = running.wait_for(START, |line| serde_json::from_str::<Value>(line).ok());
     let start = start.map_err(|error| {
         let said = fs::read_to_string(folder.join(format!("logs/{name}.stderr"))).unwrap_or_default();
         format!("{error}: {}", said.trim())
     })?;
-    let text = |field: &str| start[field].as_str().ok_or("the server does not say where it listens");
-    let (address, certificate) = (text("address")?.parse()?, text("certificate")?.to_owned());
-    Ok((running, address, certificate))
+    let address = start["address"].as_str().ok_or("the server does not say where it listens")?.parse()?;
+    Ok((start, address))
 }

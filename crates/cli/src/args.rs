@@ -19,6 +19,8 @@ mod get;
 mod history;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "manual")]
+mod manual;
 #[cfg(feature = "page")]
 mod page;
 #[cfg(all(feature = "edge", feature = "page"))]
@@ -36,6 +38,8 @@ pub(crate) use edge::{Edge, EdgeCheck, EdgeCommand, EdgeDoctor, EdgeStatus};
 pub(crate) use emulate::{Device, Emulate, EmulateInside, Meter};
 #[cfg(feature = "lab")]
 pub(crate) use lab::{Lab, LabCommand, LabItems, LabList, LabMerge, LabRun, Seeds};
+#[cfg(feature = "manual")]
+pub(crate) use manual::Manual;
 #[cfg(feature = "page")]
 pub(crate) use page::{Page, PageRelay, PageVisit};
 #[cfg(all(feature = "edge", feature = "page"))]
@@ -107,6 +111,8 @@ pub(crate) enum Command {
     #[cfg(feature = "page")]
     #[command(hide = true)]
     PageRelay(PageRelay),
+    #[cfg(feature = "manual")]
+    Manual(Manual),
     /// A command that was not compiled, or that does not exist.
     #[cfg(not(feature = "full"))]
     #[command(external_subcommand)]

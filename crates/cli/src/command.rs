@@ -12,6 +12,8 @@ pub(crate) mod get;
 pub(crate) mod history;
 #[cfg(feature = "lab")]
 pub(crate) mod lab;
+#[cfg(feature = "manual")]
+pub(crate) mod manual;
 #[cfg(feature = "page")]
 pub(crate) mod page;
 pub(crate) mod profiles;

@@ -75,6 +75,8 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Profiles(args) => command::profiles::run(&args),
         #[cfg(feature = "files")]
         Command::History(args) => command::history::run(&args),
+        #[cfg(feature = "manual")]
+        Command::Manual(args) => command::manual::run(&args),
         #[cfg(feature = "race")]
         Command::Race(args) => runtime()?.block_on(command::race::run(args)),
         #[cfg(feature = "emulate")]

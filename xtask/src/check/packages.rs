@@ -112,7 +112,7 @@ pub(crate) fn minimal() -> Result<bool> {
 
 /// The command line with some of its commands only, as `cargo race` builds it.
 pub(crate) fn single_commands() -> Result<bool> {
-    for feature in ["race", "files", "edge", "lab", "emulate", "page"] {
+    for feature in ["race", "files", "edge", "lab", "emulate", "manual", "page"] {
         let mut check = cargo();
         check.args([
             "check",

@@ -1,0 +1,61 @@
+//! Both sides of an edge, for `cargo xtask soak --edge`: an application for it to stand in front of, and clients that come and
+//! go over HTTP/1.1, HTTP/2 and HTTP/3.
+//!
+//! `edge_crowd upstream ADDRESS:PORT` prints `listening ADDRESS:PORT` and serves until it is killed.
+//!
+//! `edge_crowd clients CA ADDRESS:PORT tcp|quic CONNECTIONS AT_ONCE SEED` prints a line `failed VERSION CONDUCT STEP BEGAN ENDED
+//! WHY` for each client that did not get what it came for (times in milliseconds since 1970), and at the end `did VERSION
+//! CONDUCT COUNT` for those that did, and `requests COUNT`.
+
+#![expect(clippy::disallowed_methods, reason = "a program tells when its requests failed")]
+
+mod clients;
+mod conduct;
+mod connection;
+mod upstream;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
+
+/// The byte at an offset of everything that is sent here: a part at the wrong place is seen.
+const fn content_at(offset: u64) -> u8 {
+    (offset ^ offset >> 8 ^ offset >> 16) as u8
+}
+
+/// Bytes from `start` to `end`.
+fn content(start: u64, end: u64) -> Vec<u8> {
+    (start..end).map(content_at).collect()
+}
+
+/// Offset behind `bytes`, which should begin at `offset`.
+///
+/// # Errors
+/// A byte is not what it should be.
+fn check(bytes: &[u8], offset: u64) -> Result<u64> {
+    for (at, byte) in (offset..).zip(bytes) {
+        if *byte != content_at(at) {
+            return Err(format!("WRONG byte at {at}").into());
+        }
+    }
+    Ok(offset + bytes.len() as u64)
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["upstream", address] => upstream::run(address.parse()?).await,
+        ["clients", ca, address, way, connections, at_once, seed] => {
+            let place = connection::Place::new(ca, address.parse()?)?;
+            let crowd = clients::Crowd {
+                over_quic: way == "quic",
+                connections: connections.parse()?,
+                at_once: at_once.parse()?,
+                seed: seed.parse()?,
+            };
+            crowd.run(place).await
+        }
+        _ => Err("usage: edge_crowd upstream ADDRESS | clients CA ADDRESS tcp|quic N AT_ONCE SEED".into()),
+    }
+}
