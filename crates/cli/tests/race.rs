@@ -188,7 +188,7 @@ fn a_video_that_is_too_fast_for_its_path_stands_still() {
     let (code, stdout, stderr) =
         ground.race(&["--profiles", "cubic,tcp:cubic", "--runs", "1", "--workload", workload]);
     assert_eq!(code, 0, "{stdout}{stderr}");
-    for expected in ["a video of 6 chunks of 100 ms at 4 Mbit/s", "startup", "stalled", "share", "chunk rate"]
+    for expected in ["a video of 6 chunks of 100ms at 4 Mbit/s", "startup", "stalled", "share", "chunk rate"]
     {
         assert!(stdout.contains(expected), "{expected} is not in {stdout}");
     }

@@ -115,7 +115,7 @@ fn the_command_repeats_workloads_with_all_their_settings() {
     assert!(command.contains(" --workload requests@count=5,object=2000B,think=0s --profiles "), "{command}");
     assert_eq!(requests.describe_workload(), "5 requests for 2 kB each");
     let video = plan(&["--profiles", "cubic", "--workload", "video"]);
-    assert_eq!(video.describe_workload(), "a video of 10 chunks of 2 s at 4 Mbit/s with a buffer of 6 s");
+    assert_eq!(video.describe_workload(), "a video of 10 chunks of 2s at 4 Mbit/s with a buffer of 6s");
     // It plays for longer than it downloads: 20 s, of which the buffer holds six.
     assert!((14..25).contains(&video.expected.as_secs()), "{:?}", video.expected);
     assert!(video.timeout > video.expected * 5);
