@@ -205,7 +205,7 @@ mod tests {
             ("requests@object=0B", "`object` must be from 1B to 1GB"),
             ("file@object=2GB", "`object` must be from 1B to 1GB"),
             ("video@buffer=1s", "`buffer` must be at least a chunk"),
-            ("video@chunk=1h,buffer=1h,rate=1gbit", "a chunk (rate x chunk) must be from 1B to 1GB"),
+            ("video@chunk=60min,buffer=60min,rate=1gbit", "a chunk (rate x chunk) must be from 1B to 1GB"),
         ] {
             let error = text.parse::<Workload>().expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
