@@ -10,11 +10,27 @@ use posthaste_units::ByteCount;
 /// Largest object, which is kept in memory.
 const MAX_OBJECT: u64 = 1_000_000_000;
 
-/// The kinds by their names here and in experiment files, each with its keys and their defaults.
-const KINDS: [(&str, &str, &[(&str, &str)]); 3] = [
-    ("file", "bulk", &[("object", "1MB")]),
-    ("requests", "request-response", &[("count", "20"), ("object", "20kB"), ("think", "0s")]),
-    ("video", "video", &[("rate", "4mbit"), ("chunk", "2s"), ("chunks", "10"), ("buffer", "6s")]),
+/// A kind of workload.
+struct Kind {
+    name: &'static str,
+    /// Its name in experiment files.
+    lab: &'static str,
+    /// Its settings and their defaults.
+    settings: &'static [(&'static str, &'static str)],
+}
+
+const KINDS: [Kind; 3] = [
+    Kind { name: "file", lab: "bulk", settings: &[("object", "1MB")] },
+    Kind {
+        name: "requests",
+        lab: "request-response",
+        settings: &[("count", "20"), ("object", "20kB"), ("think", "0s")],
+    },
+    Kind {
+        name: "video",
+        lab: "video",
+        settings: &[("rate", "4mbit"), ("chunk", "2s"), ("chunks", "10"), ("buffer", "6s")],
+    },
 ];
 
 /// A workload, and how it was written.
@@ -41,7 +57,7 @@ impl Workload {
 
     /// `file`, `requests` or `video`.
     pub(crate) fn name(&self) -> &'static str {
-        KINDS[self.kind].0
+        KINDS[self.kind].name
     }
 
     /// Body bytes of a run.
@@ -56,7 +72,7 @@ impl Workload {
 
     /// All settings by their keys, as they were written.
     pub(crate) fn settings(&self) -> BTreeMap<String, String> {
-        let keys = KINDS[self.kind].2.iter().map(|(key, _)| (*key).to_owned());
+        let keys = KINDS[self.kind].settings.iter().map(|(key, _)| (*key).to_owned());
         keys.zip(self.values.iter().cloned()).collect()
     }
 
@@ -68,14 +84,14 @@ impl Workload {
         if self.is_object_given {
             return Err("the size of the object is given twice: with --object and in --workload".to_owned());
         }
-        if !KINDS[self.kind].2.iter().any(|(key, _)| *key == "object") {
+        if !KINDS[self.kind].settings.iter().any(|(key, _)| *key == "object") {
             return Err(format!(
                 "--object does not go with the workload {name}: its chunks have the size rate x chunk",
                 name = self.name()
             ));
         }
         let mut values = self.values;
-        for ((key, _), value) in KINDS[self.kind].2.iter().zip(&mut values) {
+        for ((key, _), value) in KINDS[self.kind].settings.iter().zip(&mut values) {
             if *key == "object" {
                 *value = format!("{}B", object.get());
             }
@@ -84,7 +100,7 @@ impl Workload {
     }
 
     fn of(kind: usize, values: Vec<String>) -> Result<Self, String> {
-        let (name, _, keys) = KINDS[kind];
+        let Kind { name, settings: keys, .. } = KINDS[kind];
         let value = |wanted: &str| {
             let found = keys.iter().zip(&values).find(|((key, _), _)| *key == wanted);
             found.map_or((wanted.to_owned(), String::new()), |((key, _), value)| {
@@ -126,12 +142,12 @@ impl FromStr for Workload {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, settings) = text.split_once('@').unwrap_or((text, ""));
-        let kind = KINDS.iter().position(|(short, lab, _)| name == *short || name == *lab);
+        let kind = KINDS.iter().position(|kind| name == kind.name || name == kind.lab);
         let kind = kind.ok_or_else(|| {
-            let names = KINDS.map(|(name, ..)| name).join(", ");
+            let names = KINDS.map(|kind| kind.name).join(", ");
             format!("there is no workload `{name}`; there are {names}")
         })?;
-        let (name, _, keys) = KINDS[kind];
+        let Kind { name, settings: keys, .. } = KINDS[kind];
         let mut values: Vec<String> = keys.iter().map(|(_, default)| (*default).to_owned()).collect();
         let mut given: Vec<&str> = Vec::new();
         for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
@@ -162,7 +178,7 @@ impl FromStr for Workload {
 impl Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        for (place, ((key, _), value)) in KINDS[self.kind].2.iter().zip(&self.values).enumerate() {
+        for (place, ((key, _), value)) in KINDS[self.kind].settings.iter().zip(&self.values).enumerate() {
             write!(f, "{}{key}={value}", if place == 0 { '@' } else { ',' })?;
         }
         Ok(())

@@ -79,13 +79,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         () = interrupts.next() => {
             progress.clear();
             client.close().await;
-            return Err(Failure::runtime(if args.upload.is_some() {
-                "interrupted; the upload is not complete"
-            } else if args.resume {
-                "interrupted; the same command continues what was kept, and fetches the rest anew"
-            } else {
-                "interrupted; nothing incomplete was kept"
-            }));
+            return Err(Failure::runtime(interrupted(&args)));
         }
     };
     progress.clear();
@@ -99,14 +93,31 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         printer::note(gain(&rounds));
     }
     client.close().await;
+    keep(&args, &tokens, history.as_deref())?;
+    let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
+    Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// What Ctrl-C leaves.
+fn interrupted(args: &Get) -> &'static str {
+    if args.upload.is_some() {
+        "interrupted; the upload is not complete"
+    } else if args.resume {
+        "interrupted; the same command continues what was kept, and fetches the rest anew"
+    } else {
+        "interrupted; nothing incomplete was kept"
+    }
+}
+
+/// Leaves for later runs what this one has learnt, where the user wants that.
+fn keep(args: &Get, tokens: &TokenCache, history: Option<&HistoryStore>) -> Result<(), Failure> {
     if let Some(state) = &args.state {
-        kept::save_tokens(state, &tokens)?;
+        kept::save_tokens(state, tokens)?;
     }
     if history.is_some_and(|history| !history.flush()) {
         printer::note("what the upload has learnt of its path could not be kept for later runs");
     }
-    let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
-    Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(())
 }
 
 /// What coming back has saved: the first time, and the median of the later ones.

@@ -160,10 +160,15 @@ fn a_video_that_does_not_end_and_requests_without_answer_are_the_worst() {
     {
         let values = values(name, &all, 0);
         assert!(is_near(values[0], expected[0]), "{name}: {values:?}");
-        assert!(values[1] == expected[1] || is_near(values[1], expected[1]), "{name}: {values:?}");
+        let is_right = if expected[1].is_finite() {
+            is_near(values[1], expected[1])
+        } else {
+            values[1].is_infinite() && values[1] > 0.0
+        };
+        assert!(is_right, "{name}: {values:?}");
     }
     all.cells[0].runs[1].flows[0].exchanges.clear();
-    assert_eq!(values("startup", &all, 0)[1], worst, "nothing was ever shown");
+    assert!(values("startup", &all, 0)[1].is_infinite(), "nothing was ever shown");
 }
 
 #[test]

@@ -120,7 +120,11 @@ pub(super) async fn send(
     let taken = (&mut feeding.0).await.unwrap_or(Fed { bytes: 0, is_whole: false });
     transfer.uploaded = Some(taken.bytes);
     // A server that has all of it may say that it wants no more (RFC 9114 section 4.1).
-    if is_whole || taken.is_whole { Ok(()) } else { Err(UploadError::Part { status, sent: taken.bytes }.into()) }
+    if is_whole || taken.is_whole {
+        Ok(())
+    } else {
+        Err(UploadError::Part { status, sent: taken.bytes }.into())
+    }
 }
 
 /// The task that reads the file; it ends with its transfer.
