@@ -117,7 +117,7 @@ Examples:
   posthaste get --ca cert.pem https://127.0.0.1:4433/   from a server with a private certificate
   posthaste get --json https://host/file                measure only: bodies are counted and discarded
   posthaste get --upload file https://host/in/file      send a file (PUT), the answer to stdout
-  posthaste get --path-hint 200mbit,600ms https://host/ over a link whose rate is known, such as a satellite's
+  posthaste get --path-hint 200mbit,600ms https://host/ over a link of a known rate
   posthaste get --connections 3 https://host/big -o big one file in parts, over three connections
 
 --json prints one object at the end. Each URL has its status, bytes, and the seconds from request to first byte and to

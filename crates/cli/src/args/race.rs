@@ -35,15 +35,16 @@ A path file changes a named path, or describes a whole path:
   base = \"average\"
   loss = 0.01
 
-Workloads, with their settings and defaults (as in the experiments of `posthaste lab`):
-  file      object=1MB                            time to the last byte
-  requests  count=20,object=20kB,think=0s         latency of a request: median and 95th percentile of a run's
-                                                  requests, the median of all runs; think is the pause between two
-  video     rate=4mbit,chunk=2s,chunks=10,buffer=6s  a player of one bit rate that asks for chunk after chunk while its
-                                                  buffer has room. startup: until the first chunk is there; stalled:
-                                                  time that playback stood still, the mean of all runs, and its share of
-                                                  the time from startup to the last byte; chunk rate: bits a second
-                                                  while a chunk was under way
+Workloads, with their settings and defaults, as in the experiments of `posthaste lab`:
+  file      object=1MB
+            time to the last byte: median and 95th percentile of all runs
+  requests  count=20,object=20kB,think=0s
+            one request after another, with a pause (think) in between; latency: median and 95th
+            percentile of a run's requests, of which the table has the median of all runs
+  video     rate=4mbit,chunk=2s,chunks=10,buffer=6s
+            a player of one bit rate, which asks for a chunk while its buffer has room; startup:
+            until the first chunk is there; stalled: time that playback stood still (mean), and
+            its share of the time from startup to the last byte; chunk rate: while chunks came
 
 Ctrl-C ends the race and shows the results so far.
 Times are real time on this machine, from the client's first packet to the last byte of the body. The lateness of the
