@@ -41,7 +41,10 @@ impl fmt::Debug for Profile {
         let mut shown = f.debug_struct("Profile");
         shown.field("name", &self.name);
         for (seam, description) in self.descriptions() {
-            shown.field(seam.name(), &(description.text.name, description.constants));
+            match (description.text.name, description.constants) {
+                (name, constants) if constants.is_empty() => shown.field(seam.name(), &name),
+                policy => shown.field(seam.name(), &policy),
+            };
         }
         shown.finish_non_exhaustive()
     }
