@@ -83,7 +83,7 @@ fn names_are_unique_and_found() {
 
 #[test]
 fn an_unknown_name_lists_the_valid_ones() {
-    for name in ["latency", "completion.p42", "", ".mean"] {
+    for name in ["speed", "completion.p42", "", ".mean"] {
         let error = find(name).expect_err("no such metric").to_string();
         assert!(error.contains(&format!("`{name}`")), "{error}");
         assert!(error.contains("completion, connect, first-byte") && error.contains(".p95"), "{error}");
