@@ -1,6 +1,8 @@
 //! A race: the report that `posthaste race --json` prints and that campaigns read. Times are in seconds, and count from
 //! the client's first packet.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// All that is printed.
@@ -13,7 +15,11 @@ pub struct Race {
     pub command: String,
     /// What was raced over.
     pub path: Path,
-    /// Bytes of the object.
+    /// What each run did: `file`, `requests` or `video`.
+    pub workload: String,
+    /// Its settings, as they were written.
+    pub settings: BTreeMap<String, String>,
+    /// Bytes of the object, of each answer or of each chunk.
     pub object_bytes: u64,
     /// Runs of each profile that were asked for.
     pub runs: u64,
@@ -21,7 +27,7 @@ pub struct Race {
     pub parallel: usize,
     /// It was ended early.
     pub was_interrupted: bool,
-    /// The physical limit.
+    /// The physical limit of the workload's first figure.
     pub limit: Limit,
     /// The profile that others are set against.
     pub baseline: String,
@@ -73,7 +79,8 @@ pub struct Lateness {
     pub max: f64,
 }
 
-/// The figures of a profile: null where nothing, or too little, has completed.
+/// The figures of a profile: null where nothing, or too little, has completed. Those of times are of the workload's first
+/// figure: the time to the last byte of a file, the median latency of a run's requests, the startup of a video.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Racer {
@@ -99,6 +106,8 @@ pub struct Racer {
     pub ratio_to_limit: Option<f64>,
     /// Against the baseline; null for the baseline itself.
     pub saving: Option<Saving>,
+    /// What the table shows, by the names of the lab's metrics, in seconds, shares (0 to 1) and bits a second.
+    pub figures: BTreeMap<String, Option<f64>>,
     /// In the order of rounds.
     pub runs: Vec<Run>,
 }
@@ -131,6 +140,12 @@ pub struct Run {
     pub first_byte: Option<f64>,
     /// Bytes of content that arrived.
     pub bytes: u64,
+    /// From the wish to the last byte, of each request or chunk that ended; empty for files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<f64>,
+    /// That playback of a video stood still.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<f64>,
     /// Why it failed.
     pub failure: Option<String>,
     /// From server to client.

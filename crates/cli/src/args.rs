@@ -31,6 +31,8 @@ mod race;
 mod report_output;
 #[cfg(feature = "files")]
 mod serve;
+#[cfg(feature = "race")]
+mod workload;
 
 #[cfg(feature = "edge")]
 pub(crate) use edge::{Edge, EdgeCheck, EdgeCommand, EdgeDoctor, EdgeStatus};
@@ -44,8 +46,6 @@ pub(crate) use manual::Manual;
 pub(crate) use page::{Page, PageRelay, PageVisit};
 #[cfg(all(feature = "edge", feature = "page"))]
 pub(crate) use prove::{EdgeProve, Pin};
-#[cfg(feature = "race")]
-pub(crate) use race::Race;
 #[cfg(all(feature = "edge", feature = "page"))]
 pub(crate) use report_output::ReportOutput;
 #[cfg(feature = "files")]
@@ -54,6 +54,8 @@ pub(crate) use {
     history::{History, HistoryCommand, HistoryFile, HistoryPlace},
     serve::{Cipher, Retry, Serve},
 };
+#[cfg(feature = "race")]
+pub(crate) use {race::Race, workload::Workload};
 
 /// Fast HTTP/3 over poor networks, on a QUIC transport with replaceable policies.
 #[derive(Debug, Parser)]

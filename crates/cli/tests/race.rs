@@ -148,6 +148,80 @@ fn models_race_over_every_path_and_are_marked() {
 }
 
 #[test]
+fn requests_have_latencies_and_a_video_a_startup_over_real_sockets_and_in_models() {
+    let ground = Ground::new(QUICK);
+    let race = |workload: &str| {
+        let arguments = ["--profiles", "cubic,tcp:cubic", "--runs", "2", "--json", "--no-html"];
+        let (code, stdout, stderr) = ground.race(&[&arguments[..], &["--workload", workload]].concat());
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+        serde_json::from_str::<serde_json::Value>(&stdout).unwrap()
+    };
+    let requests = race("requests@count=4,object=5kB,think=10ms");
+    assert_eq!((&requests["workload"], &requests["settings"]["count"]), (&"requests".into(), &"4".into()));
+    let video = race("video@rate=400kbit,chunk=200ms,chunks=4,buffer=400ms");
+    assert_eq!(video["object_bytes"], 10_000);
+    for racer in 0..2 {
+        let of = |report: &serde_json::Value, key: &str| report["profiles"][racer]["figures"][key].as_f64();
+        let (median, p95) = (of(&requests, "latency").unwrap(), of(&requests, "latency-p95").unwrap());
+        assert!((0.008..1.0).contains(&median) && median <= p95, "a round trip at the least: {requests}");
+        for run in requests["profiles"][racer]["runs"].as_array().unwrap() {
+            assert_eq!((&run["bytes"], run["latencies"].as_array().unwrap().len()), (&20_000.into(), 4));
+            // Four round trips behind the handshake's, and three pauses.
+            assert!(run["seconds"].as_f64().unwrap() >= 5.0 * 0.008 + 0.03, "{run}");
+            assert!(run["stalled"].is_null());
+        }
+        assert!(of(&video, "startup").unwrap() >= 0.016, "{video}");
+        assert!((0.0..=1.0).contains(&of(&video, "stalled-share.mean").unwrap()), "{video}");
+        assert!(of(&video, "chunk-rate").unwrap() > 400_000.0, "faster than it plays: {video}");
+        for run in video["profiles"][racer]["runs"].as_array().unwrap() {
+            assert_eq!((&run["bytes"], run["latencies"].as_array().unwrap().len()), (&40_000.into(), 4));
+            // It plays 800 ms, and has 400 ms of it in the buffer when it asks for the last chunk.
+            assert!(run["seconds"].as_f64().unwrap() >= 0.4, "{run}");
+        }
+    }
+}
+
+#[test]
+fn a_video_that_is_too_fast_for_its_path_stands_still() {
+    let ground = Ground::new("rate = \"2mbit\"\nrtt = \"20ms\"\n");
+    let workload = "video@rate=4mbit,chunk=100ms,chunks=6,buffer=200ms";
+    let (code, stdout, stderr) =
+        ground.race(&["--profiles", "cubic,tcp:cubic", "--runs", "1", "--workload", workload]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    for expected in ["a video of 6 chunks of 100ms at 4 Mbit/s", "startup", "stalled", "share", "chunk rate"]
+    {
+        assert!(stdout.contains(expected), "{expected} is not in {stdout}");
+    }
+    for racer in ["cubic ", "tcp:cubic (model)"] {
+        let row = stdout.lines().find(|line| line.starts_with(racer)).unwrap();
+        // Half of the rate that it plays at: it stands still for half of the time or so.
+        let share: f64 =
+            row.split(" %").next().and_then(|left| left.split(' ').next_back()).unwrap().parse().unwrap();
+        assert!((30.0..80.0).contains(&share), "{row}");
+    }
+    let page = String::from_utf8(read(&ground.path("race.html"))).unwrap();
+    assert!(page.contains("stalled, share") && page.contains("rate of chunks"), "figures of a video");
+    let again = "--workload video@rate=4mbit,chunk=100ms,chunks=6,buffer=200ms --profiles cubic,tcp:cubic";
+    assert!(page.contains(again), "the command that repeats it");
+}
+
+#[test]
+fn workloads_that_are_not_there_are_refused_with_the_choices() {
+    let ground = Ground::new(QUICK);
+    for (workload, expected) in [
+        ("films", "there are file, requests, video"),
+        ("video@bitrate=1mbit", "it has rate, chunk, chunks, buffer"),
+    ] {
+        let (code, _, stderr) = ground.race(&["--workload", workload]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+    let (code, _, stderr) = ground.race(&["--workload", "video", "--object", "1MB", "--profiles", "cubic"]);
+    assert!(code == 2 && stderr.contains("rate x chunk"), "{stderr}");
+    assert_eq!(ground.files(), ["path.toml"]);
+}
+
+#[test]
 fn every_profile_goes_through_a_race() {
     let ground = Ground::new(QUICK);
     let arguments = ["--profiles", "all", "--object", "200kB", "--runs", "1", "--json", "--no-html"];

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use posthaste_endpoint::Rate;
 use posthaste_endpoint::{
     ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint, GroupToken, RebindError,
 };
@@ -62,6 +63,10 @@ pub struct ClientOptions {
     pub max_redirects: usize,
     /// Size of a response's header section (RFC 9114 section 4.2.2), in bytes. Default 64 KiB.
     pub max_header_size: u64,
+    /// The rate of the link by which responses arrive, and the round-trip time of its paths if that is known, for the
+    /// receive windows of each connection ([`Connection::path_hint`](posthaste_endpoint::Connection::path_hint)). Default
+    /// `None`.
+    pub path_hint: Option<(Rate, Option<Duration>)>,
 }
 
 impl ClientOptions {
@@ -74,6 +79,7 @@ impl ClientOptions {
             idle_timeout: Duration::from_secs(30),
             max_redirects: 10,
             max_header_size: 64 * 1024,
+            path_hint: None,
         }
     }
 }

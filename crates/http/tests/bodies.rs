@@ -455,6 +455,42 @@ async fn an_upload_whose_source_fails_is_no_whole_request() {
     assert!(matches!(error, BodyError::Reset(0x10c)), "{error}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_knows_whether_the_server_has_all_of_its_upload() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let service = service_fn(move |request: Request| {
+        let tell = tell.clone();
+        async move {
+            // Both answer before they have read anything; one reads on.
+            if request.method() == Method::PUT {
+                tokio::spawn(async move {
+                    let whole = request.into_body().collect(HUGE).await;
+                    tell.send(whole.map(|whole| whole.len()).ok()).unwrap();
+                });
+            }
+            status(StatusCode::OK)
+        }
+    });
+    let server = Server::start(service, |_| {});
+    let client = server.client();
+    let mut response =
+        client.send(request(&server, Method::PUT, sample(3_000_000).into())).await.expect("a response");
+    assert_eq!(response.chunk().await.unwrap(), None);
+    assert!(timeout(PATIENCE, response.body_sent()).await.expect("it hangs").unwrap());
+    assert!(response.body_sent().await.unwrap(), "it stays known");
+    // All is there, so the connection may end.
+    client.close().await;
+    assert_eq!(timeout(PATIENCE, told.recv()).await.expect("it hangs"), Some(Some(3_000_000)));
+
+    let client = server.client();
+    let (feed, asked) = Body::channel();
+    let mut response = client.send(request(&server, Method::POST, asked)).await.unwrap();
+    assert!(!timeout(PATIENCE, response.body_sent()).await.expect("it hangs").unwrap(), "nobody reads it");
+    drop(feed);
+    let mut response = client.get(&server.uri("/")).await.unwrap();
+    assert!(response.body_sent().await.unwrap(), "without a body there is nothing to wait for");
+}
+
 /// An event stream with nothing to tell.
 #[tokio::test]
 async fn a_response_may_be_silent_for_longer_than_the_idle_timeout() {

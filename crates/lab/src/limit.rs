@@ -48,6 +48,16 @@ pub fn cold_fetch(path: &PathSpec, bytes: u64, datagram: u16) -> Limit {
     Route { links: vec![path], start: Time::ZERO }.limit(bytes, requests, datagram)
 }
 
+/// The limit of one more request for `bytes` over a connection on `path` that has carried others: a round trip, and
+/// what a rate that lasts takes if nothing is lost. Recorded rates count as infinite, since nobody knows what part of
+/// them it meets.
+pub fn warm_fetch(path: &PathSpec, bytes: u64, datagram: u16) -> Limit {
+    let requests = Requests { count: 1, before_data: 1, rounds: 1 };
+    let rate = path.rate.clone().filter(|rate| !rate.is_recorded());
+    let path = PathSpec { rtt: path.rtt, rate, ..PathSpec::default() };
+    Route { links: vec![&path], start: Time::ZERO }.limit(bytes, requests, datagram)
+}
+
 /// What a workload asks for.
 #[derive(Clone, Copy)]
 struct Requests {

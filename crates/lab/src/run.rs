@@ -6,11 +6,11 @@ use posthaste_path::ConfigError;
 use posthaste_transport::{MemoryStore, PathMemory};
 use posthaste_units::Time;
 
-use crate::apps::{self, AppReport, Responder, Stage, Warmed};
+use crate::apps::{self, Responder, Stage, Warmed};
 use crate::measure::Arrivals;
 use crate::network::{Network, Route};
 use crate::peers::{Settings, Traces};
-use crate::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult, Series};
+use crate::result::{DirectionResult, FlowResult, LinkResult, Outcome, RunResult, Series};
 use crate::spec::{FlowSpec, RunSpec, WarmUpClient, WarmUpSpec, WorkloadSpec};
 use crate::world::{End, World};
 
@@ -192,31 +192,13 @@ fn series(flows: &[Flow<'_>], world: &mut World) -> Option<Series> {
 }
 
 fn flow_result(flow: &Flow<'_>, world: &World) -> FlowResult {
-    let report: AppReport = world.app(flow.app).report();
-    let started = report.started.unwrap_or(Time::ZERO);
-    let seconds = |at: Time| at.since(started).as_secs_f64();
-    let exchange = |exchange: &apps::Exchange| ExchangeResult {
-        object: exchange.object,
-        requested: seconds(exchange.requested),
-        first_byte: seconds(exchange.first_byte),
-        finished: seconds(exchange.finished),
-        bytes: exchange.bytes,
-    };
-    let active = seconds(report.finished.unwrap_or(world.now()));
     FlowResult {
         name: flow.name.clone(),
         stack: flow.spec.stack.to_string(),
         is_background: flow.spec.background,
-        completion: report.finished.map(seconds),
-        connect: report.connected.map(seconds),
-        first_byte: report.exchanges.iter().map(|exchange| exchange.first_byte).min().map(seconds),
-        bytes: report.bytes,
-        goodput: if active > 0.0 { report.bytes as f64 * 8.0 / active } else { 0.0 },
-        exchanges: report.exchanges.iter().map(exchange).collect(),
         down: direction(&flow.servers, world),
         up: direction(&flow.clients, world),
-        stalled_seconds: report.stalled_until(world.now()),
-        failure: report.failure,
+        ..world.app(flow.app).report().flow(world.now())
     }
 }
 

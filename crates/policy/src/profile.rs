@@ -35,12 +35,16 @@ pub struct Profile {
     group: Arc<dyn GroupFactory>,
 }
 
+/// With all constants: what follows from a profile follows from this text (the lab's journal knows results by it).
 impl fmt::Debug for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Profile");
         shown.field("name", &self.name);
         for (seam, description) in self.descriptions() {
-            shown.field(seam.name(), &description.text.name);
+            match (description.text.name, description.constants) {
+                (name, constants) if constants.is_empty() => shown.field(seam.name(), &name),
+                policy => shown.field(seam.name(), &policy),
+            };
         }
         shown.finish_non_exhaustive()
     }

@@ -6,6 +6,7 @@
 //! - [`table`], [`json`], [`html`], [`markdown`]: their presentation.
 
 pub mod counters;
+mod exchanges;
 pub mod experiment_result;
 pub mod html;
 pub mod json;

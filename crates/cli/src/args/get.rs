@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use posthaste_units::Rate;
+use http::Method;
+use posthaste_units::{ParseQuantityError, Rate};
 
 use super::{Cipher, seconds};
 
@@ -63,7 +64,47 @@ fn guaranteed_rate(text: &str) -> Result<GuaranteedRate, String> {
     super::guaranteed_rate(text).map(GuaranteedRate::Given).map_err(|error| format!("{error}, or `auto`"))
 }
 
-/// Fetch files over HTTP/3.
+/// What the user knows of the link by which data arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PathHint {
+    /// Its rate.
+    pub(crate) rate: Rate,
+    /// Round-trip time of the path.
+    pub(crate) round_trip: Option<Duration>,
+}
+
+/// Longest round-trip time of a hint.
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(60);
+
+fn path_hint(text: &str) -> Result<PathHint, String> {
+    let (rate, round_trip) =
+        text.split_once(',').map_or((text, None), |(rate, round_trip)| (rate, Some(round_trip)));
+    let rate: Rate = rate.trim().parse().map_err(|error: ParseQuantityError| error.to_string())?;
+    if !(10_000..=100_000_000_000).contains(&rate.as_bits_per_second()) {
+        return Err("the rate must be from 10kbit to 100Gbit".to_owned());
+    }
+    let parse = |text: &str| -> Result<Duration, String> {
+        let time: posthaste_units::Duration =
+            text.trim().parse().map_err(|error: ParseQuantityError| error.to_string())?;
+        let time = Duration::from(time);
+        let is_right = !time.is_zero() && time <= MAX_ROUND_TRIP;
+        if is_right {
+            Ok(time)
+        } else {
+            Err("the round-trip time must be above 0 and at most 60s".to_owned())
+        }
+    };
+    Ok(PathHint { rate, round_trip: round_trip.map(parse).transpose()? })
+}
+
+/// A method whose requests carry a file.
+fn method(text: &str) -> Result<Method, String> {
+    let known = [Method::PUT, Method::POST, Method::PATCH];
+    let method = known.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(text));
+    method.ok_or_else(|| "must be PUT, POST or PATCH".to_owned())
+}
+
+/// Fetch files over HTTP/3, or send one.
 ///
 /// All URLs of one server share a connection and are fetched in parallel. A file appears under its name only when it is
 /// complete: a failed or interrupted transfer leaves nothing behind, unless --continue keeps it.
@@ -75,6 +116,8 @@ Examples:
   posthaste get https://host/a https://host/b -O ./in   to ./in/a and ./in/b
   posthaste get --ca cert.pem https://127.0.0.1:4433/   from a server with a private certificate
   posthaste get --json https://host/file                measure only: bodies are counted and discarded
+  posthaste get --upload file https://host/in/file      send a file (PUT), the answer to stdout
+  posthaste get --path-hint 200mbit,600ms https://host/ over a link of a known rate
   posthaste get --connections 3 https://host/big -o big one file in parts, over three connections
 
 --json prints one object at the end. Each URL has its status, bytes, and the seconds from request to first byte and to
@@ -87,6 +130,11 @@ another's remaining range; if a connection fails, the others fetch its range. It
 out of order. `auto` begins with one connection and doubles their number, up to 8, while that makes the file arrive
 faster by 30 % and enough of it is left. Files below 512 KiB, and servers without ranges, validators or groups, get one connection; a note gives
 the reason. --ungrouped uses several connections with any server: each then takes the share of one download.
+
+--upload reads the file as the server takes it. The upload is complete if the server answers with a 2xx status and has
+taken all of it; an answer with an error ends it at once, and redirects are not followed. With a profile that uses a
+history (mobile@history=true), uploads start near the rate that the path to the server had: with --repeat, or with
+--state DIR also in later runs. --json has the bytes sent in `uploaded_bytes`.
 Exit code: 0 if everything arrived with a 2xx status, 1 if something did not, 2 for a usage error.")]
 #[expect(clippy::struct_excessive_bools, reason = "independent options, each of which is on or off")]
 pub(crate) struct Get {
@@ -101,6 +149,14 @@ pub(crate) struct Get {
     /// Write into this directory; each file is named after the last part of its URL's path
     #[arg(short = 'O', long, value_name = "DIR")]
     pub(crate) output_directory: Option<PathBuf>,
+
+    /// Send this file (`-` is stdin) to the URL; the answer goes where a fetched file would
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["connections", "resume", "fallback"])]
+    pub(crate) upload: Option<PathBuf>,
+
+    /// Method of the upload: PUT, POST or PATCH
+    #[arg(long, value_name = "METHOD", default_value = "PUT", value_parser = method, requires = "upload")]
+    pub(crate) method: Method,
 
     /// Keep incomplete files, and continue those of earlier runs; a file that has changed is fetched anew
     #[arg(long = "continue", conflicts_with_all = ["connections", "repeat"])]
@@ -127,7 +183,8 @@ pub(crate) struct Get {
     #[arg(long, conflicts_with_all = ["connections", "resume"])]
     pub(crate) fallback: bool,
 
-    /// Directory for address tokens, which speed up the next run [default: nothing is kept]
+    /// Directory for address tokens, which speed up the next run, and for what uploads have learnt of their paths
+    /// [default: nothing is kept]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 
@@ -135,6 +192,11 @@ pub(crate) struct Get {
     /// the speed of the network interface [default: nothing is stated]
     #[arg(long, value_name = "RATE", value_parser = guaranteed_rate)]
     pub(crate) guaranteed_rate: Option<GuaranteedRate>,
+
+    /// Rate of the link by which data arrive, and the path's round-trip time (measured unless given): receive windows
+    /// start at what the link carries in two round trips instead of finding it out, 64 MiB at most
+    #[arg(long, value_name = "RATE[,RTT]", value_parser = path_hint)]
+    pub(crate) path_hint: Option<PathHint>,
 
     /// Write a qlog trace of each connection to this directory
     #[arg(long, value_name = "DIR")]
@@ -193,4 +255,35 @@ pub(crate) struct Get {
     /// Local address of that socket
     #[arg(long, value_name = "ADDRESS", hide = true, requires = "move_after", default_value = "0.0.0.0")]
     pub(crate) move_to: IpAddr,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_a_rate_and_perhaps_a_round_trip_time() {
+        let rate = Rate::from_bits_per_second(200_000_000);
+        assert_eq!(path_hint("200mbit"), Ok(PathHint { rate, round_trip: None }));
+        let round_trip = Some(Duration::from_millis(600));
+        assert_eq!(path_hint("200mbit, 600ms"), Ok(PathHint { rate, round_trip }));
+        for (text, expected) in [
+            ("0bit", "from 10kbit"),
+            ("1000gbit", "from 10kbit"),
+            ("fast", ""),
+            ("200mbit,0ms", "above 0"),
+            ("200mbit,61s", "at most 60s"),
+            ("200mbit,", ""),
+            (",600ms", ""),
+        ] {
+            let error = path_hint(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_methods_with_a_body_send_a_file() {
+        assert_eq!(method("post"), Ok(Method::POST));
+        assert!(method("GET").is_err_and(|error| error.contains("PUT, POST or PATCH")));
+    }
 }

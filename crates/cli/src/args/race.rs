@@ -7,17 +7,19 @@ use posthaste_units::{ByteCount, ParseQuantityError};
 
 use super::report_output::ReportOutput;
 use super::seconds;
+use super::workload::Workload;
 
 /// Race profiles: real downloads over emulated mobile paths.
 ///
-/// Each profile gets an HTTP/3 server on loopback. Each run downloads an object over a new connection, through a relay
-/// that makes loopback as slow and lossy as the path, and compares every byte. No privileges and no network are needed.
+/// Each profile gets an HTTP/3 server on loopback. Each run is a new connection, through a relay that makes loopback as
+/// slow and lossy as the path. It downloads one object, or makes one request after another, or plays a video, and
+/// compares every byte. No privileges and no network are needed.
 ///
 /// In each round every profile runs over a path with the same seed, in rotating order. Client and server use the same
 /// profile: `mobile` has its code over the ends of streams, and `mobile@code=false` is what a browser gets. A server
-/// whose profile uses a history remembers earlier rounds. The result is a table: median, 95th percentile, ratio to the
-/// physical limit, and the saving against the baseline with its 95 % confidence interval. The page race.html shows the
-/// same with figures.
+/// whose profile uses a history remembers earlier rounds. The result is a table: the figures of the workload, the ratio to
+/// the physical limit, and the saving against the baseline with its 95 % confidence interval. The page race.html shows
+/// the same with figures.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,11 +27,24 @@ Examples:
   posthaste race --path bad --object 100kB          round trip 188 ms, 8 % loss
   posthaste race --path my.toml --profiles cubic,mine.toml --runs 50
   posthaste race --profiles all --runs 5            every profile, at both ends
+  posthaste race --workload requests --path lte     20 requests for 20 kB, one after another
+  posthaste race --workload video@rate=8mbit,chunks=20 --runs 5
   posthaste race --json --no-html > race.json       output for programs
 
 A path file changes a named path, or describes a whole path:
   base = \"average\"
   loss = 0.01
+
+Workloads, with their settings and defaults, as in the experiments of `posthaste lab`:
+  file      object=1MB
+            time to the last byte: median and 95th percentile of all runs
+  requests  count=20,object=20kB,think=0s
+            one request after another, with a pause (think) in between; latency: median and 95th
+            percentile of a run's requests, of which the table has the median of all runs
+  video     rate=4mbit,chunk=2s,chunks=10,buffer=6s
+            a player of one bit rate, which asks for a chunk while its buffer has room; startup:
+            until the first chunk is there; stalled: time that playback stood still (mean), and
+            its share of the time from startup to the last byte; chunk rate: while chunks came
 
 Ctrl-C ends the race and shows the results so far.
 Times are real time on this machine, from the client's first packet to the last byte of the body. The lateness of the
@@ -43,9 +58,13 @@ pub(crate) struct Race {
     #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', default_values = DEFAULT_PATHS)]
     pub(crate) path: Vec<String>,
 
-    /// Size of the downloaded object, such as 100kB or 10MB
-    #[arg(long, value_name = "SIZE", default_value = "1MB", value_parser = object_size)]
-    pub(crate) object: ByteCount,
+    /// What each run does: file, requests or video, with settings if needed (requests@count=50,object=2kB)
+    #[arg(long, value_name = "NAME[@KEY=VALUE,...]", default_value = "file")]
+    pub(crate) workload: Workload,
+
+    /// Size of the downloaded object, such as 100kB or 10MB [default: 1MB; requests: 20kB]
+    #[arg(long, value_name = "SIZE", value_parser = object_size)]
+    pub(crate) object: Option<ByteCount>,
 
     /// Profiles to compare, separated by commas: names from `posthaste profiles`, or TOML files, with parameters if
     /// needed (quicming@min_rate=1mbit). `all` means every profile, `all-server` those that work without support from
@@ -53,7 +72,7 @@ pub(crate) struct Race {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = DEFAULT_RACERS)]
     pub(crate) profiles: Vec<String>,
 
-    /// Downloads per profile
+    /// Runs per profile
     #[arg(long, value_name = "COUNT", default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) runs: u64,
 

@@ -1,12 +1,15 @@
 //! `posthaste get`: files over HTTP/3.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use http::{StatusCode, Uri};
-use posthaste_endpoint::{ClientConfig, TokenCache, TransportConfig, Version, tls};
+use posthaste_endpoint::{
+    ClientConfig, HistoryStore, PathMemory, PathStore, TokenCache, TransportConfig, Version, tls,
+};
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
 use posthaste_units::Rate;
 use tokio::time::Instant;
@@ -24,12 +27,14 @@ mod parts;
 mod progress;
 mod report;
 mod resume;
+mod upload;
 
 use fallback::{Fallback, Reach, Reply, TcpError};
 use mover::Mover;
 use output::{Destination, Output, Wanted};
 use progress::Progress;
 use report::Transfer;
+use upload::UploadError;
 
 /// Silence after which the server is asked whether it is still there.
 const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -37,6 +42,7 @@ const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(5);
 pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let uris =
         args.urls.iter().map(|url| parse_url(url)).collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
+    upload::check(&args, &uris)?;
     let destinations = output::destinations(&args, &uris)?;
     parts::check(&args, &destinations)?;
     resume::check(&args, &destinations)?;
@@ -47,8 +53,11 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let tokens = Arc::new(args.state.as_deref().map_or_else(TokenCache::new, kept::tokens));
+    let (store, history) = uploads_history(&args, &transport)?;
     let mut options = options(&args, transport, &tokens)?;
     options.quic.guaranteed_rate = stated_rate(&args, uris.first())?;
+    options.quic.path_store = store;
+    options.path_hint = args.path_hint.map(|hint| (hint.rate, hint.round_trip));
     let client = Client::new(options);
     let fallback = if args.fallback { Some(over_tcp(&args)?) } else { None };
     let mut interrupts = Interrupts::catch()
@@ -70,11 +79,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         () = interrupts.next() => {
             progress.clear();
             client.close().await;
-            return Err(Failure::runtime(if args.resume {
-                "interrupted; the same command continues what was kept, and fetches the rest anew"
-            } else {
-                "interrupted; nothing incomplete was kept"
-            }));
+            return Err(Failure::runtime(interrupted(&args)));
         }
     };
     progress.clear();
@@ -88,11 +93,31 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         printer::note(gain(&rounds));
     }
     client.close().await;
-    if let Some(state) = &args.state {
-        kept::save_tokens(state, &tokens)?;
-    }
+    keep(&args, &tokens, history.as_deref())?;
     let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
     Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// What Ctrl-C leaves.
+fn interrupted(args: &Get) -> &'static str {
+    if args.upload.is_some() {
+        "interrupted; the upload is not complete"
+    } else if args.resume {
+        "interrupted; the same command continues what was kept, and fetches the rest anew"
+    } else {
+        "interrupted; nothing incomplete was kept"
+    }
+}
+
+/// Leaves for later runs what this one has learnt, where the user wants that.
+fn keep(args: &Get, tokens: &TokenCache, history: Option<&HistoryStore>) -> Result<(), Failure> {
+    if let Some(state) = &args.state {
+        kept::save_tokens(state, tokens)?;
+    }
+    if history.is_some_and(|history| !history.flush()) {
+        printer::note("what the upload has learnt of its path could not be kept for later runs");
+    }
+    Ok(())
 }
 
 /// What coming back has saved: the first time, and the median of the later ones.
@@ -148,6 +173,10 @@ async fn transfer(means: Means<'_>, url: &str, uri: Uri, destination: Destinatio
     let started = Instant::now();
     let mut transfer = Transfer::new(url, &destination);
     let outcome = match &destination {
+        _ if means.args.upload.is_some() => {
+            let path = means.args.upload.as_deref().unwrap_or(Path::new(""));
+            upload::send(means, &uri, path, destination, &mut transfer).await
+        }
         Destination::File(path) if means.args.resume => resume::fetch(means, &uri, path, &mut transfer).await,
         _ if means.args.connections.most() > 1 => parts::fetch(means, &uri, destination, &mut transfer).await,
         _ => fetch(means, &uri, destination, &mut transfer).await,
@@ -170,7 +199,7 @@ async fn fetch(
 ) -> Result<(), Problem> {
     // Before anything is asked for: what cannot be written need not be fetched.
     let output = Output::open(destination).await?;
-    let reply = match means.fallback {
+    let mut reply = match means.fallback {
         Some(fallback) => fallback.get(means.client, uri).await?,
         None => means.client.get(uri).await?.into(),
     };
@@ -179,12 +208,12 @@ async fn fetch(
         Reply::Tcp(response) => transfer.begin_over_tcp(response),
     }
     accept(reply.status())?;
-    receive(reply, output, means, uri, transfer).await
+    receive(&mut reply, output, means, uri, transfer).await
 }
 
 /// Takes the body to where it goes.
 async fn receive(
-    mut reply: Reply,
+    reply: &mut Reply,
     mut output: Output,
     means: Means<'_>,
     uri: &Uri,
@@ -225,6 +254,13 @@ pub(crate) enum Problem {
     /// A part of the file, which nobody asked for.
     Part,
     Output(OutputError),
+    Upload(UploadError),
+}
+
+impl From<UploadError> for Problem {
+    fn from(error: UploadError) -> Self {
+        Self::Upload(error)
+    }
 }
 
 impl From<ClientError> for Problem {
@@ -248,6 +284,7 @@ impl std::fmt::Display for Problem {
             Self::Status(status) => write!(f, "the server answers {status}"),
             Self::Part => write!(f, "the server answers with a part of the file, which was not asked for"),
             Self::Output(error) => error.fmt(f),
+            Self::Upload(error) => error.fmt(f),
         }
     }
 }
@@ -286,6 +323,21 @@ fn options(
         options.idle_timeout = timeout;
     }
     Ok(options)
+}
+
+/// Where uploads keep what they learn of their paths, with a profile that makes use of that: for later rounds, and in the
+/// state directory for later runs.
+type UploadsHistory = (Option<Arc<dyn PathStore>>, Option<Arc<HistoryStore>>);
+
+fn uploads_history(args: &Get, transport: &TransportConfig) -> Result<UploadsHistory, Failure> {
+    if args.upload.is_none() {
+        return Ok((None, None));
+    }
+    let state = args.state.as_deref();
+    Ok(match kept::path_memory(None, &transport.profile, state, state.is_some())? {
+        (PathMemory::Store(store), history) => (Some(store), history),
+        _ => (None, None),
+    })
 }
 
 /// The guaranteed rate to state, with `auto` that of the interface that leads to the first server.

@@ -11,6 +11,8 @@ use crate::printer;
 
 mod arena;
 mod bare;
+mod client;
+mod figures;
 mod model;
 mod page;
 mod plan;
@@ -132,11 +134,11 @@ fn announce(plan: &Plan, args: &Race) -> Result<(), Failure> {
         return Ok(());
     }
     say(format_args!(
-        "\x1b[1m{path}\x1b[0m ({description}), {object} over a new connection each time\n\
+        "\x1b[1m{path}\x1b[0m ({description}), {what} over a new connection each time\n\
          {racers}: {runs} runs each, {parallel} at a time, about {estimate}\n",
         path = printer::printable(&plan.path_name),
         description = plan.path,
-        object = plan.describe_object(),
+        what = plan.describe_workload(),
         racers = printer::printable(&plan.labels().join(", ")),
         runs = plan.runs,
         parallel = plan.parallel,

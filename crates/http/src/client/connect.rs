@@ -310,6 +310,9 @@ async fn connect_with(
         endpoint.connect(config, address, &origin.host).await
     };
     let connection = connected.map_err(|error| ClientError::connect(origin, address, error))?;
+    if let Some((rate, round_trip)) = inner.options.path_hint {
+        connection.path_hint(rate, round_trip);
+    }
     Ok(connection)
 }
 

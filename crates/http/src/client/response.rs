@@ -147,6 +147,23 @@ impl Response {
             }
         }
     }
+
+    /// Waits until the server has acknowledged all of the request's body: what closes the connection earlier may cut off
+    /// its tail. A server may answer before it has read the body. False if it wants no more of it, or cannot have it any
+    /// more. Cancel safe.
+    ///
+    /// # Errors
+    /// [`ClientError::Body`] if the body's source has failed; [`ClientError::IdleTimeout`] if nothing goes on for the
+    /// idle timeout.
+    pub async fn body_sent(&mut self) -> Result<bool, ClientError> {
+        let Some(upload) = &mut self.upload else { return Ok(true) };
+        let ended = self.live.progress.wait(self.idle_timeout, pin!(upload.ended())).await;
+        let is_whole = ended.ok_or(ClientError::IdleTimeout(self.idle_timeout))?;
+        match upload.failure() {
+            Some(reason) => Err(ClientError::Body { reason: reason.to_owned() }),
+            None => Ok(is_whole),
+        }
+    }
 }
 
 /// Sends the request, or begins to, and reads to the head of its response, past informational ones.

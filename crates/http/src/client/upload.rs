@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use http_body::Frame;
 use posthaste_endpoint::WriteError;
 use posthaste_http3::{Code, encode};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use super::connect::Live;
 use crate::message_stream::MessageSender;
@@ -16,7 +16,9 @@ const FRAME: usize = 64 * 1024;
 
 /// A body that is sent while the response is read. Dropped, it is given up: the server sees that it is not whole.
 pub(super) struct Upload {
-    task: AbortHandle,
+    task: JoinHandle<bool>,
+    /// What became of the task, once it has ended: whether the server has acknowledged all of the body.
+    outcome: Option<bool>,
     failure: Arc<OnceLock<String>>,
 }
 
@@ -27,7 +29,7 @@ impl Upload {
         let told = Arc::clone(&failure);
         let sending = async move {
             match send(&live, &mut sender, body).await {
-                Ok(()) => {}
+                Ok(()) => return sender.acknowledged().await.is_ok(),
                 Err(Failed::Source(reason)) => {
                     // It is set once: nothing comes behind a failure.
                     let _ = told.set(reason);
@@ -38,8 +40,17 @@ impl Upload {
                 // shows in the response.
                 Err(Failed::Unwanted) => sender.reset(Code::H3_NO_ERROR),
             }
+            false
         };
-        Self { task: tokio::spawn(sending).abort_handle(), failure }
+        Self { task: tokio::spawn(sending), outcome: None, failure }
+    }
+
+    /// Waits until the server has acknowledged all of the body (true), or it is certain that it will not. Cancel safe.
+    pub(super) async fn ended(&mut self) -> bool {
+        match self.outcome {
+            Some(outcome) => outcome,
+            None => *self.outcome.insert((&mut self.task).await.unwrap_or(false)),
+        }
     }
 
     /// Why the body could not be sent, if its source has failed.

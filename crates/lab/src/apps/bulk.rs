@@ -18,12 +18,19 @@ pub struct BulkPlan {
 impl Bulk {
     /// A download of `bytes` by the client at `host`, begun at `start_at`.
     pub fn new(host: usize, bytes: u64, start_at: Time) -> Self {
-        Self::with_plan(host, BulkPlan { bytes }, start_at)
+        Self::with_plan(host, BulkPlan::new(bytes), start_at)
     }
 
     /// A download that lasts until the run ends.
     pub fn endless(host: usize, start_at: Time) -> Self {
         Self::new(host, ENDLESS, start_at)
+    }
+}
+
+impl BulkPlan {
+    /// An object of `bytes`.
+    pub fn new(bytes: u64) -> Self {
+        Self { bytes }
     }
 }
 

@@ -34,9 +34,10 @@ pub use sequence::{MAX_EXCHANGES, Next, Plan, Sequence};
 pub use split::Split;
 pub use video::{Video, VideoPlan, VideoSpec};
 pub use warmed::{Stage, Warmed};
-pub use workload::{WorkloadError, client};
+pub use workload::{WorkloadError, client, plan};
 
 use crate::peer::{Peer, PeerEvent};
+use crate::result::{ExchangeResult, FlowResult};
 
 /// Bytes of a request, its body aside: what HPACK or QPACK leave of a browser's.
 pub const REQUEST_LENGTH: usize = 300;
@@ -114,6 +115,32 @@ impl AppReport {
     pub fn stalled_until(&self, end: Time) -> Option<f64> {
         let going_on = self.runs_dry.map_or(0.0, |since| end.since(since).as_secs_f64());
         self.stalled_seconds.map(|ended| ended + going_on)
+    }
+
+    /// The same as reports know it, `now` being the end of the run: names, stacks and what the network has carried are
+    /// for others to fill in.
+    pub fn flow(&self, now: Time) -> FlowResult {
+        let started = self.started.unwrap_or(Time::ZERO);
+        let seconds = |at: Time| at.since(started).as_secs_f64();
+        let exchange = |exchange: &Exchange| ExchangeResult {
+            object: exchange.object,
+            requested: seconds(exchange.requested),
+            first_byte: seconds(exchange.first_byte),
+            finished: seconds(exchange.finished),
+            bytes: exchange.bytes,
+        };
+        let active = seconds(self.finished.unwrap_or(now));
+        FlowResult {
+            completion: self.finished.map(seconds),
+            connect: self.connected.map(seconds),
+            first_byte: self.exchanges.iter().map(|exchange| exchange.first_byte).min().map(seconds),
+            bytes: self.bytes,
+            goodput: if active > 0.0 { self.bytes as f64 * 8.0 / active } else { 0.0 },
+            exchanges: self.exchanges.iter().map(exchange).collect(),
+            stalled_seconds: self.stalled_until(now),
+            failure: self.failure.clone(),
+            ..FlowResult::default()
+        }
     }
 }
 

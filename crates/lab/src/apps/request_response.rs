@@ -20,7 +20,14 @@ impl RequestResponse {
     /// `count` exchanges of `bytes` each by the client at `host`, begun at `start_at`; after each but the last it
     /// pauses for `think`.
     pub fn new(host: usize, bytes: u64, count: u32, think: Duration, start_at: Time) -> Self {
-        Self::with_plan(host, RequestResponsePlan { bytes, left: count, think }, start_at)
+        Self::with_plan(host, RequestResponsePlan::new(bytes, count, think), start_at)
+    }
+}
+
+impl RequestResponsePlan {
+    /// `count` exchanges of `bytes` each, with pauses of `think` in between.
+    pub fn new(bytes: u64, count: u32, think: Duration) -> Self {
+        Self { bytes, left: count, think }
     }
 }
 

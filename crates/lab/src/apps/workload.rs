@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use posthaste_units::{Duration, Rate, Rng, Time};
 
+use super::bulk::BulkPlan;
 use super::on_off::OnOff;
 use super::page::{Page, PageError, PageLoad};
-use super::sequence::{MAX_EXCHANGES, Sequence};
+use super::request_response::RequestResponsePlan;
+use super::sequence::{MAX_EXCHANGES, Plan, Sequence};
 use super::video::{VideoPlan, VideoSpec};
 use super::{App, Bulk, RequestResponse, Split};
 use crate::peers::Stack;
@@ -94,6 +96,25 @@ pub fn client(
             Box::new(RequestResponse::new(host, object.get(), count, think, start_at))
         }
         WorkloadSpec::OnOff { object, pause } => Box::new(OnOff::new(host, object, pause, start_at, rng)),
+    })
+}
+
+/// What the client of a workload asks for, and when, for those that bring the connection themselves (real sockets);
+/// `None` if the workload is not one exchange after another with an end, read as fast as it comes.
+///
+/// # Errors
+/// What [`WorkloadSpec::validate`] says.
+pub fn plan(spec: &WorkloadSpec) -> Result<Option<Box<dyn Plan + Send>>, WorkloadError> {
+    spec.validate()?;
+    Ok(match *spec {
+        WorkloadSpec::Bulk { object, read_rate: None } => Some(Box::new(BulkPlan::new(object.get()))),
+        WorkloadSpec::Video { rate, chunk, chunks, buffer } => {
+            Some(Box::new(VideoPlan::new(VideoSpec { rate, chunk, chunks, buffer })))
+        }
+        WorkloadSpec::RequestResponse { object, count, think } => {
+            Some(Box::new(RequestResponsePlan::new(object.get(), count, think)))
+        }
+        _ => None,
     })
 }
 

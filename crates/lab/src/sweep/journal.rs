@@ -31,6 +31,14 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
 
+    /// Stacks that are written out may share a name and differ in constants alone.
+    #[test]
+    fn cells_whose_profiles_differ_in_constants_have_other_keys() {
+        let experiment = Experiment::built_in("cg-iw").unwrap();
+        let digests: BTreeSet<_> = experiment.cells.iter().map(|cell| digest_of(None, &cell.spec)).collect();
+        assert_eq!(digests.len(), experiment.cells.len());
+    }
+
     #[test]
     fn another_program_or_description_has_other_keys() {
         let programs = [1, 2].map(|byte: u8| Identity::of_parts([&[byte][..]]));

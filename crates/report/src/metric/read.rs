@@ -226,6 +226,36 @@ pub(super) fn stalled(context: &Context<'_>) -> Reading {
     first(context, |flow| told(flow.stalled_seconds))
 }
 
+/// A figure of a video, which every run reaches that lives long enough.
+fn of_video(context: &Context<'_>, read: fn(&FlowResult) -> Option<f64>) -> Reading {
+    first(context, |flow| if flow.is_video() { reached(read(flow)) } else { Unknown })
+}
+
+pub(super) fn stalled_share(context: &Context<'_>) -> Reading {
+    of_video(context, FlowResult::stalled_share)
+}
+
+pub(super) fn startup(context: &Context<'_>) -> Reading {
+    of_video(context, FlowResult::startup)
+}
+
+pub(super) fn chunk_rate(context: &Context<'_>) -> Reading {
+    of_video(context, FlowResult::chunk_rate)
+}
+
+/// A quantile of the latencies of a run that has come to its end: what has not would leave its slowest requests out.
+fn latency(context: &Context<'_>, share: f64) -> Reading {
+    first(context, |flow| flow.completion.map_or(Censored, |_| told(flow.latency(share))))
+}
+
+pub(super) fn latency_p50(context: &Context<'_>) -> Reading {
+    latency(context, 0.5)
+}
+
+pub(super) fn latency_p95(context: &Context<'_>) -> Reading {
+    latency(context, 0.95)
+}
+
 fn down_counter(context: &Context<'_>, read: impl FnOnce(&Counters) -> Option<u64>) -> Reading {
     first(context, |flow| told(read(&flow.down.counters).map(|count| count as f64)))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::experiment_result::{Axis, Limit};
-use crate::result::{DirectionResult, FlowResult, Outcome};
+use crate::result::{DirectionResult, ExchangeResult, FlowResult, Outcome};
 
 fn run(seed: u64, completion: Option<f64>) -> RunResult {
     let flow = FlowResult {
@@ -83,7 +83,7 @@ fn names_are_unique_and_found() {
 
 #[test]
 fn an_unknown_name_lists_the_valid_ones() {
-    for name in ["latency", "completion.p42", "", ".mean"] {
+    for name in ["speed", "completion.p42", "", ".mean"] {
         let error = find(name).expect_err("no such metric").to_string();
         assert!(error.contains(&format!("`{name}`")), "{error}");
         assert!(error.contains("completion, connect, first-byte") && error.contains(".p95"), "{error}");
@@ -126,13 +126,49 @@ fn a_run_worked_by_hand() {
         );
     }
     // The stack does not tell, there is no background, it is no video: unknown, and counted as such.
-    for name in ["probe-timeouts", "pure-acks", "blocked", "stalled", "harm", "harm-loss"] {
+    for name in [
+        "probe-timeouts",
+        "pure-acks",
+        "blocked",
+        "stalled",
+        "stalled-share",
+        "startup",
+        "chunk-rate",
+        "latency",
+        "harm",
+        "harm-loss",
+    ] {
         let sample = find(name).expect("a metric").metric.sample(&all, &all.cells[0]);
         assert_eq!((sample.values.len(), sample.unknown), (0, 1), "{name}");
         assert_eq!(find(name).expect("a metric").value(&all, &all.cells[0]), None);
     }
     // The first byte never came.
     assert_eq!(values("first-byte", &all, 0), [f64::INFINITY]);
+}
+
+#[test]
+fn a_video_that_does_not_end_and_requests_without_answer_are_the_worst() {
+    let exchange = ExchangeResult { object: 0, requested: 0.1, first_byte: 0.2, finished: 0.4, bytes: 1_000 };
+    let mut all = experiment(vec![cell("cubic", &[Some(0.6), None])]);
+    for run in &mut all.cells[0].runs {
+        run.flows[0].stalled_seconds = Some(0.05);
+        run.flows[0].exchanges = vec![exchange.clone()];
+    }
+    let worst = f64::INFINITY;
+    for (name, expected) in
+        [("startup", [0.4, 0.4]), ("stalled-share", [0.25, worst]), ("latency", [0.3, worst])]
+    {
+        let values = values(name, &all, 0);
+        assert!(is_near(values[0], expected[0]), "{name}: {values:?}");
+        let is_right = if expected[1].is_finite() {
+            is_near(values[1], expected[1])
+        } else {
+            values[1].is_infinite() && values[1] > 0.0
+        };
+        assert!(is_right, "{name}: {values:?}");
+    }
+    all.cells[0].runs[1].flows[0].exchanges.clear();
+    assert!(values("startup", &all, 0)[1].is_infinite(), "nothing was ever shown");
 }
 
 #[test]

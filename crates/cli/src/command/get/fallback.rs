@@ -266,6 +266,17 @@ impl Reply {
     }
 }
 
+impl Reply {
+    /// Waits until the server has acknowledged all of the request's body; false if it takes no more of it.
+    pub(super) async fn upload_sent(&mut self) -> Result<bool, ClientError> {
+        match self {
+            Self::Quic(response) => response.body_sent().await,
+            // Nothing is sent over TCP.
+            Self::Tcp(_) => Ok(true),
+        }
+    }
+}
+
 impl From<Response> for Reply {
     fn from(response: Response) -> Self {
         Self::Quic(Box::new(response))

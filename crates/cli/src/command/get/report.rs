@@ -18,6 +18,8 @@ pub(super) struct Transfer {
     final_url: Option<String>,
     status: Option<u16>,
     pub(super) bytes: u64,
+    /// With `--upload`: what was sent of the file.
+    pub(super) uploaded: Option<u64>,
     first_byte: Option<Duration>,
     pub(super) total: Duration,
     connection: Option<ConnectionReport>,
@@ -40,6 +42,7 @@ impl Transfer {
             final_url: None,
             status: None,
             bytes: 0,
+            uploaded: None,
             first_byte: None,
             total: Duration::ZERO,
             connection: None,
@@ -98,6 +101,9 @@ struct TransferReport {
     protocol: Option<&'static str>,
     file: Option<String>,
     bytes: u64,
+    /// With `--upload`: bytes of the file that were sent; null otherwise.
+    uploaded_bytes: Option<u64>,
+    /// Of the upload, if there is one.
     bytes_per_second: f64,
     times: Times,
     /// Which of `connections` carried it, or began to; null over TCP, and if a thousand connections were made since.
@@ -212,6 +218,7 @@ fn transfer(transfer: &Transfer, connections: &[ConnectionReport]) -> TransferRe
     let total = transfer.total.as_secs_f64();
     let seconds = |duration: Duration| duration.as_secs_f64();
     let connection = transfer.connection.as_ref();
+    let moved = transfer.uploaded.unwrap_or(transfer.bytes);
     let split = transfer.split.as_ref().map(|report| split(report, connections));
     TransferReport {
         url: transfer.url.clone(),
@@ -222,7 +229,8 @@ fn transfer(transfer: &Transfer, connections: &[ConnectionReport]) -> TransferRe
         protocol: transfer.status.map(|_| transfer.protocol),
         file: transfer.file.clone().filter(|_| transfer.error.is_none()),
         bytes: transfer.bytes,
-        bytes_per_second: if total > 0.0 { transfer.bytes as f64 / total } else { 0.0 },
+        uploaded_bytes: transfer.uploaded,
+        bytes_per_second: if total > 0.0 { moved as f64 / total } else { 0.0 },
         times: Times {
             handshake: connection.and_then(|connection| connection.handshake).map(seconds),
             first_byte: transfer.first_byte.map(seconds),

@@ -70,7 +70,7 @@ pub(super) async fn fetch(
     };
     let (file, partial) = joined(opened).map_err(fail)?;
     let output = Output::of(file, partial, path);
-    receive(response.into(), output, means, uri, transfer).await?;
+    receive(&mut response.into(), output, means, uri, transfer).await?;
     // Without its beginning it says nothing.
     let _ = joined(tokio::task::spawn_blocking(move || std::fs::remove_file(note)).await);
     Ok(())

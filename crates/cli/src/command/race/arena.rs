@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use posthaste_emulator::{LatenessHistogram, RelayConfig, RelayStats, UdpRelay};
 use posthaste_endpoint::{ClientConfig, Endpoint, MemoryStore, PathMemory, ServerConfig, TransportConfig};
 use posthaste_http::{Client, ClientOptions, Request, Response, serve, service_fn, text};
-use posthaste_units::Rng;
+use posthaste_lab::spec::WorkloadSpec;
+use posthaste_report::result::FlowResult;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
+use super::client::{Fetcher, Player, content};
 use super::plan::{Plan, Racer, Runner, Start};
 use super::progress::Progress;
 use super::tls::Keys;
@@ -20,7 +22,7 @@ use super::{bare, model};
 use crate::exit::Failure;
 
 /// The object's path on the servers.
-const OBJECT: &str = "/object";
+pub(super) const OBJECT: &str = "/object";
 
 /// Clients of a relay: the one that it was made for.
 const RELAY_CLIENTS: usize = 1;
@@ -32,24 +34,14 @@ const WARM_UP_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) start: Start,
-    /// Times, or why it failed.
-    pub(super) outcome: Result<Times, String>,
-    /// Bytes of the body that arrived and were right.
-    pub(super) bytes: u64,
+    /// Why it failed, if it did.
+    pub(super) outcome: Result<(), String>,
+    /// What its user has seen, counted from the client's first packet; the bytes of it were right. What the network has
+    /// carried is not in it.
+    pub(super) flow: FlowResult,
     /// What the relay has done until the last byte was there.
     pub(super) relay: RelayStats,
     pub(super) lateness: LatenessHistogram,
-}
-
-/// From the client's first packet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
-    /// To the end of its handshake.
-    pub(super) connect: Duration,
-    /// To the response's head.
-    pub(super) first_byte: Duration,
-    /// To the last byte of the body.
-    pub(super) total: Duration,
 }
 
 /// Servers and what clients need.
@@ -84,11 +76,8 @@ impl Arena {
     /// Starts a server for each racer.
     pub(super) fn start(plan: &Arc<Plan>) -> Result<Self, Failure> {
         let keys = Keys::make()?;
-        let mut content = vec![0; plan.object.get() as usize];
-        // Any content will do that is nowhere like itself: what arrives in the wrong place must show.
-        Rng::from_test_seed(0).fill(&mut content);
-        let mut arena =
-            Self { plan: Arc::clone(plan), keys, object: Bytes::from(content), servers: Vec::new() };
+        let object = content(plan.workload.answer().get());
+        let mut arena = Self { plan: Arc::clone(plan), keys, object, servers: Vec::new() };
         arena.servers = plan.racers.iter().map(|racer| arena.serve(racer)).collect::<Result<_, _>>()?;
         Ok(arena)
     }
@@ -122,8 +111,10 @@ impl Arena {
         let plan = Arc::clone(&self.plan);
         for (index, racer) in plan.racers.iter().enumerate() {
             let (Some(transport), Some(server)) = (racer.transport(), &self.servers[index]) else { continue };
-            let client = self.client(transport)?;
-            let fetched = self.fetch(&client, server.address, |_| {});
+            let mut client = self.client(transport)?;
+            let object = WorkloadSpec::Bulk { object: plan.workload.answer(), read_rate: None };
+            let mut player = Player::new(&object)?;
+            let fetched = player.play(&mut client, server.address, &self.object, |_| {});
             let fetched = timeout(WARM_UP_TIMEOUT, fetched)
                 .await
                 .unwrap_or_else(|_| Err("it takes too long".to_owned()));
@@ -161,7 +152,7 @@ impl Arena {
             }
             (Runner::Model(stack), _) => {
                 let run = model::run(&self.plan, stack, start).await?;
-                progress.advance(start.racer, run.bytes);
+                progress.advance(start.racer, run.flow.bytes);
                 Ok(run)
             }
             (Runner::Real(_), None) => Err(Failure::runtime("a profile has no server")),
@@ -186,16 +177,15 @@ impl Arena {
         let relay = UdpRelay::start(config)
             .await
             .map_err(|error| Failure::runtime(format!("cannot start the relay: {error}")))?;
-        let client = self.client(transport)?;
-        let mut bytes = 0;
-        let attempt = self.fetch(&client, relay.local_addr(), |new| {
-            bytes += new;
+        let mut client = self.client(transport)?;
+        let mut player = Player::new(&self.plan.workload.spec)?;
+        let attempt = player.play(&mut client, relay.local_addr(), &self.object, |new| {
             progress.advance(start.racer, new);
         });
         let outcome = timeout(self.plan.timeout, attempt).await.unwrap_or_else(|_| {
             Err(format!("not complete after {} s", self.plan.timeout.as_secs_f64().round()))
         });
-        let (stats, lateness) = (relay.stats(), relay.lateness());
+        let (stats, lateness, flow) = (relay.stats(), relay.lateness(), player.seen());
         // The servers hear that the client is leaving, over the same path; the next run need not wait for that.
         let goodbye = self.plan.path.rtt.into();
         tokio::spawn(async move {
@@ -203,82 +193,8 @@ impl Arena {
             tokio::time::sleep(goodbye).await;
             relay.shutdown().await;
         });
-        Ok(Run { start, outcome, bytes, relay: stats, lateness })
+        Ok(Run { start, outcome, flow, relay: stats, lateness })
     }
-
-    /// Downloads the object and compares it; tells of every piece that is right.
-    async fn fetch(
-        &self,
-        client: &Fetcher,
-        server: SocketAddr,
-        advance: impl FnMut(u64),
-    ) -> Result<Times, String> {
-        let mut arriving = Arriving { object: &self.object, length: 0, advance };
-        let times = match client {
-            Fetcher::Http(client) => fetch_http(client, server, &mut arriving).await,
-            Fetcher::Bare(client) => client.fetch(server, &mut arriving).await,
-        }?;
-        match self.object.len() - arriving.length {
-            0 => Ok(times),
-            missing => Err(format!("{missing} bytes are missing at the end")),
-        }
-    }
-}
-
-/// One of the ways to download.
-enum Fetcher {
-    Http(Client),
-    Bare(bare::Client),
-}
-
-impl Fetcher {
-    async fn close(&self) {
-        match self {
-            Self::Http(client) => client.close().await,
-            Self::Bare(client) => client.close().await,
-        }
-    }
-}
-
-/// A body that is compared while it arrives.
-pub(super) struct Arriving<'a, F> {
-    object: &'a [u8],
-    /// Bytes that were right.
-    length: usize,
-    /// Told of every piece that is right.
-    advance: F,
-}
-
-impl<F: FnMut(u64)> Arriving<'_, F> {
-    /// The next piece of the body.
-    pub(super) fn add(&mut self, chunk: &[u8]) -> Result<(), String> {
-        if !self.object[self.length..].starts_with(chunk) {
-            return Err(format!("what arrived after byte {} is not what was sent", self.length));
-        }
-        self.length += chunk.len();
-        (self.advance)(chunk.len() as u64);
-        Ok(())
-    }
-}
-
-async fn fetch_http(
-    client: &Client,
-    server: SocketAddr,
-    arriving: &mut Arriving<'_, impl FnMut(u64)>,
-) -> Result<Times, String> {
-    let uri: Uri = format!("https://{server}{OBJECT}").parse().map_err(|error| format!("{error}"))?;
-    let started = Instant::now();
-    let mut response = client.get(&uri).await.map_err(|error| error.to_string())?;
-    let first_byte = started.elapsed();
-    if !response.status().is_success() {
-        return Err(format!("the server answers {}", response.status()));
-    }
-    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
-        arriving.add(&chunk)?;
-    }
-    let total = started.elapsed();
-    let connect = response.connection().handshake.unwrap_or(first_byte);
-    Ok(Times { connect, first_byte, total })
 }
 
 #[cfg(test)]

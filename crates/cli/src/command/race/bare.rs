@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use bytes::{Bytes, BytesMut};
 use posthaste_endpoint::{ClientConfig, Connection, Endpoint};
 use posthaste_lab::apps::{REQUEST_LENGTH, RESPONSE_HEADER_LENGTH};
-use tokio::time::Instant;
+use posthaste_units::Time;
 
-use super::arena::{Arriving, Times};
+use super::client::{Answered, Arriving, Clock};
 use crate::exit::Failure;
 
 /// Answers every request with a header and the object, until its task is aborted.
@@ -35,37 +35,43 @@ async fn answer(connection: Connection, response: Bytes) {
 pub(super) struct Client {
     endpoint: Endpoint,
     config: ClientConfig,
+    /// Once it has been made, and when.
+    connection: Option<(Connection, Time)>,
 }
 
 impl Client {
     pub(super) fn new(config: ClientConfig) -> Result<Self, Failure> {
         let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into())
             .map_err(|error| Failure::runtime(format!("cannot open a socket: {error}")))?;
-        Ok(Self { endpoint, config })
+        Ok(Self { endpoint, config, connection: None })
     }
 
+    /// One exchange over the one connection, which the first makes.
     pub(super) async fn fetch(
-        &self,
+        &mut self,
         server: SocketAddr,
+        clock: Clock,
         arriving: &mut Arriving<'_, impl FnMut(u64)>,
-    ) -> Result<Times, String> {
-        let name = server.ip().to_string();
-        let started = Instant::now();
-        let connection =
-            self.endpoint.connect(&self.config, server, &name).await.map_err(|error| error.to_string())?;
-        let connect = started.elapsed();
+    ) -> Result<Answered, String> {
+        let (connection, connected) = match &mut self.connection {
+            Some(made) => made,
+            none => {
+                let name = server.ip().to_string();
+                let made = self.endpoint.connect(&self.config, server, &name).await;
+                none.insert((made.map_err(|error| error.to_string())?, clock.now()))
+            }
+        };
         let request = Bytes::from_static(&[0; REQUEST_LENGTH]);
         let opened = connection.open_bi_with(request).await;
         let (_, mut receive) = opened.map_err(|error| error.to_string())?;
         let (mut header, mut first_byte) = (RESPONSE_HEADER_LENGTH, None);
         while let Some(mut chunk) = receive.read_chunk(usize::MAX).await.map_err(|error| error.to_string())? {
-            first_byte.get_or_insert_with(|| started.elapsed());
+            first_byte.get_or_insert_with(|| clock.now());
             let body = chunk.split_off(header.min(chunk.len()));
             header -= chunk.len();
             arriving.add(&body)?;
         }
-        let total = started.elapsed();
-        Ok(Times { connect, first_byte: first_byte.unwrap_or(total), total })
+        Ok(Answered { connected: *connected, first_byte: first_byte.unwrap_or_else(|| clock.now()) })
     }
 
     pub(super) async fn close(&self) {

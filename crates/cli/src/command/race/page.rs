@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use posthaste_lab::spec::WorkloadSpec;
 use posthaste_path::PathStats;
 use posthaste_report::experiment_result::{Axis, CellResult, ExperimentResult};
-use posthaste_report::result::{DirectionResult, ExchangeResult, FlowResult, LinkResult, Outcome, RunResult};
+use posthaste_report::result::{DirectionResult, FlowResult, LinkResult, Outcome, RunResult};
 
 use super::arena::Run;
+use super::figures;
 use super::plan::{Plan, Racer};
 use super::table::{trust, warnings};
 use super::tally::Tally;
@@ -49,7 +51,7 @@ impl Page {
 }
 
 /// The race as the lab's reports know experiments.
-fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
+pub(super) fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
     let names = plan.labels();
     let mut note = trust(&tally.lateness(), tally.missed());
     if let Some(first) = note.get_mut(..1) {
@@ -63,12 +65,8 @@ fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
     }
     ExperimentResult {
         name: format!("race-{}", plan.path_name),
-        title: format!("{} over the path {}", plan.describe_object(), plan.path_name),
-        question: format!(
-            "How long does a download of {} take over a new connection, on a path of {}?",
-            plan.describe_object(),
-            plan.path
-        ),
+        title: format!("{} over the path {}", plan.describe_workload(), plan.path_name),
+        question: format!("{} over a new connection, on a path of {}?", question(plan), plan.path),
         source: "posthaste race: real HTTP/3 downloads on loopback, over a relay that stands for the path"
             .to_owned(),
         command: plan.command(&plan.names()),
@@ -76,53 +74,58 @@ fn result(plan: &Plan, tally: &Tally) -> ExperimentResult {
         baseline: Some(plan.racers[plan.baseline].label()),
         subject: None,
         axes: vec![Axis { name: "stack".to_owned(), values: names }],
-        metrics: vec!["completion".to_owned(), "first_byte".to_owned(), "connect".to_owned()],
+        metrics: figures::metrics(&plan.workload.spec),
         seeds: plan.runs,
         cells: plan.racers.iter().zip(&tally.runs).map(|(racer, runs)| cell(plan, racer, runs)).collect(),
     }
 }
 
+fn question(plan: &Plan) -> String {
+    let what = plan.describe_workload();
+    match plan.workload.spec {
+        WorkloadSpec::Video { .. } => {
+            format!("How soon does {what} start, and how long does it stand still,")
+        }
+        WorkloadSpec::RequestResponse { .. } => format!("How long does each of {what} take"),
+        _ => format!("How long does a download of {what} take"),
+    }
+}
+
 fn cell(plan: &Plan, racer: &Racer, runs: &[Run]) -> CellResult {
+    // On pages it is the limit of the time to the last byte.
+    let is_file = matches!(plan.workload.spec, WorkloadSpec::Bulk { .. });
     CellResult {
         coordinates: vec![racer.label()],
         command: plan.command(&[&racer.name]),
-        limit: Some(plan.limit.clone()),
+        limit: is_file.then(|| plan.limit.clone()),
         published: Vec::new(),
         runs: runs.iter().map(|run| run_result(plan, racer, run)).collect(),
     }
 }
 
 fn run_result(plan: &Plan, racer: &Racer, run: &Run) -> RunResult {
-    let times = run.outcome.as_ref().ok();
-    let total = times.map(|times| times.total.as_secs_f64());
-    let spent = total.unwrap_or(plan.timeout.as_secs_f64());
-    let exchange = times.map(|times| ExchangeResult {
-        object: 0,
-        requested: times.connect.as_secs_f64(),
-        first_byte: times.first_byte.as_secs_f64(),
-        finished: times.total.as_secs_f64(),
-        bytes: run.bytes,
-    });
+    let has_failed = run.outcome.is_err();
+    let seen = |time: Option<f64>| time.filter(|_| !has_failed);
+    let spent = seen(run.flow.completion).unwrap_or(plan.timeout.as_secs_f64());
     let flow = FlowResult {
         name: racer.label(),
         stack: racer.name.clone(),
-        completion: total,
-        connect: times.map(|times| times.connect.as_secs_f64()),
-        first_byte: times.map(|times| times.first_byte.as_secs_f64()),
-        bytes: run.bytes,
-        goodput: run.bytes as f64 * 8.0 / spent,
-        exchanges: exchange.into_iter().collect(),
+        completion: seen(run.flow.completion),
+        connect: seen(run.flow.connect),
+        first_byte: seen(run.flow.first_byte),
+        goodput: run.flow.bytes as f64 * 8.0 / spent,
+        exchanges: if has_failed { Vec::new() } else { run.flow.exchanges.clone() },
         down: direction(&run.relay.down),
         up: direction(&run.relay.up),
         failure: run.outcome.as_ref().err().cloned(),
-        ..FlowResult::default()
+        ..run.flow.clone()
     };
     RunResult {
         seed: run.start.seed,
         outcome: run
             .outcome
             .as_ref()
-            .map_or_else(|reason| Outcome::Failed(reason.clone()), |_| Outcome::Completed),
+            .map_or_else(|reason| Outcome::Failed(reason.clone()), |()| Outcome::Completed),
         virtual_seconds: spent,
         limit: None,
         // Real time never repeats bit for bit.

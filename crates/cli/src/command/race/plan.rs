@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use posthaste_campaign::order;
 use posthaste_endpoint::TransportConfig;
-use posthaste_lab::limit::cold_fetch;
+use posthaste_lab::limit::{cold_fetch, warm_fetch};
 use posthaste_lab::peers::{Stack, UnknownStack};
+use posthaste_lab::spec::WorkloadSpec;
 use posthaste_path::PathSpec;
 use posthaste_report::experiment_result::Limit;
 use posthaste_schemes::selection;
-use posthaste_units::ByteCount;
 
-use crate::args::Race;
+use crate::args::{Race, Workload};
 use crate::exit::{self, Failure};
 use crate::{path_choice, printer, profile};
 
@@ -32,6 +32,9 @@ const PATIENCE: f64 = 10.0;
 /// No download is given up earlier than this.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Exchanges of all runs together, at most: each takes 48 bytes.
+const MAX_EXCHANGES: u64 = 2_000_000;
+
 /// Largest UDP payload where only models race.
 const MODEL_DATAGRAM: u16 = 1252;
 
@@ -44,7 +47,7 @@ pub(super) struct Plan {
     /// The path as given on the command line.
     pub(super) path_name: String,
     pub(super) path: PathSpec,
-    pub(super) object: ByteCount,
+    pub(super) workload: Workload,
     /// Largest UDP payload, which models keep to as well.
     pub(super) datagram: u16,
     pub(super) racers: Vec<Racer>,
@@ -128,14 +131,15 @@ impl Plan {
         let datagram = racers.iter().find_map(Racer::transport).map_or(MODEL_DATAGRAM, |transport| {
             u16::try_from(transport.max_datagram_size).unwrap_or(u16::MAX)
         });
-        let limit = cold_fetch(&path, args.object.get(), datagram);
-        let expected = expected(&path, args.object, datagram, limit.seconds);
+        let workload = workload(args, racers.len())?;
+        let limit = limit(&path, &workload, datagram);
+        let expected = expected(&path, &workload, datagram, limit.seconds);
         let timeout = args.timeout.unwrap_or_else(|| expected.mul_f64(PATIENCE).max(LEAST_TIMEOUT));
-        let parallel = args.parallel.map_or_else(|| lanes(args.object, expected), usize::from);
+        let parallel = args.parallel.map_or_else(|| lanes(workload.bytes(), expected), usize::from);
         Ok(Self {
             path_name: path_name.to_owned(),
             path,
-            object: args.object,
+            workload,
             datagram,
             parallel: parallel.min(racers.len() * usize::try_from(args.runs).unwrap_or(usize::MAX)),
             racers,
@@ -173,10 +177,13 @@ impl Plan {
         let default = racers.iter().find(|name| **name == DEFAULT_BASELINE).or(racers.first());
         let is_named = racers.contains(&baseline.as_str()) && default != Some(&baseline.as_str());
         let baseline = is_named.then(|| format!(" --baseline {}", printer::shell_quote(baseline)));
+        let what = match &self.workload.spec {
+            WorkloadSpec::Bulk { object, .. } => format!("--object {}B", object.get()),
+            _ => format!("--workload {}", printer::shell_quote(&self.workload.to_string())),
+        };
         format!(
-            "posthaste race --path {} --object {}B --profiles {}{}{} --runs {} --seed {} --parallel {}",
+            "posthaste race --path {} {what} --profiles {}{}{} --runs {} --seed {} --parallel {}",
             printer::shell_quote(&self.path_name),
-            self.object.get(),
             printer::shell_quote(&racers.join(",")),
             baseline.unwrap_or_default(),
             if self.is_bare { " --bare" } else { "" },
@@ -195,9 +202,19 @@ impl Plan {
         self.racers.iter().map(|racer| racer.name.as_str()).collect()
     }
 
-    /// The object's size for people: `1 MB`.
-    pub(super) fn describe_object(&self) -> String {
-        trimmed(&self.object.to_string())
+    /// What a run does, for people: `1 MB`, `20 requests for 20 kB each`.
+    pub(super) fn describe_workload(&self) -> String {
+        match &self.workload.spec {
+            WorkloadSpec::Video { rate, chunk, chunks, buffer } => format!(
+                "a video of {chunks} chunks of {chunk} at {rate} with a buffer of {buffer}",
+                rate = trimmed(&rate.to_string())
+            ),
+            WorkloadSpec::RequestResponse { object, count, think } => {
+                let pause = if think.is_zero() { String::new() } else { format!(" with pauses of {think}") };
+                format!("{count} requests for {} each{pause}", trimmed(&object.to_string()))
+            }
+            _ => trimmed(&self.workload.answer().to_string()),
+        }
     }
 }
 
@@ -259,16 +276,52 @@ fn baseline(wanted: Option<&str>, racers: &[Racer]) -> Result<usize, Failure> {
     }
 }
 
-/// Runs at a time: downloads mostly wait, and as long as the processor does not notice, they may do so together.
-fn lanes(object: ByteCount, expected: Duration) -> usize {
+/// What the runs do, if that is not too much to remember.
+fn workload(args: &Race, racers: usize) -> Result<Workload, Failure> {
+    let workload = match args.object {
+        Some(object) => args.workload.clone().with_object(object).map_err(Failure::usage)?,
+        None => args.workload.clone(),
+    };
+    let exchanges = workload.exchanges().saturating_mul(args.runs).saturating_mul(racers as u64);
+    if exchanges > MAX_EXCHANGES {
+        let what = if matches!(workload.spec, WorkloadSpec::Video { .. }) { "chunks" } else { "requests" };
+        return Err(Failure::usage(format!(
+            "{exchanges} {what} in all runs together; the most is {MAX_EXCHANGES}: choose fewer --runs"
+        )));
+    }
+    Ok(workload)
+}
+
+/// The limit of the figure that the table begins with.
+fn limit(path: &PathSpec, workload: &Workload, datagram: u16) -> Limit {
+    let bytes = workload.answer().get();
+    match workload.spec {
+        WorkloadSpec::RequestResponse { .. } => warm_fetch(path, bytes, datagram),
+        _ => cold_fetch(path, bytes, datagram),
+    }
+}
+
+/// Runs at a time: clients mostly wait, and as long as the processor does not notice, they may do so together.
+fn lanes(bytes: u64, expected: Duration) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let rate = object.as_f64() * 8.0 / expected.as_secs_f64().max(1e-3);
+    let rate = bytes as f64 * 8.0 / expected.as_secs_f64().max(1e-3);
     (cores * BITS_PER_CORE / rate).clamp(1.0, MAX_LANES) as usize
 }
 
+/// What one run will take, roughly: the time of all bytes, and of what the application itself takes. Only for estimates.
+fn expected(path: &PathSpec, workload: &Workload, datagram: u16, limit: f64) -> Duration {
+    let download = download(path, workload.bytes(), datagram, limit);
+    let own: Duration = workload.spec.least_time(path.rtt).into();
+    match workload.spec {
+        WorkloadSpec::RequestResponse { .. } => download + own,
+        WorkloadSpec::Video { .. } => download.max(own),
+        _ => download,
+    }
+}
+
 /// What one download will take, roughly: slow start up to the rate that the link or (Mathis et al. 1997) the loss
-/// permits, then that rate. Only for estimates.
-fn expected(path: &PathSpec, object: ByteCount, datagram: u16, limit: f64) -> Duration {
+/// permits, then that rate.
+fn download(path: &PathSpec, bytes: u64, datagram: u16, limit: f64) -> Duration {
     let (rtt, datagram) = (path.rtt.as_secs_f64().max(1e-4), f64::from(datagram));
     let loss = path.down_loss();
     let by_loss = 1.22 * datagram / (rtt * loss.max(1e-6).sqrt());
@@ -277,7 +330,7 @@ fn expected(path: &PathSpec, object: ByteCount, datagram: u16, limit: f64) -> Du
     let rounds = (rate * rtt / (10.0 * datagram)).log2().clamp(0.0, 20.0);
     // Handshakes whose packets are lost wait for their timers; a tenth of a second stands for starting and ending.
     let handshake = 4.0 * loss;
-    let seconds = (2.0 + rounds) * rtt + object.as_f64() / rate + handshake + 0.1;
+    let seconds = (2.0 + rounds) * rtt + bytes as f64 / rate + handshake + 0.1;
     Duration::from_secs_f64(seconds.max(limit).min(86_400.0))
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::arena::Run;
+use super::figures::headline;
 use super::plan::Plan;
 use super::tally::median;
 use crate::printer;
@@ -31,7 +32,8 @@ pub(super) struct Bars {
     overall: ProgressBar,
     /// Seconds of each racer's runs so far.
     times: Mutex<Vec<Vec<f64>>>,
-    object: u64,
+    /// Body bytes of a run.
+    bytes: u64,
     runs: u64,
 }
 
@@ -56,11 +58,11 @@ impl Progress {
     /// A run is over.
     pub(super) fn finish(&self, plan: &Plan, run: &Run) {
         match self {
-            Self::Bars(bars) => bars.finish(run),
+            Self::Bars(bars) => bars.finish(plan, run),
             Self::Lines => {
                 let name = &plan.racers[run.start.racer].name;
                 let outcome = match &run.outcome {
-                    Ok(times) => printer::duration(times.total),
+                    Ok(()) => spent(plan, run),
                     Err(reason) => format!("failed: {}", printer::printable(reason)),
                 };
                 printer::note(format_args!("{}/{} {name} {outcome}", run.start.round, plan.runs));
@@ -85,10 +87,14 @@ impl Bars {
         let all = MultiProgress::new();
         let width = plan.racers.iter().map(|racer| racer.name.len()).max().unwrap_or(0);
         let template = format!("  {{prefix:{width}}} {{bar:32.cyan/dim}} {{msg}}");
-        let object = plan.object.get();
+        let bytes = plan.workload.bytes();
         let is_shown = plan.racers.len() <= MAX_BARS;
         let racers = plan.racers.iter().map(|racer| {
-            let bar = if is_shown { ProgressBar::new(object * plan.runs) } else { ProgressBar::hidden() };
+            let bar = if is_shown {
+                ProgressBar::new(bytes.saturating_mul(plan.runs))
+            } else {
+                ProgressBar::hidden()
+            };
             let bar = bar.with_style(style(&template).progress_chars("━╸─"));
             let bar = bar.with_prefix(printer::printable(&racer.name));
             let bar = if is_shown { all.add(bar) } else { bar };
@@ -102,18 +108,18 @@ impl Bars {
         overall.set_message(format!("about {} left; Ctrl-C ends early", spoken(plan.estimate())));
         overall.enable_steady_tick(Duration::from_millis(500));
         let times = Mutex::new(vec![Vec::new(); racers.len()]);
-        Self { all, racers, overall, times, object, runs: plan.runs }
+        Self { all, racers, overall, times, bytes, runs: plan.runs }
     }
 
-    fn finish(&self, run: &Run) {
+    fn finish(&self, plan: &Plan, run: &Run) {
         let mut times = self.times.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let times = &mut times[run.start.racer];
-        times.push(run.outcome.as_ref().map_or(f64::INFINITY, |times| times.total.as_secs_f64()));
+        times.push(headline(plan, run));
         let bar = &self.racers[run.start.racer];
         // A run that failed has left its bar short.
-        bar.inc(self.object.saturating_sub(run.bytes));
+        bar.inc(self.bytes.saturating_sub(run.flow.bytes));
         let last = match &run.outcome {
-            Ok(times) => printer::duration(times.total),
+            Ok(()) => spent(plan, run),
             Err(_) => "\x1b[31mfailed\x1b[0m".to_owned(),
         };
         let median = median(times).map(|seconds| printer::duration(Duration::from_secs_f64(seconds)));
@@ -125,6 +131,11 @@ impl Bars {
         let left = Duration::from_secs_f64(pace * left as f64);
         self.overall.set_message(format!("about {} left; Ctrl-C ends early", spoken(left)));
     }
+}
+
+/// The first figure of a run that did not fail.
+fn spent(plan: &Plan, run: &Run) -> String {
+    printer::duration(Duration::try_from_secs_f64(headline(plan, run)).unwrap_or(Duration::MAX))
 }
 
 fn style(template: &str) -> ProgressStyle {

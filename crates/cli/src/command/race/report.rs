@@ -2,16 +2,20 @@
 
 use posthaste_campaign::raced::{self, Direction, Limit, Path, Race};
 use posthaste_emulator::Lateness;
+use posthaste_lab::spec::WorkloadSpec;
 use posthaste_path::PathStats;
+use posthaste_report::experiment_result::ExperimentResult;
+use posthaste_report::result::ExchangeResult;
 
 use super::arena::Run;
-use super::plan::{Plan, Racer};
+use super::plan::Plan;
 use super::tally::{Standing, Tally};
+use super::{figures, page};
 
 /// All that `--json` prints.
 pub(super) fn report(plan: &Plan, tally: &Tally) -> Race {
     let standings = tally.standings(plan);
-    let profiles = plan.racers.iter().zip(standings).zip(&tally.runs);
+    let result = page::result(plan, tally);
     Race {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: plan.command(&plan.names()),
@@ -22,7 +26,9 @@ pub(super) fn report(plan: &Plan, tally: &Tally) -> Race {
             bits_per_second: plan.path.down_rate().map(posthaste_units::Rate::as_bits_per_second),
             loss: plan.path.down_loss(),
         },
-        object_bytes: plan.object.get(),
+        workload: plan.workload.name().to_owned(),
+        settings: plan.workload.settings(),
+        object_bytes: plan.workload.answer().get(),
         runs: plan.runs,
         parallel: plan.parallel,
         was_interrupted: tally.was_interrupted,
@@ -30,11 +36,19 @@ pub(super) fn report(plan: &Plan, tally: &Tally) -> Race {
         baseline: plan.racers[plan.baseline].name.clone(),
         lateness: lateness(&tally.lateness()),
         missed: tally.missed(),
-        profiles: profiles.map(|((racer, standing), runs)| profile(racer, &standing, runs)).collect(),
+        profiles: (0..plan.racers.len())
+            .map(|index| profile(plan, (&result, index), &standings[index], &tally.runs[index]))
+            .collect(),
     }
 }
 
-fn profile(racer: &Racer, standing: &Standing, runs: &[Run]) -> raced::Racer {
+fn profile(
+    plan: &Plan,
+    (result, index): (&ExperimentResult, usize),
+    standing: &Standing,
+    runs: &[Run],
+) -> raced::Racer {
+    let (racer, cell) = (&plan.racers[index], &result.cells[index]);
     raced::Racer {
         profile: racer.name.clone(),
         model: racer.is_model(),
@@ -47,19 +61,24 @@ fn profile(racer: &Racer, standing: &Standing, runs: &[Run]) -> raced::Racer {
         standard_deviation: standing.deviation,
         ratio_to_limit: standing.ratio_to_limit,
         saving: standing.saving,
-        runs: runs.iter().map(run).collect(),
+        figures: figures::values(&plan.workload.spec, result, cell),
+        runs: runs.iter().map(|made| run(plan, made)).collect(),
     }
 }
 
-fn run(run: &Run) -> raced::Run {
-    let times = run.outcome.as_ref().ok();
+fn run(plan: &Plan, run: &Run) -> raced::Run {
+    let flow = run.outcome.as_ref().ok().map(|()| &run.flow);
+    let is_file = matches!(plan.workload.spec, WorkloadSpec::Bulk { .. });
+    let latencies = run.flow.exchanges.iter().filter(|_| !is_file).map(ExchangeResult::latency);
     raced::Run {
         round: run.start.round,
         seed: run.start.seed,
-        seconds: times.map(|times| times.total.as_secs_f64()),
-        connect: times.map(|times| times.connect.as_secs_f64()),
-        first_byte: times.map(|times| times.first_byte.as_secs_f64()),
-        bytes: run.bytes,
+        seconds: flow.and_then(|flow| flow.completion),
+        connect: flow.and_then(|flow| flow.connect),
+        first_byte: flow.and_then(|flow| flow.first_byte),
+        bytes: run.flow.bytes,
+        latencies: latencies.collect(),
+        stalled: run.flow.stalled_seconds,
         failure: run.outcome.as_ref().err().cloned(),
         down: direction(&run.relay.down),
         up: direction(&run.relay.up),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use posthaste_emulator::Lateness;
 
+use super::figures::{self, Figure};
+use super::page;
 use super::plan::{Plan, Racer};
 use super::tally::{Standing, Tally};
 use crate::printer::{self, printable};
@@ -12,13 +14,16 @@ use crate::printer::{self, printable};
 /// Lateness at the 99th percentile from which on the figures are doubtful.
 pub(super) const DOUBTFUL_LATENESS: posthaste_units::Duration = posthaste_units::Duration::from_millis(1);
 
+/// Characters of a column with a figure, at the least.
+const LEAST_WIDTH: usize = 8;
+
 /// Failed runs whose reasons are shown.
 const SHOWN_FAILURES: usize = 5;
 
 /// The table and what must be known beside it.
 pub(super) fn table(plan: &Plan, tally: &Tally) -> String {
     let standings = tally.standings(plan);
-    let mut text = rows(plan, &standings);
+    let mut text = rows(plan, tally, &standings);
     let _ = writeln!(text, "\nLimit   {}: {}", time(plan.limit.seconds), plan.limit.terms);
     if plan.racers.iter().any(Racer::is_model) {
         let _ = writeln!(text, "Models  computed in virtual time over the same path with the same seeds");
@@ -30,37 +35,72 @@ pub(super) fn table(plan: &Plan, tally: &Tally) -> String {
     text + &failures(plan, tally)
 }
 
-fn rows(plan: &Plan, standings: &[Standing]) -> String {
+fn rows(plan: &Plan, tally: &Tally, standings: &[Standing]) -> String {
     let names: Vec<String> = plan.labels().iter().map(|name| printable(name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("profile".len());
     let has_failures = standings.iter().any(|standing| standing.failed > 0);
-    let best = standings.iter().filter_map(|standing| standing.median).min_by(f64::total_cmp);
     let baseline = names.get(plan.baseline).map_or("", String::as_str);
+    let columns = columns(plan, tally);
     let mut text = format!("\x1b[1m{:width$}  {:>5}", "profile", "runs");
     if has_failures {
         let _ = write!(text, "  {:>6}", "failed");
     }
-    let _ = write!(text, "  {:>8}  {:>8}  {:>7}", "median", "p95", "x limit");
+    for column in &columns {
+        let _ = write!(text, "  {:>width$}", column.head, width = column.width);
+    }
+    let _ = write!(text, "  {:>7}", "x limit");
     if standings.len() > 1 {
         let _ = write!(text, "  saves against {baseline}");
     }
     text.push_str("\x1b[0m\n");
-    for (name, standing) in names.iter().zip(standings) {
+    for (row, (name, standing)) in names.iter().zip(standings).enumerate() {
         let _ = write!(text, "{name:width$}  {:>5}", standing.completed + standing.failed);
         if has_failures {
             let _ = write!(text, "  {:>6}", standing.failed);
         }
-        let median = format!("{:>8}", optional(standing.median, time));
-        let is_best = standing.median.is_some() && standing.median == best;
-        let median = if is_best { format!("\x1b[1;32m{median}\x1b[0m") } else { median };
+        for column in &columns {
+            let _ = write!(text, "  {}", column.cell(row));
+        }
         let ratio = optional(standing.ratio_to_limit, |ratio| format!("{ratio:.2}"));
-        let _ = write!(text, "  {median}  {:>8}  {ratio:>7}", optional(standing.p95, time));
+        let _ = write!(text, "  {ratio:>7}");
         if standings.len() > 1 {
             let _ = write!(text, "  {}", saves(standing));
         }
         text.push('\n');
     }
     text
+}
+
+/// A figure of all racers.
+struct Column {
+    head: &'static str,
+    cells: Vec<String>,
+    width: usize,
+    /// The row with the least value, in the first column.
+    best: Option<usize>,
+}
+
+impl Column {
+    fn cell(&self, row: usize) -> String {
+        let text = format!("{:>width$}", self.cells[row], width = self.width);
+        if self.best == Some(row) { format!("\x1b[1;32m{text}\x1b[0m") } else { text }
+    }
+}
+
+fn columns(plan: &Plan, tally: &Tally) -> Vec<Column> {
+    let result = page::result(plan, tally);
+    let figures = figures::all(&plan.workload.spec).iter().enumerate();
+    let column = |(place, figure): (usize, &Figure)| {
+        let values: Vec<Option<f64>> =
+            result.cells.iter().map(|cell| figures::value(*figure, &result, cell)).collect();
+        let cells: Vec<String> = values.iter().map(|value| figures::text(*figure, *value)).collect();
+        let known = values.iter().enumerate().filter_map(|(row, value)| Some((row, (*value)?)));
+        let best = known.min_by(|(_, a), (_, b)| a.total_cmp(b)).filter(|_| place == 0);
+        let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let width = width.max(figure.head.len()).max(LEAST_WIDTH);
+        Column { head: figure.head, cells, width, best: best.map(|(row, _)| row) }
+    };
+    figures.map(column).collect()
 }
 
 /// `24 % (10 to 35 %)`.
@@ -121,7 +161,7 @@ fn failures(plan: &Plan, tally: &Tally) -> String {
         let _ = writeln!(
             text,
             "Failed  {name} in round {}, after {} bytes: {reason}",
-            run.start.round, run.bytes
+            run.start.round, run.flow.bytes
         );
     }
     let more = tally.failures().saturating_sub(SHOWN_FAILURES);

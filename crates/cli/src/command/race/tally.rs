@@ -6,6 +6,7 @@ use posthaste_emulator::{Lateness, LatenessHistogram};
 use posthaste_report::statistics::{self, Interval, bootstrap_interval, quantile};
 
 use super::arena::Run;
+use super::figures::headline;
 use super::plan::Plan;
 
 /// Resamples for a confidence interval.
@@ -18,7 +19,7 @@ pub(super) struct Tally {
     pub(super) was_interrupted: bool,
 }
 
-/// One racer's figures, in seconds; `None` where too many runs failed.
+/// What one racer's runs amount to in the workload's first figure, in seconds; `None` where too many failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Standing {
     pub(super) completed: usize,
@@ -68,6 +69,7 @@ impl Tally {
 
     pub(super) fn standings(&self, plan: &Plan) -> Vec<Standing> {
         let base = &self.runs[plan.baseline];
+        let seconds = |run: &Run| headline(plan, run);
         let standing = |(index, runs): (usize, &Vec<Run>)| {
             let times: Vec<f64> = runs.iter().map(seconds).collect();
             let completed: Vec<f64> = times.iter().copied().filter(|time| time.is_finite()).collect();
@@ -81,16 +83,11 @@ impl Tally {
                 mean: statistics::mean(&completed),
                 deviation: statistics::standard_deviation(&completed),
                 ratio_to_limit: median.map(|median| median / plan.limit.seconds),
-                saving: if index == plan.baseline { None } else { saving(base, runs) },
+                saving: if index == plan.baseline { None } else { saving(base, runs, seconds) },
             }
         };
         self.runs.iter().enumerate().map(standing).collect()
     }
-}
-
-/// What a run took; infinity if it failed.
-fn seconds(run: &Run) -> f64 {
-    run.outcome.as_ref().map_or(f64::INFINITY, |times| times.total.as_secs_f64())
 }
 
 /// The middle of `times`, unless it is infinite or there is none.
@@ -103,9 +100,9 @@ fn finite_quantile(times: &[f64], share: f64) -> Option<f64> {
     quantile(times, share).filter(|time| time.is_finite())
 }
 
-/// The saving over the rounds that both have run. The interval is a bootstrap over rounds, because both have met
+/// The saving of `seconds` over the rounds that both have run. The interval is a bootstrap over rounds, because both have met
 /// the same draws in each.
-fn saving(base: &[Run], other: &[Run]) -> Option<Saving> {
+fn saving(base: &[Run], other: &[Run], seconds: impl Fn(&Run) -> f64) -> Option<Saving> {
     let pairs: Vec<(f64, f64)> = base
         .iter()
         .filter_map(|base| {

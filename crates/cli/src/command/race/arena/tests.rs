@@ -1,3 +1,5 @@
+use posthaste_units::ByteCount;
+
 use super::*;
 
 /// An arena whose clients expect `change(object)` instead of what its servers send.
@@ -13,30 +15,47 @@ fn arena(more: &[&str], change: impl FnOnce(&mut Vec<u8>)) -> Arena {
     arena
 }
 
-/// Downloads once; gives the bytes that were found right, too.
-async fn fetch(arena: &Arena) -> (Result<Times, String>, u64) {
+/// Plays once; gives what was seen, too.
+async fn play(arena: &Arena) -> (Result<(), String>, FlowResult) {
     let transport = arena.plan.racers[0].transport().expect("a profile");
-    let client = arena.client(transport).expect("a client");
+    let mut client = arena.client(transport).expect("a client");
     let server = arena.servers[0].as_ref().expect("a server");
-    let mut right = 0;
-    let outcome = arena.fetch(&client, server.address, |bytes| right += bytes).await;
-    (outcome, right)
+    let object = WorkloadSpec::Bulk { object: ByteCount::new(arena.object.len() as u64), read_rate: None };
+    let is_file = matches!(arena.plan.workload.spec, WorkloadSpec::Bulk { .. });
+    let spec = if is_file { &object } else { &arena.plan.workload.spec };
+    let mut player = Player::new(spec).expect("a workload");
+    let outcome = player.play(&mut client, server.address, &arena.object, |_| {}).await;
+    (outcome, player.seen())
 }
 
 async fn compares_byte_by_byte(more: &[&str]) {
-    let (outcome, right) = fetch(&arena(more, |_| {})).await;
+    let (outcome, seen) = play(&arena(more, |_| {})).await;
     assert!(outcome.is_ok(), "{outcome:?}");
-    assert_eq!(right, 50_000);
+    assert_eq!(seen.bytes, 50_000);
 
-    let (outcome, right) = fetch(&arena(more, |expected| expected[40_000] ^= 1)).await;
+    let (outcome, seen) = play(&arena(more, |expected| expected[40_000] ^= 1)).await;
     assert!(outcome.is_err_and(|reason| reason.contains("is not what was sent")));
-    assert!(right <= 40_000, "{right}");
+    assert!(seen.bytes <= 40_000 && seen.completion.is_none(), "{seen:?}");
 
-    let (outcome, _) = fetch(&arena(more, |expected| expected.push(0))).await;
+    let (outcome, _) = play(&arena(more, |expected| expected.push(0))).await;
     assert!(outcome.is_err_and(|reason| reason.contains("1 bytes are missing")));
 
-    let (outcome, _) = fetch(&arena(more, |expected| expected.truncate(49_999))).await;
+    let (outcome, _) = play(&arena(more, |expected| expected.truncate(49_999))).await;
     assert!(outcome.is_err_and(|reason| reason.contains("is not what was sent")), "one byte too many");
+}
+
+/// Requests over one connection, with pauses that are the client's own.
+async fn requests_follow_each_other(more: &[&str]) {
+    let workload = ["--workload", "requests@count=3,think=20ms"];
+    let (outcome, seen) = play(&arena(&[&workload[..], more].concat(), |_| {})).await;
+    assert_eq!((outcome, seen.bytes, seen.exchanges.len()), (Ok(()), 150_000, 3));
+    let mut ended = seen.connect.expect("a handshake");
+    for exchange in &seen.exchanges {
+        assert!(exchange.requested >= ended && exchange.finished >= exchange.first_byte, "{seen:?}");
+        ended = exchange.finished + 0.02;
+    }
+    assert_eq!(seen.completion, seen.exchanges.last().map(|exchange| exchange.finished));
+    assert_eq!((seen.startup(), seen.stalled_seconds), (None, None), "it is no video");
 }
 
 #[tokio::test]
@@ -47,4 +66,14 @@ async fn what_arrives_over_http_is_compared() {
 #[tokio::test]
 async fn what_arrives_on_plain_streams_is_compared() {
     compares_byte_by_byte(&["--bare"]).await;
+}
+
+#[tokio::test]
+async fn requests_over_http_follow_each_other() {
+    requests_follow_each_other(&[]).await;
+}
+
+#[tokio::test]
+async fn requests_on_plain_streams_follow_each_other() {
+    requests_follow_each_other(&["--bare"]).await;
 }

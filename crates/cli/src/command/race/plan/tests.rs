@@ -94,7 +94,7 @@ fn the_command_repeats_the_race() {
         plan.command(&plan.names()),
         "posthaste race --path average --object 1500000B --profiles cubic,standard --runs 3 --seed 1 --parallel 2"
     );
-    assert_eq!(plan.describe_object(), "1.5 MB");
+    assert_eq!(plan.describe_workload(), "1.5 MB");
     let command = |arguments: &[&str], racers: &[&str]| {
         super::tests::plan(&[&two[..], arguments].concat()).expect("a plan").command(racers)
     };
@@ -105,4 +105,38 @@ fn the_command_repeats_the_race() {
         !command(&["--baseline", "cubic"], &["standard"]).contains("--baseline"),
         "one racer's own command"
     );
+}
+
+#[test]
+fn the_command_repeats_workloads_with_all_their_settings() {
+    let plan = |arguments: &[&str]| plan(arguments).expect("a plan");
+    let requests = plan(&["--profiles", "cubic", "--workload", "requests@count=5", "--object", "2kB"]);
+    let command = requests.command(&requests.names());
+    assert!(command.contains(" --workload requests@count=5,object=2000B,think=0s --profiles "), "{command}");
+    assert_eq!(requests.describe_workload(), "5 requests for 2 kB each");
+    let video = plan(&["--profiles", "cubic", "--workload", "video"]);
+    assert_eq!(video.describe_workload(), "a video of 10 chunks of 2s at 4 Mbit/s with a buffer of 6s");
+    // It plays for longer than it downloads: 20 s, of which the buffer holds six.
+    assert!((14..25).contains(&video.expected.as_secs()), "{:?}", video.expected);
+    assert!(video.timeout > video.expected * 5);
+}
+
+#[test]
+fn limits_are_those_of_what_is_measured() {
+    let limit = |workload| {
+        plan(&["--path", "average", "--workload", workload, "--profiles", "cubic"]).expect("a plan").limit
+    };
+    // 50 ms and 100 Mbit/s: two round trips for the first answer, one for another.
+    let (file, requests) = (limit("file@object=20kB").seconds, limit("requests@object=20kB").seconds);
+    assert!((0.1..0.103).contains(&file) && (0.05..0.053).contains(&requests), "{file} {requests}");
+    let chunk = limit("video@rate=80kbit,chunk=2s").seconds;
+    assert!((chunk - file).abs() < 1e-9, "a first chunk of 20 kB: {chunk}");
+}
+
+#[test]
+fn more_requests_than_can_be_remembered_are_refused() {
+    let requests = ["--profiles", "cubic", "--workload", "requests@count=10000", "--runs"];
+    assert!(plan(&[&requests[..], &["200"]].concat()).is_ok());
+    assert!(refusal(&[&requests[..], &["201"]].concat()).contains("2010000 requests in all runs"));
+    assert!(refusal(&["--workload", "video", "--object", "1MB"]).contains("rate x chunk"));
 }

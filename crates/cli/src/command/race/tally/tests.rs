@@ -1,21 +1,21 @@
-use std::time::Duration;
-
 use posthaste_emulator::RelayStats;
+use posthaste_report::result::FlowResult;
 
-use super::super::arena::Times;
 use super::super::plan::Start;
 use super::*;
 
 fn run(racer: usize, round: u64, seconds: Option<f64>) -> Run {
-    let total = seconds.map(Duration::from_secs_f64);
-    let times = |total| Times { connect: total / 4, first_byte: total / 2, total };
     Run {
         start: Start { racer, round, seed: round },
-        outcome: total.map(times).ok_or_else(|| "it failed".to_owned()),
-        bytes: 0,
+        outcome: seconds.map(|_| ()).ok_or_else(|| "it failed".to_owned()),
+        flow: FlowResult { completion: seconds, ..FlowResult::default() },
         relay: RelayStats::default(),
         lateness: LatenessHistogram::new(),
     }
+}
+
+fn seconds(run: &Run) -> f64 {
+    run.flow.completion.unwrap_or(f64::INFINITY)
 }
 
 #[test]
@@ -56,13 +56,13 @@ fn runs_are_kept_in_the_order_of_rounds() {
 fn a_saving_is_counted_over_common_rounds_and_has_an_interval() {
     let base: Vec<Run> = (1..=30).map(|round| run(0, round, Some(2.0 + round as f64 / 30.0))).collect();
     let other: Vec<Run> = (1..=30).map(|round| run(1, round, Some(1.0 + round as f64 / 60.0))).collect();
-    let saved = saving(&base, &other).expect("both have run");
+    let saved = saving(&base, &other, seconds).expect("both have run");
     assert!((saved.share - 0.5).abs() < 1e-9, "{saved:?}");
     assert!((saved.low - 0.5).abs() < 1e-9 && (saved.high - 0.5).abs() < 1e-9, "always by half: {saved:?}");
-    assert_eq!(saving(&base, &other), Some(saved), "the same runs give the same interval");
+    assert_eq!(saving(&base, &other, seconds), Some(saved), "the same runs give the same interval");
 
     let noisy: Vec<Run> = (1..=30).map(|round| run(1, round, Some(1.0 + (round % 5) as f64))).collect();
-    let saved = saving(&base, &noisy).expect("both have run");
+    let saved = saving(&base, &noisy, seconds).expect("both have run");
     assert!(saved.low < saved.share && saved.share < saved.high, "{saved:?}");
-    assert_eq!(saving(&base, &[]), None);
+    assert_eq!(saving(&base, &[], seconds), None);
 }
