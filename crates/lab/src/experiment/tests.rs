@@ -404,7 +404,7 @@ fn faults_of_published_figures_are_told() {
     for (name, from, to) in [
         ("wrong key", "rows =", "row ="),
         ("no file", "history_start.csv", "history.csv"),
-        ("unknown metric", "\"completion\"\nvalue", "\"latency\"\nvalue"),
+        ("unknown metric", "\"completion\"\nvalue", "\"speed\"\nvalue"),
         ("no column", "\"baseline_value\"", "\"base_value\""),
         ("no column in rows", "experiment = \"hs-simple\"", "experimnt = \"hs-simple\""),
         ("no rows", "\"hs-simple\"", "\"hs-complex\""),
