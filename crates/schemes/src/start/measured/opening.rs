@@ -153,8 +153,7 @@ impl Opening {
 
     /// True while nothing tells the path's rate, and packets are under way that will: a train of two at the least.
     pub(super) fn is_open(&self) -> bool {
-        let is_under_way =
-            |train: &EarlyTrain| train.last > train.first && !train.unacked.is_zero();
+        let is_under_way = |train: &EarlyTrain| train.last > train.first && !train.unacked.is_zero();
         self.early.iter().any(is_under_way) && self.rate().is_none()
     }
 
@@ -172,8 +171,9 @@ impl Opening {
     /// What has been shown so far.
     pub(super) fn showing(&self) -> Showing {
         let Some(rate) = self.rate() else {
-            let is_together =
-                self.flight.last_acked.is_none() && self.flight.with_first >= TWO_DATAGRAMS && !self.is_marked;
+            let is_together = self.flight.last_acked.is_none()
+                && self.flight.with_first >= TWO_DATAGRAMS
+                && !self.is_marked;
             return if is_together { Showing::Together } else { Showing::Nothing };
         };
         if rate < FAST || self.is_marked {
