@@ -64,7 +64,7 @@ fn an_acknowledgement_shared_with_a_later_train_tells_nothing() {
     let mut sent = vec![world.send(PacketSpace::Data, 0), world.send(PacketSpace::Data, 1)];
     world.now += milliseconds(5);
     sent.extend((2..5).map(|number| world.send(PacketSpace::Data, number)));
-    world.now += RTT - milliseconds(5);
+    world.now += RTT.saturating_sub(milliseconds(5));
     world.ack(PacketSpace::Initial, &[first]);
     world.ack(PacketSpace::Data, &sent[..1]);
     world.now += milliseconds(5);
