@@ -78,7 +78,7 @@ pub(super) fn client(
     let budget = transport.receive_budget.clone();
     let mut config = ClientConfig::new(settings.tls.client.clone(), transport)
         .with_group_size(if connections > 1 { connections } else { 0 });
-    config.tokens = settings.tokens.clone();
+    config.tokens.clone_from(&settings.tokens);
     let mut client = Posthaste::new(None, Some(config), connections, budget, rng);
     client.credit_log = Some(credit_log);
     Box::new(client)
