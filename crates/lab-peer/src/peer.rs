@@ -66,6 +66,11 @@ pub trait Peer {
     /// The next event; call until `None`.
     fn poll_event(&mut self) -> Option<PeerEvent>;
 
+    /// True on a client that has begun its handshake, and whose streams may be used before that is complete (0-RTT).
+    fn may_send_early(&self) -> bool {
+        false
+    }
+
     /// Opens a bidirectional stream, unless the peer permits none now.
     fn open(&mut self, now: Time) -> Option<StreamKey>;
 

@@ -9,9 +9,10 @@ use posthaste_units::Time;
 use crate::apps::{self, Responder, Stage, Warmed};
 use crate::measure::Arrivals;
 use crate::network::{Network, Route};
-use crate::peers::{Settings, Traces};
+use crate::peers::{Settings, Tokens, Traces};
 use crate::result::{DirectionResult, FlowResult, LinkResult, Outcome, RunResult, Series};
-use crate::spec::{FlowSpec, RunSpec, WarmUpClient, WarmUpSpec, WorkloadSpec};
+use crate::spec::{FlowSpec, RunSpec, WarmUpClient, WarmUpSession, WarmUpSpec, WorkloadSpec};
+use crate::tls::{self, Returning};
 use crate::world::{End, World};
 
 /// Why a run could not begin.
@@ -84,10 +85,7 @@ fn build<'a>(
     let base = if spec.name.is_empty() { spec.stack.to_string() } else { spec.name.clone() };
     let name = if spec.count == 1 { base } else { format!("{base} {}", copy + 1) };
     let wrong = |error| RunError::Workload { flow: name.clone(), error };
-    let warm_up = spec.warm_up.as_ref().zip(spec.stack.history_rules());
-    let (app, clients, servers) = if let Some((warm_up, rules)) = warm_up {
-        let memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
-        let settings = Settings { path_memory: memory, ..settings.clone() };
+    let (app, clients, servers) = if let Some((warm_up, settings)) = returning(spec, settings) {
         let (mut stages, all) = warm_ups(spec, warm_up, &route, (&settings, seed), world)?;
         let (clients, servers) = connect(spec, &spec.workload, &route, &settings, world);
         let rng = world.rng().fork();
@@ -105,6 +103,29 @@ fn build<'a>(
     world.set_background(app, spec.background);
     world.add_app(Box::new(Responder::default()), &servers);
     Ok(Flow { spec, name, app, clients, servers })
+}
+
+/// The warm-up of a flow whose stack makes something of it, and what all its connections share.
+fn returning<'a>(spec: &'a FlowSpec, settings: &Settings) -> Option<(&'a WarmUpSpec, Settings)> {
+    let warm_up = spec.warm_up.as_ref()?;
+    let mut settings = settings.clone();
+    let rules = spec.stack.history_rules();
+    let session = match warm_up.session {
+        WarmUpSession::None => None,
+        WarmUpSession::Resumed => Some(Returning::Resuming),
+        WarmUpSession::Early => Some(Returning::Early),
+    };
+    if rules.is_none() && session.is_none() {
+        return None;
+    }
+    if let Some(rules) = rules {
+        settings.path_memory = PathMemory::Store(Arc::new(MemoryStore::new(rules)));
+    }
+    if let Some(returning) = session {
+        settings.tls = tls::ticketing(returning, Arc::default());
+        settings.tokens = Some(Arc::new(Tokens::default()));
+    }
+    Some((warm_up, settings))
 }
 
 /// Adds the connections that a client with this workload needs: its hosts and the servers'.

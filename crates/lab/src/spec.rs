@@ -133,6 +133,22 @@ pub struct WarmUpSpec {
     /// Whose they are.
     #[serde(default)]
     pub client: WarmUpClient,
+    /// What the client keeps from each connection for the next. With more than nothing, every stack has the warm-up.
+    #[serde(default)]
+    pub session: WarmUpSession,
+}
+
+/// What a client keeps from one connection of a warm-up for the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmUpSession {
+    /// Nothing: each handshake is a full one.
+    #[default]
+    None,
+    /// The TLS session and the server's address token.
+    Resumed,
+    /// The same, and the request leaves with the first flight (0-RTT).
+    Early,
 }
 
 /// Whose a warm-up's connections are.

@@ -81,3 +81,14 @@ fn a_warm_up_may_go_another_way_and_do_other_things() {
     assert_eq!(result.links.len(), 4, "the flow's own and the warm-up's, two directions each");
     assert!(result.links.iter().any(|link| link.name == "warm-up down"));
 }
+
+#[test]
+fn a_client_with_a_session_asks_with_its_first_flight() {
+    let first_byte = |session: &str| {
+        let warm = format!("warm-up = {{ connections = 1, session = \"{session}\" }}");
+        done("cubic", &warm).flows[0].first_byte.expect("answered")
+    };
+    let (cold, resumed, early) = (first_byte("none"), first_byte("resumed"), first_byte("early"));
+    assert!((0.2..0.21).contains(&cold) && (0.2..0.21).contains(&resumed), "{cold} {resumed}");
+    assert!((0.1..0.11).contains(&early), "a round trip earlier: {early}");
+}

@@ -144,7 +144,9 @@ impl PathControl {
     fn ask_budget(&mut self, now: Time) -> Budget {
         let datagram = self.max_datagram_size;
         let room = budget::room(self.window(), self.in_flight, datagram);
-        let pacing = self.pacing();
+        let start = self.start.pacing(&self.rtt.view(), datagram);
+        self.pacer.grant(start.map_or(ByteCount::ZERO, |pacing| pacing.burst));
+        let pacing = self.pacing_after(start);
         let tokens = self.pacer.available(now, pacing.as_ref(), datagram);
         match (tokens, pacing) {
             (Some(tokens), Some(pacing)) if budget::whole_datagrams(tokens, datagram) < room => {
@@ -530,8 +532,12 @@ impl PathControl {
 
     /// The pacing rate and burst, if the controller paces.
     pub(crate) fn pacing(&self) -> Option<Pacing> {
+        self.pacing_after(self.start.pacing(&self.rtt.view(), self.max_datagram_size))
+    }
+
+    /// The same where the start policy's answer is known.
+    fn pacing_after(&self, start: Option<Pacing>) -> Option<Pacing> {
         let rtt = self.rtt.view();
-        let start = self.start.pacing(&rtt, self.max_datagram_size);
         start.or_else(|| self.silence.pacing(&rtt, self.max_datagram_size)).or_else(|| self.own_pacing(&rtt))
     }
 

@@ -65,14 +65,12 @@ mod unix {
             if writes.is_none() {
                 // A second descriptor, because the runtime watches each for one set of events.
                 let watched = self.socket().try_clone().and_then(|socket| watch(socket, Interest::WRITABLE));
-                match watched {
-                    Ok(watched) => *writes = Some(watched),
+                let Ok(watched) = watched else {
                     // No descriptor is left, or the runtime stops.
-                    Err(_) => {
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                }
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                };
+                *writes = Some(watched);
             }
             let is_ready = writes.as_ref().is_none_or(|watched| watched.poll_write_ready(cx).is_ready());
             if is_ready {

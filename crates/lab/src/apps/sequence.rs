@@ -83,7 +83,12 @@ impl<P: Plan> Sequence<P> {
     fn connect(&mut self, now: Time, hosts: &mut dyn Hosts) {
         self.state = State::Connecting;
         self.report.started = Some(now);
-        hosts.peer(self.host).connect(now);
+        let peer = hosts.peer(self.host);
+        peer.connect(now);
+        if peer.may_send_early() {
+            self.plan_next(now, None);
+            self.step(now, peer);
+        }
     }
 
     fn fail(&mut self, reason: String) {
@@ -147,7 +152,9 @@ impl<P: Plan> App for Sequence<P> {
         match event {
             PeerEvent::Connected => {
                 self.report.connected = Some(now);
-                self.plan_next(now, None);
+                if matches!(self.state, State::Connecting) {
+                    self.plan_next(now, None);
+                }
             }
             PeerEvent::Closed(reason) => {
                 if !matches!(self.state, State::Over) {

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 66] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 67] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -56,6 +56,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 66] = [
     ("mo-cells", include_str!("../../experiments/mo-cells.toml")),
     ("mo-code", include_str!("../../experiments/mo-code.toml")),
     ("mo-history", include_str!("../../experiments/mo-history.toml")),
+    ("mo-early", include_str!("../../experiments/mo-early.toml")),
     ("mo-stale", include_str!("../../experiments/mo-stale.toml")),
     ("mo-crowd", include_str!("../../experiments/mo-crowd.toml")),
     ("mo-first-flight", include_str!("../../experiments/mo-first-flight.toml")),

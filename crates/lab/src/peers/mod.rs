@@ -8,9 +8,11 @@ pub mod posthaste;
 mod quinn;
 #[cfg(feature = "experiments")]
 mod rival;
+mod tokens;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 pub use posthaste_lab_peer::peer::Pair;
 pub use posthaste_lab_tcp::{HttpVersion, TcpController};
@@ -18,11 +20,13 @@ use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_policy::history::HistoryRules;
 use posthaste_schemes::{ProfileError, comparison_names, names};
-use posthaste_transport::PathMemory;
+use posthaste_transport::{PathMemory, TokenStore};
 use posthaste_units::{ByteCount, Duration, Rng};
 
 #[cfg(feature = "experiments")]
 pub use rival::{Rival, RivalController};
+
+pub use tokens::Tokens;
 
 use crate::tls;
 
@@ -225,7 +229,7 @@ impl fmt::Display for Stack {
 
 /// Where traces of our connections go.
 #[cfg(feature = "experiments")]
-pub type Traces = std::sync::Arc<dyn posthaste_transport::QlogSink>;
+pub type Traces = Arc<dyn posthaste_transport::QlogSink>;
 
 /// Without the feature `experiments` traces do not exist.
 #[cfg(not(feature = "experiments"))]
@@ -254,6 +258,8 @@ pub struct Settings {
     pub qlog: Option<Traces>,
     /// TLS of the QUIC stacks. Default: full handshakes, without tickets.
     pub tls: tls::Pair,
+    /// Where our clients keep address tokens, which all our servers then know. Default nowhere.
+    pub tokens: Option<Arc<dyn TokenStore>>,
 }
 
 impl Default for Settings {
@@ -267,6 +273,7 @@ impl Default for Settings {
             client_number: 2,
             qlog: None,
             tls: tls::Pair::default(),
+            tokens: None,
         }
     }
 }

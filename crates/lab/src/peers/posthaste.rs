@@ -9,7 +9,7 @@ use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
     ClientConfig, CloseReason, Connection, ConnectionHandle, ConnectionStats, DatagramInfo, Direction,
-    Endpoint, Event, ReceiveBudget, ServerConfig, StreamEvent, StreamId, TransportConfig,
+    Endpoint, Event, ReceiveBudget, Secret, ServerConfig, StreamEvent, StreamId, TransportConfig,
 };
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
@@ -27,6 +27,9 @@ const MAX_STREAMS: u64 = 256;
 
 /// Bits of a [`StreamKey`] that are the stream's; above them stands the connection.
 const STREAM_BITS: u32 = 56;
+
+/// What servers know each other's address tokens by, where clients keep them.
+const SHARED_SECRET: Secret = Secret([42; 32]);
 
 /// A client or server endpoint with one connection, or several between the same two ends.
 pub(super) struct Posthaste {
@@ -73,8 +76,9 @@ pub(super) fn client(
     let credit_log = CreditLog::default();
     let transport = transport(&credit_log.around(profile), settings);
     let budget = transport.receive_budget.clone();
-    let config = ClientConfig::new(settings.tls.client.clone(), transport)
+    let mut config = ClientConfig::new(settings.tls.client.clone(), transport)
         .with_group_size(if connections > 1 { connections } else { 0 });
+    config.tokens.clone_from(&settings.tokens);
     let mut client = Posthaste::new(None, Some(config), connections, budget, rng);
     client.credit_log = Some(credit_log);
     Box::new(client)
@@ -91,6 +95,9 @@ pub(super) fn server(
     let budget = transport.receive_budget.clone();
     let mut config = ServerConfig::new(settings.tls.server.clone(), transport);
     config.path_memory = settings.path_memory.clone();
+    if settings.tokens.is_some() {
+        config.secret = Some(SHARED_SECRET);
+    }
     let mut server = Posthaste::new(Some(config), None, connections, budget, rng);
     server.remote = SocketAddr::from(([10, 0, 0, settings.client_number], 443));
     Box::new(server)
@@ -265,6 +272,11 @@ impl Peer for Posthaste {
             }
         }
         self.events.pop_front()
+    }
+
+    fn may_send_early(&self) -> bool {
+        let first = self.legs.first().and_then(|leg| self.endpoint.connection(leg.handle));
+        first.is_some_and(Connection::may_send_early)
     }
 
     fn open(&mut self, now: Time) -> Option<StreamKey> {

@@ -254,7 +254,32 @@ impl Measured {
             return None;
         }
         self.handshake = Some((ack.rtt.min, view.max_datagram_size));
-        self.set_flight(ack.now);
+        if self.opening.is_open() {
+            // A moment later more is known, and until then what left early is on its way.
+            return None;
+        }
+        self.plan_flight(ack.now)
+    }
+
+    /// An ack of 1-RTT packets while the first flight leaves: where some of them left with the handshake's, the flight is
+    /// planned anew with what they show.
+    fn on_early_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
+        let is_early = self.opening.on_early_ack(ack);
+        let is_planned = self.flight.is_some();
+        if self.has_jumped || !ack.rtt.is_measured || is_planned && !is_early {
+            return None;
+        }
+        self.handshake.get_or_insert((ack.rtt.min, view.max_datagram_size));
+        if is_early && self.opening.is_open() {
+            return None;
+        }
+        let before = self.flight.map(|flight| (flight.window, flight.pacing.rate));
+        let answer = self.plan_flight(ack.now);
+        answer.filter(|_| before != self.flight.map(|flight| (flight.window, flight.pacing.rate)))
+    }
+
+    fn plan_flight(&mut self, now: Time) -> Option<Adjustment> {
+        self.set_flight(now);
         self.flight.map(|flight| Adjustment { window: Some(flight.window), ..Adjustment::default() })
     }
 
@@ -362,6 +387,9 @@ impl Start for Measured {
         if sent.space != PacketSpace::Data {
             self.opening.on_sent(sent);
         } else if self.phase != Phase::Over {
+            if self.handshake.is_none() {
+                self.opening.on_early_sent(sent);
+            }
             self.trains.on_sent(sent);
             if self.flight.is_some() {
                 self.phase = Phase::Flight;
@@ -383,7 +411,10 @@ impl Start for Measured {
         }
         match ack.space {
             PacketSpace::Data if self.phase == Phase::Over => None,
-            PacketSpace::Data => self.on_flight_ack(ack, view),
+            PacketSpace::Data => {
+                let planned = self.on_early_ack(ack, view);
+                self.on_flight_ack(ack, view).or(planned)
+            }
             _ => self.on_handshake_ack(ack, view),
         }
     }

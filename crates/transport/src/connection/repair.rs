@@ -90,7 +90,7 @@ impl Connection {
     /// or sets the timer.
     pub(crate) fn repair(&mut self, now: Time, budget: Budget) {
         self.timers.set(Timer::Repair, None);
-        if budget.bytes >= self.path.max_datagram_size().into() && self.repair_handshake(now) {
+        if budget.bytes >= self.path.max_datagram_size().into() && self.repair_handshake(now, false) {
             return;
         }
         if self.repairs.is_dry || !self.streams.is_tail() {
@@ -190,14 +190,24 @@ impl Connection {
         repeat.is_some()
     }
 
-    /// Sends the first flight of the handshake a second time, once it is due. True if frames wait now.
-    fn repair_handshake(&mut self, now: Time) -> bool {
+    /// True on a server whose handshake has left, and what waits is the answer to a request that came early. It must not keep
+    /// the handshake's copy back: without the handshake it cannot be read.
+    pub(crate) fn answers_early(&mut self) -> bool {
+        self.side() == Side::Server
+            && !self.handshake.is_confirmed()
+            && !self.has_frames(PacketSpace::Initial)
+            && !self.has_frames(PacketSpace::Handshake)
+    }
+
+    /// Sends the first flight of the handshake a second time, once it is due: at once where it `is_urgent`, because data
+    /// that wait would fill the window. True if frames wait now.
+    pub(crate) fn repair_handshake(&mut self, now: Time, is_urgent: bool) -> bool {
         let Some(delay) = self.repairs.handshake_copy.filter(|_| !self.handshake.is_confirmed()) else {
             return false;
         };
         let delay = match self.side() {
             // Three datagrams at most leave before the client answers: nothing is to be waited for.
-            Side::Server if !self.path.validation.is_valid() => Duration::ZERO,
+            Side::Server if is_urgent || !self.path.validation.is_valid() => Duration::ZERO,
             _ => delay,
         };
         let mut is_waiting = false;

@@ -143,8 +143,12 @@ impl Connection {
         if self.path.control.holds_back() && self.recovery.has_ack_eliciting_in_flight(PacketSpace::Data) {
             return (Permit::AcksAndProbes, None);
         }
-        if !wants && !self.repairs.is_idle() {
-            self.repair(now, Budget { bytes, limited_by });
+        if !self.repairs.is_idle() {
+            if !wants {
+                self.repair(now, Budget { bytes, limited_by });
+            } else if bytes >= self.path.max_datagram_size().into() && self.answers_early() {
+                self.repair_handshake(now, true);
+            }
         }
         // spec: rfc9002 7 within-window, 7.5 probes-unblocked
         let is_whole = bytes >= self.path.max_datagram_size().into();

@@ -25,6 +25,8 @@ pub(crate) struct Pacer {
     depth: i128,
     /// When the bucket was last filled; `None` while unpaced.
     filled_at: Option<Time>,
+    /// The largest burst that a start policy has permitted.
+    granted: ByteCount,
 }
 
 impl Pacer {
@@ -52,6 +54,15 @@ impl Pacer {
         };
         self.filled_at = Some(self.filled_at.map_or(now, |filled_at| filled_at.max(now)));
         Some(ByteCount::new(u64::try_from(self.credit / SCALE).unwrap_or(0)))
+    }
+
+    /// The start policy permits `burst`, and means it now: what that is more than it has permitted before may leave at
+    /// once, however empty the controller's own pacing has left the bucket.
+    pub(crate) fn grant(&mut self, burst: ByteCount) {
+        if burst > self.granted {
+            self.credit = self.credit.saturating_add(scaled(burst - self.granted));
+            self.granted = burst;
+        }
     }
 
     /// Takes `bytes` out. Packets that may not wait go into debt, at most one burst of it.

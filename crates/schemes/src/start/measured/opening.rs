@@ -1,7 +1,7 @@
 //! What the handshake's own flight shows of the path: how far apart its datagrams arrived.
 
 use posthaste_policy::sample::{AckSample, SentSample};
-use posthaste_units::{ByteCount, Rate, Time};
+use posthaste_units::{ByteCount, Duration, Rate, Time};
 
 /// A path that delivers the handshake's datagrams at this rate or more is fast. A client that computes
 /// between its acknowledgements and does not say so makes the path look slower; one that lies about it gets no more than
@@ -35,31 +35,23 @@ pub(super) enum Showing {
     Slow(Rate),
 }
 
-/// The handshake's first flight, and how it was acknowledged.
+/// A pause between two 1-RTT packets after which those that follow are not of one train.
+const PAUSE: Duration = Duration::from_micros(250);
+
+/// Packets that left together, and how they were acknowledged.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Opening {
-    /// When the flight left: later packets are repairs.
-    sent_at: Option<Time>,
+struct Group {
     /// When what was acknowledged first and last arrived, plus the way back.
     first_acked: Option<Time>,
     last_acked: Option<Time>,
     /// Bytes acknowledged at the time of the first acknowledgement, and after it.
     with_first: ByteCount,
     behind_first: ByteCount,
-    is_marked: bool,
 }
 
-impl Opening {
-    /// An Initial or Handshake packet leaves.
-    pub(super) fn on_sent(&mut self, sent: &SentSample) {
-        self.sent_at.get_or_insert(sent.now);
-    }
-
-    /// Initial or Handshake packets are acknowledged.
-    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>) {
-        let of_flight = ack.packets.iter().filter(|packet| self.sent_at == Some(packet.sent_at));
-        let bytes: ByteCount = of_flight.map(|packet| packet.bytes).sum();
-        let (Some(sent_at), false) = (self.sent_at, bytes.is_zero()) else { return };
+impl Group {
+    /// `bytes` of packets that left at `sent_at` or later are acknowledged.
+    fn on_ack(&mut self, ack: &AckSample<'_>, sent_at: Time, bytes: ByteCount) {
         // A browser verifies a certificate for tens of milliseconds before it acknowledges what came with it, and says so.
         let waited = ack.now.since(sent_at);
         let arrived = sent_at + waited.saturating_sub(ack.ack_delay);
@@ -72,23 +64,118 @@ impl Opening {
         self.first_acked.get_or_insert(arrived);
     }
 
+    /// The rate at which it arrived, if it was acknowledged at two times, and more than the padding of a client's Initial
+    /// at the second: up to there the time between the two is of something else.
+    fn rate(&self) -> Option<Rate> {
+        let (first, last) = (self.first_acked?, self.last_acked?);
+        let behind = self.behind_first - CLIENT_PADDING;
+        (!behind.is_zero()).then(|| Rate::from_transfer(behind, last.since(first)))
+    }
+}
+
+/// Trains of 1-RTT packets that are looked at before the handshake is acknowledged: a client that is not known by its address
+/// lets few leave at a time.
+const EARLY_TRAINS: usize = 4;
+
+/// 1-RTT packets that left together before anything was acknowledged: the answer to a request that came early. They are a
+/// train as good as the handshake's own flight, which is short where a session is resumed: it has no certificate.
+#[derive(Debug, Clone)]
+struct EarlyTrain {
+    first: u64,
+    last: u64,
+    began: Time,
+    ended: Time,
+    unacked: ByteCount,
+    group: Group,
+}
+
+impl EarlyTrain {
+    /// Packets are acknowledged; true if some are of this train. An acknowledgement that is shared with later packets came
+    /// with those, and tells nothing of when these arrived.
+    fn on_ack(&mut self, ack: &AckSample<'_>) -> bool {
+        let of_train = ack.packets.iter().filter(|packet| (self.first..=self.last).contains(&packet.number));
+        let bytes: ByteCount = of_train.map(|packet| packet.bytes).sum();
+        self.unacked -= bytes;
+        let is_shared = ack.packets.last().is_some_and(|newest| newest.number > self.last);
+        if !bytes.is_zero() && !is_shared {
+            self.group.on_ack(ack, self.began, bytes);
+        }
+        !bytes.is_zero()
+    }
+}
+
+/// The handshake's first flight, and how it was acknowledged.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Opening {
+    /// When the flight left: later packets are repairs.
+    sent_at: Option<Time>,
+    flight: Group,
+    early: Vec<EarlyTrain>,
+    is_marked: bool,
+}
+
+impl Opening {
+    /// An Initial or Handshake packet leaves.
+    pub(super) fn on_sent(&mut self, sent: &SentSample) {
+        self.sent_at.get_or_insert(sent.now);
+    }
+
+    /// A 1-RTT packet leaves before anything was acknowledged.
+    pub(super) fn on_early_sent(&mut self, sent: &SentSample) {
+        let SentSample { now, number, bytes, .. } = *sent;
+        if let Some(train) = self.early.last_mut().filter(|train| now.since(train.ended) <= PAUSE) {
+            train.last = number;
+            train.ended = now;
+            train.unacked += bytes;
+        } else if self.early.len() < EARLY_TRAINS {
+            let group = Group::default();
+            let (first, last) = (number, number);
+            self.early.push(EarlyTrain { first, last, began: now, ended: now, unacked: bytes, group });
+        }
+    }
+
+    /// Initial or Handshake packets are acknowledged.
+    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>) {
+        let of_flight = ack.packets.iter().filter(|packet| self.sent_at == Some(packet.sent_at));
+        let bytes: ByteCount = of_flight.map(|packet| packet.bytes).sum();
+        let (Some(sent_at), false) = (self.sent_at, bytes.is_zero()) else { return };
+        self.flight.on_ack(ack, sent_at, bytes);
+    }
+
+    /// 1-RTT packets are acknowledged; true if they are some of those that left early.
+    pub(super) fn on_early_ack(&mut self, ack: &AckSample<'_>) -> bool {
+        let mut is_early = false;
+        for train in &mut self.early {
+            is_early |= train.on_ack(ack);
+        }
+        is_early
+    }
+
+    /// True while nothing tells the path's rate, and packets are under way that will: a train of two at the least.
+    pub(super) fn is_open(&self) -> bool {
+        let is_under_way = |train: &EarlyTrain| train.last > train.first && !train.unacked.is_zero();
+        self.early.iter().any(is_under_way) && self.rate().is_none()
+    }
+
     /// A packet was marked CE: a queue stands already.
     pub(super) fn on_mark(&mut self) {
         self.is_marked = true;
     }
 
+    /// What a client does between two acknowledgements makes a path look slower, so the faster of the two is nearer to it.
+    fn rate(&self) -> Option<Rate> {
+        let early = self.early.iter().filter_map(|train| train.group.rate()).max();
+        self.flight.rate().max(early)
+    }
+
     /// What has been shown so far.
     pub(super) fn showing(&self) -> Showing {
-        let (Some(first), Some(last)) = (self.first_acked, self.last_acked) else {
-            let is_together = self.with_first >= TWO_DATAGRAMS && !self.is_marked;
+        let Some(rate) = self.rate() else {
+            let is_together = self.flight.last_acked.is_none()
+                && self.flight.with_first >= TWO_DATAGRAMS
+                && !self.is_marked;
             return if is_together { Showing::Together } else { Showing::Nothing };
         };
-        // No more than the padding may have been: the time between the two is of something else.
-        let behind = self.behind_first - CLIENT_PADDING;
-        if behind.is_zero() {
-            return Showing::Nothing;
-        }
-        let rate = Rate::from_transfer(behind, last.since(first));
         if rate < FAST || self.is_marked {
             Showing::Slow(rate.min(FAST))
         } else if rate < VERY_FAST {

@@ -7,6 +7,7 @@ use posthaste_units::Time;
 use super::*;
 use crate::testing::{DATAGRAM, ack, milliseconds, packet, steady_rtt};
 
+mod early;
 mod history;
 
 const RTT: Duration = milliseconds(40);

@@ -134,3 +134,20 @@ proptest! {
         prop_assert!(sent + 1200 >= ideal && sent <= ideal, "{} of {} B", sent, ideal);
     }
 }
+
+#[test]
+fn what_a_start_permits_more_leaves_at_once_and_only_once() {
+    let mut pacer = Pacer::default();
+    let (own, start) = (pacing(120_000, 12_000), pacing(1_200_000, 48_000));
+    pacer.available(at_millis(0), Some(&own), MAX_DATAGRAM);
+    pacer.on_sent(ByteCount::new(12_000));
+    pacer.grant(start.burst);
+    assert_eq!(pacer.available(at_millis(0), Some(&start), MAX_DATAGRAM), Some(ByteCount::new(48_000)));
+    pacer.on_sent(ByteCount::new(48_000));
+    pacer.grant(start.burst);
+    assert_eq!(pacer.available(at_millis(0), Some(&start), MAX_DATAGRAM), Some(ByteCount::ZERO));
+    // A larger one adds what it is larger by.
+    let larger = pacing(1_200_000, 60_000);
+    pacer.grant(larger.burst);
+    assert_eq!(pacer.available(at_millis(0), Some(&larger), MAX_DATAGRAM), Some(ByteCount::new(12_000)));
+}
