@@ -374,6 +374,22 @@ impl Streams {
         }
     }
 
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.map.shrink();
+        self.schedule.shrink();
+        self.events.shrink_to_fit();
+        self.received_since_ack.shrink_to_fit();
+        self.riding.recent.shrink_to_fit();
+        // A set that has become empty keeps a node.
+        if self.control.is_empty() {
+            self.control = BTreeSet::new();
+        }
+        if self.memory_waiters.is_empty() {
+            self.memory_waiters = BTreeSet::new();
+        }
+    }
+
     /// The next event.
     pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
         let event = self.events.pop_front()?;

@@ -126,6 +126,14 @@ impl Table {
         }
     }
 
+    /// Gives back room that is not in use.
+    fn shrink(&mut self) {
+        self.slots.shrink_to_fit();
+        if self.elders.is_empty() {
+            self.elders = BTreeMap::new();
+        }
+    }
+
     /// Indices of the streams on which something has been done, in order.
     pub(super) fn touched(&self) -> impl Iterator<Item = u64> {
         let slots = self.slots.iter().zip(self.base..).map(|(slot, index)| (index, slot));
@@ -192,6 +200,11 @@ impl StreamMap {
             }
         }
         ids
+    }
+
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.client.iter_mut().chain(&mut self.server).for_each(Table::shrink);
     }
 
     /// Streams that are open in all.

@@ -182,6 +182,12 @@ impl Schedule {
         }
     }
 
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.lanes.retain(|(_, lane)| !lane.is_empty());
+        self.lanes.shrink_to_fit();
+    }
+
     /// How many streams have something to send.
     pub(super) fn count(&self) -> usize {
         self.count
