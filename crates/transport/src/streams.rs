@@ -539,7 +539,7 @@ impl Streams {
 
     /// A stream is over: the peer may open another in its place.
     fn forget(&mut self, id: StreamId) {
-        self.map.table_of(id).remove(id.index());
+        self.map.remove(id);
         if id.initiator() != self.side {
             let remote = self.remote_mut(id.direction());
             remote.closed = remote.closed.saturating_add(1);
