@@ -12,8 +12,7 @@ const SPARE_SLOTS: usize = 64;
 /// Streams that are over whose memory a connection keeps, until it rests.
 const SPARE_STREAMS: usize = 32;
 
-/// Memory of streams that are over.
-#[expect(clippy::vec_box, reason = "the boxes are what is used again")]
+/// Memory of streams that are over: the boxes are what is used again.
 type Spare = Vec<Box<Stream>>;
 
 /// One stream that has been opened.
