@@ -95,8 +95,8 @@ pub(crate) struct ConnectionState {
     pub(crate) drained: bool,
     /// Application handles: one for each time that the connection was given out, clones share it.
     pub(crate) references: usize,
-    /// Statistics at the end.
-    pub(crate) last_stats: ConnectionStats,
+    /// Statistics at the end, set then.
+    pub(crate) last_stats: Option<Box<ConnectionStats>>,
     /// Set at the end.
     pub(crate) identity: Option<Box<Identity>>,
     /// Bidirectional streams of the peer's that the application has taken.
@@ -148,7 +148,7 @@ impl StreamState {
 }
 
 impl ConnectionState {
-    pub(crate) fn new(now: Time, side: Side, connection: &Connection) -> Self {
+    pub(crate) fn new(now: Time, side: Side) -> Self {
         Self {
             side,
             started: now,
@@ -158,7 +158,7 @@ impl ConnectionState {
             ended: None,
             drained: false,
             references: 0,
-            last_stats: connection.stats(),
+            last_stats: None,
             identity: None,
             accepted_bidi: 0,
             waiting: Vec::new(),
@@ -178,6 +178,8 @@ impl ConnectionState {
     pub(crate) fn waiting(&mut self, wait: Wait) -> &mut WakerSet {
         let known = self.waiting.iter().position(|(other, _)| *other == wait);
         let index = known.unwrap_or_else(|| {
+            // Most connections wait for one thing: room for four would be the largest part of their state.
+            self.waiting.reserve_exact(1);
             self.waiting.push((wait, WakerSet::default()));
             self.waiting.len() - 1
         });
@@ -200,7 +202,7 @@ impl ConnectionState {
     pub(crate) fn end(&mut self, ended: Ended, connection: Option<&Connection>, wakes: &mut Vec<Waker>) {
         self.ended = Some(ended);
         if let Some(connection) = connection {
-            self.last_stats = connection.stats();
+            self.last_stats = Some(Box::new(connection.stats()));
             self.identity = Some(Box::new(Identity::of(connection)));
         }
         self.waiting.iter_mut().for_each(|(_, tasks)| tasks.take(wakes));
@@ -263,6 +265,10 @@ impl ConnectionState {
         if stream.halves == 0 {
             stream.enders.take(wakes);
             self.streams.remove(&id);
+            // An empty map keeps room for eleven.
+            if self.streams.is_empty() {
+                self.streams = BTreeMap::new();
+            }
         }
     }
 }

@@ -264,8 +264,10 @@ impl State {
     }
 
     fn insert(&mut self, now: Time, handle: ConnectionHandle, side: Side) {
-        let Some(connection) = self.transport.connection(handle) else { return };
-        self.connections.insert(handle, Box::new(ConnectionState::new(now, side, connection)));
+        if self.transport.connection(handle).is_none() {
+            return;
+        }
+        self.connections.insert(handle, Box::new(ConnectionState::new(now, side)));
         self.open += 1;
     }
 
@@ -484,7 +486,7 @@ impl Guard<'_> {
     /// The statistics of a connection, the last ones if it is over.
     pub(crate) fn stats(&self, handle: ConnectionHandle) -> Option<ConnectionStats> {
         let live = self.transport.connection(handle).map(posthaste_transport::Connection::stats);
-        live.or_else(|| self.connection(handle).map(|connection| connection.last_stats))
+        live.or_else(|| Some(self.connection(handle)?.last_stats.as_deref().copied().unwrap_or_default()))
     }
 
     /// From the first Initial to the complete handshake.

@@ -20,6 +20,8 @@ impl WakerSet {
         if let Some((_, stored)) = known {
             stored.clone_from(waker);
         } else {
+            // Mostly there is one, and its room is used again.
+            self.keyed.reserve_exact(1);
             self.keyed.push((self.next_key, waker.clone()));
             *key = Some(self.next_key);
             self.next_key += 1;

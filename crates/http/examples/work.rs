@@ -6,7 +6,9 @@
 //! - `whole-N`: the same, each request and response in one call;
 //! - `http-N`: COUNT times a response of 1,000 bytes from memory over HTTP/3, N at once;
 //! - `handshakes`: COUNT connections with one request each, without resumption, over QUIC;
-//! - `idle`: COUNT connections with one request each, held idle until the last handshake's state is gone.
+//! - `idle`: COUNT connections with one request each, held idle until the last handshake's state is gone;
+//! - `idle_http`: the same with an HTTP/3 server, and clients that know no more of HTTP/3 than their request;
+//! - `gone`: COUNT connections with one request each, closed, and forgotten by both ends.
 
 use std::future::ready;
 use std::net::SocketAddr;
@@ -19,6 +21,7 @@ use http::Uri;
 use posthaste_endpoint::rustls::RootCertStore;
 use posthaste_endpoint::{ClientConfig, Connection, Endpoint, ServerConfig, default_transport, tls};
 use posthaste_http::{ALPN, Body, Client, ClientOptions, Request, Response, serve, service_fn};
+use posthaste_http3::{Settings, encode};
 use tokio::task::JoinSet;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -51,7 +54,9 @@ async fn main() -> Result<(), Error> {
         "http" => http(count, at_once).await,
         "handshakes" => handshakes(count).await,
         "idle" => idle(count).await,
-        _ => Err("KIND is bulk, requests-N, whole-N, http-N, handshakes or idle".into()),
+        "idle_http" => idle_http(count).await,
+        "gone" => gone(count).await,
+        _ => Err("KIND is bulk, requests-N, whole-N, http-N, handshakes, idle, idle_http or gone".into()),
     }
 }
 
@@ -152,6 +157,14 @@ async fn handshakes(count: i64) -> Result<(), Error> {
 }
 
 async fn idle(count: i64) -> Result<(), Error> {
+    let (_client, _connections) = connections(count).await?;
+    tokio::time::sleep(SETTLE).await;
+    peak();
+    Ok(())
+}
+
+/// As many connections, with a request each, and the client's endpoint.
+async fn connections(count: i64) -> Result<(Endpoint, Vec<Connection>), Error> {
     let (server, config) = ends(PLAIN)?;
     let address: SocketAddr = server.local_addr()?;
     tokio::spawn(answer(server, false));
@@ -162,10 +175,48 @@ async fn idle(count: i64) -> Result<(), Error> {
         request(&connection).await?;
         connections.push(connection);
     }
+    Ok((client, connections))
+}
+
+async fn idle_http(count: i64) -> Result<(), Error> {
+    let (server, config) = ends(ALPN)?;
+    let address: SocketAddr = server.local_addr()?;
+    let content = Bytes::from(vec![b'x'; RESPONSE]);
+    let service = service_fn(move |_: Request| ready(Response::new(Body::from(content.clone()))));
+    tokio::spawn(serve(server, service).run());
+    let head = http::Request::get(format!("https://localhost:{}/file", address.port())).body(())?;
+    let head = Bytes::from(encode::request(&head)?);
+    let client = Endpoint::client("127.0.0.1:0".parse()?)?;
+    let mut held = Vec::new();
+    for _ in 0..count {
+        let connection = client.connect(&config, address, "localhost").await?;
+        let mut control = connection.open_uni().await?;
+        control.write_all(&encode::control_stream(&Settings::default(), None)).await?;
+        let (mut send, mut recv) = connection.open_bi().await?;
+        send.finish_with(head.clone()).await?;
+        recv.read_to_end(2 * RESPONSE).await?;
+        held.push((connection, control));
+    }
     tokio::time::sleep(SETTLE).await;
-    // A peak, for a profile of the heap as it is now.
-    std::hint::black_box(vec![1_u8; PEAK]);
+    peak();
     Ok(())
+}
+
+async fn gone(count: i64) -> Result<(), Error> {
+    let (client, connections) = connections(count).await?;
+    for connection in &connections {
+        connection.close(0, b"");
+    }
+    drop(connections);
+    client.wait_idle().await;
+    tokio::time::sleep(SETTLE).await;
+    peak();
+    Ok(())
+}
+
+/// A peak, for a profile of the heap as it is now.
+fn peak() {
+    std::hint::black_box(vec![1_u8; PEAK]);
 }
 
 /// `at_once` tasks that share `count` items.

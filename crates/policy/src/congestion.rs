@@ -183,7 +183,7 @@ pub struct FlowShare {
 }
 
 /// A snapshot of a controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CongestionState {
     /// Most bytes that may be in flight; while a flight is shrunk to a reduced window, that window.
     pub window: ByteCount,
@@ -194,9 +194,10 @@ pub struct CongestionState {
 }
 
 /// What a controller is doing, in qlog's words where it has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
     /// Looking for the capacity.
+    #[default]
     SlowStart,
     /// Probing around it.
     CongestionAvoidance,

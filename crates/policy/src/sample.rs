@@ -5,7 +5,7 @@ use posthaste_units::{ByteCount, Duration, Rate, Time};
 use crate::Phase;
 
 /// The path's round-trip time estimate (RFC 9002 section 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RttView {
     /// The latest adjusted sample; the initial RTT before the first.
     pub latest: Duration,

@@ -13,7 +13,8 @@ use posthaste_wire::packet::PacketType;
 
 use crate::error::PeerError;
 use crate::packet::datagram::PacketContext;
-use crate::packet::space::{PacketSpace, PerSpace};
+use crate::packet::early_spaces::EarlySpaces;
+use crate::packet::space::PacketSpace;
 
 use arrivals::Arrivals;
 use frequency::AckRequests;
@@ -21,7 +22,7 @@ use received::{Arrival, ReceivedPackets};
 
 /// What one connection has to acknowledge, and what both ends have asked of each other's acknowledgements.
 pub(crate) struct Acks {
-    pub(crate) received: PerSpace<ReceivedPackets>,
+    pub(crate) received: EarlySpaces<ReceivedPackets>,
     pub(crate) requests: AckRequests,
     arrivals: Arrivals,
 }
@@ -29,8 +30,7 @@ pub(crate) struct Acks {
 impl Acks {
     /// Nothing has been received yet; `policy` decides in the 1-RTT space, the others acknowledge at once.
     pub(crate) fn new(policy: Box<dyn AckPolicy>) -> Self {
-        let mut received = PerSpace::from_fn(|_| ReceivedPackets::immediate());
-        received[PacketSpace::Data] = ReceivedPackets::with_policy(policy);
+        let received = EarlySpaces::with_data(ReceivedPackets::with_policy(policy));
         Self { received, requests: AckRequests::default(), arrivals: Arrivals::default() }
     }
 
@@ -75,8 +75,13 @@ impl Acks {
         self.requests.ask(request).then_some(request)
     }
 
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.received.used().for_each(ReceivedPackets::shrink);
+    }
+
     /// A space's keys are gone: nothing in it can be acknowledged.
     pub(crate) fn discard_space(&mut self, space: PacketSpace) {
-        self.received[space] = ReceivedPackets::immediate();
+        self.received.discard(space);
     }
 }

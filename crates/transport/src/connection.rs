@@ -20,6 +20,7 @@ mod path_history;
 mod path_probing;
 mod receive;
 mod repair;
+mod rest;
 mod retry;
 mod roaming;
 mod settle;
@@ -97,8 +98,8 @@ pub struct Connection {
     pub(crate) learning: PathLearning,
     pub(crate) timers: Timers,
     pub(crate) eliciting: Eliciting,
-    /// What recovery has found out and nobody has been told yet; kept for its memory.
-    pub(crate) outcome: AckOutcome,
+    /// What recovery has found out and nobody has been told yet; kept for its memory until the connection rests.
+    pub(crate) outcome: Option<Box<AckOutcome>>,
     pub(crate) counters: Counters,
     pub(crate) log: Log,
     pub(crate) grouping: Grouping,
@@ -134,12 +135,12 @@ impl Connection {
             learning: PathLearning::default(),
             timers: Timers::default(),
             eliciting: Eliciting::new(side),
-            outcome: AckOutcome::default(),
+            outcome: None,
             counters: Counters::default(),
             log,
             grouping: Grouping::new(birth.offers_group),
             repairs: Repairs::new(config.profile.repair()),
-            chance: Chance::new(rng),
+            chance: Chance::new(&rng),
             events: EventQueue::default(),
             idle: IdleClock::new(config.max_idle_timeout.into(), now),
             link: None,
@@ -360,6 +361,7 @@ impl Connection {
                     self.vanish(CloseReason::IdleTimeout);
                 }
                 Timer::KeepAlive => self.eliciting.ping(),
+                Timer::Rest => self.rest(),
                 Timer::Close => self.lifecycle = Lifecycle::Drained,
                 Timer::Path => self.on_path_timeout(now),
                 Timer::OldKeys => {
@@ -376,7 +378,8 @@ impl Connection {
 
     fn on_recovery_timeout(&mut self, now: Time) {
         let view = self.handshake_view();
-        let expired = self.recovery.on_timeout(now, view, &self.path.control, &mut self.outcome);
+        let expired =
+            self.recovery.on_timeout(now, view, &self.path.control, self.outcome.get_or_insert_default());
         self.log.recovery_timer_expired(now, expired);
         match expired {
             Expired::Nothing | Expired::LossDetected => {}
@@ -389,7 +392,7 @@ impl Connection {
                 self.look_for_lost_server();
                 self.look_for_black_hole_in_silence(now);
                 // Probes carry what is outstanding rather than a bare PING (RFC 9002 section 6.2.4).
-                self.recovery.frames_to_probe(space, &mut self.outcome);
+                self.recovery.frames_to_probe(space, self.outcome.get_or_insert_default());
                 self.probe_handshake_beside(space);
             }
         }
@@ -406,7 +409,7 @@ impl Connection {
             }
             if self.handshake.has_frames(space) || self.recovery.has_ack_eliciting_in_flight(space) {
                 self.eliciting.owe_probe(space);
-                self.recovery.frames_to_probe(space, &mut self.outcome);
+                self.recovery.frames_to_probe(space, self.outcome.get_or_insert_default());
             }
         }
     }
@@ -433,6 +436,7 @@ impl Connection {
         self.timers.set(Timer::KeepAlive, ping);
         self.timers.set(Timer::OldKeys, self.handshake.one_rtt().and_then(OneRttKeys::old_key_expires));
         self.timers.set(Timer::Path, self.path_deadline(now));
+        self.timers.set(Timer::Rest, self.rest_at());
         self.trace_state(now);
     }
 

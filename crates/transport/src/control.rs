@@ -82,7 +82,7 @@ pub(crate) struct PathControl {
     in_flight: ByteCount,
     max_datagram_size: ByteCount,
     /// While the connection is in a group: what the group has not heard yet.
-    membership: Option<Membership>,
+    membership: Option<Box<Membership>>,
 }
 
 impl PathControl {

@@ -122,6 +122,11 @@ impl EventQueue {
         self.events.push_back(event);
     }
 
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.events.shrink_to_fit();
+    }
+
     /// The next event: the connection's own before those of its data, but for its end, which nothing follows.
     pub(crate) fn next(&mut self, data_event: impl FnOnce() -> Option<Event>) -> Option<Event> {
         if self.is_end_told {

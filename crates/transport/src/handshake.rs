@@ -6,6 +6,7 @@ pub(crate) mod early;
 pub(crate) mod parameters;
 pub(crate) mod sessions;
 pub(crate) mod setup;
+mod tickets;
 
 use bytes::Bytes;
 use posthaste_wire::frame::{self, CryptoFrame};
@@ -23,6 +24,7 @@ use crate::packet::space::{PacketSpace, PerSpace};
 use crate::streams::{Assembler, SendBuffer};
 
 use early::EarlyKeys;
+use tickets::Tickets;
 
 /// TLS's `unexpected_message`: what a server is sent after its handshake.
 const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
@@ -39,9 +41,12 @@ pub(crate) struct Handshake {
     /// CRYPTO data has arrived that TLS has not been shown.
     has_news: bool,
     side: Side,
-    /// Dropped by a server once the handshake is complete: it has nothing more to say.
+    /// Dropped by a server once the handshake is complete, and by a client that rests and has tickets: it has nothing more to
+    /// say.
     session: Option<Box<dyn CryptoSession>>,
-    streams: PerSpace<CryptoStream>,
+    /// On a client: what has come after the handshake.
+    tickets: Tickets,
+    streams: PerSpace<Option<Box<CryptoStream>>>,
     initial: Option<Box<Keys>>,
     handshake: Option<Box<Keys>>,
     one_rtt: Option<Box<OneRttKeys>>,
@@ -104,7 +109,8 @@ impl Handshake {
             side,
             has_news: false,
             session: Some(session),
-            streams: PerSpace::from_fn(|_| CryptoStream::default()),
+            tickets: Tickets::default(),
+            streams: PerSpace::default(),
             initial: Some(Box::new(initial)),
             handshake: None,
             one_rtt: None,
@@ -215,7 +221,7 @@ impl Handshake {
             PacketSpace::Data => None,
         };
         if keys.is_some() {
-            self.streams[space] = CryptoStream::default();
+            self.streams[space] = None;
         }
         keys.is_some()
     }
@@ -242,7 +248,7 @@ impl Handshake {
     pub(crate) fn on_crypto(&mut self, space: PacketSpace, frame: CryptoFrame) -> Result<(), Fault> {
         self.has_news = true;
         let end = frame.offset.saturating_add(frame.data.len() as u64);
-        let stream = &mut self.streams[space];
+        let stream = self.streams[space].get_or_insert_default();
         // spec: rfc9000 7.5 dropped-crypto-acked
         if end <= stream.received.read_offset() {
             return Ok(());
@@ -287,13 +293,33 @@ impl Handshake {
 
     fn read_tls(&mut self) -> Result<bool, Fault> {
         let space = self.read_space();
-        let Some(data) = self.streams[space].received.read(usize::MAX) else { return Ok(false) };
-        let Some(session) = &mut self.session else {
-            let reason = "a client sends nothing in CRYPTO frames after the handshake".to_owned();
+        let unread = self.streams[space].as_mut().and_then(|stream| stream.received.read(usize::MAX));
+        let Some(data) = unread else { return Ok(false) };
+        let are_tickets = self.side == Side::Client && self.is_complete && self.tickets.take(&data);
+        if let Some(session) = &mut self.session {
+            session.read_handshake(&data)?;
+        } else if !are_tickets {
+            // spec: rfc9001 6 tls-key-update-closes, 4.4 late-request-closes
+            let reason =
+                "nothing but session tickets may come in CRYPTO frames after the handshake".to_owned();
             return Err(Fault::Tls(crate::error::CryptoFailure { alert: ALERT_UNEXPECTED_MESSAGE, reason }));
-        };
-        session.read_handshake(&data)?;
+        }
         Ok(true)
+    }
+
+    /// The connection rests. A client that has tickets can do without TLS, which takes as much memory as all else: tickets
+    /// that come later are dropped, and anything else still closes the connection.
+    pub(crate) fn rest(&mut self) {
+        if self.is_confirmed && self.tickets.are_whole() {
+            self.session = None;
+        }
+        let stream = &mut self.streams[PacketSpace::Data];
+        let is_spent = |stream: &CryptoStream| stream.sending.held() == 0 && stream.received.is_untouched();
+        if self.session.is_none() && stream.as_deref().is_some_and(is_spent) {
+            *stream = None;
+        } else if let Some(stream) = stream {
+            stream.received.shrink();
+        }
     }
 
     /// True if TLS had bytes or keys.
@@ -311,7 +337,7 @@ impl Handshake {
         let change = session.write_handshake(&mut bytes);
         let progressed = !bytes.is_empty() || change.is_some();
         if !bytes.is_empty() {
-            self.streams[write_space].sending.push(Bytes::from(bytes));
+            self.streams[write_space].get_or_insert_default().sending.push(Bytes::from(bytes));
         }
         match change {
             None => return Ok(progressed),
@@ -330,7 +356,7 @@ impl Handshake {
     /// TLS reads no more of this level: what the peer has sent of it must all have been read.
     fn leave(&self, space: PacketSpace) -> Result<(), PeerError> {
         // spec: rfc9001 4.1.3 unread-data-close
-        if self.streams[space].received.has_unread() {
+        if self.streams[space].as_ref().is_some_and(|stream| stream.received.has_unread()) {
             let reason = "CRYPTO data left over at a level that is over";
             return Err(PeerError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason));
         }
@@ -430,12 +456,13 @@ impl Handshake {
 
     /// True if the space has CRYPTO bytes or `HANDSHAKE_DONE` to send.
     pub(crate) fn has_frames(&self, space: PacketSpace) -> bool {
-        next_range(&self.streams[space].sending).is_some() || (space == PacketSpace::Data && self.done_is_due)
+        self.streams[space].as_ref().is_some_and(|stream| next_range(&stream.sending).is_some())
+            || (space == PacketSpace::Data && self.done_is_due)
     }
 
     /// Bytes of CRYPTO data of the space that have not been sent yet.
     pub(crate) fn unsent(&self, space: PacketSpace) -> u64 {
-        self.streams[space].sending.unsent()
+        self.streams[space].as_ref().map_or(0, |stream| stream.sending.unsent())
     }
 
     /// Writes what the space has to send.
@@ -445,7 +472,7 @@ impl Handshake {
                 !writer.push(&posthaste_wire::Frame::HandshakeDone, Some(SentFrame::HandshakeDone));
         }
         // spec: rfc9001 4 resent-under-same-keys, 4.9 crypto-at-its-level
-        let sending = &mut self.streams[space].sending;
+        let Some(CryptoStream { sending, .. }) = self.streams[space].as_deref_mut() else { return };
         while let Some((start, end)) = next_range(sending) {
             // The length field is sized for all that could fit; a shorter one only leaves a byte unused.
             let header_len = frame::crypto::header_len(start, writer.remaining());
@@ -463,12 +490,16 @@ impl Handshake {
 
     /// CRYPTO bytes have been acknowledged.
     pub(crate) fn on_crypto_acked(&mut self, space: PacketSpace, start: u64, end: u64) {
-        self.streams[space].sending.acked(start, end);
+        if let Some(stream) = &mut self.streams[space] {
+            stream.sending.acked(start, end);
+        }
     }
 
     /// CRYPTO bytes have been lost.
     pub(crate) fn on_crypto_lost(&mut self, space: PacketSpace, start: u64, end: u64) {
-        self.streams[space].sending.lost(start, end);
+        if let Some(stream) = &mut self.streams[space] {
+            stream.sending.lost(start, end);
+        }
     }
 
     /// `HANDSHAKE_DONE` has been lost.

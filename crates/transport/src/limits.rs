@@ -97,6 +97,9 @@ pub(crate) const NEW_TOKEN: usize = 512;
 /// Bytes of a Retry's token that a client repeats: its Initial packets must have room for more.
 pub(crate) const RETRY_TOKEN: usize = 900;
 
+/// Silence after which a connection gives back the memory that its collections keep from busier times.
+pub(crate) const REST_AFTER: Duration = Duration::from_secs(1);
+
 /// Tokens for one client that wait to be sent or acknowledged.
 pub(crate) const PENDING_TOKENS: usize = 4;
 

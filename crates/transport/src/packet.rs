@@ -3,6 +3,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod datagram;
+pub(crate) mod early_spaces;
 pub(crate) mod ecn;
 pub(crate) mod fixed_bit;
 pub(crate) mod frame_owner;

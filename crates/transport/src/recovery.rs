@@ -18,6 +18,7 @@ use crate::control::rate_sample::Stamp;
 use crate::control::rtt::MeasuredPath;
 use crate::error::{PeerError, TransportErrorCode};
 use crate::limits::{ACK_ONLY_PACKETS, REPAIR_PACKETS, SKIPPED_NUMBERS};
+use crate::packet::early_spaces::{Blank, EarlySpaces};
 use crate::packet::sent_frame::{SentFrame, SentFrames};
 use crate::packet::space::{PacketSpace, PerSpace};
 
@@ -157,6 +158,21 @@ struct Space {
     last_sent_at: Time,
 }
 
+impl Blank for Space {
+    const BLANK: &'static Self = &Self {
+        next_number: 0,
+        largest_acked: None,
+        sent: SentPackets::NONE,
+        ack_only: AckOnlyPackets { packets: VecDeque::new() },
+        lost: LostPackets::NONE,
+        run: LossRun::NONE,
+        skipped: VecDeque::new(),
+        loss_time: None,
+        last_ack_eliciting_at: Time::ZERO,
+        last_sent_at: Time::ZERO,
+    };
+}
+
 impl Space {
     /// Takes note of numbers that are passed over.
     fn advance_to(&mut self, number: u64) {
@@ -197,7 +213,9 @@ struct Newly {
 /// Loss recovery of one connection.
 #[derive(Debug)]
 pub(crate) struct Recovery {
-    spaces: PerSpace<Space>,
+    spaces: EarlySpaces<Space>,
+    /// The numbers that come next in spaces that are discarded: none is used twice.
+    discarded_at: PerSpace<u64>,
     thresholds: Thresholds,
     peer_max_ack_delay: Duration,
     peer_ack_delay_exponent: u8,
@@ -216,7 +234,8 @@ impl Recovery {
     /// Recovery of a connection whose peer's transport parameters are not known yet.
     pub(crate) fn new() -> Self {
         Self {
-            spaces: PerSpace::default(),
+            spaces: EarlySpaces::default(),
+            discarded_at: PerSpace::default(),
             thresholds: Thresholds::new(),
             peer_max_ack_delay: DEFAULT_MAX_ACK_DELAY,
             peer_ack_delay_exponent: DEFAULT_ACK_DELAY_EXPONENT,
@@ -247,7 +266,7 @@ impl Recovery {
     /// The number of the space's next packet. It is used up by [`Self::on_packet_sent`], so asking for it and then
     /// not sending costs nothing.
     pub(crate) fn next_number(&self, space: PacketSpace) -> u64 {
-        let next = self.spaces[space].next_number;
+        let next = self.spaces[space].next_number.max(self.discarded_at[space]);
         if space == PacketSpace::Data && next == self.skip_at { next + 1 } else { next }
     }
 
@@ -415,11 +434,10 @@ impl Recovery {
     /// The space's keys are gone: its packets are forgotten, neither acknowledged nor lost (section 6.4). Answers with
     /// the bytes that leave the flight.
     pub(crate) fn discard_space(&mut self, id: PacketSpace) -> ByteCount {
-        let space = &mut self.spaces[id];
         // spec: rfc9002 6.4 state-dropped, 6.4 flight-reduced
-        let forgotten = space.sent.bytes();
-        let next_number = space.next_number;
-        *space = Space { next_number, ..Space::default() };
+        let forgotten = self.spaces[id].sent.bytes();
+        self.discarded_at[id] = self.next_number(id);
+        self.spaces.discard(id);
         // spec: rfc9002 6.2.2 keys-dropped-resets
         // Section 6.2.2 and Appendix A.11: the timers start anew from what is left.
         self.pto_count = 0;
@@ -499,6 +517,16 @@ impl Recovery {
     /// When the space's last ack-eliciting packet left.
     pub(crate) fn last_elicited_at(&self, id: PacketSpace) -> Time {
         self.spaces[id].last_ack_eliciting_at
+    }
+
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        for space in self.spaces.used() {
+            space.sent.shrink();
+            space.ack_only.packets.shrink_to_fit();
+            space.lost.shrink();
+            space.skipped.shrink_to_fit();
+        }
     }
 
     /// The connection goes on with another path: how long the last one was silent is of no account.

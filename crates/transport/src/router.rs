@@ -567,7 +567,7 @@ impl Endpoint {
 }
 
 fn new_streams(side: Side, config: &Arc<TransportConfig>, account: Account) -> Streams {
-    let profile = config.profile.clone();
+    let shared = Arc::clone(config);
     Streams::new(StreamsConfig {
         side,
         max_streams_bidi: config.max_concurrent_bidi_streams,
@@ -575,8 +575,8 @@ fn new_streams(side: Side, config: &Arc<TransportConfig>, account: Account) -> S
         send_share: config.send_budget.open(),
         send_buffer: config.send_buffer,
         unsent_limit: config.unsent_limit,
-        connection_credit: profile.connection_credit(),
-        stream_credit: Box::new(move || profile.stream_credit()),
+        connection_credit: config.profile.connection_credit(),
+        stream_credit: Box::new(move || shared.profile.stream_credit()),
         account,
     })
 }

@@ -374,6 +374,22 @@ impl Streams {
         }
     }
 
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.map.shrink();
+        self.schedule.shrink();
+        self.events.shrink_to_fit();
+        self.received_since_ack.shrink_to_fit();
+        self.riding.recent.shrink_to_fit();
+        // A set that has become empty keeps a node.
+        if self.control.is_empty() {
+            self.control = BTreeSet::new();
+        }
+        if self.memory_waiters.is_empty() {
+            self.memory_waiters = BTreeSet::new();
+        }
+    }
+
     /// The next event.
     pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
         let event = self.events.pop_front()?;
@@ -523,7 +539,7 @@ impl Streams {
 
     /// A stream is over: the peer may open another in its place.
     fn forget(&mut self, id: StreamId) {
-        self.map.table_of(id).remove(id.index());
+        self.map.remove(id);
         if id.initiator() != self.side {
             let remote = self.remote_mut(id.direction());
             remote.closed = remote.closed.saturating_add(1);

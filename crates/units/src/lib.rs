@@ -12,7 +12,7 @@ mod time;
 
 pub use network::client_network;
 pub use quantity::{ByteCount, ParseQuantityError, Rate};
-pub use rng::Rng;
+pub use rng::{FrozenRng, Rng};
 pub use time::{Duration, Time};
 
 /// The examples of the package's README are tests, too.

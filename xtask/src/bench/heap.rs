@@ -1,4 +1,5 @@
-//! What the heap of an idle connection consists of: where its blocks were allocated, by valgrind's massif.
+//! What the heap of an idle connection consists of, and what is left of one that is gone: where the blocks were allocated, by
+//! valgrind's massif.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,8 +11,15 @@ use crate::workspace::{cargo, run as run_command, target};
 /// Connections of the two runs: their difference has no part of what an endpoint needs once.
 const CONNECTIONS: [u64; 2] = [50, 250];
 
-/// Lines of the table.
+/// Lines of a table.
 const LINES: usize = 25;
+
+/// What is looked at, by the names of `crates/http/examples/work.rs`.
+const WORKS: [(&str, &str); 3] = [
+    ("idle", "of both ends of one connection over QUIC"),
+    ("idle_http", "the same with an HTTP/3 server, whose client knows nothing of HTTP/3"),
+    ("gone", "left of a connection over QUIC that has been closed"),
+];
 
 /// What names code that is not the standard library's.
 const NAMES: [&str; 4] = ["posthaste_", "rustls", "aws_lc", "tokio"];
@@ -19,7 +27,7 @@ const NAMES: [&str; 4] = ["posthaste_", "rustls", "aws_lc", "tokio"];
 /// Bytes by the place that allocated them.
 type Places = BTreeMap<String, u64>;
 
-/// Prints where the heap of both ends of an idle connection comes from.
+/// Prints where the heap of both ends of an idle connection comes from, and what is left of it.
 pub(super) fn run() -> Result<bool> {
     eprintln!("building");
     let example = ["build", "--quiet", "--release", "--package", "posthaste-http", "--example", "work"];
@@ -27,13 +35,15 @@ pub(super) fn run() -> Result<bool> {
     let program = target().join("release/examples/work");
     let folder = tempfile::tempdir()?;
     let [few, many] = CONNECTIONS;
-    let before = measure(&program, few, folder.path())?;
-    let after = measure(&program, many, folder.path())?;
     println!("{:>14}  allocated by", "bytes of heap");
-    let rows = per_connection(&before, &after, many - few);
-    println!("{:>14}  all, of both ends of one connection", rows.iter().map(|(bytes, _)| bytes).sum::<u64>());
-    for (bytes, place) in rows.iter().take(LINES) {
-        println!("{bytes:>14}  {place}");
+    for (work, text) in WORKS {
+        let before = measure(&program, work, few, folder.path())?;
+        let after = measure(&program, work, many, folder.path())?;
+        let rows = per_connection(&before, &after, many - few);
+        println!("\n{:>14}  all, {text}", rows.iter().map(|(bytes, _)| bytes).sum::<u64>());
+        for (bytes, place) in rows.iter().take(LINES) {
+            println!("{bytes:>14}  {place}");
+        }
     }
     Ok(true)
 }
@@ -49,12 +59,12 @@ fn per_connection(before: &Places, after: &Places, connections: u64) -> Vec<(u64
     rows
 }
 
-fn measure(program: &Path, connections: u64, folder: &Path) -> Result<Places> {
-    let file = folder.join(connections.to_string());
+fn measure(program: &Path, work: &str, connections: u64, folder: &Path) -> Result<Places> {
+    let file = folder.join(format!("{work}-{connections}"));
     let mut command = process::Command::new("valgrind");
     command.args(["--tool=massif", "--threshold=0", "--max-snapshots=10", "--depth=25"]);
     command.arg(format!("--massif-out-file={}", file.display())).arg(program);
-    let output = command.args(["idle", &connections.to_string()]).output();
+    let output = command.args([work, &connections.to_string()]).output();
     let output = output.map_err(|error| format!("valgrind: {error}; install it to see the heap"))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

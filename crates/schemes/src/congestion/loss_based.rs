@@ -108,7 +108,8 @@ pub struct LossBased<A> {
     /// The part of a flow that this controller is.
     share: f64,
     recovery: Recovery,
-    episode: Option<Episode<Saved<A>>>,
+    /// In a box, because it is there only after a loss.
+    episode: Option<Box<Episode<Saved<A>>>>,
     shrinking: Shrinking,
     /// The present recovery period, if the flight shrinks by RFC 9937.
     prr: Option<Prr>,
@@ -279,7 +280,7 @@ impl<A: Avoidance> Congestion for LossBased<A> {
         if loss.packets.iter().any(|packet| !self.recovery.covers(packet.sent_at)) {
             let saved =
                 Saved { avoidance: self.avoidance.clone(), window: self.window, threshold: self.threshold };
-            self.episode = Some(Episode::new(saved, self.recovery));
+            self.episode = Some(Box::new(Episode::new(saved, self.recovery)));
             self.reduce(loss.now, loss.prior_in_flight, loss.in_flight);
         } else {
             let newly = self.newly_delivered(loss.now);
@@ -306,9 +307,9 @@ impl<A: Avoidance> Congestion for LossBased<A> {
     }
 
     fn on_spurious_loss(&mut self, spurious: &SpuriousSample) {
-        let refuted = |episode: &mut Episode<_>| episode.on_spurious(spurious.packets, spurious.sent_at);
+        let refuted = |episode: &mut Box<Episode<_>>| episode.on_spurious(spurious.packets, spurious.sent_at);
         if let Some(episode) = self.episode.take_if(refuted) {
-            self.undo(episode);
+            self.undo(*episode);
         }
     }
 

@@ -8,6 +8,7 @@ use posthaste_units::Time;
 use posthaste_wire::frame::{self, EcnCounts, WindowUpdate};
 
 use crate::limits::ACK_RANGES;
+use crate::packet::early_spaces::Blank;
 use crate::packet::ecn::EcnCodepoint;
 use crate::packet::frame_writer::FrameWriter;
 use crate::packet::sent_frame::SentFrame;
@@ -123,22 +124,30 @@ pub(crate) struct ReceivedPackets {
     ecn: EcnCounts,
 }
 
-impl ReceivedPackets {
-    /// A space whose packets are acknowledged at once: Initial or Handshake.
-    pub(crate) fn immediate() -> Self {
-        Self::new(Promptness::Immediate(None))
+/// A space whose packets are acknowledged at once: Initial or Handshake.
+impl Default for ReceivedPackets {
+    fn default() -> Self {
+        Self::IMMEDIATE
     }
+}
+
+impl Blank for ReceivedPackets {
+    const BLANK: &'static Self = &Self::IMMEDIATE;
+}
+
+impl ReceivedPackets {
+    const IMMEDIATE: Self = Self::new(Promptness::Immediate(None));
 
     /// The 1-RTT space, acknowledged as `policy` says.
     pub(crate) fn with_policy(policy: Box<dyn AckPolicy>) -> Self {
         Self::new(Promptness::Policy(policy))
     }
 
-    fn new(promptness: Promptness) -> Self {
+    const fn new(promptness: Promptness) -> Self {
         Self {
-            seen: NumberRanges::default(),
+            seen: NumberRanges(VecDeque::new()),
             forgotten_below: 0,
-            reported: NumberRanges::default(),
+            reported: NumberRanges(VecDeque::new()),
             out_of_order: false,
             largest_at: Time::ZERO,
             news_from: None,
@@ -146,7 +155,7 @@ impl ReceivedPackets {
             asked_at: None,
             reordering_threshold: 1,
             largest_reported: None,
-            ecn: EcnCounts::default(),
+            ecn: EcnCounts { ect0: 0, ect1: 0, ce: 0 },
         }
     }
 
@@ -297,6 +306,12 @@ impl ReceivedPackets {
         if let Some(last) = keep.and_then(|keep| keep.checked_sub(1)) {
             self.reported.remove_up_to(largest.min(last));
         }
+    }
+
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.seen.0.shrink_to_fit();
+        self.reported.0.shrink_to_fit();
     }
 
     /// The largest packet number received.

@@ -116,7 +116,7 @@ impl Connection {
         self.recovery.restart_probing();
         if self.handshake.is_confirmed() {
             self.eliciting.owe_probe(PacketSpace::Data);
-            self.recovery.frames_to_probe(PacketSpace::Data, &mut self.outcome);
+            self.recovery.frames_to_probe(PacketSpace::Data, self.outcome.get_or_insert_default());
         }
         self.probe_handshake_beside(PacketSpace::Data);
         self.settle_outcome(now);

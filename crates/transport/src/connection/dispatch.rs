@@ -58,7 +58,7 @@ impl Connection {
         let view = self.handshake_view();
         let space = context.space;
         let path = &mut self.path.control.measured();
-        self.recovery.on_ack(context.now, space, ack, view, path, &mut self.outcome)?;
+        self.recovery.on_ack(context.now, space, ack, view, path, self.outcome.get_or_insert_default())?;
         if let (PacketSpace::Data, Some(range)) = (space, ack.ranges.first())
             && let Some(keys) = self.handshake.one_rtt_mut()
         {
@@ -99,7 +99,7 @@ impl Connection {
     /// Tells all whom it concerns what recovery has found out: the path's policies, the search for its datagram size,
     /// the owners of the frames, the counters and the trace.
     pub(crate) fn settle_outcome(&mut self, now: Time) {
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = self.outcome.take().unwrap_or_default();
         self.path.control.on_outcome(now, &mut outcome);
         self.look_for_black_hole(now, &outcome);
         for (space, frame) in &outcome.acked_frames {
@@ -115,7 +115,7 @@ impl Connection {
         self.counters.packets_spuriously_lost += outcome.spurious_packets();
         self.log.packets_lost(now, &outcome);
         outcome.clear();
-        self.outcome = outcome;
+        self.outcome = Some(outcome);
         self.send_lost_handshake_data();
         if let Some(notice) = self.path.control.take_notice() {
             self.counters.notices += 1;

@@ -65,7 +65,7 @@ impl Connection {
         }
         self.setup.early = EarlyData::Rejected;
         // All of it goes again, in 1-RTT packets with higher numbers; that it was dropped says nothing of congestion.
-        let forgotten = self.recovery.requeue_all(PacketSpace::Data, &mut self.outcome);
+        let forgotten = self.recovery.requeue_all(PacketSpace::Data, self.outcome.get_or_insert_default());
         self.path.control.on_forgotten(now, forgotten);
         self.settle_outcome(now);
         // spec: rfc9001 4.6.2 rejected-resets

@@ -15,11 +15,13 @@ pub(crate) struct IdleClock {
     last_activity: Time,
     /// True once an ack-eliciting packet was sent since the peer was last heard.
     has_sent_since: bool,
+    /// True once the connection has rested since the last activity.
+    has_rested: bool,
 }
 
 impl IdleClock {
     pub(crate) fn new(timeout: Duration, now: Time) -> Self {
-        Self { timeout, last_activity: now, has_sent_since: false }
+        Self { timeout, last_activity: now, has_sent_since: false, has_rested: false }
     }
 
     /// The peer's `max_idle_timeout`; zero if it has none.
@@ -33,12 +35,14 @@ impl IdleClock {
     pub(crate) fn on_peer_heard(&mut self, now: Time) {
         self.last_activity = now;
         self.has_sent_since = false;
+        self.has_rested = false;
     }
 
     /// An ack-eliciting packet leaves: the first since the peer was heard restarts the clock too.
     pub(crate) fn on_ack_eliciting_sent(&mut self, now: Time) {
         if !self.has_sent_since {
             self.has_sent_since = true;
+            self.has_rested = false;
             self.last_activity = now;
         }
     }
@@ -58,6 +62,16 @@ impl IdleClock {
         // spec: rfc9000 10.1 idle-three-probes
         let least = probe_timeout * LEAST_PROBE_TIMEOUTS;
         (!timeout.is_zero()).then(|| self.last_activity + timeout.max(least))
+    }
+
+    /// When the connection rests, if nothing happens before; `None` if it has since the last activity.
+    pub(crate) fn rest_at(&self) -> Option<Time> {
+        (!self.has_rested).then(|| self.last_activity + limits::REST_AFTER)
+    }
+
+    /// The connection rests.
+    pub(crate) fn on_rest(&mut self) {
+        self.has_rested = true;
     }
 
     /// When a PING is due that is sent after `interval` without activity.

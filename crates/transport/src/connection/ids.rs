@@ -218,6 +218,12 @@ impl LocalIds {
         std::mem::take(&mut self.changes)
     }
 
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.active.shrink_to_fit();
+        self.unsent.shrink_to_fit();
+    }
+
     /// Every ID in use, for the router to forget at the end.
     pub(crate) fn all(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         self.active.iter().map(|named| named.issued.id)
@@ -426,6 +432,14 @@ impl RemoteIds {
             self.unsent_retirements.push(sequence);
             self.pending_retirements += 1;
         }
+    }
+
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.lent.shrink_to_fit();
+        self.spare.shrink_to_fit();
+        self.retired.shrink_to_fit();
+        self.unsent_retirements.shrink_to_fit();
     }
 
     /// The next `RETIRE_CONNECTION_ID` to send.

@@ -8,7 +8,7 @@ pub(crate) enum Lifecycle {
     /// Packets flow.
     Open,
     /// This end has closed; it answers what still arrives with its close.
-    Closing(Closing),
+    Closing(Box<Closing>),
     /// The peer has closed, or a reset or the idle timeout ended it: nothing is sent any more.
     Draining,
     /// The time for stragglers is over: the connection can be forgotten.
@@ -29,7 +29,8 @@ impl Lifecycle {
     /// Enters the closing state, with the close due at once.
     pub(crate) fn close(&mut self, frame: CloseFrame) {
         if self.is_open() {
-            *self = Self::Closing(Closing { frame, is_due: true, received: 0, answer_after: 1 });
+            let closing = Closing { frame, is_due: true, received: 0, answer_after: 1 };
+            *self = Self::Closing(Box::new(closing));
         }
     }
 

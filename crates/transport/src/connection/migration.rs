@@ -137,7 +137,7 @@ impl Connection {
         self.roaming.is_newly_valid |= answer.is_news;
         if answer.is_news || self.side() == Side::Client {
             // What was under way on the old path is lost, most likely: a probe timeout would tell much later.
-            self.recovery.requeue_other_paths(self.path.control.id, &mut self.outcome);
+            self.recovery.requeue_other_paths(self.path.control.id, self.outcome.get_or_insert_default());
             self.settle_outcome(now);
         }
         if self.path.is_chosen && !self.path.validation.is_running() {
@@ -193,7 +193,7 @@ impl Connection {
         self.roaming.moves += 1;
         self.recovery.restart_probing();
         for space in [PacketSpace::Initial, PacketSpace::Handshake] {
-            if self.recovery.frames_of_flight(space, FLIGHT_PACKETS, &mut self.outcome) {
+            if self.recovery.frames_of_flight(space, FLIGHT_PACKETS, self.outcome.get_or_insert_default()) {
                 self.eliciting.owe_probe(space);
             }
         }
@@ -342,7 +342,7 @@ impl Connection {
         // is there all the same, its next packet must not cost another.
         let failed = self.switch(now, fallback);
         self.remember_path(failed);
-        self.recovery.requeue_other_paths(self.path.control.id, &mut self.outcome);
+        self.recovery.requeue_other_paths(self.path.control.id, self.outcome.get_or_insert_default());
         self.settle_outcome(now);
     }
 

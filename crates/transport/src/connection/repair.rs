@@ -177,6 +177,7 @@ impl Connection {
         let is_wanted = |repeat, sent_at, frames: &[crate::packet::sent_frame::SentFrame]| {
             is_wanted(repeat, sent_at) && streams.has_ending(frames)
         };
+        let outcome = outcome.get_or_insert_default();
         let repeat = recovery.frames_to_repair(PacketSpace::Data, path.control.id, is_wanted, outcome);
         self.repairs.pending[PacketSpace::Data] = repeat;
         if repeat.is_some() {
@@ -222,7 +223,7 @@ impl Connection {
             }
             self.repairs.is_flight_copied[space] = true;
             let packets = if space == PacketSpace::Initial { INITIAL_PACKETS } else { HANDSHAKE_PACKETS };
-            if self.recovery.frames_of_flight(space, packets, &mut self.outcome) {
+            if self.recovery.frames_of_flight(space, packets, self.outcome.get_or_insert_default()) {
                 self.repairs.pending[space] = Some(Repeat { is_retransmission: false, copy: 1 });
                 is_waiting = true;
             }

@@ -45,7 +45,7 @@ impl Connection {
         // Packet numbers go on (section 17.2.5.3); what they carried goes again, and congestion has not been shown.
         self.repairs.on_retry();
         for space in [PacketSpace::Initial, PacketSpace::Data] {
-            let forgotten = self.recovery.requeue_all(space, &mut self.outcome);
+            let forgotten = self.recovery.requeue_all(space, self.outcome.get_or_insert_default());
             self.path.control.on_forgotten(now, forgotten);
         }
         self.settle_outcome(now);

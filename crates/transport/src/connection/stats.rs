@@ -9,7 +9,7 @@ use crate::connection::datagrams::DatagramStats;
 use crate::streams::StreamsStats;
 
 /// One connection's statistics. Counters start at zero with the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConnectionStats {
     /// Datagrams and bytes sent (UDP payloads).
     pub sent: Traffic,

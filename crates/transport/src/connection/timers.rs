@@ -23,15 +23,24 @@ pub(crate) enum Timer {
     Path,
     /// Ask the repair policy again.
     Repair,
+    /// Give back memory that nothing needs while the connection is idle.
+    Rest,
 }
 
-const COUNT: usize = 9;
+const COUNT: usize = 10;
 
 /// At most one time for each [`Timer`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
-    at: [Option<Time>; COUNT],
+    /// [`Time::FAR_FUTURE`] for those that are stopped.
+    at: [Time; COUNT],
     is_stale: bool,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self { at: [Time::FAR_FUTURE; COUNT], is_stale: false }
+    }
 }
 
 impl Timers {
@@ -45,18 +54,19 @@ impl Timers {
         Timer::OldKeys,
         Timer::Path,
         Timer::Repair,
+        Timer::Rest,
     ];
 
     /// Sets a timer, or stops it with `None`.
     pub(crate) fn set(&mut self, timer: Timer, at: Option<Time>) {
         if let Some(slot) = self.at.get_mut(timer as usize) {
-            *slot = at;
+            *slot = at.unwrap_or(Time::FAR_FUTURE);
         }
     }
 
     /// When a timer expires.
     pub(crate) fn get(&self, timer: Timer) -> Option<Time> {
-        self.at.get(timer as usize).copied().flatten()
+        self.at.get(timer as usize).copied().filter(|at| *at < Time::FAR_FUTURE)
     }
 
     /// A datagram has come: what the timers follow from has changed. `poll_transmit`, which comes after a batch of
@@ -72,12 +82,12 @@ impl Timers {
 
     /// Stops every timer.
     pub(crate) fn clear(&mut self) {
-        self.at = [None; COUNT];
+        self.at = [Time::FAR_FUTURE; COUNT];
     }
 
     /// The earliest time.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.at.iter().flatten().min().copied()
+        self.at.iter().min().copied().filter(|at| *at < Time::FAR_FUTURE)
     }
 
     /// Stops and returns a timer that has expired, in a fixed order; call until `None`.

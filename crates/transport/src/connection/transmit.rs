@@ -259,7 +259,7 @@ impl Connection {
     /// section 6.2.4). A server that has had nothing but a PING of a client's cannot answer.
     fn fill_probe(&mut self, now: Time, space: PacketSpace) {
         if self.eliciting.owes_probe(space) && self.handshake.has_keys(space) && !self.has_frames(space) {
-            self.recovery.frames_to_probe(space, &mut self.outcome);
+            self.recovery.frames_to_probe(space, self.outcome.get_or_insert_default());
             self.settle_outcome(now);
         }
     }

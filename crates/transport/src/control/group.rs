@@ -12,7 +12,7 @@ impl PathControl {
     /// From now on what happens here is kept for a group policy, too; `tells_acks` if it wants to know of each.
     pub(crate) fn join_group(&mut self, now: Time, tells_acks: bool) {
         let idle_since = self.in_flight.is_zero().then_some(now);
-        self.membership = Some(Membership::new(idle_since, tells_acks));
+        self.membership = Some(Box::new(Membership::new(idle_since, tells_acks)));
     }
 
     /// Ends that; the window that held until now, if the path was a member's. A controller that was done without takes
@@ -39,7 +39,7 @@ impl PathControl {
             model_rate: self.congestion.model_rate(),
             least_window: self.max_datagram_size * 2,
             rtt: self.rtt.view(),
-            idle_since: self.membership.as_ref().and_then(Membership::idle_since),
+            idle_since: self.membership.as_ref().and_then(|membership| membership.idle_since()),
             silent_since: self.silent_since(),
             in_flight: self.in_flight,
             delivered: self.sampler.delivered(),

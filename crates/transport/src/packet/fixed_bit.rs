@@ -1,7 +1,5 @@
 //! What is left to chance so that others keep ignoring it: the fixed bit (RFC 9287).
 
-use posthaste_units::Rng;
-
 /// The fixed bit of 1-RTT packets: set, until the peer has said that it takes any.
 #[derive(Debug, Default)]
 pub(crate) struct FixedBit {
@@ -17,13 +15,13 @@ impl FixedBit {
         self.is_free = is_free;
     }
 
-    /// The next packet's bit.
-    pub(crate) fn next(&mut self, rng: &mut Rng) -> bool {
+    /// The next packet's bit; `draw` gives random ones.
+    pub(crate) fn next(&mut self, draw: impl FnOnce() -> u64) -> bool {
         if !self.is_free {
             return true;
         }
         if self.left == 0 {
-            (self.bits, self.left) = (rng.next_u64(), u64::BITS);
+            (self.bits, self.left) = (draw(), u64::BITS);
         }
         self.left -= 1;
         // spec: rfc9287 3.1 unpredictable
@@ -33,15 +31,17 @@ impl FixedBit {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_units::Rng;
+
     use super::*;
 
     #[test]
     fn the_bit_is_set_until_the_peer_allows_otherwise_and_random_then() {
         // spec: rfc9287 3.1 unpredictable, 3.1 never-unknown
         let (mut bit, mut rng) = (FixedBit::default(), Rng::from_test_seed(1));
-        assert!((0..1000).all(|_| bit.next(&mut rng)));
+        assert!((0..1000).all(|_| bit.next(|| rng.next_u64())));
         bit.set_free(true);
-        let set = (0..10_000).filter(|_| bit.next(&mut rng)).count();
+        let set = (0..10_000).filter(|_| bit.next(|| rng.next_u64())).count();
         // Five deviations of a fair coin.
         assert!((4750..=5250).contains(&set), "{set}");
     }

@@ -10,17 +10,6 @@ pub(crate) struct PerSpace<T> {
     data: T,
 }
 
-impl<T> PerSpace<T> {
-    /// The value of each space made by `make`.
-    pub(crate) fn from_fn(mut make: impl FnMut(PacketSpace) -> T) -> Self {
-        Self {
-            initial: make(PacketSpace::Initial),
-            handshake: make(PacketSpace::Handshake),
-            data: make(PacketSpace::Data),
-        }
-    }
-}
-
 impl<T> std::ops::Index<PacketSpace> for PerSpace<T> {
     type Output = T;
     fn index(&self, space: PacketSpace) -> &T {

@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 pub(crate) struct Validation {
     /// The peer is known to receive at its address.
     is_valid: bool,
-    running: Option<Running>,
+    running: Option<Box<Running>>,
 }
 
 impl Validation {
@@ -67,12 +67,12 @@ impl Validation {
 
     /// Begins, or begins anew; `probe_timeout` is the larger of the present path's and the new one's (section 8.2.4).
     pub(crate) fn begin(&mut self, now: Time, probe_timeout: Duration) {
-        self.running = Some(Running {
+        self.running = Some(Box::new(Running {
             challenges: SmallVec::new(),
             next_at: Some(now),
             probe_timeout,
             fails_at: now + probe_timeout * FAILED_AFTER,
-        });
+        }));
     }
 
     /// True if a challenge should be sent.

@@ -114,6 +114,8 @@ pub(super) struct LostPackets {
 }
 
 impl LostPackets {
+    pub(super) const NONE: Self = Self { packets: VecDeque::new() };
+
     fn remember(&mut self, packet: Remembered) {
         if self.packets.len() >= LOST_PACKETS {
             self.packets.pop_front();
@@ -129,6 +131,11 @@ impl LostPackets {
 
     pub(super) fn is_empty(&self) -> bool {
         self.packets.is_empty()
+    }
+
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.packets.shrink_to_fit();
     }
 
     /// Takes the packet with this number or the next above it out, if that is at most `last`.
@@ -151,6 +158,8 @@ pub(super) struct LossRun {
 }
 
 impl LossRun {
+    pub(super) const NONE: Self = Self { first_sent_at: None, last: None };
+
     pub(super) fn interrupt(&mut self) {
         *self = Self::default();
     }

@@ -74,10 +74,22 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
+    pub(super) const NONE: Self = Self {
+        slots: VecDeque::new(),
+        ack_eliciting: 0,
+        #[cfg(test)]
+        steps: 0,
+    };
+
     /// Appends a packet, whose number is above all before it.
     pub(super) fn push(&mut self, packet: SentPacket) {
         self.ack_eliciting += usize::from(packet.ack_eliciting);
         self.slots.push_back(Slot::Outstanding(packet));
+    }
+
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.slots.shrink_to_fit();
     }
 
     /// True if an ack-eliciting packet is outstanding.

@@ -14,10 +14,12 @@ pub struct ConnectionHandle {
     generation: u32,
 }
 
-#[derive(Default)]
-struct Slot {
+/// Slots that are kept when few are in use.
+const LEAST_SLOTS: usize = 64;
+
+struct Slot<C> {
     generation: u32,
-    connection: Option<Box<Connection>>,
+    connection: Option<Box<C>>,
     /// Queued to be polled for datagrams.
     is_dirty: bool,
     /// Queued to be polled for events.
@@ -30,37 +32,83 @@ struct Slot {
     deadline: Option<Time>,
 }
 
-/// The slab. A slot's marks outlive its connection, because the queues that they stand for do.
-#[derive(Default)]
-pub(crate) struct Slots {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    len: usize,
+impl<C> Slot<C> {
+    /// The slot of a handle that is given out next.
+    fn new() -> Self {
+        Self {
+            generation: 0,
+            connection: None,
+            is_dirty: false,
+            is_eventful: false,
+            pending: None,
+            counted_at: None,
+            deadline: None,
+        }
+    }
+
+    /// True if something refers to the slot.
+    fn is_in_use(&self) -> bool {
+        self.connection.is_some() || self.is_dirty || self.is_eventful || self.deadline.is_some()
+    }
 }
 
-impl Slots {
-    pub(crate) fn insert(&mut self, connection: Connection) -> ConnectionHandle {
+/// The slab. A slot's marks outlive its connection, because the queues that they stand for do.
+pub(crate) struct Slots<C = Connection> {
+    slots: Vec<Slot<C>>,
+    free: Vec<u32>,
+    len: usize,
+    /// Of the next connection, whichever its slot: slots come and go.
+    next_generation: u32,
+}
+
+impl<C> Default for Slots<C> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), len: 0, next_generation: 0 }
+    }
+}
+
+impl<C> Slots<C> {
+    pub(crate) fn insert(&mut self, connection: C) -> ConnectionHandle {
         self.len += 1;
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(Slot::new());
             (self.slots.len() - 1) as u32
         });
-        let mut generation = 0;
+        let generation = self.next_generation;
+        self.next_generation = generation.wrapping_add(1);
         if let Some(slot) = self.slot_mut(index) {
             slot.connection = Some(Box::new(connection));
-            generation = slot.generation;
+            slot.generation = generation;
         }
         ConnectionHandle { index, generation }
     }
 
-    pub(crate) fn remove(&mut self, index: u32) -> Option<(ConnectionHandle, Box<Connection>)> {
+    pub(crate) fn remove(&mut self, index: u32) -> Option<(ConnectionHandle, Box<C>)> {
         let handle = self.handle(index)?;
         let slot = self.slot_mut(index)?;
         let connection = slot.connection.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
         self.len -= 1;
+        // Now and then, so that it costs each connection little however many slots it looks at.
+        if self.len == 0 || self.len.is_power_of_two() {
+            self.shrink();
+        }
         Some((handle, connection))
+    }
+
+    /// Gives the memory of a crowd that has left back, as far as the slots at the end are not in use.
+    fn shrink(&mut self) {
+        if self.slots.len() <= LEAST_SLOTS.max(4 * self.len) {
+            return;
+        }
+        let used = self.slots.iter().rposition(Slot::is_in_use).map_or(0, |last| last + 1);
+        let kept = used.max(LEAST_SLOTS);
+        if kept <= self.slots.len() / 2 {
+            self.slots.truncate(kept);
+            self.slots.shrink_to_fit();
+            self.free.retain(|index| (*index as usize) < kept);
+            self.free.shrink_to_fit();
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -78,11 +126,11 @@ impl Slots {
         slot.connection.is_some().then_some(ConnectionHandle { index, generation: slot.generation })
     }
 
-    pub(crate) fn get(&self, index: u32) -> Option<&Connection> {
+    pub(crate) fn get(&self, index: u32) -> Option<&C> {
         self.slots.get(index as usize)?.connection.as_deref()
     }
 
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Connection> {
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut C> {
         self.slot_mut(index)?.connection.as_deref_mut()
     }
 
@@ -111,7 +159,55 @@ impl Slots {
         self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.deadline, deadline))
     }
 
-    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot> {
+    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<C>> {
         self.slots.get_mut(index as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_of_a_crowd_is_given_back_and_no_handle_comes_again() {
+        let mut slots: Slots<usize> = Slots::default();
+        let stays = slots.insert(0);
+        let crowd: Vec<_> = (1..10_000).map(|number| slots.insert(number)).collect();
+        assert_eq!(slots.slots.len(), 10_000);
+        for (handle, number) in crowd.iter().zip(1..) {
+            let index = slots.index(*handle).expect("it is there");
+            let (removed, value) = slots.remove(index).expect("it is there");
+            assert_eq!((removed, *value), (*handle, number));
+            assert_eq!(slots.index(*handle), None);
+        }
+        assert_eq!((slots.slots.len(), slots.len()), (LEAST_SLOTS, 1));
+        assert!(slots.slots.capacity() + slots.free.capacity() < 4 * LEAST_SLOTS);
+        let index = slots.index(stays).expect("it has stayed");
+        assert_eq!(slots.get(index), Some(&0));
+        let next: Vec<_> = (0..1_000).map(|number| slots.insert(number)).collect();
+        let all = crowd.iter().chain(&next).chain([&stays]);
+        assert_eq!(all.collect::<std::collections::BTreeSet<_>>().len(), 11_000, "handles are new");
+        assert!(crowd.iter().all(|gone| slots.index(*gone).is_none()));
+        assert!(next.iter().zip(0..).all(|(handle, number)| {
+            slots.index(*handle).and_then(|index| slots.get(index)) == Some(&number)
+        }));
+    }
+
+    #[test]
+    fn slots_that_something_refers_to_stay() {
+        let mut slots: Slots<usize> = Slots::default();
+        let handles: Vec<_> = (0..1_000).map(|number| slots.insert(number)).collect();
+        let last = slots.index(handles[999]).expect("it is there");
+        slots.set_dirty(last, true);
+        for handle in &handles {
+            let index = slots.index(*handle).expect("it is there");
+            slots.remove(index);
+        }
+        assert_eq!((slots.len(), slots.slots.len()), (0, 1_000));
+        assert_eq!(slots.set_dirty(last, false), Some(true));
+        let handle = slots.insert(7);
+        let index = slots.index(handle).expect("it is there");
+        slots.remove(index);
+        assert_eq!(slots.slots.len(), LEAST_SLOTS);
     }
 }

@@ -6,12 +6,14 @@
 //! makes, and a hostile one makes this end hold the window that it was granted, an eighth of that for the bits,
 //! and [`REASSEMBLY_SLACK`], however it cuts its data. Where data overlap, the first copy wins.
 
+mod slices;
 mod view;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 
+use self::slices::Slices;
 use crate::limits::REASSEMBLY_SLACK;
 
 /// Bytes that one block of early data spans.
@@ -49,7 +51,7 @@ pub(crate) struct Assembler {
     /// Everything below has arrived.
     contiguous: u64,
     /// Data from `read` on, in order, with the waste of each chunk; `tail` follows them.
-    ready: VecDeque<(Bytes, usize)>,
+    ready: Slices,
     /// Small or copied data, gathered: the bytes up to `contiguous`.
     tail: BytesMut,
     /// Waste of all of `ready`.
@@ -98,6 +100,22 @@ impl Assembler {
     /// True if any byte that has arrived was not read, gap or no gap before it.
     pub(crate) fn has_unread(&self) -> bool {
         self.is_readable() || self.next_early(self.contiguous, u64::MAX) != u64::MAX
+    }
+
+    /// True if nothing has arrived yet.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.contiguous == 0 && self.blocks.is_empty()
+    }
+
+    /// Gives back room that is not in use. A small slice that nobody reads is copied: it pins what it came in.
+    pub(crate) fn shrink(&mut self) {
+        self.ready.shrink();
+        for (data, _) in self.ready.iter_mut().filter(|(data, _)| data.len() < SLICE_MIN) {
+            *data = Bytes::copy_from_slice(data);
+        }
+        if self.tail.is_empty() {
+            self.tail = BytesMut::new();
+        }
     }
 
     /// Takes at most `max` bytes from the front; `None` if nothing is there.

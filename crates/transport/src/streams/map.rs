@@ -9,6 +9,12 @@ use super::stream::{Maker, Stream};
 /// Slots that a table may have beyond four for each open stream before its oldest stream moves aside.
 const SPARE_SLOTS: usize = 64;
 
+/// Streams that are over whose memory a connection keeps, until it rests.
+const SPARE_STREAMS: usize = 32;
+
+/// Memory of streams that are over: the boxes are what is used again.
+type Spare = Vec<Box<Stream>>;
+
 /// One stream that has been opened.
 #[derive(Debug)]
 enum Slot {
@@ -19,10 +25,16 @@ enum Slot {
 }
 
 impl Slot {
-    /// Makes the stream of an untouched slot.
-    #[cold]
-    fn touch(&mut self, make: impl FnOnce() -> Stream) -> Found<'_> {
-        *self = Self::Live(Box::new(make()));
+    /// Makes the stream of an untouched slot, in memory of one that is over if there is any.
+    fn touch(&mut self, spare: &mut Spare, make: impl FnOnce() -> Stream) -> Found<'_> {
+        let stream = match spare.pop() {
+            Some(mut stream) => {
+                *stream = make();
+                stream
+            }
+            None => Box::new(make()),
+        };
+        *self = Self::Live(stream);
         match self {
             Self::Live(stream) => Found::Live(stream),
             Self::Untouched | Self::Gone => Found::Gone,
@@ -72,7 +84,7 @@ impl Table {
 
     /// Finds a stream; an untouched one is made by `make`.
     #[inline]
-    fn find(&mut self, index: u64, make: impl FnOnce() -> Stream) -> Found<'_> {
+    fn find(&mut self, index: u64, spare: &mut Spare, make: impl FnOnce() -> Stream) -> Found<'_> {
         let slot = match index.checked_sub(self.base) {
             Some(position) => match self.slots.get_mut(position as usize) {
                 Some(slot) => slot,
@@ -85,7 +97,7 @@ impl Table {
         };
         match slot {
             Slot::Live(stream) => Found::Live(stream),
-            Slot::Untouched => slot.touch(make),
+            Slot::Untouched => slot.touch(spare, make),
             Slot::Gone => Found::Gone,
         }
     }
@@ -95,19 +107,21 @@ impl Table {
         self.elders.get_mut(&index)
     }
 
-    /// Forgets a stream that is over.
-    pub(super) fn remove(&mut self, index: u64) {
-        if let Some(position) = index.checked_sub(self.base) {
-            if let Some(slot) = self.slots.get_mut(position as usize)
-                && !matches!(slot, Slot::Gone)
-            {
-                *slot = Slot::Gone;
-                self.open -= 1;
+    /// Forgets a stream that is over; its memory.
+    fn remove(&mut self, index: u64) -> Option<Box<Stream>> {
+        let slot = match index.checked_sub(self.base) {
+            Some(position) => {
+                let slot = self.slots.get_mut(position as usize);
+                slot.map_or(Slot::Gone, |slot| std::mem::replace(slot, Slot::Gone))
             }
-        } else if self.elders.remove(&index).is_some() {
-            self.open -= 1;
-        }
+            None => self.elders.remove(&index).unwrap_or(Slot::Gone),
+        };
+        self.open -= usize::from(!matches!(slot, Slot::Gone));
         self.compact();
+        match slot {
+            Slot::Live(stream) => Some(stream),
+            Slot::Untouched | Slot::Gone => None,
+        }
     }
 
     /// Drops slots of streams that are over, and moves old open ones aside where they keep too many.
@@ -123,6 +137,21 @@ impl Table {
                 self.elders.insert(self.base, slot);
             }
             self.base += 1;
+        }
+    }
+
+    /// Gives back room that is not in use.
+    fn shrink(&mut self) {
+        for slot in self.slots.iter_mut().chain(self.elders.values_mut()) {
+            if let Slot::Live(stream) = slot
+                && let Some(recv) = &mut stream.recv
+            {
+                recv.shrink();
+            }
+        }
+        self.slots.shrink_to_fit();
+        if self.elders.is_empty() {
+            self.elders = BTreeMap::new();
         }
     }
 
@@ -146,14 +175,17 @@ pub(super) struct StreamMap {
     client: [Table; 2],
     server: [Table; 2],
     pub(super) maker: Maker,
+    /// Memory of streams that are over, at most [`SPARE_STREAMS`]: for a request that is answered at once it costs as much to
+    /// get memory as to use it.
+    spare: Spare,
 }
 
 impl StreamMap {
     pub(super) fn new(maker: Maker) -> Self {
-        Self { client: Default::default(), server: Default::default(), maker }
+        Self { client: Default::default(), server: Default::default(), maker, spare: Vec::new() }
     }
 
-    fn split(&mut self, initiator: Side, direction: Direction) -> (&mut Table, &Maker) {
+    fn split(&mut self, initiator: Side, direction: Direction) -> (&mut Table, &Maker, &mut Spare) {
         let [bidirectional, unidirectional] = match initiator {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,
@@ -162,7 +194,7 @@ impl StreamMap {
             Direction::Bidirectional => bidirectional,
             Direction::Unidirectional => unidirectional,
         };
-        (table, &self.maker)
+        (table, &self.maker, &mut self.spare)
     }
 
     /// The streams that `initiator` opens in `direction`.
@@ -178,8 +210,19 @@ impl StreamMap {
     /// Finds a stream, and makes it if this is the first time that something is done with it.
     #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Found<'_> {
-        let (table, maker) = self.split(id.initiator(), id.direction());
-        table.find(id.index(), || maker.make(id))
+        let (table, maker, spare) = self.split(id.initiator(), id.direction());
+        table.find(id.index(), spare, || maker.make(id))
+    }
+
+    /// Forgets a stream that is over.
+    pub(super) fn remove(&mut self, id: StreamId) {
+        let (table, _, spare) = self.split(id.initiator(), id.direction());
+        if let Some(mut stream) = table.remove(id.index())
+            && spare.len() < SPARE_STREAMS
+        {
+            stream.clear();
+            spare.push(stream);
+        }
     }
 
     /// Identifiers of the streams on which something has been done.
@@ -192,6 +235,12 @@ impl StreamMap {
             }
         }
         ids
+    }
+
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.client.iter_mut().chain(&mut self.server).for_each(Table::shrink);
+        self.spare = Vec::new();
     }
 
     /// Streams that are open in all.

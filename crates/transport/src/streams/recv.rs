@@ -59,6 +59,11 @@ impl RecvHalf {
         }
     }
 
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.assembler.shrink();
+    }
+
     /// Checks data up to `end`, or the final size `end`, against what is known of the stream, its credit and
     /// the connection's. Returns the bytes that have not been counted before.
     pub(super) fn check(

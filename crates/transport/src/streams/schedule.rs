@@ -1,8 +1,10 @@
 //! Whose data goes next: urgency first, then turns (RFC 9218 section 4 and 10).
 
-use std::collections::BTreeSet;
+mod lane;
 
 use posthaste_wire::StreamId;
+
+use self::lane::Lane;
 
 /// Urgencies, 0 (most urgent) to 7.
 pub(super) const URGENCIES: u8 = 8;
@@ -55,9 +57,6 @@ pub(super) struct Place {
     /// Bytes sent in this turn.
     spent: u64,
 }
-
-/// Streams by (turn, identifier); those sent in order have turn 0.
-type Lane = BTreeSet<(u64, StreamId)>;
 
 /// The streams that have something to send which their own flow control permits.
 ///
@@ -124,7 +123,7 @@ impl Schedule {
 
     fn insert(&mut self, id: StreamId, place: &mut Option<Place>, new: Place) {
         if self.lane(new.lane).is_none() {
-            self.lanes.push((new.lane, Lane::new()));
+            self.lanes.push((new.lane, Lane::default()));
         }
         if let Some(streams) = self.lane_mut(new.lane) {
             self.count += usize::from(streams.insert((new.turn, id)));
@@ -165,7 +164,7 @@ impl Schedule {
         if !is_in_turn(lane) && self.prefers_turns && lanes & (1 << (lane + 1)) != 0 {
             lane += 1;
         }
-        self.lane(lane).and_then(BTreeSet::first).map(|(_, id)| *id)
+        self.lane(lane).and_then(Lane::first)
     }
 
     /// The stream has sent `bytes`, and `total` distinct ones since it began: if it is one of several that take turns,
@@ -180,6 +179,12 @@ impl Schedule {
             self.remove(id, place);
             self.join(id, place, lane);
         }
+    }
+
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.lanes.retain(|(_, lane)| !lane.is_empty());
+        self.lanes.shrink_to_fit();
     }
 
     /// How many streams have something to send.

@@ -28,6 +28,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// The stream is over: only its memory stays.
+    pub(super) fn clear(&mut self) {
+        (self.send, self.recv) = (None, None);
+    }
+
     pub(super) fn has_control(&self) -> bool {
         self.send.as_ref().is_some_and(SendHalf::has_control)
             || self.recv.as_ref().is_some_and(RecvHalf::has_control)

@@ -44,6 +44,13 @@ pub(crate) struct NewTokens {
 }
 
 impl NewTokens {
+    /// Gives back room that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.wanted.shrink_to_fit();
+        self.unsent.shrink_to_fit();
+        self.in_flight.shrink_to_fit();
+    }
+
     pub(crate) fn pending(&self) -> usize {
         self.wanted.len() + self.unsent.len() + self.in_flight.len()
     }

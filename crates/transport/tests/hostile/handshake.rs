@@ -115,6 +115,26 @@ fn crypto_data_far_ahead_exceeds_the_buffer_at_every_level() {
 }
 
 #[test]
+fn a_client_that_has_tickets_and_rests_takes_further_tickets_and_nothing_else() {
+    // spec: rfc9001 6 tls-key-update-closes, 4.4 late-request-closes
+    let message = |kind, offset| Frame::Crypto(CryptoFrame { offset, data: vec![kind, 0, 0, 1, 0].into() });
+    let (ticket, key_update) = (4, 24);
+    let mut awake = Arena::client();
+    let offset = awake.rogue.crypto_sent(PacketType::Short);
+    assert!(offset > 0, "tickets have come");
+    awake.send(PacketType::Short, &[message(ticket, offset)]);
+    assert!(matches!(awake.closed(), Some(CloseReason::Tls { .. })), "TLS reads the ticket, which is none");
+    let mut resting = Arena::client();
+    resting.run_for(Duration::from_secs(3));
+    let offset = resting.rogue.crypto_sent(PacketType::Short);
+    resting.send(PacketType::Short, &[message(ticket, offset)]);
+    assert_eq!(resting.close_code(), None, "TLS is gone");
+    resting.send(PacketType::Short, &[message(key_update, offset + 5)]);
+    assert!(matches!(resting.closed(), Some(CloseReason::Tls { alert: 10, .. })));
+    assert_eq!(resting.close_code().map(|(code, _)| code), Some(code::UNEXPECTED_MESSAGE));
+}
+
+#[test]
 fn crypto_data_that_tls_leaves_behind_are_a_violation() {
     // spec: rfc9001 4.1.3 unread-data-close
     let ahead = Frame::Crypto(CryptoFrame { offset: 30_000, data: vec![0; 100].into() });

@@ -72,7 +72,7 @@ fn written(received: &mut ReceivedPackets, now: Time, room: usize) -> Option<Ack
 
 #[test]
 fn ranges_are_written_newest_first() {
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     receive_all(&mut received, [0, 1, 2, 5, 9, 8, 4]);
     let ack = written(&mut received, Time::ZERO, 1000).expect("written");
     assert_eq!(ack.ranges, [8..=9, 4..=5, 0..=2]);
@@ -82,14 +82,14 @@ fn ranges_are_written_newest_first() {
 
 #[test]
 fn a_gap_that_fills_joins_its_neighbours() {
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     receive_all(&mut received, [0, 2, 4, 3, 1]);
     assert_eq!(written(&mut received, Time::ZERO, 1000).expect("written").ranges, [0..=4]);
 }
 
 #[test]
 fn arrivals_are_judged_by_the_largest_number_before_them() {
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     let in_order = Arrival::New { out_of_order: false };
     let out_of_order = Arrival::New { out_of_order: true };
     let table = [
@@ -108,7 +108,7 @@ fn arrivals_are_judged_by_the_largest_number_before_them() {
 #[test]
 fn initial_packets_are_acknowledged_at_once() {
     // spec: rfc9000 13.2.1 handshake-acked-at-once
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     assert!(!received.has_news());
     received.on_packet(0);
     received.record(at_millis(5), 0, false, None);
@@ -143,7 +143,7 @@ fn the_policy_decides_when_data_is_acknowledged() {
 #[test]
 fn the_delay_counts_from_the_largest_packet() {
     // spec: rfc9000 13.2.5 own-delay-only
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     receive(&mut received, at_millis(10), 5);
     receive(&mut received, at_millis(14), 4);
     // 8 ms = 1000 << 3 us
@@ -153,7 +153,7 @@ fn the_delay_counts_from_the_largest_packet() {
 #[test]
 fn marks_are_counted_once_a_packet() {
     // spec: rfc9000 13.4.1 marks-reported
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     let marks = [Some(EcnCodepoint::Ect0), Some(EcnCodepoint::Ce), None, Some(EcnCodepoint::Ect1)];
     for (number, mark) in marks.into_iter().enumerate() {
         received.on_packet(number as u64);
@@ -165,7 +165,7 @@ fn marks_are_counted_once_a_packet() {
 
 #[test]
 fn a_frame_holds_as_many_ranges_as_fit() {
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     receive_all(&mut received, (0..40).map(|number| number * 2));
     let all = written(&mut received, Time::ZERO, 1000).expect("written").ranges;
     assert_eq!(all.len(), 40);
@@ -179,13 +179,13 @@ fn a_frame_holds_as_many_ranges_as_fit() {
 
 #[test]
 fn nothing_received_is_nothing_written() {
-    assert_eq!(written(&mut ReceivedPackets::immediate(), Time::ZERO, 100), None);
+    assert_eq!(written(&mut ReceivedPackets::default(), Time::ZERO, 100), None);
 }
 
 #[test]
 fn a_peer_that_leaves_gaps_makes_old_ranges_be_forgotten() {
     // spec: rfc9000 13.2.3 range-kept, 13.2.3 largest-kept
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     let count = ACK_RANGES as u64 * 4;
     receive_all(&mut received, (0..count).map(|number| number * 2));
     assert_eq!(received.range_count(), ACK_RANGES);
@@ -200,7 +200,7 @@ fn a_peer_that_leaves_gaps_makes_old_ranges_be_forgotten() {
 
 #[test]
 fn the_extremes_of_the_number_space_do_not_overflow() {
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     receive_all(&mut received, [u64::MAX, 0, u64::MAX - 1]);
     assert_eq!(received.on_packet(u64::MAX), Arrival::Duplicate);
     received.on_ack_acked(u64::MAX);
@@ -209,7 +209,7 @@ fn the_extremes_of_the_number_space_do_not_overflow() {
 
 #[test]
 fn ranges_that_the_peer_knows_of_are_forgotten_but_not_what_is_news() {
-    let mut received = ReceivedPackets::immediate();
+    let mut received = ReceivedPackets::default();
     receive_all(&mut received, [0, 1, 2, 5, 6, 9]);
     written(&mut received, Time::ZERO, 100);
     received.on_ack_acked(5);
@@ -230,7 +230,7 @@ fn ranges_that_the_peer_knows_of_are_forgotten_but_not_what_is_news() {
 fn ranges_of_every_short_sequence_hold_what_arrived() {
     const NUMBERS: u64 = 6;
     for code in 0..NUMBERS.pow(6) {
-        let mut received = ReceivedPackets::immediate();
+        let mut received = ReceivedPackets::default();
         let mut model = BTreeSet::new();
         for place in 0..6 {
             let number = code / NUMBERS.pow(place) % NUMBERS;
@@ -249,7 +249,7 @@ proptest! {
     #[test]
     fn ranges_hold_exactly_what_arrived(numbers in prop::collection::vec(0u64..100, 1..120)) {
         // At most 50 ranges: nothing is forgotten.
-        let mut received = ReceivedPackets::immediate();
+        let mut received = ReceivedPackets::default();
         let mut model = BTreeSet::new();
         for number in numbers {
             let is_new = receive(&mut received, Time::ZERO, number) != Arrival::Duplicate;
@@ -264,7 +264,7 @@ proptest! {
 
     #[test]
     fn no_number_is_ever_new_twice(numbers in prop::collection::vec(0u64..1000, 1..400)) {
-        let mut received = ReceivedPackets::immediate();
+        let mut received = ReceivedPackets::default();
         let mut seen = BTreeSet::new();
         for number in numbers {
             if receive(&mut received, Time::ZERO, number) != Arrival::Duplicate {

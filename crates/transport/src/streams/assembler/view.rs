@@ -6,7 +6,7 @@ impl Assembler {
     /// Shows `see` every run of bytes that has arrived and was not read, with its offset.
     pub(crate) fn each_run(&self, mut see: impl FnMut(u64, &[u8])) {
         let mut offset = self.read;
-        for (data, _) in &self.ready {
+        for (data, _) in self.ready.iter() {
             see(offset, data);
             offset += data.len() as u64;
         }

@@ -12,7 +12,7 @@ fn stream() -> Stream {
 }
 
 fn kind(table: &mut Table, index: u64) -> &'static str {
-    match table.find(index, stream) {
+    match table.find(index, &mut Vec::new(), stream) {
         Found::Future => "future",
         Found::Live(_) => "live",
         Found::Gone => "gone",
