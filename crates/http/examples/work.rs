@@ -187,7 +187,7 @@ async fn idle_http(count: i64) -> Result<(), Error> {
     let head = http::Request::get(format!("https://localhost:{}/file", address.port())).body(())?;
     let head = Bytes::from(encode::request(&head)?);
     let client = Endpoint::client("127.0.0.1:0".parse()?)?;
-    let mut held = Vec::new();
+    let mut kept = Vec::new();
     for _ in 0..count {
         let connection = client.connect(&config, address, "localhost").await?;
         let mut control = connection.open_uni().await?;
@@ -195,7 +195,7 @@ async fn idle_http(count: i64) -> Result<(), Error> {
         let (mut send, mut recv) = connection.open_bi().await?;
         send.finish_with(head.clone()).await?;
         recv.read_to_end(2 * RESPONSE).await?;
-        held.push((connection, control));
+        kept.push((connection, control));
     }
     tokio::time::sleep(SETTLE).await;
     peak();
