@@ -113,7 +113,10 @@ async fn a_request_waits_for_its_entries_and_is_acknowledged() {
     let Ok(Some(Part::Data(data))) = reader.next(&mut answer) else { panic!("no body") };
     assert_eq!(data, "- - /a/path");
 
-    // The insertions, which may be acknowledged before the section, and the section.
+    // The insertions, which may be acknowledged before the section. The section itself, whose acknowledgement would be a
+    // packet of its own, with the answer to the next request.
+    let (mut next, _answer) = connection.open_bi().await.unwrap();
+    next.write_all(WAITS).await.unwrap();
     let mut decoder = timeout(PATIENCE, connection.accept_uni()).await.unwrap().unwrap();
     let mut said = Vec::new();
     while said.last() != Some(&0x80) {
