@@ -22,7 +22,9 @@ use super::record::{Seen, Visit};
 use crate::args::PageVisit;
 use crate::exit::{FAILED, Failure};
 use crate::printer;
-pub(super) use browser::{find as find_browser, is_firefox, is_snap};
+#[cfg(feature = "edge")]
+pub(super) use browser::is_firefox;
+pub(super) use browser::{find as find_browser, is_snap};
 
 /// What is to be visited, and how.
 #[derive(Debug, Serialize, Deserialize)]
