@@ -77,12 +77,20 @@ fn after_a_restart_clients_come_back_by_0_rtt_and_with_their_tokens() {
     for secret in [&sessions, &state("secret")] {
         assert_eq!(std::fs::metadata(secret).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    let mut second = start();
-    assert!(!sessions.exists(), "each session may be used once");
-    assert_eq!(visit(&second), Some(EarlyData::Accepted));
-    assert_eq!(early.recv_timeout(PATIENCE).unwrap().as_deref(), Some("1"));
-    assert_eq!(figure(&second, "edge_quic_validated_by_token_total"), "1");
-    assert!(second.stop().success());
+    // The application is told that a request came early unless the client's Finished was there before the request was
+    // passed on, which a busy machine lets happen: then another restart shows it.
+    for attempt in 1.. {
+        let mut second = start();
+        assert!(!sessions.exists(), "each session may be used once");
+        assert_eq!(visit(&second), Some(EarlyData::Accepted));
+        let told = early.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(figure(&second, "edge_quic_validated_by_token_total"), "1");
+        assert!(second.stop().success());
+        if told.as_deref() == Some("1") {
+            break;
+        }
+        assert!(told.is_none() && attempt < 5, "{told:?} in attempt {attempt}");
+    }
 }
 
 #[test]
