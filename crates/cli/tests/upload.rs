@@ -52,6 +52,16 @@ impl Taker {
     }
 }
 
+/// A file that appears if an upload does not come to its end: its body fails, or the server gives the request up, whichever
+/// comes first when a client has gone.
+struct Unfinished(std::path::PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        std::fs::write(&self.0, "").unwrap();
+    }
+}
+
 /// What the server does with a request, by its path.
 async fn take(request: Request, folder: std::path::PathBuf) -> Response {
     let (head, body) = request.into_parts();
@@ -59,17 +69,19 @@ async fn take(request: Request, folder: std::path::PathBuf) -> Response {
         |status: u16, text: String| http::Response::builder().status(status).body(Body::from(text)).unwrap();
     match head.uri.path() {
         // Takes all of it, then answers.
-        "/store" => match Body::new(body).collect(100_000_000).await {
-            Ok(content) => {
-                std::fs::write(folder.join("stored"), &content).unwrap();
-                let length = head.headers.get("content-length").map_or("-", |value| value.to_str().unwrap());
-                answer(201, format!("{} {length} {}", head.method, content.len()))
+        "/store" => {
+            let unfinished = Unfinished(folder.join("broken"));
+            match Body::new(body).collect(100_000_000).await {
+                Ok(content) => {
+                    std::mem::forget(unfinished);
+                    std::fs::write(folder.join("stored"), &content).unwrap();
+                    let length =
+                        head.headers.get("content-length").map_or("-", |value| value.to_str().unwrap());
+                    answer(201, format!("{} {length} {}", head.method, content.len()))
+                }
+                Err(error) => answer(400, error.to_string()),
             }
-            Err(error) => {
-                std::fs::write(folder.join("broken"), error.to_string()).unwrap();
-                answer(400, error.to_string())
-            }
-        },
+        }
         // Answers first.
         "/first" => http::Response::new(Body::new(body)),
         "/refuse" => answer(413, "too much".to_owned()),
