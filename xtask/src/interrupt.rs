@@ -1,4 +1,4 @@
-//! Ctrl-C as an error: whoever waits gives up, and the guards of child processes end them on the way out.
+//! Ctrl-C as an error: sleeps fail, and the guards of child processes end them on the way out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

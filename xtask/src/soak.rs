@@ -44,20 +44,20 @@ certificates every --reload-every seconds; every --restart-every seconds one of 
 second later.
 
 It fails if a client fails, if the server's resident memory in the last third of the rounds is more than 1.1 times that in
-the second third (medians of each round's peak), or if descriptors are more than 8 above (behind the edge 8 and a fifth, because
-connections to applications come and go with each reload), or more than 8 above what they were before the first client. The first third is for caches and
-the session store to fill: they take 16,384 connections, so a short run says little. Behind the edge, responses that have
-begun, uploads and WebSockets may break off while an application is restarted; these are counted (over HTTP/3 as `Head` if the
-reset overtakes the head), and no others are excused."
+the second third (medians of each round's peak), if descriptors are more than 8 above (behind the edge 8 and a fifth, because
+connections to applications come and go with each reload), or if they end more than 8 above their number before the first
+client. The first third is for caches and the session store to fill: they take 16,384 connections, so a short run says little.
+Behind the edge, responses that have begun, uploads and WebSockets may break off while an application is restarted; these are
+counted (over HTTP/3 as `Head` if the reset overtakes the head), and no others are excused."
 )]
 pub(crate) struct Arguments {
     /// Soak `posthaste edge` in front of applications instead of `posthaste serve`
     #[arg(long)]
     edge: bool,
-    /// End after the round in which so many minutes have passed; default 2, with --edge 10
+    /// Start no further round after this many minutes; default 2, with --edge 10
     #[arg(long, conflicts_with = "connections", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: Option<u64>,
-    /// End after the round in which there have been so many connections
+    /// Start no further round after this many connections
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     connections: Option<u64>,
     /// Seconds between two reloads of the edge
@@ -122,7 +122,7 @@ impl Record {
         Ok(Self { began, connections: 0, before: sample(server, began, 0)?, rounds: Vec::new() })
     }
 
-    /// Looks at the server while `step` says that a round with so many connections goes on.
+    /// Looks at the server while `step` says that a round with this many connections goes on.
     fn round(
         &mut self,
         server: &Running,

@@ -140,10 +140,10 @@ pub struct Run {
     pub first_byte: Option<f64>,
     /// Bytes of content that arrived.
     pub bytes: u64,
-    /// From the wish to the last byte, of each request or chunk that ended; empty for files.
+    /// Seconds from when the application wanted it to the last byte, of each request or chunk that ended; empty for files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<f64>,
-    /// That playback of a video stood still.
+    /// Seconds for which playback of a video stood still.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled: Option<f64>,
     /// Why it failed.

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use posthaste_endpoint::Rate;
 use posthaste_endpoint::{
-    ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint, GroupToken, RebindError,
+    ClientConfig, Connection, ConnectionStats, EarlyData, Endpoint, GroupToken, Rate, RebindError,
 };
 use tokio::time::{Instant, timeout};
 

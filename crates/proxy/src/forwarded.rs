@@ -62,7 +62,7 @@ impl Introduction {
         let is_trusted = client.is_some_and(|client| self.trusts(client));
         let kept = |name: &HeaderName| if is_trusted { joined(came, name) } else { None };
         let client = client.map(|client| client.to_canonical());
-        set(fields, FOR, append(kept(&FOR), client.map(text)));
+        set(fields, FOR, append(kept(&FOR), client.map(|client| client.to_string())));
         match kept(&PROTO) {
             None => insert(fields, PROTO, Some(HeaderValue::from_static("https"))),
             kept => set(fields, PROTO, kept),
@@ -146,30 +146,10 @@ fn insert(fields: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) 
     }
 }
 
-/// The address as text. Each request has one, and the formatter of the standard library takes ten times as long.
-fn text(address: IpAddr) -> String {
-    let IpAddr::V4(v4) = address else { return address.to_string() };
-    let mut text = String::with_capacity("255.255.255.255".len());
-    for (at, byte) in v4.octets().into_iter().enumerate() {
-        if at > 0 {
-            text.push('.');
-        }
-        let digit = |value: u8| char::from(b'0' + value % 10);
-        if byte >= 100 {
-            text.push(digit(byte / 100));
-        }
-        if byte >= 10 {
-            text.push(digit(byte / 10));
-        }
-        text.push(digit(byte));
-    }
-    text
-}
-
 /// An element of `Forwarded`: whatever is no token is quoted (RFC 7239 section 4).
 fn element(client: IpAddr, authority: &Authority) -> String {
     let client = match client {
-        IpAddr::V4(_) => text(client),
+        IpAddr::V4(_) => client.to_string(),
         IpAddr::V6(v6) => format!("\"[{v6}]\""),
     };
     format!("for={client};host=\"{authority}\";proto=https")

@@ -1,6 +1,5 @@
 //! `posthaste get`: files over HTTP/3.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,12 +171,11 @@ async fn all(means: Means<'_>, uris: &[Uri], destinations: &[Destination]) -> Ve
 async fn transfer(means: Means<'_>, url: &str, uri: Uri, destination: Destination) -> Transfer {
     let started = Instant::now();
     let mut transfer = Transfer::new(url, &destination);
-    let outcome = match &destination {
-        _ if means.args.upload.is_some() => {
-            let path = means.args.upload.as_deref().unwrap_or(Path::new(""));
-            upload::send(means, &uri, path, destination, &mut transfer).await
+    let outcome = match (&means.args.upload, &destination) {
+        (Some(file), _) => upload::send(means, &uri, file, destination, &mut transfer).await,
+        (None, Destination::File(path)) if means.args.resume => {
+            resume::fetch(means, &uri, path, &mut transfer).await
         }
-        Destination::File(path) if means.args.resume => resume::fetch(means, &uri, path, &mut transfer).await,
         _ if means.args.connections.most() > 1 => parts::fetch(means, &uri, destination, &mut transfer).await,
         _ => fetch(means, &uri, destination, &mut transfer).await,
     };

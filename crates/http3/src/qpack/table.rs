@@ -86,7 +86,8 @@ impl Table {
     /// True if an entry of `size` bytes has room when entries below the absolute index `evictable` make place.
     pub(super) fn has_room(&self, size: u64, evictable: u64) -> bool {
         let mut free = self.capacity - self.size;
-        for (_, entry) in (self.first()..evictable).zip(&self.entries) {
+        let evictable = evictable.saturating_sub(self.first()) as usize;
+        for entry in self.entries.iter().take(evictable) {
             if free >= size {
                 break;
             }

@@ -180,7 +180,7 @@ impl<'a> Visit<'a> {
             feed.finish().await
         };
         self.begin(Step::Upload);
-        // An upload that is not taken has an answer all the same.
+        // A refused upload still has an answer.
         let (answer, _) = tokio::join!(connection.send(request), feeding);
         let mut answer = answer?;
         answer.expect(StatusCode::OK)?;
@@ -243,7 +243,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// The path of so many bytes.
+/// The path of a response with this many bytes.
 fn bytes(length: u64) -> String {
     format!("/bytes/{length}")
 }

@@ -62,7 +62,7 @@ fn refuse(why: &'static str) -> Response<Body> {
     response
 }
 
-/// A file of so many bytes.
+/// A file of this many bytes.
 fn file(bytes: u64) -> Response<Body> {
     let (feed, body) = Body::channel();
     tokio::spawn(async move {

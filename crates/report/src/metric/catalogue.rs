@@ -433,7 +433,7 @@ pub const CATALOGUE: &[Metric] = &[
         Seconds,
         Lower,
         read::latency_p50,
-        "Median over a run's requests of the time from the wish for one to its last byte.",
+        "Median over a run's requests of the time from when the application wants one to its last byte.",
     ),
     metric(
         ("latency-p95", "latency, p95"),

@@ -12,6 +12,10 @@ use crate::streams::LocalLimits;
 /// Reserved parameter identifiers are 31 x N + 27 (section 18.1); N is drawn below this bound.
 const GREASE_RANGE: u64 = 1 << 40;
 
+/// The identifiers of known parameters are below this bound. nginx 1.26 looks at no more than the low 16 bits of an
+/// identifier: a reserved one that has those of a known parameter ends one handshake in 3,900.
+const KNOWN_PARAMETERS: u64 = 0x100;
+
 /// What a server adds to the parameters that both ends send.
 pub(crate) struct ServerPart {
     /// What the client's first Initial was sent to.
@@ -44,7 +48,7 @@ pub(crate) fn encode(
     let grease = config.grease.then(|| {
         let mut value = [0; 8];
         rng.fill(&mut value);
-        (31 * rng.below(GREASE_RANGE) + 27, value.to_vec())
+        (reserved(rng.below(GREASE_RANGE)), value.to_vec())
     });
     let parameters = TransportParameters {
         original_destination_connection_id: server.map(|server| server.original_destination),
@@ -62,6 +66,12 @@ pub(crate) fn encode(
     let mut encoded = Vec::new();
     parameters.write(&mut encoded);
     encoded
+}
+
+/// A reserved identifier that nobody takes for a known one.
+fn reserved(number: u64) -> u64 {
+    let id = 31 * number + 27;
+    if id & 0xffff < KNOWN_PARAMETERS { id + 31 * KNOWN_PARAMETERS } else { id }
 }
 
 /// What this end says of versions (RFC 9368 section 3). A client lists the one that it has chosen alone: it asks for
@@ -97,5 +107,19 @@ pub(crate) fn granted(config: &TransportConfig, limits_granted: &LocalLimits) ->
         initial_max_streams_uni: limits_granted.max_streams_uni,
         active_connection_id_limit: limits::PEER_CONNECTION_IDS,
         ..config.parameters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_identifiers_are_like_no_known_one_in_their_low_bits() {
+        // All remainders by 65,536 come up.
+        for number in (0..1 << 17).chain(GREASE_RANGE - (1 << 17)..GREASE_RANGE) {
+            let id = reserved(number);
+            assert!(id % 31 == 27 && id & 0xffff >= KNOWN_PARAMETERS && id < 1 << 62, "{id:#x}");
+        }
     }
 }

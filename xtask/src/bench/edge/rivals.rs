@@ -160,10 +160,14 @@ impl Rivals {
     }
 }
 
+/// Idle connections to the upstream that each server keeps, as the edge does by default: there are 100 requests at once.
+/// HAProxy has no bound.
+const IDLE_UPSTREAM: u32 = 256;
+
 fn nginx_front(place: &Place<'_>) -> String {
     let Place { port, upstream, cert, key, www, .. } = place;
     format!(
-        "upstream app {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 1000000000; }}\n\
+        "upstream app {{ server 127.0.0.1:{upstream}; keepalive {IDLE_UPSTREAM}; keepalive_requests 1000000000; }}\n\
          server {{\n listen 127.0.0.1:{port} quic; listen 127.0.0.1:{port} ssl; quic_gso on;\n\
          ssl_certificate {}; ssl_certificate_key {}; ssl_protocols TLSv1.3;\n\
          location /app/ {{ proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n\
@@ -194,7 +198,8 @@ fn caddy(place: &Place<'_>) -> String {
     format!(
         "{{\n admin off\n persist_config off\n auto_https off\n storage file_system {}/caddy\n}}\n\
          https://127.0.0.1:{port} {{\n bind 127.0.0.1\n tls {} {}\n \
-         handle /app/* {{\n reverse_proxy 127.0.0.1:{upstream}\n }}\n handle {{\n root * {}\n file_server\n }}\n}}\n",
+         handle /app/* {{\n reverse_proxy 127.0.0.1:{upstream} {{\n transport http {{\n \
+         keepalive_idle_conns_per_host {IDLE_UPSTREAM}\n }}\n }}\n }}\n handle {{\n root * {}\n file_server\n }}\n}}\n",
         folder.display(),
         cert.display(),
         key.display(),

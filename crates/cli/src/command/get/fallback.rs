@@ -264,9 +264,7 @@ impl Reply {
             Self::Tcp(response) => response.chunk().await.map_err(Problem::Tcp),
         }
     }
-}
 
-impl Reply {
     /// Waits until the server has acknowledged all of the request's body; false if it takes no more of it.
     pub(super) async fn upload_sent(&mut self) -> Result<bool, ClientError> {
         match self {

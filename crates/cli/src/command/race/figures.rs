@@ -65,7 +65,7 @@ pub(super) fn headline(plan: &Plan, run: &Run) -> f64 {
     run.outcome.as_ref().ok().and_then(|()| read(&run.flow)).unwrap_or(f64::INFINITY)
 }
 
-/// The value of `figure` in a cell; `None` if there is none, or too many runs failed.
+/// The value of `figure` in a cell; `None` without data, or if too many runs failed.
 pub(super) fn value(figure: Figure, experiment: &ExperimentResult, cell: &CellResult) -> Option<f64> {
     let column = metric::find(figure.column).ok()?;
     // What a run that failed would have come to is not known, and a mean needs to know.
