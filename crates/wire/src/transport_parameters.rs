@@ -250,7 +250,7 @@ impl TransportParameters {
     }
 
     /// Takes over one known parameter.
-    fn set(&mut self, identifier: u64, value: &[u8]) -> Result<(), Invalid> {
+    fn set(&mut self, identifier: u64, value: &[u8], from: Side) -> Result<(), Invalid> {
         match identifier {
             id::ORIGINAL_DESTINATION_CONNECTION_ID => {
                 self.original_destination_connection_id = Some(connection_id(value)?);
@@ -268,7 +268,9 @@ impl TransportParameters {
             id::RETRY_SOURCE_CONNECTION_ID => {
                 self.retry_source_connection_id = Some(connection_id(value)?);
             }
-            id::VERSION_INFORMATION => self.version_information = Some(VersionInformation::parse(value)?),
+            id::VERSION_INFORMATION => {
+                self.version_information = Some(VersionInformation::parse(value, from)?)
+            }
             // spec: rfc9287 3 value-closes
             id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
             id::GREASE_QUIC_BIT => return Err(Invalid("grease_quic_bit with a value")),
@@ -343,23 +345,27 @@ pub struct VersionInformation {
 pub const MAX_AVAILABLE_VERSIONS: usize = 64;
 
 impl VersionInformation {
-    fn parse(value: &[u8]) -> Result<Self, Invalid> {
+    /// Of a longer list the first [`MAX_AVAILABLE_VERSIONS`] are kept, in place of the last of them the chosen one if
+    /// it comes later: what is kept is as valid as what came.
+    fn parse(value: &[u8], from: Side) -> Result<Self, Invalid> {
         // spec: rfc9368 4 parsed, 4 malformed-closes, 4 malformed-code, 4 zero-is-malformed
         let (versions, odd) = value.as_chunks::<4>();
         let mut versions = versions.iter().map(|bytes| u32::from_be_bytes(*bytes));
         let chosen = versions.next().ok_or(Invalid("version_information without a chosen version"))?;
-        let available: Vec<u32> = versions.by_ref().take(MAX_AVAILABLE_VERSIONS).collect();
-        if !odd.is_empty() || chosen == 0 || available.contains(&0) {
+        if !odd.is_empty() || chosen == 0 || versions.clone().any(|version| version == 0) {
             return Err(Invalid("malformed version_information"));
+        }
+        let mut available: Vec<u32> = versions.by_ref().take(MAX_AVAILABLE_VERSIONS).collect();
+        if !available.contains(&chosen) {
+            if versions.any(|version| version == chosen) {
+                available[MAX_AVAILABLE_VERSIONS - 1] = chosen;
+            } else if from == Side::Client {
+                // spec: rfc9368 4 unlisted-is-malformed
+                return Err(Invalid("version_information of a client that does not list its chosen version"));
+            }
         }
         Ok(Self { chosen, available })
     }
-}
-
-/// True if the chosen version is also among the available ones, of which all count here.
-fn lists_chosen(value: &[u8]) -> bool {
-    let (versions, _) = value.as_chunks::<4>();
-    versions.split_first().is_some_and(|(chosen, available)| available.contains(chosen))
 }
 
 /// Why parameters are refused.
@@ -414,11 +420,7 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
                 | id::MAX_DATAGRAM_FRAME_SIZE
         );
         if identifier < id::END || is_extension {
-            parameters.set(identifier, value)?;
-        }
-        // spec: rfc9368 4 unlisted-is-malformed
-        if (from, identifier) == (Side::Client, id::VERSION_INFORMATION) && !lists_chosen(value) {
-            return Err(Invalid("version_information of a client that does not list its chosen version"));
+            parameters.set(identifier, value, from)?;
         }
     }
     if parameters.min_ack_delay.is_some_and(|delay| delay > parameters.max_ack_delay.saturating_mul(1000)) {
