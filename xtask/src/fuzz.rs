@@ -28,6 +28,10 @@ pub(crate) struct Arguments {
     /// Targets at a time; default one a core
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
+    /// Of the fuzzer's random numbers: as many executions from one seed and the same corpus are the same executions;
+    /// default another one each time
+    #[arg(long, value_name = "N")]
+    seed: Option<NonZero<u32>>,
     /// Files of fuzz/src/bin without their ending; default all
     targets: Vec<String>,
 }
@@ -63,7 +67,7 @@ fn fuzz_all<'a>(folder: &Path, chosen: &'a [String], arguments: &Arguments) -> R
         while let Some((index, target)) = take(&next, chosen) {
             eprintln!("fuzzing {target} for {} s", arguments.seconds);
             // A fault of one target must not end the others: it is told when all have had their time.
-            let outcome = fuzz_one(folder, target, arguments.seconds, jobs == 1);
+            let outcome = fuzz_one(folder, target, arguments, jobs == 1);
             let outcome = outcome.map_err(|fault| format!("{target}: {fault}"));
             outcomes.push((index, target, outcome));
         }
@@ -109,7 +113,7 @@ fn targets(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn fuzz_one(folder: &Path, target: &str, seconds: u32, alone: bool) -> Result<bool> {
+fn fuzz_one(folder: &Path, target: &str, arguments: &Arguments, alone: bool) -> Result<bool> {
     let (found, artifacts) = (format!("target/corpus/{target}"), format!("artifacts/{target}/"));
     std::fs::create_dir_all(folder.join(&found))?;
     std::fs::create_dir_all(folder.join(&artifacts))?;
@@ -119,8 +123,10 @@ fn fuzz_one(folder: &Path, target: &str, seconds: u32, alone: bool) -> Result<bo
     }
     let mut command = in_folder(folder);
     command.args(["run", "--locked", "--release", "--quiet", "--bin", target, "--", &found, &seeds]);
-    command.arg(format!("-max_total_time={seconds}")).arg(format!("-timeout={INPUT_TIMEOUT}"));
+    command.arg(format!("-max_total_time={}", arguments.seconds)).arg(format!("-timeout={INPUT_TIMEOUT}"));
     command.arg(format!("-rss_limit_mb={MEMORY}")).arg(format!("-artifact_prefix={artifacts}"));
+    // Zero is libFuzzer's word for a seed of its own.
+    command.arg(format!("-seed={}", arguments.seed.map_or(0, NonZero::get)));
     // libFuzzer's progress is for a person who watches; the end of it tells the rest.
     command.arg("-print_final_stats=1").arg("-verbosity=0");
     if alone {
