@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 67] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 68] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -59,6 +59,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 67] = [
     ("mo-early", include_str!("../../experiments/mo-early.toml")),
     ("mo-stale", include_str!("../../experiments/mo-stale.toml")),
     ("mo-crowd", include_str!("../../experiments/mo-crowd.toml")),
+    ("mo-crowd-early", include_str!("../../experiments/mo-crowd-early.toml")),
     ("mo-first-flight", include_str!("../../experiments/mo-first-flight.toml")),
     ("mo-grid", include_str!("../../experiments/mo-grid.toml")),
     ("mo-grid-large", include_str!("../../experiments/mo-grid-large.toml")),

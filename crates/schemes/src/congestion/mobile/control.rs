@@ -48,7 +48,7 @@ impl Mobile {
     /// How much more must leave for the known rate to arrive: where the path loses the same whatever the rate.
     fn compensation(&self) -> f64 {
         let may = self.parameters.compensate && self.own.is_flat() && self.path.queue() <= self.path.eps();
-        if may { 1.0 / (1.0 - self.own.part(self.parameters.tolerated_loss)) } else { 1.0 }
+        if may { 1.0 / (1.0 - self.own_part()) } else { 1.0 }
     }
 
     /// Bytes a second.

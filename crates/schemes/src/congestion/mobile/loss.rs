@@ -13,6 +13,8 @@ use crate::congestion::recovery::{Episode, Recovery};
 const LOSS_THRESHOLD: f64 = 0.02;
 /// Packets that a share of lost ones is counted on at the least: among fewer a single one is no share.
 const LEAST_COUNTED: u64 = 100;
+/// The part of what trains have shown that no link with others leaves.
+const ALONE: f64 = 0.5;
 /// The deepest cut of a bound in one round (`Beta` of the BBR draft).
 pub(super) const BETA: f64 = 0.7;
 
@@ -128,7 +130,7 @@ impl Mobile {
         let most = self.parameters.tolerated_loss;
         let is_settled = self.state != State::Reach || self.path.common_queue() > self.path.eps();
         let part = if is_settled || self.own.is_known() && !self.has(Part::Greatest) {
-            self.own.part(most)
+            self.own_part()
         } else if self.own.is_known() {
             // Of two chunks the lower quartile is the lesser: at 8 % it often says 4.
             self.own.greatest(most)
@@ -137,6 +139,16 @@ impl Mobile {
             most
         };
         LOSS_THRESHOLD + part + OwnLoss::scatter(part, in_flight / self.datagram())
+    }
+
+    /// The part of what is sent that the path itself loses, once startup is over. What is lost where no queue is seen is
+    /// the path's only if a queue could be seen: if the least RTT was taken while others kept the queue full, all their
+    /// losses would look like the path's, and nobody would give way. A rate near what trains have shown is proof, too:
+    /// there are no others then.
+    pub(super) fn own_part(&self) -> f64 {
+        let is_alone = || self.reach.ceiling.is_some_and(|most| self.path.bandwidth() > ALONE * most);
+        let is_told = self.path.has_room() || !self.has(Part::Room) || is_alone();
+        if is_told { self.own.part(self.parameters.tolerated_loss) } else { 0.0 }
     }
 
     /// True if losing `lost` of `in_flight` says that too much was in flight. One packet of a small flight is a large part

@@ -242,7 +242,7 @@ impl Mobile {
         if loss.packets.iter().all(|packet| packet.sent_at < self.neighbour.heard_from) {
             return;
         }
-        let own = self.own.part(self.parameters.tolerated_loss);
+        let own = self.own_part();
         let has_seen_queue = self.neighbour.longest_queue > self.path.eps();
         let is_told = self.own.is_known() && has_seen_queue || self.path.peak_queue() > self.path.eps();
         let neighbour = &mut self.neighbour;

@@ -37,8 +37,12 @@ pub(super) struct Path {
     round_rates: [f64; 3],
     least_rtt: Option<Duration>,
     least_rtt_at: Time,
+    /// The least RTT that queues were told by when it was last found wrong.
+    told_by: Duration,
     /// The last ack has shown that what was taken for the least RTT had a queue in it.
     pub(super) had_hidden_queue: bool,
+    /// A longer queue has been seen than the one that the least RTT may have in it.
+    has_room: bool,
     /// Least RTT of the present round and of the two before.
     round_rtts: [Option<Duration>; 3],
     recent: [Duration; RECENT_ACKS],
@@ -69,6 +73,7 @@ impl Path {
             *arrival = (sample.now, arrived);
         }
         self.acks += 1;
+        self.has_room |= self.common_queue() > self.eps();
         // A sample of a sender with little to send is a lower bound: it counts if it is above what is known.
         if sample.rate > 0.0 && (sample.rate >= self.bandwidth() || !sample.app_limited) {
             self.rates.update(self.cycles, RATE_CYCLES, sample.rate);
@@ -87,8 +92,15 @@ impl Path {
         let round = &mut self.round_rtts[0];
         *round = Some(round.map_or(rtt, |least| least.min(rtt)));
         let eps = self.eps();
+        if self.least_rtt.is_none() {
+            self.told_by = rtt;
+        }
+        // However many small steps it took.
+        self.had_hidden_queue = self.told_by > rtt + eps;
+        if self.had_hidden_queue {
+            self.told_by = rtt;
+        }
         let known = self.least_rtt.get_or_insert(rtt);
-        self.had_hidden_queue = *known > rtt + eps;
         *known = (*known).min(rtt);
         // As good as the least: what is known holds on.
         if rtt <= *known + *known / 32 {
@@ -154,9 +166,19 @@ impl Path {
         now.since(self.least_rtt_at) > LEAST_RTT_LIFETIME
     }
 
+    /// False if the least RTT may be that of a full queue, which drops packets without delaying their neighbours any
+    /// more: no round trip has been longer than it by what counts as a queue.
+    pub(super) fn has_room(&self) -> bool {
+        self.has_room
+    }
+
     /// The least RTT is what was seen since the last round ended, at `now`.
     pub(super) fn renew_least_rtt(&mut self, now: Time) {
-        self.least_rtt = self.round_rtts[0].or(self.round_rtts[1]).or(self.least_rtt);
+        let seen = self.round_rtts[0].or(self.round_rtts[1]).or(self.least_rtt);
+        // What the longest queue was above the old one says nothing of this one.
+        self.has_room &= seen <= self.least_rtt.map(|known| known + self.eps());
+        self.least_rtt = seen;
+        self.told_by = self.least_rtt();
         self.least_rtt_at = now;
     }
 

@@ -31,6 +31,8 @@ pub enum Part {
     Fall,
     /// The rest for the least RTT.
     Rest,
+    /// The doubt about losses while the least RTT may be that of a full queue.
+    Room,
     /// The shadow's fall to what arrives where a third is lost.
     Overrun,
 }

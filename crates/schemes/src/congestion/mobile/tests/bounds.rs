@@ -135,3 +135,48 @@ fn what_is_lost_in_a_queue_is_not_remembered_as_the_paths_own() {
     own.forget();
     assert_eq!(own.quiet(), posthaste_policy::sample::PathLoss::UNKNOWN, "a queue was hidden");
 }
+
+#[test]
+fn losses_are_the_paths_own_only_where_a_queue_could_be_seen() {
+    // The buffer holds 3 ms, less than counts as a queue: as far as delays tell, others may keep it full.
+    let (mut path, mut controller) =
+        super::settled(Link { loss: 0.06, buffer: ByteCount::new(4_000), ..Link::usual() });
+    path.run(&mut controller, milliseconds(5_000), |_, _| {});
+    assert!(controller.own.part(0.1) > 0.02, "{}", controller.own.part(0.1));
+    assert_eq!(controller.own_part(), 0.0);
+    // A delay above the least shows that there was room above it.
+    path.link = Link { rate: Rate::from_bits_per_second(1_000_000), loss: 0.06, ..Link::usual() };
+    path.run(&mut controller, milliseconds(1_000), |_, _| {});
+    assert!(controller.own_part() > 0.02, "{}", controller.own_part());
+}
+
+#[test]
+fn a_least_round_trip_that_falls_in_small_steps_was_wrong_too() {
+    let mut path = Path::default();
+    // Each by less than what counts as a queue.
+    let is_told = [80, 77, 74, 71, 68, 65].map(|rtt| {
+        path.update(&sample_of(milliseconds(rtt)), &Rounds::default(), ByteCount::ZERO, 1_200.0);
+        path.had_hidden_queue
+    });
+    assert!(is_told.contains(&true), "{is_told:?}");
+}
+
+/// An ack that tells nothing but the round trip.
+fn sample_of(rtt: Duration) -> Sample {
+    Sample {
+        now: Time::ZERO,
+        rate: 0.0,
+        delivered: 0.0,
+        prior_delivered: ByteCount::ZERO,
+        app_limited: false,
+        rtt,
+        newly_acked: 0.0,
+        lost: 0.0,
+        tx_in_flight: 0.0,
+        in_flight: 0.0,
+        prior_in_flight: 0.0,
+        total_delivered: ByteCount::ZERO,
+        sent_at: Time::ZERO,
+        smoothed_rtt: rtt,
+    }
+}
