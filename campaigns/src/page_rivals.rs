@@ -33,10 +33,11 @@ const SHORT_ONLY: &str = "posthaste mobile,nginx-h2-cubic";
 /// Of `cargo campaigns page-rivals`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without options: 2 pages x 5 paths x 8 servers x 20 runs, each with a cold and a warm visit. Every run is kept in the journal
+    after_help = "Without options: 2 pages x 5 paths x 9 servers x 20 runs, each with a cold and a warm visit. Every run is kept in the journal
 as soon as it is made: the same command goes on where it was stopped, and Ctrl-C writes the report of what there is.
 Every profile that a server alone can use, beside the rivals: --profiles all-server --path average --page gr-page --runs 5
-Servers: posthaste mobile, posthaste cubic; nginx-h2-cubic, nginx-h2-bbr, nginx-h1-cubic, nginx-h1-bbr (the kernel's TCP), quiche, quic-go.
+Servers: posthaste mobile, posthaste cubic; nginx-h2-cubic, nginx-h2-bbr, nginx-h1-cubic, nginx-h1-bbr (the kernel's TCP), quiche, quic-go,
+edge (`posthaste edge` in front of nginx).
 Exit code: 0 if every run has loaded the page, else that of `posthaste page`; with --short also 0, with a word, where there can be none."
 )]
 pub(crate) struct Arguments {
@@ -99,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let folder = target().join("page-rivals");
     std::fs::create_dir_all(&folder)?;
     let file = folder.join("rivals.toml");
-    std::fs::write(&file, rivals::file(&chosen)?)?;
+    std::fs::write(&file, rivals::file(&chosen, &program)?)?;
     let mut command = Command::new(program);
     command.arg("page").arg("--rivals").arg(&file).args(["--profiles", &arguments.profiles]);
     if arguments.short {

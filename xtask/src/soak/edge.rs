@@ -13,9 +13,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::failures::{Outage, Tally};
-use super::{Arguments, ROUND_ENDS, Record, Verdict};
+use super::{Arguments, MORE_DESCRIPTORS, ROUND_ENDS, Record, Verdict};
 use crate::Result;
 use crate::identity::Identity;
+use crate::interrupt;
 use crate::process::Running;
 use crate::site::{END, START, content, read_start};
 use crate::workspace::{cargo, run as run_command, target};
@@ -24,10 +25,14 @@ use crate::workspace::{cargo, run as run_command, target};
 const FILE: u64 = 60_000;
 /// Clients of a round, and how many at once: over TCP, over QUIC, and over QUIC on a path that loses packets.
 const CROWDS: [(&str, [u64; 2]); 3] = [("tcp", [300, 40]), ("quic", [200, 30]), ("over-path", [60, 20])];
+/// Of `--short`: a round has this part of the clients.
+const SHORT_PART: u64 = 8;
 /// For how long a killed application stays away: new connections to it fail, and so do health checks.
 const AWAY: Duration = Duration::from_secs(1);
 /// After the last client. Idle connections to applications are kept for 30 s, and their pool looks at them every 30 s.
 const QUIET: Duration = Duration::from_secs(65);
+/// Between two looks at an edge that comes to rest.
+const LOOK: Duration = Duration::from_secs(1);
 /// Descriptors of a round: how many clients and connections to applications meet at one moment is chance.
 const NOISE: f64 = 1.2;
 /// Faults that are printed.
@@ -86,9 +91,14 @@ pub(super) fn run(program: &Path, arguments: &Arguments) -> Result<Verdict> {
     let mut record = Record::start(&scene.edge)?;
     let mut tally = Tally::default();
     while arguments.goes_on(&record) {
-        scene.round(&mut record, &mut tally)?;
+        scene.round(&mut record, &mut tally, if arguments.short { SHORT_PART } else { 1 })?;
     }
-    let verdict = record.end(&scene.edge, QUIET, NOISE)?;
+    if arguments.short {
+        scene.rest(&record)?
+    } else {
+        interrupt::sleep(QUIET)?
+    }
+    let verdict = record.end(&scene.edge, NOISE)?;
     let status = scene.status()?;
     scene.end()?;
     let explained = scene.explain(&record, &tally, &status);
@@ -129,15 +139,16 @@ impl Scene {
         })
     }
 
-    /// Clients of all kinds until the last has left; meanwhile the edge reloads, and applications come and go.
-    fn round(&mut self, record: &mut Record, tally: &mut Tally) -> Result<()> {
+    /// Clients of all kinds, one of `part` of each crowd, until the last has left; meanwhile the edge reloads, and applications
+    /// come and go.
+    fn round(&mut self, record: &mut Record, tally: &mut Tally, part: u64) -> Result<()> {
         let seed = record.rounds.len() as u64 + 1;
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let relay = runtime.block_on(UdpRelay::start(super::serve::relay_to(self.address, seed)))?;
         let mut crowds = Vec::new();
         for (name, [connections, at_once]) in CROWDS {
             let address = if name == "over-path" { relay.local_addr() } else { self.address };
-            crowds.push(self.clients(name, address, [connections, at_once, seed << 16])?);
+            crowds.push(self.clients(name, address, [connections / part, at_once, seed << 16])?);
         }
         // The edge is looked at by what the closure does not have.
         let Self { folder, crowd, identity, edge, applications, outages, reloads, restarts, .. } = self;
@@ -159,7 +170,7 @@ impl Scene {
             }
             Ok(is_under_way)
         };
-        record.round(edge, CROWDS.iter().map(|(_, [connections, _])| connections).sum(), step)?;
+        record.round(edge, CROWDS.iter().map(|(_, [connections, _])| connections / part).sum(), step)?;
         for crowd in &mut crowds {
             if !crowd.wait(ROUND_ENDS)?.success() {
                 return Err("the clients did not end well".into());
@@ -175,6 +186,23 @@ impl Scene {
         clients.arg("clients").arg(&self.identity.ca).args([&address.to_string(), way]);
         clients.args(numbers.map(|number| number.to_string()));
         Running::spawn(&mut clients, name, &self.folder.path().join("logs"))
+    }
+
+    /// Ends the applications, so that their idle connections do not have to time out, and waits until nothing of the clients is
+    /// left; if that does not come, a fault is found later.
+    fn rest(&mut self, record: &Record) -> Result<()> {
+        for application in self.applications.iter_mut().filter(|application| application.killed.is_none()) {
+            application.running.kill()?;
+            application.running.wait(END)?;
+        }
+        let since = Instant::now();
+        let mut is_calm = false;
+        while !is_calm && since.elapsed() < QUIET {
+            interrupt::sleep(LOOK)?;
+            is_calm = self.edge.descriptors()? <= record.before.descriptors + MORE_DESCRIPTORS
+                && self.status()?["http3"]["open"].as_u64() == Some(0);
+        }
+        Ok(())
     }
 
     /// What the edge says of itself.

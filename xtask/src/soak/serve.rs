@@ -11,6 +11,7 @@ use posthaste_units::{Duration as Span, Rate};
 
 use super::{Arguments, ROUND_ENDS, Record, Verdict};
 use crate::Result;
+use crate::interrupt;
 use crate::site::{Programs, Site, Visits};
 
 /// Bytes of the file that they fetch.
@@ -30,7 +31,8 @@ pub(super) fn run(program: PathBuf, arguments: &Arguments) -> Result<Verdict> {
     while arguments.goes_on(&record) {
         failures.extend(round(&site, &mut record, &mut visits)?);
     }
-    let verdict = record.end(&site.server, QUIET, 1.0)?;
+    interrupt::sleep(QUIET)?;
+    let verdict = record.end(&site.server, 1.0)?;
     let rounds = record.rounds.len();
     let Visits { all, whole, moved, reset, uploads, failed } = visits;
     println!(

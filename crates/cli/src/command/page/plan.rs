@@ -90,7 +90,7 @@ impl Plan {
         let browser = find_browser(&args.browser).ok_or_else(|| no_browser(&args.browser))?;
         let failed = |error: &dyn std::fmt::Display| Failure::runtime(format!("cannot prepare: {error}"));
         let ground = TempDir::with_prefix("posthaste-page-").map_err(|error| failed(&error))?;
-        let identity = Identity::keep(&ground.path().join("identity"), SystemTime::now())?;
+        let identity = Identity::keep_for(&ground.path().join("identity"), site::HOST, SystemTime::now())?;
         // Chain and key in one file: who looks for a key passes over the rest.
         let key = ground.path().join("identity").join(KEPT);
         let pages =
