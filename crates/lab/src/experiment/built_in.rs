@@ -24,6 +24,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 67] = [
     ("cg-iw", include_str!("../../experiments/cg-iw.toml")),
     ("cg-share", include_str!("../../experiments/cg-share.toml")),
     ("cg-page", include_str!("../../experiments/cg-page.toml")),
+    ("qpack-uplink", include_str!("../../experiments/qpack-uplink.toml")),
     ("gr-page", include_str!("../../experiments/gr-page.toml")),
     ("gr-broken-promise", include_str!("../../experiments/gr-broken-promise.toml")),
     ("freeze", include_str!("../../experiments/freeze.toml")),
