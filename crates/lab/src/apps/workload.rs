@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_units::{Duration, Rate, Rng, Time};
+use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::bulk::BulkPlan;
 use super::on_off::OnOff;
@@ -73,7 +73,9 @@ pub fn client(
             hosts if hosts.len() == page.hosts.len() => hosts.to_vec(),
             _ => return Err(wrong(&format!("1 or {}", page.hosts.len()))),
         };
-        let length = |given: &Option<ByteCount>| given.map_or(REQUEST_LENGTH, |bytes| bytes.get() as usize);
+        let length = |given: &Option<ByteCount>| {
+            given.map_or(REQUEST_LENGTH, |bytes| usize::try_from(bytes.get()).unwrap_or(REQUEST_LENGTH))
+        };
         let load = PageLoad::new(page, map, start_at).with_split_critical(*split_critical);
         return Ok(Box::new(load.with_requests(length(first_request), length(request))));
     }
