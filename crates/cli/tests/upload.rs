@@ -182,10 +182,9 @@ fn a_file_that_shrinks_while_it_is_sent_is_taken_for_whole_by_nobody() {
     std::fs::write(folders.path("in").join("go"), b"").unwrap();
     let status = wait(&mut get);
     let stderr = std::io::read_to_string(get.stderr.take().unwrap()).unwrap();
-    assert!(
-        !status.success() && stderr.contains("the file has become shorter: 1 bytes are missing"),
-        "{stderr}"
-    );
+    // The reason is the file, or what the server says of a body that has no end, whichever comes first.
+    let says = |text| stderr.contains(text);
+    assert!(!status.success() && (says("become shorter") || says("answers 400")), "{stderr}");
     wait_for(&folders.path("in").join("broken"));
     assert!(!folders.path("in").join("stored").exists());
 }
