@@ -68,8 +68,14 @@ async fn take(request: Request, folder: std::path::PathBuf) -> Response {
     let answer =
         |status: u16, text: String| http::Response::builder().status(status).body(Body::from(text)).unwrap();
     match head.uri.path() {
-        // Takes all of it, then answers.
-        "/store" => {
+        // Takes all of it, then answers; the second not before it may.
+        path @ ("/store" | "/later") => {
+            if path == "/later" {
+                std::fs::write(folder.join("waiting"), b"").unwrap();
+                while !folder.join("go").exists() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
             let unfinished = Unfinished(folder.join("broken"));
             match Body::new(body).collect(100_000_000).await {
                 Ok(content) => {
@@ -159,6 +165,40 @@ fn an_upload_that_the_server_does_not_take_fails_and_says_why() {
 }
 
 #[test]
+fn a_file_that_shrinks_while_it_is_sent_is_taken_for_whole_by_nobody() {
+    let folders = Folders::new();
+    let taker = Taker::start(&folders);
+    std::fs::write(folders.path("file"), sample(LARGE)).unwrap();
+    let mut command = taker.get(&folders, "/later");
+    command.args(["--upload", "file"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut get = command.spawn().unwrap();
+    wait_for(&folders.path("in").join("waiting"));
+    std::fs::File::options()
+        .write(true)
+        .open(folders.path("file"))
+        .unwrap()
+        .set_len(LARGE as u64 - 1)
+        .unwrap();
+    std::fs::write(folders.path("in").join("go"), b"").unwrap();
+    let status = wait(&mut get);
+    let stderr = std::io::read_to_string(get.stderr.take().unwrap()).unwrap();
+    // The reason is the file, or what the server says of a body that has no end, whichever comes first.
+    let says = |text| stderr.contains(text);
+    assert!(!status.success() && (says("become shorter") || says("answers 400")), "{stderr}");
+    wait_for(&folders.path("in").join("broken"));
+    assert!(!folders.path("in").join("stored").exists());
+}
+
+/// Until the server has made this file.
+fn wait_for(file: &std::path::Path) {
+    let began = std::time::Instant::now();
+    while !file.exists() {
+        assert!(began.elapsed() < PATIENCE, "{} does not come", file.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn ctrl_c_ends_an_upload_and_the_server_sees_that_it_is_not_whole() {
     let folders = Folders::new();
     let taker = Taker::start(&folders);
@@ -174,12 +214,8 @@ fn ctrl_c_ends_an_upload_and_the_server_sees_that_it_is_not_whole() {
     assert!(!status.success());
     let stderr = std::io::read_to_string(get.stderr.take().unwrap()).unwrap();
     assert!(stderr.contains("interrupted; the upload is not complete"), "{stderr}");
-    let broken = folders.path("in").join("broken");
-    let began = std::time::Instant::now();
-    while !broken.exists() {
-        assert!(began.elapsed() < PATIENCE, "the server waits for the rest");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    // The server does not wait for the rest.
+    wait_for(&folders.path("in").join("broken"));
     assert!(!folders.path("in").join("stored").exists());
 }
 

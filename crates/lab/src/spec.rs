@@ -228,6 +228,12 @@ pub enum WorkloadSpec {
         /// (`profile@3` has three); all else comes over the first. Default false.
         #[serde(default)]
         split_critical: bool,
+        /// Length of the page's first request, 8 bytes to 64 KiB. 300 unless given.
+        #[serde(default)]
+        first_request: Option<ByteCount>,
+        /// Length of each further request, as `first-request`: heads are shorter once QPACK's table has their fields.
+        #[serde(default)]
+        request: Option<ByteCount>,
     },
     /// Chunked video of one bit rate.
     Video {

@@ -5,7 +5,7 @@ mod builder;
 use std::fmt;
 use std::sync::Arc;
 
-use posthaste_units::{Duration, Rate};
+use posthaste_units::{ByteCount, Duration, Rate};
 
 use crate::history::HistoryRules;
 use crate::slow_start::OWN;
@@ -119,6 +119,11 @@ impl Profile {
     /// The rate on the wire that a client states to servers as guaranteed; `None` for no statement.
     pub fn stated_rate(&self) -> Option<Rate> {
         self.congestion.stated_rate()
+    }
+
+    /// The congestion window that a client asks servers to begin with; `None` for no wish.
+    pub fn stated_window(&self) -> Option<ByteCount> {
+        self.start.stated_window()
     }
 
     /// What a silent peer means.

@@ -23,6 +23,11 @@ pub trait Start: Debug + Send {
     /// after it.
     fn recall(&mut self, _known: &PathHistory, _now: Time) {}
 
+    /// Told once, before anything is sent, of the window that the client asks for (docs/spec/initial-window.md): any number
+    /// of bytes above zero, and nobody has checked it; [`Self::initial_window`] is asked again after it. A start that
+    /// grants clients nothing passes over it, as this default does.
+    fn on_stated_window(&mut self, _window: ByteCount) {}
+
     /// What the path is known to lose from earlier connections, if this is the same path as far as can be told.
     fn known_loss(&self) -> PathLoss {
         PathLoss::UNKNOWN
@@ -104,6 +109,11 @@ pub trait StartFactory: Send + Sync {
 
     /// How what is learnt of paths is to be kept for this start; `None` if it makes nothing of it.
     fn history_rules(&self) -> Option<HistoryRules> {
+        None
+    }
+
+    /// On a client: the window that it asks servers to begin with; `None`, the default, asks for none.
+    fn stated_window(&self) -> Option<ByteCount> {
         None
     }
 

@@ -161,6 +161,11 @@ pub(crate) fn window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteC
     Err(D::Error::custom(format_args!("{bytes} is out of range: from {least} to {greatest}")))
 }
 
+/// The same where there may be none.
+pub(crate) fn some_window<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
+    window(deserializer).map(Some)
+}
+
 struct Bytes;
 
 impl Visitor<'_> for Bytes {

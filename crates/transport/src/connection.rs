@@ -38,7 +38,7 @@ pub use stats::{ConnectionStats, Traffic};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_units::{Duration, Rate, Time};
+use posthaste_units::{ByteCount, Duration, Rate, Time};
 use posthaste_wire::frame::{CloseFrame, CloseKind};
 use posthaste_wire::{Frame, Side, TransportParameters};
 
@@ -278,6 +278,9 @@ impl Connection {
         let max_ack_delay = Duration::from_millis(parameters.max_ack_delay);
         self.recovery.set_peer_ack_parameters(max_ack_delay, parameters.ack_delay_exponent as u8);
         self.acks.requests.set_peer_least_delay(parameters.min_ack_delay);
+        if let Some(window) = parameters.initial_window {
+            self.path.control.on_stated_window(ByteCount::new(window));
+        }
         self.on_group_size(parameters);
         if let Some(rate) = parameters.guaranteed_rate {
             self.path.control.on_stated_rate(Rate::from_bytes_per_second(rate));

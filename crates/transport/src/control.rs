@@ -2,6 +2,7 @@
 //! sampler, ECN validation and the bytes in flight.
 
 pub(crate) mod budget;
+mod first_window;
 mod group;
 pub(crate) mod outcome;
 mod pacing;
@@ -175,22 +176,6 @@ impl PathControl {
             rtt: self.rtt.view(),
             congestion: self.congestion_state(),
         }
-    }
-
-    /// Tells the start policy what is known of the path; it may begin with another window then.
-    pub(crate) fn recall(&mut self, known: &PathHistory, now: Time) {
-        let before = self.start.initial_window(self.max_datagram_size);
-        self.recalled = Some(*known);
-        self.start.recall(known, now);
-        let window = self.start.initial_window(self.max_datagram_size);
-        if window != before {
-            self.congestion.adjust(&Adjustment { window: Some(window), ..Adjustment::default() });
-        }
-    }
-
-    /// What was known of the path at its beginning.
-    pub(crate) fn recalled(&self) -> Option<PathHistory> {
-        self.recalled
     }
 
     /// What the path is known to lose from earlier connections.
@@ -480,11 +465,6 @@ impl PathControl {
         if let Some(membership) = &mut self.membership {
             membership.on_idle(now);
         }
-    }
-
-    /// Begins with this window instead of the start policy's. For use before anything has been sent.
-    pub(crate) fn begin_with(&mut self, window: ByteCount) {
-        self.congestion.adjust(&Adjustment { window: Some(window), ..Adjustment::default() });
     }
 
     /// The path carries datagrams of another size now.

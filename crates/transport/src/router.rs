@@ -209,6 +209,11 @@ impl Endpoint {
         let wishes = Wishes {
             group_size: (config.group_size > 0).then_some(config.group_size as u64),
             guaranteed_rate: stated.map(|rate| rate.as_bytes_per_second().clamp(1, varint::MAX)),
+            initial_window: config
+                .transport
+                .profile
+                .stated_window()
+                .map(|window| window.get().clamp(1, varint::MAX)),
         };
         let encoded =
             parameters::encode(&config.transport, &granted, local_id, version, None, wishes, &mut self.rng);

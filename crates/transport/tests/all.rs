@@ -7,6 +7,7 @@ mod early_data;
 mod groups;
 mod guaranteed;
 mod handshake_moves;
+mod initial_window;
 mod moves_and_outages;
 mod neighbours;
 mod panicking_factory;

@@ -41,6 +41,8 @@ mod id {
     pub(super) const TAIL_CODE: u64 = 0x191a_4122;
     /// docs/spec/guaranteed-rate.md.
     pub(super) const GUARANTEED_RATE: u64 = 0x21a7_fd77;
+    /// docs/spec/initial-window.md.
+    pub(super) const INITIAL_WINDOW: u64 = 0x2b3e_914d;
 }
 
 /// Number of unknown parameters remembered to find duplicates; those beyond are only skipped, for their
@@ -110,6 +112,9 @@ pub struct TransportParameters {
     /// Client only: bytes per second, IP and UDP headers included, that its network guarantees it; above 0
     /// (docs/spec/guaranteed-rate.md).
     pub guaranteed_rate: Option<u64>,
+    /// Client only: the congestion window, in bytes, that it asks the server to begin with; above 0
+    /// (docs/spec/initial-window.md).
+    pub initial_window: Option<u64>,
     /// Largest DATAGRAM frame that the sender takes, type and length included; 0 for none (RFC 9221 section 3).
     pub max_datagram_frame_size: u64,
     /// A parameter with a reserved identifier (31 x N + 27, section 18.1) to send; never filled by decoding.
@@ -142,6 +147,7 @@ impl Default for TransportParameters {
             ack_window: false,
             tail_code: 0,
             guaranteed_rate: None,
+            initial_window: None,
             max_datagram_frame_size: 0,
             grease: None,
         }
@@ -182,6 +188,7 @@ impl TransportParameters {
             (id::MIN_ACK_DELAY, self.min_ack_delay),
             (id::GROUP_SIZE, self.group_size),
             (id::GUARANTEED_RATE, self.guaranteed_rate),
+            (id::INITIAL_WINDOW, self.initial_window),
         ];
         for (identifier, value) in extensions {
             if let Some(value) = value {
@@ -298,6 +305,9 @@ impl TransportParameters {
             id::GUARANTEED_RATE => {
                 self.guaranteed_rate = Some(excluded(value == 0, "guaranteed_rate of 0")?);
             }
+            id::INITIAL_WINDOW => {
+                self.initial_window = Some(excluded(value == 0, "initial_window of 0")?);
+            }
             id::MAX_UDP_PAYLOAD_SIZE => {
                 self.max_udp_payload_size =
                     excluded(value < MIN_UDP_PAYLOAD_SIZE, "max_udp_payload_size below 1200")?;
@@ -408,6 +418,9 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
         if (from, identifier) == (Side::Server, id::GUARANTEED_RATE) {
             return Err(Invalid("guaranteed_rate from a server"));
         }
+        if (from, identifier) == (Side::Server, id::INITIAL_WINDOW) {
+            return Err(Invalid("initial_window from a server"));
+        }
         // spec: rfc9000 7.4.2 unknown-ignored
         let is_extension = matches!(
             identifier,
@@ -417,6 +430,7 @@ fn parse(bytes: &[u8], from: Side) -> Result<TransportParameters, Invalid> {
                 | id::ACK_WINDOW
                 | id::TAIL_CODE
                 | id::GUARANTEED_RATE
+                | id::INITIAL_WINDOW
                 | id::MAX_DATAGRAM_FRAME_SIZE
         );
         if identifier < id::END || is_extension {

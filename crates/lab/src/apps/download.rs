@@ -43,20 +43,22 @@ impl Download {
         peer: &mut dyn Peer,
     ) -> Option<Self> {
         let stream = peer.open(now)?;
-        Some(Self::on(now, requested, stream, object, bytes, peer))
+        let request = Request { body: bytes }.encode();
+        Some(Self::on(now, requested, stream, object, (bytes, request), peer))
     }
 
-    /// The same on one of the peer's connections.
+    /// The same on one of the peer's connections, in a request of `request` bytes.
     pub(crate) fn begin_on(
         now: Time,
         requested: Time,
         leg: usize,
         object: usize,
-        bytes: u64,
+        (bytes, request): (u64, usize),
         peer: &mut dyn Peer,
     ) -> Option<Self> {
         let stream = peer.open_on(now, leg)?;
-        Some(Self::on(now, requested, stream, object, bytes, peer))
+        let request = Request { body: bytes }.encode_in(request);
+        Some(Self::on(now, requested, stream, object, (bytes, request), peer))
     }
 
     fn on(
@@ -64,10 +66,10 @@ impl Download {
         requested: Time,
         stream: StreamKey,
         object: usize,
-        bytes: u64,
+        (bytes, request): (u64, Bytes),
         peer: &mut dyn Peer,
     ) -> Self {
-        let request = Some(Request { body: bytes }.encode());
+        let request = Some(request);
         let length = RESPONSE_HEADER_LENGTH as u64 + bytes;
         let mut download = Self { object, stream, requested, first_byte: None, request, length, read: 0 };
         download.write_request(now, peer);

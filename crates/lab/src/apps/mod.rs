@@ -169,7 +169,12 @@ pub struct Request {
 impl Request {
     /// The request as sent.
     pub fn encode(self) -> Bytes {
-        let mut bytes = vec![0; REQUEST_LENGTH];
+        self.encode_in(REQUEST_LENGTH)
+    }
+
+    /// The request in so many bytes, 8 at the least.
+    pub fn encode_in(self, length: usize) -> Bytes {
+        let mut bytes = vec![0; length.max(8)];
         bytes[..8].copy_from_slice(&self.body.to_be_bytes());
         bytes.into()
     }

@@ -7,7 +7,7 @@
 use posthaste_units::{Duration, Time};
 
 use super::download::{Download, Step};
-use super::{App, AppReport, Exchange, Hosts, Progress};
+use super::{App, AppReport, Exchange, Hosts, Progress, REQUEST_LENGTH};
 use crate::peer::{Peer, PeerEvent};
 use crate::spec::Ranges;
 
@@ -105,7 +105,7 @@ impl Split {
         if bytes == 0 {
             return;
         }
-        if let Some(download) = Download::begin_on(now, now, leg, self.asked, bytes, peer) {
+        if let Some(download) = Download::begin_on(now, now, leg, self.asked, (bytes, REQUEST_LENGTH), peer) {
             self.unasked -= bytes;
             self.asked += 1;
             self.downloads[leg].push(download);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use posthaste_units::{Duration, Rate, Rng, Time};
+use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::bulk::BulkPlan;
 use super::on_off::OnOff;
@@ -10,7 +10,7 @@ use super::page::{Page, PageError, PageLoad};
 use super::request_response::RequestResponsePlan;
 use super::sequence::{MAX_EXCHANGES, Plan, Sequence};
 use super::video::{VideoPlan, VideoSpec};
-use super::{App, Bulk, RequestResponse, Split};
+use super::{App, Bulk, REQUEST_LENGTH, RequestResponse, Split};
 use crate::peers::Stack;
 use crate::spec::WorkloadSpec;
 
@@ -22,6 +22,9 @@ const MAX_OBJECT: u64 = (1 << 62) - 1;
 
 /// Most streams at once: as many as our stack lets a client have open.
 const MAX_PARTS: u32 = 256;
+
+/// Longest request of a page: HTTP servers take no longer head.
+const MAX_REQUEST: u64 = 64 << 10;
 
 /// Why a workload cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,14 +66,18 @@ pub fn client(
 ) -> Result<Box<dyn App>, WorkloadError> {
     spec.validate()?;
     let wrong = |needed: &str| WorkloadError::Connections { needed: needed.to_owned(), given: hosts.len() };
-    if let WorkloadSpec::Page { page, split_critical, .. } = spec {
+    if let WorkloadSpec::Page { page, split_critical, first_request, request, .. } = spec {
         let page = Page::named(page)?;
         let map = match hosts {
             [host] => vec![*host; page.hosts.len()],
             hosts if hosts.len() == page.hosts.len() => hosts.to_vec(),
             _ => return Err(wrong(&format!("1 or {}", page.hosts.len()))),
         };
-        return Ok(Box::new(PageLoad::new(page, map, start_at).with_split_critical(*split_critical)));
+        let length = |given: &Option<ByteCount>| {
+            given.map_or(REQUEST_LENGTH, |bytes| usize::try_from(bytes.get()).unwrap_or(REQUEST_LENGTH))
+        };
+        let load = PageLoad::new(page, map, start_at).with_split_critical(*split_critical);
+        return Ok(Box::new(load.with_requests(length(first_request), length(request))));
     }
     let [host] = *hosts else { return Err(wrong("1")) };
     Ok(match *spec {
@@ -158,7 +165,13 @@ impl WorkloadSpec {
                 check(object.get() <= MAX_OBJECT, "object", "less than 2^62 bytes, as streams are")?;
                 check((1..=MAX_PARTS).contains(streams), "streams", "1 to 256")
             }
-            Self::Page { page, .. } => Ok(Page::named(page).map(|_| ())?),
+            Self::Page { page, first_request, request, .. } => {
+                for (length, field) in [(first_request, "first-request"), (request, "request")] {
+                    let fits = length.is_none_or(|bytes| (8..=MAX_REQUEST).contains(&bytes.get()));
+                    check(fits, field, "8 bytes to 64 KiB")?;
+                }
+                Ok(Page::named(page).map(|_| ())?)
+            }
             Self::Video { rate, chunk, chunks, buffer } => {
                 check(*rate > Rate::ZERO, "rate", "greater than zero")?;
                 check(!chunk.is_zero(), "chunk", "greater than zero")?;

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 68] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 70] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -24,6 +24,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 68] = [
     ("cg-iw", include_str!("../../experiments/cg-iw.toml")),
     ("cg-share", include_str!("../../experiments/cg-share.toml")),
     ("cg-page", include_str!("../../experiments/cg-page.toml")),
+    ("qpack-uplink", include_str!("../../experiments/qpack-uplink.toml")),
     ("gr-page", include_str!("../../experiments/gr-page.toml")),
     ("gr-broken-promise", include_str!("../../experiments/gr-broken-promise.toml")),
     ("freeze", include_str!("../../experiments/freeze.toml")),
@@ -38,6 +39,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 68] = [
     ("wa-fair", include_str!("../../experiments/wa-fair.toml")),
     ("wa-browser", include_str!("../../experiments/wa-browser.toml")),
     ("wa-mobile", include_str!("../../experiments/wa-mobile.toml")),
+    ("wa-window", include_str!("../../experiments/wa-window.toml")),
     ("bbr-loss", include_str!("../../experiments/bbr-loss.toml")),
     ("bbr-share", include_str!("../../experiments/bbr-share.toml")),
     ("wa-updates", include_str!("../../experiments/wa-updates.toml")),

@@ -82,7 +82,7 @@ impl Default for Parameters {
 impl Parameters {
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
-        let mut constants = initial::Parameters { datagrams: self.datagrams }.constants();
+        let mut constants = initial::Parameters::of_datagrams(self.datagrams).constants();
         constants.extend([
             Constant::new("max_jump", value::show_bytes(self.max_jump)),
             Constant::new("lifetime", format!("{} min", self.lifetime.as_millis() / 60_000)),
@@ -204,7 +204,7 @@ impl Careful {
     pub fn new(parameters: Parameters) -> Self {
         Self {
             parameters,
-            initial: Initial::new(initial::Parameters { datagrams: parameters.datagrams }),
+            initial: Initial::new(initial::Parameters::of_datagrams(parameters.datagrams)),
             state: State::Normal,
             observed: Observed::default(),
         }

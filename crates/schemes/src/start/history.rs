@@ -102,7 +102,7 @@ impl Default for Parameters {
 impl Parameters {
     /// The constants, for people.
     pub fn constants(&self) -> Vec<Constant> {
-        let mut constants = initial::Parameters { datagrams: self.datagrams }.constants();
+        let mut constants = initial::Parameters::of_datagrams(self.datagrams).constants();
         let average = match self.average {
             PaperAverage::Moving => "moving, weight 1/8",
             PaperAverage::Mean => "arithmetic mean",
@@ -162,7 +162,7 @@ pub struct History {
 impl History {
     /// The policy with `parameters`, on a path that nothing is known of yet.
     pub fn new(parameters: Parameters) -> Self {
-        let initial = Initial::new(initial::Parameters { datagrams: parameters.datagrams });
+        let initial = Initial::new(initial::Parameters::of_datagrams(parameters.datagrams));
         Self { initial, max_window: parameters.max_window, known: None }
     }
 }

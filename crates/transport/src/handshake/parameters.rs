@@ -33,6 +33,8 @@ pub(crate) struct Wishes {
     pub(crate) group_size: Option<u64>,
     /// On a client: bytes per second that its network guarantees it.
     pub(crate) guaranteed_rate: Option<u64>,
+    /// On a client: bytes of the congestion window that the server is to begin with.
+    pub(crate) initial_window: Option<u64>,
 }
 
 /// Encodes the parameters of a connection whose handshake ID is `local_id`.
@@ -60,6 +62,7 @@ pub(crate) fn encode(
         min_ack_delay: min_ack_delay(config),
         group_size: wishes.group_size,
         guaranteed_rate: wishes.guaranteed_rate,
+        initial_window: wishes.initial_window,
         grease,
         ..common(config, limits_granted, local_id)
     };

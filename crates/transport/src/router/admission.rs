@@ -238,7 +238,7 @@ impl Endpoint {
             local_id,
             version,
             Some(&part),
-            Wishes { group_size, guaranteed_rate: None },
+            Wishes { group_size, ..Wishes::default() },
             &mut self.rng,
         );
         let initial = InitialKeys::from_provider(server.tls.crypto_provider())?;

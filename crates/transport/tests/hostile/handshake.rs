@@ -303,6 +303,9 @@ fn bad_transport_parameters_fail_the_handshake() {
             },
             crypto,
         ),
+        ("initial_window of 0", || with(0x2b3e_914d, &[0]), crypto),
+        ("initial_window without a value", || with(0x2b3e_914d, &[]), crypto),
+        ("initial_window with a byte too many", || with(0x2b3e_914d, &[1, 0]), crypto),
     ];
     let from_server: Vec<(&str, Make, u64)> = vec![
         ("no original destination", || changed(|p| p.original_destination_connection_id = None), 0),
@@ -319,6 +322,7 @@ fn bad_transport_parameters_fail_the_handshake() {
         ("a token of 15 bytes", || with(0x02, &[1; 15]), crypto),
         ("preferred_address, malformed", || with(0x0d, &[1; 20]), crypto),
         ("guaranteed_rate", || with(0x21a7_fd77, &[1]), crypto),
+        ("initial_window", || with(0x2b3e_914d, &[1]), crypto),
     ];
     for (name, make, frame_type) in both.iter().chain(&from_client) {
         let mut arena = Arena::server_with(tls::server_config(1), make());

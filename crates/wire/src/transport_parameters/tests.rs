@@ -215,21 +215,26 @@ fn extensions_are_checked() {
 }
 
 #[test]
-fn a_guaranteed_rate_is_a_clients_and_above_zero() {
-    const ID: u64 = 0x21a7_fd77;
-    for rate in [1, 125_000, 125_000_000_000, varint::MAX] {
-        let encoded = integer_parameter(ID, rate);
-        let parsed = TransportParameters::parse(&encoded, Side::Client).unwrap();
-        assert_eq!(parsed.guaranteed_rate, Some(rate));
-        assert_eq!(encode(&parsed), encoded);
-    }
-    assert_eq!(refused(&integer_parameter(ID, 0), Side::Client), "guaranteed_rate of 0");
-    assert_eq!(refused(&integer_parameter(ID, 1), Side::Server), "guaranteed_rate from a server");
-    let twice = [integer_parameter(ID, 1), integer_parameter(ID, 2)].concat();
-    assert_eq!(refused(&twice, Side::Client), "duplicate transport parameter");
-    // Empty, longer than the integer in it, and cut off within it.
-    for value in [&[][..], &[1, 0], &[0x80, 0, 1]] {
-        refused(&bytes_parameter(ID, value), Side::Client);
+fn a_clients_rate_and_window_are_its_alone_and_above_zero() {
+    let rate: fn(&TransportParameters) -> Option<u64> = |parsed| parsed.guaranteed_rate;
+    let window: fn(&TransportParameters) -> Option<u64> = |parsed| parsed.initial_window;
+    for (id, name, stated) in
+        [(0x21a7_fd77, "guaranteed_rate", rate), (0x2b3e_914d, "initial_window", window)]
+    {
+        for value in [1, 125_000, 125_000_000_000, varint::MAX] {
+            let encoded = integer_parameter(id, value);
+            let parsed = TransportParameters::parse(&encoded, Side::Client).unwrap();
+            assert_eq!(stated(&parsed), Some(value));
+            assert_eq!(encode(&parsed), encoded);
+        }
+        assert_eq!(refused(&integer_parameter(id, 0), Side::Client), format!("{name} of 0"));
+        assert_eq!(refused(&integer_parameter(id, 1), Side::Server), format!("{name} from a server"));
+        let twice = [integer_parameter(id, 1), integer_parameter(id, 2)].concat();
+        assert_eq!(refused(&twice, Side::Client), "duplicate transport parameter");
+        // Empty, longer than the integer in it, and cut off within it.
+        for value in [&[][..], &[1, 0], &[0x80, 0, 1]] {
+            refused(&bytes_parameter(id, value), Side::Client);
+        }
     }
 }
 
@@ -280,6 +285,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
         tail_code: limits[6],
         // Servers, whose parameters these are, may not send it.
         guaranteed_rate: None,
+        initial_window: None,
         max_datagram_frame_size: limits[5],
         grease: None,
     })

@@ -7,7 +7,7 @@ use posthaste_units::Time;
 
 use super::{Page, PageObject};
 use crate::apps::download::{Download, Step};
-use crate::apps::{App, AppReport, Exchange, Hosts, Progress};
+use crate::apps::{App, AppReport, Exchange, Hosts, Progress, REQUEST_LENGTH};
 use crate::peer::{PeerEvent, StreamKey};
 
 /// A critical object is divided into no smaller parts: seven packets, of which a request and a header take a twentieth.
@@ -34,6 +34,9 @@ pub struct PageLoad {
     upcoming: BTreeSet<(Time, usize)>,
     downloads: BTreeMap<(usize, StreamKey), Download>,
     splits_critical: bool,
+    /// Bytes of the first request and of each further one.
+    requests: (usize, usize),
+    has_asked: bool,
     /// Objects not read to their end.
     unread: usize,
     report: AppReport,
@@ -102,6 +105,8 @@ impl PageLoad {
             connections: hosts.iter().map(|&host| (host, Connection::default())).collect(),
             downloads: BTreeMap::new(),
             splits_critical: false,
+            requests: (REQUEST_LENGTH, REQUEST_LENGTH),
+            has_asked: false,
             unread: page.objects.len(),
             report: AppReport::default(),
             page,
@@ -113,6 +118,11 @@ impl PageLoad {
     /// The same with critical objects split over the stack's connections, or not (the default).
     pub fn with_split_critical(self, splits_critical: bool) -> Self {
         Self { splits_critical, ..self }
+    }
+
+    /// The same with requests of these lengths in bytes: the first of all, and each further one. 300 by default.
+    pub fn with_requests(self, first: usize, further: usize) -> Self {
+        Self { requests: (first, further), ..self }
     }
 
     fn is_over(&self) -> bool {
@@ -155,8 +165,10 @@ impl PageLoad {
                     (0..count).map(|part| (object, wanted, part, ends(part + 1) - ends(part))).collect();
             }
             let Some(&(object, wanted, leg, bytes)) = connection.parts.front() else { return };
-            let download = Download::begin_on(now, wanted, leg, object, bytes, hosts.peer(host));
+            let request = if self.has_asked { self.requests.1 } else { self.requests.0 };
+            let download = Download::begin_on(now, wanted, leg, object, (bytes, request), hosts.peer(host));
             let Some(download) = download else { return };
+            self.has_asked = true;
             connection.parts.pop_front();
             let stream = download.stream();
             self.downloads.insert((host, stream), download);
