@@ -1,7 +1,7 @@
 //! Requests and replies over quiche.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use posthaste_interop_peers::contract::{RequestClientArgs, Result};
 use posthaste_interop_peers::requests::{Measured, REPLY, REQUEST, WARM_UP, check_reply, check_request};
@@ -36,9 +36,44 @@ impl Parts {
     }
 }
 
-#[derive(Default)]
+/// Messages that wait: the congestion window is the room that quiche has for data.
+struct Outgoing {
+    message: &'static [u8],
+    /// Streams, and what of the message they have.
+    waiting: VecDeque<(u64, usize)>,
+}
+
+impl Outgoing {
+    fn new(message: &'static [u8]) -> Self {
+        Self { message, waiting: VecDeque::new() }
+    }
+
+    /// Gives the connection what it has room for.
+    fn send(&mut self, connection: &mut quiche::Connection) -> Result<()> {
+        while let Some((stream, sent)) = self.waiting.front_mut() {
+            match connection.stream_send(*stream, &self.message[*sent..], true) {
+                Ok(length) => *sent += length,
+                // More room will be there, or more streams permitted.
+                Err(quiche::Error::Done | quiche::Error::StreamLimit) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if *sent == self.message.len() {
+                self.waiting.pop_front();
+            }
+        }
+        Ok(())
+    }
+}
+
 pub(crate) struct Server {
     parts: Parts,
+    replies: Outgoing,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { parts: Parts::default(), replies: Outgoing::new(&REPLY) }
+    }
 }
 
 impl Application for Server {
@@ -47,10 +82,10 @@ impl Application for Server {
         for stream in connection.readable() {
             if let Some(request) = self.parts.read(connection, stream, &mut buffer)? {
                 check_request(&request)?;
-                // There is room: at most 256 replies wait, in windows of 16 MiB.
-                connection.stream_send(stream, &REPLY, true)?;
+                self.replies.waiting.push_back((stream, 0));
             }
         }
+        self.replies.send(connection)?;
         Ok(false)
     }
 }
@@ -63,6 +98,7 @@ pub(crate) struct Client {
     open: u64,
     next_stream: u64,
     parts: Parts,
+    outgoing: Outgoing,
     measured: Option<Measured>,
 }
 
@@ -76,23 +112,9 @@ impl Client {
             open: 0,
             next_stream: 0,
             parts: Parts::default(),
+            outgoing: Outgoing::new(&REQUEST),
             measured: None,
         }
-    }
-
-    fn fill(&mut self, connection: &mut quiche::Connection) -> Result<()> {
-        while self.left > 0 && self.open < self.in_flight {
-            match connection.stream_send(self.next_stream, &REQUEST, true) {
-                Ok(_) => (),
-                // More streams will be permitted.
-                Err(quiche::Error::StreamLimit) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
-            self.next_stream += 4;
-            self.left -= 1;
-            self.open += 1;
-        }
-        Ok(())
     }
 }
 
@@ -116,7 +138,13 @@ impl Application for Client {
             self.measured = Some(Measured::start(self.requests)?);
             self.left = self.requests;
         }
-        self.fill(connection)?;
+        while self.left > 0 && self.open < self.in_flight {
+            self.outgoing.waiting.push_back((self.next_stream, 0));
+            self.next_stream += 4;
+            self.left -= 1;
+            self.open += 1;
+        }
+        self.outgoing.send(connection)?;
         Ok(false)
     }
 }
