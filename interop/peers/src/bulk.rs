@@ -13,6 +13,8 @@ use crate::contract::{Result, print_json};
 pub const ALPN: &[u8] = b"posthaste-bulk";
 /// Receive and send windows of stream and connection, in bytes.
 pub const WINDOW: u64 = 16 << 20;
+/// Bidirectional streams that a peer may have open.
+pub const STREAMS: u32 = 256;
 /// UDP payload of a full packet: what an Ethernet path carries. Loopback would carry 65 kB, which no user has.
 pub const UDP_PAYLOAD: u16 = 1452;
 /// Kernel buffers asked for on every socket, in bytes.

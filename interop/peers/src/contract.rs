@@ -24,6 +24,10 @@ pub enum Mode {
     BulkServer(BulkServerArgs),
     /// Fetch bytes over one raw QUIC stream
     BulkClient(BulkClientArgs),
+    /// Answer every request of 100 bytes with 1,000 bytes, each pair on a stream of its own
+    RequestServer(BulkServerArgs),
+    /// Make such requests, some at once
+    RequestClient(RequestClientArgs),
     /// Hold idle raw QUIC connections until stdin ends
     IdleClient(IdleClientArgs),
     /// Send back every DATAGRAM frame's message
@@ -103,7 +107,7 @@ pub struct ServerArgs {
     pub update_keys: bool,
 }
 
-/// Of `bulk-server`.
+/// Of `bulk-server` and `request-server`.
 #[derive(Debug, Args)]
 pub struct BulkServerArgs {
     /// UDP address; port 0 takes a free one
@@ -129,6 +133,23 @@ pub struct BulkClientArgs {
     /// Bytes to ask for
     #[arg(long)]
     pub bytes: u64,
+}
+
+/// Of `request-client`.
+#[derive(Debug, Args)]
+pub struct RequestClientArgs {
+    /// The server's UDP address
+    #[arg(long)]
+    pub connect: SocketAddr,
+    /// Trusted root, PEM
+    #[arg(long)]
+    pub ca: PathBuf,
+    /// Requests to make
+    #[arg(long)]
+    pub requests: u64,
+    /// Requests in flight at once
+    #[arg(long, default_value_t = 1)]
+    pub in_flight: u64,
 }
 
 /// Of `idle-client`.
@@ -244,7 +265,11 @@ pub fn print_ready(address: SocketAddr) -> Result<()> {
     print_line(&format!("READY {address}"))
 }
 
-fn print_line(line: &str) -> Result<()> {
+/// Prints one line for the harness.
+///
+/// # Errors
+/// Stdout is gone.
+pub fn print_line(line: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}")?;
     Ok(stdout.flush()?)

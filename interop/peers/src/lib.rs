@@ -6,4 +6,5 @@
 pub mod bulk;
 pub mod contract;
 pub mod datagrams;
+pub mod requests;
 pub mod tls;

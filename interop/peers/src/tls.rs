@@ -1,18 +1,33 @@
 //! Certificates for the peers that use rustls.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::contract::Result;
 
-/// rustls on aws-lc-rs, offering AES-128-GCM first: it is what `BoringSSL` chooses on machines with AES
-/// instructions, so that all peers of a bench use one cipher.
+/// Of this program.
+static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+
+/// rustls on aws-lc-rs, if [`use_ring`] did not come first.
 pub fn provider() -> Arc<CryptoProvider> {
-    let mut provider = aws_lc_rs::default_provider();
+    Arc::clone(PROVIDER.get_or_init(|| with_aes_first(aws_lc_rs::default_provider())))
+}
+
+/// Makes ring the provider of this program.
+///
+/// # Errors
+/// It has one already.
+pub fn use_ring() -> Result<()> {
+    PROVIDER.set(with_aes_first(ring::default_provider())).map_err(|_| "there is a provider already".into())
+}
+
+/// Offers AES-128-GCM first: it is what `BoringSSL` chooses on machines with AES instructions, so that all peers of a
+/// bench use one cipher.
+fn with_aes_first(mut provider: CryptoProvider) -> Arc<CryptoProvider> {
     provider
         .cipher_suites
         .sort_by_key(|suite| suite.suite() != rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);

@@ -79,10 +79,7 @@ fn default_count(work: &str) -> u64 {
 }
 
 fn measure(arguments: &Arguments, works: &[&'static str]) -> Result<bool> {
-    eprintln!("building");
-    let example =
-        ["build", "--quiet", "--profile", "dist", "--package", "posthaste-lab", "--example", "cost"];
-    run_command(cargo().args(example))?;
+    build()?;
     let program = target().join("dist/examples/cost");
     let mut samples = Vec::new();
     println!("{:<12}{:<16}{:>12}{:>10}{:>20}", "work", "stack", "CPU us each", "ratio", "each CPU second");
@@ -99,6 +96,14 @@ fn measure(arguments: &Arguments, works: &[&'static str]) -> Result<bool> {
         std::fs::write(path, serde_json::to_string_pretty(&samples)?)?;
     }
     Ok(true)
+}
+
+/// Builds the program with the stacks.
+pub(super) fn build() -> Result<()> {
+    eprintln!("building");
+    let example =
+        ["build", "--quiet", "--profile", "dist", "--package", "posthaste-lab", "--example", "cost"];
+    run_command(cargo().args(example))
 }
 
 /// All stacks at one kind of work, in turn.

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use self::rivals::Rivals;
 use super::files::{build, edge_command, listening, on_core};
+use super::quiet::{MAX_OTHERS, Watch, quiet, turned};
 use crate::Result;
 use crate::identity::Identity;
 use crate::median;
@@ -24,10 +25,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 /// Handshake state is freed by and by.
 const SETTLE: Duration = Duration::from_secs(3);
-/// Share of all processor time that others may have had, in percent; a run with more is void.
-const MAX_OTHERS: f64 = 10.0;
-/// Attempts at a run that is void.
-const ATTEMPTS: u32 = 3;
 
 /// Of `cargo xtask bench edge`.
 #[derive(Debug, Args)]
@@ -143,9 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     scene.application = Some(scene.upstream()?);
     let mut samples = Vec::new();
     for round in 0..arguments.rounds {
-        let turned = (0..arguments.servers.len())
-            .map(|index| &arguments.servers[(index + round as usize) % arguments.servers.len()]);
-        for name in turned {
+        for name in turned(&arguments.servers, round as usize) {
             for measured in scene.all_of(name, arguments)? {
                 let Measured { what, value, client, others } = measured;
                 eprintln!(
@@ -284,13 +279,7 @@ impl Scene {
 
     /// One run, again if others disturbed it.
     fn quiet_load(&self, server: &Running, url: &str, options: &[&str]) -> Result<Load> {
-        let mut load = self.load(server, url, options)?;
-        for _ in 1..ATTEMPTS {
-            if load.others > MAX_OTHERS {
-                load = self.load(server, url, options)?;
-            }
-        }
-        Ok(load)
+        quiet(|| self.load(server, url, options), |load| load.others)
     }
 
     fn client(&self, url: &str, options: &[&str]) -> Result<Running> {
@@ -307,12 +296,14 @@ impl Scene {
     fn load(&self, server: &Running, url: &str, options: &[&str]) -> Result<Load> {
         let (before, own_before, upstream_before) =
             (server.cpu_time()?, children_cpu()?, self.upstream_time()?);
-        let (busy_before, began) = (busy_time()?, Instant::now());
+        let watch = Watch::start()?;
         let mut client = self.client(url, options)?;
         let status = client.wait(RUN_TIMEOUT)?;
-        let (wall, busy) = (began.elapsed().as_secs_f64(), busy_time()?.saturating_sub(busy_before));
+        let wall = watch.wall();
         let server_time = server.cpu_time()?.saturating_sub(before);
         let client_time = children_cpu()?.saturating_sub(own_before);
+        let upstream_time = self.upstream_time()?.saturating_sub(upstream_before);
+        let others = watch.others(server_time + client_time + upstream_time)?;
         if !status.success() {
             let complaint = std::fs::read_to_string(self.folder.path().join("client.stderr"))?;
             return Err(format!("{url}: the client ended with {status}: {complaint}").into());
@@ -320,15 +311,12 @@ impl Scene {
         let said = client.output()?;
         let numbers: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let [_, p50, p99] = numbers[..] else { return Err(format!("the client said {said:?}").into()) };
-        let cores = std::thread::available_parallelism()?.get() as f64;
-        let upstream_time = self.upstream_time()?.saturating_sub(upstream_before);
-        let others = busy.saturating_sub(server_time + client_time + upstream_time).as_secs_f64();
         Ok(Load {
             server_micros: server_time.as_secs_f64() * 1e6,
             p50,
             p99,
             client: client_time.as_secs_f64() / wall * 100.0,
-            others: others / wall / cores * 100.0,
+            others,
         })
     }
 
@@ -367,21 +355,6 @@ fn wait_until(server: &mut Running, is_ready: impl Fn() -> bool) -> Result<()> {
     }
     std::thread::sleep(Duration::from_millis(200));
     Ok(())
-}
-
-/// Time that all cores were not idle, of everybody (`/proc/stat`, in hundredths of a second).
-fn busy_time() -> Result<Duration> {
-    let text = std::fs::read_to_string("/proc/stat")?;
-    let line = text.lines().next().ok_or("nothing in /proc/stat")?;
-    let fields: Vec<u64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal
-    let idle = fields
-        .get(3)
-        .zip(fields.get(4))
-        .map(|(idle, wait)| idle + wait)
-        .ok_or("no idle time in /proc/stat")?;
-    let all: u64 = fields.iter().take(8).sum();
-    Ok(Duration::from_millis((all - idle) * 10))
 }
 
 fn print_table(servers: &[String], samples: &[Sample]) {

@@ -1,20 +1,16 @@
 //! Idle connections: what one costs a server in resident memory.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 
+use super::pair::{START_TIMEOUT, Scene};
 use super::{chosen, heap, ready_address};
 use crate::Result;
-use crate::identity::Identity;
 use crate::peers;
-use crate::process::Running;
 
-/// Bound for a server's start.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bound for all handshakes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Handshake state is freed by and by: the server gets this long before it is measured.
@@ -64,12 +60,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let peers = chosen(&arguments.peers)?;
     eprintln!("building the peers");
     peers::build_rust()?;
-    let folder = tempfile::tempdir()?;
-    let identity = Identity::create(folder.path())?;
+    let scene = Scene::new()?;
     let mut samples = Vec::new();
     println!("{:<12}{:>14}{:>14}{:>20}", "server", "before kB", "after kB", "kB a connection");
     for peer in peers {
-        let sample = measure(peer, arguments.connections, &identity, folder.path())?;
+        let sample = measure(&scene, peer, arguments.connections)?;
         let kilobytes = |bytes: u64| bytes as f64 / 1024.0;
         println!(
             "{peer:<12}{:>14.0}{:>14.0}{:>20.2}",
@@ -85,18 +80,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(true)
 }
 
-fn measure(peer: &str, connections: u64, identity: &Identity, logs: &Path) -> Result<Sample> {
-    let mut command = Command::new(peers::rust_binary(peer));
-    command.args(["bulk-server", "--listen", "127.0.0.1:0"]);
-    command.arg("--cert").arg(&identity.cert).arg("--key").arg(&identity.key);
-    let mut server = Running::spawn(&mut command, "server", logs)?;
-    let address = server.wait_for(START_TIMEOUT, ready_address)?;
+fn measure(scene: &Scene, peer: &str, connections: u64) -> Result<Sample> {
+    let (server, address) = scene.server(peer, "bulk-server")?;
     let before = server.resident_bytes()?;
-
-    let mut command = Command::new(peers::rust_binary("quinn"));
-    command.args(["idle-client", "--connect", &address, "--connections", &connections.to_string()]);
-    command.arg("--ca").arg(&identity.ca);
-    let mut holder = Running::spawn(&mut command, "holder", logs)?;
+    let count = connections.to_string();
+    let mut holder = scene.client("quinn", "idle-client", &address, &["--connections", &count])?;
     holder.wait_for(CONNECT_TIMEOUT, ready_address)?;
     std::thread::sleep(SETTLE);
     let after = server.resident_bytes()?;
@@ -105,7 +93,7 @@ fn measure(peer: &str, connections: u64, identity: &Identity, logs: &Path) -> Re
     holder.close_stdin();
     let status = holder.wait(START_TIMEOUT)?;
     if !status.success() {
-        return Err(format!("{peer}: {}", std::fs::read_to_string(logs.join("holder.stderr"))?.trim()).into());
+        return Err(format!("{peer}: {}", scene.complaint()?).into());
     }
     let per_connection = after.saturating_sub(before) / connections;
     Ok(Sample { peer: peer.to_owned(), connections, before, after, per_connection })

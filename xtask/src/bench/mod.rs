@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measurements against other QUIC libraries, on this machine, in one run.
 
+mod all;
 mod build;
 mod bulk;
 mod cost;
@@ -9,6 +10,10 @@ mod heap;
 mod idle;
 mod instructions;
 mod lab;
+mod pair;
+mod quiet;
+mod requests;
+mod table;
 
 use std::path::Path;
 use std::process;
@@ -18,13 +23,15 @@ use clap::Subcommand;
 use crate::Result;
 
 /// Peers that have a file in `interop/peers/src/bin`; the first is what ratios relate to.
-const PEERS: [&str; 3] = ["quinn", "posthaste", "quiche"];
+const PEERS: [&str; 5] = ["quinn", "quinn-ring", "posthaste", "quiche", "noq"];
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// CPU seconds per GB and goodput of one stream over loopback, peers interleaved
     Bulk(bulk::Arguments),
+    /// CPU time and number of requests with replies on a stream each, peers interleaved
+    Requests(requests::Arguments),
     /// Resident memory of a server per idle connection
     Idle(idle::Arguments),
     /// CPU time that a datagram of junk costs a server
@@ -41,12 +48,15 @@ pub(crate) enum Command {
     Lab(lab::Arguments),
     /// Compile time of the libraries from cold, next to quinn's
     Build(build::Arguments),
+    /// bulk, requests, handshakes, idle, files and junk one after another, as one page
+    All(all::Arguments),
 }
 
 /// Runs it.
 pub(crate) fn run(command: &Command) -> Result<bool> {
     match command {
         Command::Bulk(arguments) => bulk::run(arguments),
+        Command::Requests(arguments) => requests::run(arguments),
         Command::Idle(arguments) => idle::run(arguments),
         Command::Junk(arguments) => cost::junk(arguments),
         Command::Handshakes(arguments) => cost::handshakes(arguments),
@@ -55,6 +65,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Instructions(arguments) => instructions::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Build(arguments) => build::run(arguments),
+        Command::All(arguments) => all::run(arguments),
     }
 }
 

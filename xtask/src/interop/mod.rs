@@ -28,6 +28,7 @@ use crate::workspace::{build_posthaste, root, target};
 use case::{CASES, Case, Proof};
 use content::Content;
 use side::Side;
+pub(crate) use table::{commit, date};
 
 /// The part that the third party plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]

@@ -140,11 +140,11 @@ fn locked(file: &Path, name: &str) -> Result<String> {
     Ok(version.ok_or_else(|| format!("{name} is not locked"))?.trim_matches('"').to_owned())
 }
 
-pub(super) fn date() -> Result<String> {
+pub(crate) fn date() -> Result<String> {
     output(Command::new("date").args(["-u", "+%Y-%m-%d"]))
 }
 
-pub(super) fn commit() -> Result<String> {
+pub(crate) fn commit() -> Result<String> {
     output(Command::new("git").current_dir(root()).args(["rev-parse", "--short", "HEAD"]))
 }
 

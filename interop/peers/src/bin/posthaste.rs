@@ -8,15 +8,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clap::Parser as _;
 use posthaste_endpoint::{
-    ClientConfig, Connection, Endpoint, QlogDirectory, ServerConfig, TransportConfig, default_profile, named,
+    ClientConfig, Connection, Endpoint, QlogDirectory, RecvStream, SendStream, ServerConfig, TransportConfig,
+    default_profile, named,
 };
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
     BulkClientArgs, BulkServerArgs, DatagramClientArgs, DatagramServerArgs, IdleClientArgs, Mode, Ours,
-    Result, print_ready,
+    RequestClientArgs, Result, print_ready,
 };
 use posthaste_interop_peers::datagrams::{self, Exchange};
-use posthaste_interop_peers::tls;
+use posthaste_interop_peers::{requests, tls};
 
 /// The windows of [`bulk::WINDOW`], everything else as the default profile has it.
 const PROFILE: &str = r#"
@@ -34,6 +35,8 @@ async fn main() -> Result<()> {
         // In tasks: the runtime polls the future of `block_on` itself less often.
         Mode::BulkServer(args) => tokio::spawn(bulk_server(args)).await?,
         Mode::BulkClient(args) => tokio::spawn(bulk_client(args)).await?,
+        Mode::RequestServer(args) => tokio::spawn(request_server(args)).await?,
+        Mode::RequestClient(args) => tokio::spawn(request_client(args)).await?,
         Mode::IdleClient(args) => idle_client(args).await,
         Mode::DatagramServer(args) => datagram_server(args).await,
         Mode::DatagramClient(args) => datagram_client(args).await,
@@ -46,6 +49,7 @@ fn transport() -> Result<Arc<TransportConfig>> {
         max_datagram_size: usize::from(bulk::UDP_PAYLOAD),
         mtu_discovery: false,
         max_idle_timeout: bulk::IDLE_TIMEOUT,
+        max_concurrent_bidi_streams: bulk::STREAMS.into(),
         ..TransportConfig::new(posthaste_schemes::from_toml("bench", PROFILE)?)
     }))
 }
@@ -100,6 +104,47 @@ async fn bulk_client(args: BulkClientArgs) -> Result<()> {
         receipt.add(&chunk)?;
     }
     receipt.finish()?;
+    connection.close(0, b"");
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
+/// The calls of the other libraries, not those that open, write and finish at once.
+async fn request_server(args: BulkServerArgs) -> Result<()> {
+    let tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
+    let endpoint = Endpoint::server(args.listen, ServerConfig::new(tls.into(), transport()?))?;
+    print_ready(endpoint.local_addr()?)?;
+    while let Some(connection) = endpoint.accept().await {
+        tokio::spawn(async move {
+            while let Ok((send, receive)) = connection.accept_bi().await {
+                tokio::spawn(answer(send, receive));
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<()> {
+    requests::check_request(&receive.read_to_end(requests::REQUEST.len()).await?)?;
+    send.write_bytes(Bytes::from_static(&requests::REPLY)).await?;
+    send.finish();
+    Ok(())
+}
+
+async fn request_client(args: RequestClientArgs) -> Result<()> {
+    let (endpoint, config) = client(&args.ca)?;
+    let connection = connect(&endpoint, &config, args.connect).await?;
+    let own = connection.clone();
+    requests::run(&args, move || {
+        let connection = own.clone();
+        async move {
+            let (mut send, mut receive) = connection.open_bi().await?;
+            send.write_bytes(Bytes::from_static(&requests::REQUEST)).await?;
+            send.finish();
+            requests::check_reply(&receive.read_to_end(requests::REPLY.len()).await?)
+        }
+    })
+    .await?;
     connection.close(0, b"");
     endpoint.wait_idle().await;
     Ok(())

@@ -4,12 +4,13 @@ mod bulk;
 mod datagrams;
 mod driver;
 mod http3;
+mod requests;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use clap::Parser as _;
-use posthaste_interop_peers::bulk::{ALPN, UDP_PAYLOAD, WINDOW};
+use posthaste_interop_peers::bulk::{ALPN, STREAMS, UDP_PAYLOAD, WINDOW};
 use posthaste_interop_peers::contract::{Again, ClientArgs, Mode, Result, Target, print_ready};
 use posthaste_interop_peers::datagrams::{ALPN as DATAGRAM_ALPN, QUEUE};
 
@@ -39,6 +40,16 @@ async fn main() -> Result<()> {
         Mode::BulkClient(args) => {
             let mut driver = Driver::bind(loopback_of(args.connect), client_config(&args.ca, &[ALPN])?)?;
             driver.connect("localhost", args.connect, None, bulk::Client::new(args.bytes))?;
+            driver.run(None).await
+        }
+        Mode::RequestServer(args) => {
+            let driver = Driver::bind(args.listen, server_config(&args.cert, &args.key, &[ALPN])?)?;
+            print_ready(driver.local_addr())?;
+            driver.run(Some(Box::new(requests::Server::default))).await
+        }
+        Mode::RequestClient(args) => {
+            let mut driver = Driver::bind(loopback_of(args.connect), client_config(&args.ca, &[ALPN])?)?;
+            driver.connect("localhost", args.connect, None, requests::Client::new(&args))?;
             driver.run(None).await
         }
         Mode::DatagramServer(args) => {
@@ -126,7 +137,7 @@ fn common_config(alpn: &[&[u8]]) -> Result<quiche::Config> {
     config.set_initial_max_stream_data_uni(WINDOW);
     config.set_max_connection_window(WINDOW);
     config.set_max_stream_window(WINDOW);
-    config.set_initial_max_streams_bidi(256);
+    config.set_initial_max_streams_bidi(STREAMS.into());
     config.set_initial_max_streams_uni(16);
     config.set_active_connection_id_limit(4);
     // quiche only computes send times and leaves waiting to the kernel's SO_TXTIME, which loopback ignores.

@@ -1,20 +1,22 @@
-//! quinn, with h3 for HTTP/3.
+//! quinn on aws-lc, with h3 for HTTP/3.
 
-use std::net::SocketAddr;
+mod library;
+mod raw;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use clap::Parser as _;
 use futures::StreamExt as _;
-use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
-    Again, BulkClientArgs, BulkServerArgs, ClientArgs, DatagramClientArgs, DatagramServerArgs, Fetched,
-    IdleClientArgs, Mode, Result, ServerArgs, Target, any_towards, print_ready, read_served,
+    Again, ClientArgs, DatagramClientArgs, DatagramServerArgs, Fetched, Mode, Result, ServerArgs, Target,
+    print_ready, read_served,
 };
 use posthaste_interop_peers::datagrams::{self, Exchange};
 use posthaste_interop_peers::tls;
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+
+use raw::{client_endpoint, server_endpoint, socket};
 
 /// One thread, as all peers have: CPU per byte is compared, not parallelism.
 #[tokio::main(flavor = "current_thread")]
@@ -22,48 +24,10 @@ async fn main() -> Result<()> {
     match Mode::parse() {
         Mode::Client(args) => client(args).await,
         Mode::Server(args) => server(args).await,
-        // In tasks: the runtime polls the future of `block_on` itself less often.
-        Mode::BulkServer(args) => tokio::spawn(bulk_server(args)).await?,
-        Mode::BulkClient(args) => tokio::spawn(bulk_client(args)).await?,
-        Mode::IdleClient(args) => idle_client(args).await,
         Mode::DatagramServer(args) => datagram_server(args).await,
         Mode::DatagramClient(args) => datagram_client(args).await,
+        mode => raw::run(mode).await,
     }
-}
-
-fn client_endpoint(
-    remote: SocketAddr,
-    tls: rustls::ClientConfig,
-    transport: quinn::TransportConfig,
-) -> Result<quinn::Endpoint> {
-    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(Arc::new(transport));
-    let mut endpoint = endpoint(any_towards(remote), None)?;
-    endpoint.set_default_client_config(config);
-    Ok(endpoint)
-}
-
-fn server_endpoint(
-    listen: SocketAddr,
-    tls: rustls::ServerConfig,
-    transport: quinn::TransportConfig,
-) -> Result<quinn::Endpoint> {
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(Arc::new(transport));
-    endpoint(listen, Some(config))
-}
-
-fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<quinn::Endpoint> {
-    let runtime = Arc::new(quinn::TokioRuntime);
-    Ok(quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket(address)?, runtime)?)
-}
-
-fn socket(address: SocketAddr) -> Result<std::net::UdpSocket> {
-    let socket = std::net::UdpSocket::bind(address)?;
-    let reference = socket2::SockRef::from(&socket);
-    reference.set_recv_buffer_size(bulk::SOCKET_BUFFER)?;
-    reference.set_send_buffer_size(bulk::SOCKET_BUFFER)?;
-    Ok(socket)
 }
 
 /// Of itself it updates its keys after 10 to 1,000 packets sent: a server's are, the acks of one download may not make
@@ -183,77 +147,6 @@ async fn serve_request(
     stream.send_response(response).await?;
     stream.send_data(body).await?;
     Ok(stream.finish().await?)
-}
-
-fn bulk_transport() -> Result<quinn::TransportConfig> {
-    let mut transport = quinn::TransportConfig::default();
-    let window = quinn::VarInt::from_u64(bulk::WINDOW)?;
-    transport
-        .stream_receive_window(window)
-        .receive_window(window)
-        .send_window(bulk::WINDOW)
-        .initial_mtu(bulk::UDP_PAYLOAD)
-        .mtu_discovery_config(None)
-        .max_idle_timeout(Some(bulk::IDLE_TIMEOUT.try_into()?));
-    Ok(transport)
-}
-
-async fn bulk_server(args: BulkServerArgs) -> Result<()> {
-    let tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
-    let endpoint = server_endpoint(args.listen, tls, bulk_transport()?)?;
-    print_ready(endpoint.local_addr()?)?;
-    while let Some(incoming) = endpoint.accept().await {
-        tokio::spawn(async move {
-            if let Err(error) = bulk_connection(incoming).await {
-                eprintln!("connection: {error}");
-            }
-        });
-    }
-    Ok(())
-}
-
-async fn bulk_connection(incoming: quinn::Incoming) -> Result<()> {
-    let connection = incoming.await?;
-    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
-        let mut request = [0; 8];
-        receive.read_exact(&mut request).await?;
-        let mut left = u64::from_be_bytes(request);
-        while left > 0 {
-            let length = left.min(PATTERN.len() as u64) as usize;
-            send.write_chunk(Bytes::from_static(&PATTERN[..length])).await?;
-            left -= length as u64;
-        }
-        send.finish()?;
-    }
-    Ok(())
-}
-
-async fn bulk_client(args: BulkClientArgs) -> Result<()> {
-    let endpoint = client_endpoint(args.connect, tls::client(&args.ca, bulk::ALPN)?, bulk_transport()?)?;
-    let connection = endpoint.connect(args.connect, "localhost")?.await?;
-    let mut receipt = Receipt::new(args.bytes);
-    let (mut send, mut receive) = connection.open_bi().await?;
-    send.write_all(&args.bytes.to_be_bytes()).await?;
-    send.finish()?;
-    while let Some(chunk) = receive.read_chunk(usize::MAX, true).await? {
-        receipt.add(&chunk.bytes)?;
-    }
-    receipt.finish()?;
-    connection.close(0u32.into(), b"");
-    endpoint.wait_idle().await;
-    Ok(())
-}
-
-async fn idle_client(args: IdleClientArgs) -> Result<()> {
-    let endpoint = client_endpoint(args.connect, tls::client(&args.ca, bulk::ALPN)?, bulk_transport()?)?;
-    let mut connections = Vec::new();
-    for _ in 0..args.connections {
-        connections.push(endpoint.connect(args.connect, "localhost")?.await?);
-    }
-    print_ready(endpoint.local_addr()?)?;
-    bulk::until_stdin_ends().await;
-    let lost = connections.iter().filter(|connection| connection.close_reason().is_some()).count();
-    if lost == 0 { Ok(()) } else { Err(format!("{lost} connections were lost meanwhile").into()) }
 }
 
 async fn datagram_server(args: DatagramServerArgs) -> Result<()> {
