@@ -94,9 +94,9 @@ pub(super) fn run(program: &Path, arguments: &Arguments) -> Result<Verdict> {
         scene.round(&mut record, &mut tally, if arguments.short { SHORT_PART } else { 1 })?;
     }
     if arguments.short {
-        scene.rest(&record)?
+        scene.rest(&record)?;
     } else {
-        interrupt::sleep(QUIET)?
+        interrupt::sleep(QUIET)?;
     }
     let verdict = record.end(&scene.edge, NOISE)?;
     let status = scene.status()?;
