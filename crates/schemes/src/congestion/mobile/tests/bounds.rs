@@ -143,7 +143,7 @@ fn losses_are_the_paths_own_only_where_a_queue_could_be_seen() {
         super::settled(Link { loss: 0.06, buffer: ByteCount::new(4_000), ..Link::usual() });
     path.run(&mut controller, milliseconds(5_000), |_, _| {});
     assert!(controller.own.part(0.1) > 0.02, "{}", controller.own.part(0.1));
-    assert_eq!(controller.own_part(), 0.0);
+    assert!(controller.own_part() <= 0.0, "{}", controller.own_part());
     // A delay above the least shows that there was room above it.
     path.link = Link { rate: Rate::from_bits_per_second(1_000_000), loss: 0.06, ..Link::usual() };
     path.run(&mut controller, milliseconds(1_000), |_, _| {});
