@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// Only build everything
     #[arg(long)]
     prepare: bool,
+    /// Measure bulk and requests as --prepare has built them, without looking for changes
+    #[arg(long, conflicts_with = "prepare")]
+    as_built: bool,
     /// Write the page here
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -112,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(&words).arg("--json").arg(&json);
         if part.has_markdown() {
-            command.arg("--markdown").arg(&markdown);
+            command.arg("--markdown").arg(&markdown).args(arguments.as_built.then_some("--as-built"));
         }
         let output = command.stderr(Stdio::inherit()).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
