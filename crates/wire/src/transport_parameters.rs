@@ -368,6 +368,7 @@ impl VersionInformation {
         let mut available: Vec<u32> = versions.by_ref().take(MAX_AVAILABLE_VERSIONS).collect();
         if !available.contains(&chosen) {
             if versions.any(|version| version == chosen) {
+                // All places are taken: there were more versions than that.
                 available.pop();
                 available.push(chosen);
             } else if from == Side::Client {

@@ -4,7 +4,7 @@
 //! - Source: RFC 9002 section 7.2 (10 datagrams); larger counts as large senders deploy them.
 //! - Use when: nothing is known of the path, which is the normal case.
 //! - With `max_stated_window`, a server begins with the window that its client asks for, up to that (the negotiation of the
-//!   `ModQUIC` thesis, section 3.3; docs/spec/initial-window.md). `stated_window` is what a client asks for.
+//!   thesis on window updates in acks, section 3.3; docs/spec/initial-window.md). `stated_window` is what a client asks for.
 //! - Breaks when: the path is long and wide (every round trip of slow start is then pure waiting), or, with 32
 //!   datagrams, when it is slower than about 1 Mbit/s: the first flight alone then queues for most of a second.
 
