@@ -3,7 +3,7 @@
 //! A test starts this program once more inside a namespace, by `unshare`, and there alone the second part of it runs.
 //! Where namespaces are not permitted, or `unshare`, `ip` or `ss` is missing, it says so and is skipped.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -264,4 +264,69 @@ async fn a_client_whose_socket_the_kernel_aborts_sees_one_error_and_goes_on() {
     assert_eq!(server.socket_stats().receive_errors + server.socket_stats().send_errors, 0);
     let [sending, receiving, replaced] = warnings.counts();
     assert_eq!((sending + receiving, replaced), (1, 0), "one warning");
+}
+
+/// The kernel answers each receive of this process with an error, until this is dropped.
+struct NothingReceived(std::process::Child);
+
+impl NothingReceived {
+    /// `None` where no process may be traced.
+    fn begin() -> Option<Self> {
+        let mut command = Command::new("strace");
+        command.args([
+            "-f",
+            "-e",
+            "trace=recvmmsg",
+            "-e",
+            "inject=recvmmsg:error=ENOBUFS",
+            "-o",
+            "/dev/null",
+        ]);
+        command.arg("-p").arg(std::process::id().to_string());
+        let mut tracer = command.stderr(std::process::Stdio::piped()).spawn().ok()?;
+        let mut said = String::new();
+        let mut lines = std::io::BufReader::new(tracer.stderr.take()?);
+        let is_attached = lines.read_line(&mut said).is_ok() && said.contains("attached");
+        let tracing = Self(tracer);
+        is_attached.then_some(tracing)
+    }
+}
+
+impl Drop for NothingReceived {
+    /// The process goes on when its tracer has ended.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn after_ten_seconds_of_refused_receives_the_socket_is_replaced_and_the_connection_goes_on() {
+    if !is_inside("after_ten_seconds_of_refused_receives_the_socket_is_replaced_and_the_connection_goes_on") {
+        return;
+    }
+    let (warnings, mut echo) = connected().await;
+    // Until neither end has anything to say.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let server = echo.pair.server.clone();
+    let address = server.local_addr().unwrap();
+    let Some(refusing) = NothingReceived::begin() else {
+        let _ = writeln!(std::io::stderr(), "skipped in part: nothing is traced here");
+        return;
+    };
+    let began = Instant::now();
+    // Arrives at the server, which cannot read it: the client hears nothing.
+    echo.say(2).await;
+    until("another socket", || server.socket_stats().replacements > 0).await;
+    assert!(began.elapsed() >= Duration::from_secs(10), "{:?}", began.elapsed());
+    drop(refusing);
+    let stats = server.socket_stats();
+    assert_eq!((stats.send_errors, stats.replacements), (0, 1), "{stats:?}");
+    // 64 in a row are looked at at once, the others after waits that become longer; the new socket begins anew.
+    assert!((65..200).contains(&stats.receive_errors), "{stats:?}");
+    assert_eq!(warnings.counts(), [0, 1, 1], "the first error and the replacement are said, each once");
+    echo.hear(&[2]).await;
+    assert_eq!(server.local_addr().unwrap(), address);
+    let client = echo.pair.client.socket_stats();
+    assert_eq!((client.receive_errors, client.send_errors), (0, 0), "{client:?}");
 }

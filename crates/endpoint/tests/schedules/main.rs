@@ -15,6 +15,7 @@
 mod clock;
 mod concurrency;
 mod network;
+mod quiet;
 mod receive_buffers;
 mod scenes;
 mod timer;

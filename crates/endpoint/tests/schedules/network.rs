@@ -27,12 +27,24 @@ pub(crate) fn reset() {
     QUEUES.take();
 }
 
+/// From now on the socket at this address reports that it is closed.
+pub(crate) fn break_down(local: SocketAddr) {
+    let queue = QUEUES.with_borrow(|queues| queues.get(&local).cloned()).expect("a socket");
+    let reader = {
+        let mut queue = lock(&queue);
+        queue.is_broken = true;
+        queue.reader.take()
+    };
+    reader.into_iter().for_each(Waker::wake);
+}
+
 /// What is on its way to one socket.
 #[derive(Debug, Default)]
 struct Queue {
     datagrams: VecDeque<(SocketAddr, Vec<u8>)>,
     reader: Option<Waker>,
     writers: Vec<Waker>,
+    is_broken: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,6 +106,9 @@ impl Socket {
         buffers: &mut ReceiveBuffers,
     ) -> Poll<io::Result<usize>> {
         let mut queue = lock(&self.incoming);
+        if queue.is_broken {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        }
         if queue.datagrams.is_empty() {
             queue.reader = Some(cx.waker().clone());
             return Poll::Pending;

@@ -33,9 +33,9 @@ const STREAMS: u64 = 2;
 /// Bytes that a stream takes before it makes writers wait.
 const UNSENT: u64 = 4_000;
 /// Bytes of a message: several times that.
-const MESSAGE: usize = 20_000;
+pub(crate) const MESSAGE: usize = 20_000;
 
-const SERVER: ([u8; 4], u16) = ([127, 0, 0, 1], 443);
+pub(crate) const SERVER: ([u8; 4], u16) = ([127, 0, 0, 1], 443);
 
 /// TLS identities, which every schedule uses again.
 static TLS: LazyLock<(Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>)> = LazyLock::new(|| {
@@ -48,7 +48,10 @@ static TLS: LazyLock<(Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>)> = L
 });
 
 /// Runs a scene under many schedules. The seed is the scene's number, so that a failure comes again.
-fn explore<F: Future<Output = ()> + 'static>(seed: u64, scene: impl Fn() -> F + Send + Sync + 'static) {
+pub(crate) fn explore<F: Future<Output = ()> + 'static>(
+    seed: u64,
+    scene: impl Fn() -> F + Send + Sync + 'static,
+) {
     LazyLock::force(&TLS);
     let mut config = Config::new();
     (config.stack_size, config.max_steps) = (STACK, MaxSteps::FailAfter(MAX_STEPS));
@@ -88,14 +91,14 @@ fn transport() -> TransportConfig {
     }
 }
 
-struct Pair {
-    server: Endpoint,
-    client: Endpoint,
-    config: ClientConfig,
+pub(crate) struct Pair {
+    pub(crate) server: Endpoint,
+    pub(crate) client: Endpoint,
+    pub(crate) config: ClientConfig,
 }
 
 impl Pair {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let server = ServerConfig::new(Arc::clone(&TLS.0), transport());
         Self {
             server: Endpoint::server(SERVER.into(), server).unwrap(),
@@ -104,12 +107,18 @@ impl Pair {
         }
     }
 
-    async fn connect(&self) -> Connection {
+    pub(crate) async fn connect(&self) -> Connection {
         self.client.connect(&self.config, SERVER.into(), "localhost").await.unwrap()
     }
 
+    /// Waits until both endpoints have nothing left to do.
+    pub(crate) async fn rest(&self) {
+        self.client.wait_idle().await;
+        self.server.wait_idle().await;
+    }
+
     /// A connection's two ends.
-    async fn both(&self) -> (Connection, Connection) {
+    pub(crate) async fn both(&self) -> (Connection, Connection) {
         let server = self.server.clone();
         let accepting = spawn(async move { server.accept().await.unwrap() });
         let client = self.connect().await;
@@ -117,7 +126,7 @@ impl Pair {
     }
 }
 
-async fn join<T>(tasks: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
+pub(crate) async fn join<T>(tasks: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
     let mut results = Vec::new();
     for task in tasks {
         results.push(task.await.unwrap());
@@ -125,7 +134,7 @@ async fn join<T>(tasks: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
     results
 }
 
-fn message(seed: usize) -> Vec<u8> {
+pub(crate) fn message(seed: usize) -> Vec<u8> {
     (0..MESSAGE).map(|index| (index * 7 + seed) as u8).collect()
 }
 
@@ -162,8 +171,7 @@ fn more_streams_than_are_permitted_carry_their_messages_both_ways() {
         join(exchanges.collect::<Vec<_>>()).await;
         client.close(0, b"");
         serving.await.unwrap();
-        pair.client.wait_idle().await;
-        pair.server.wait_idle().await;
+        pair.rest().await;
     });
 }
 
@@ -199,8 +207,7 @@ fn every_wait_ends_with_the_connection() {
             _ => pair.client.close(7, b""),
         }
         join(waits).await;
-        pair.client.wait_idle().await;
-        pair.server.wait_idle().await;
+        pair.rest().await;
     });
 }
 
@@ -248,8 +255,7 @@ fn halves_that_are_dropped_end_their_peers() {
         // The last handle of a connection closes it.
         drop((reset, client, unread));
         server.closed().await;
-        pair.client.wait_idle().await;
-        pair.server.wait_idle().await;
+        pair.rest().await;
     });
 }
 
