@@ -6,7 +6,7 @@ use clap::Args;
 use posthaste_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
-use super::pair::{self, Options, START_TIMEOUT, Scene};
+use super::pair::{Options, START_TIMEOUT, Sample, Scene};
 use super::quiet::Watch;
 use crate::Result;
 use crate::process::children_cpu;
@@ -34,28 +34,14 @@ pub(crate) struct Arguments {
     options: Options,
 }
 
-/// One transfer.
+/// Of one run.
 #[derive(Debug, Serialize)]
-struct Sample {
-    peer: String,
-    round: u32,
+struct Figures {
     /// User and system time of the process, in CPU seconds per 10^9 bytes.
     client_cpu_per_gb: f64,
     server_cpu_per_gb: f64,
     /// Bytes a second from the request to the end of the stream.
     goodput: f64,
-    /// Share of all processor time that other processes had, in percent.
-    others: f64,
-}
-
-impl pair::Sample for Sample {
-    fn peer(&self) -> &str {
-        &self.peer
-    }
-
-    fn others(&self) -> f64 {
-        self.others
-    }
 }
 
 /// The bulk client's line.
@@ -73,29 +59,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         let sample = transfer(&scene, peer, round, arguments.bytes.get())?;
         eprintln!(
             "round {round} {peer}: client {:.3} and server {:.3} CPU s/GB, {:.0} MB/s, others {:.0} %",
-            sample.client_cpu_per_gb,
-            sample.server_cpu_per_gb,
-            sample.goodput / 1e6,
+            sample.figures.client_cpu_per_gb,
+            sample.figures.server_cpu_per_gb,
+            sample.figures.goodput / 1e6,
             sample.others
         );
         Ok(sample)
     })?;
-    let all: Vec<&Sample> = samples.iter().collect();
+    let all: Vec<_> = samples.iter().collect();
     let table = options.table(
         format!("{} on one stream", arguments.bytes),
         &all,
         &[
-            ("client CPU s/GB", |sample| sample.client_cpu_per_gb, 3),
-            ("server CPU s/GB", |sample| sample.server_cpu_per_gb, 3),
-            ("both CPU s/GB", |sample| sample.client_cpu_per_gb + sample.server_cpu_per_gb, 3),
-            ("goodput MB/s", |sample| sample.goodput / 1e6, 0),
+            ("client CPU s/GB", |run: &Figures| run.client_cpu_per_gb, 3),
+            ("server CPU s/GB", |run| run.server_cpu_per_gb, 3),
+            ("both CPU s/GB", |run| run.client_cpu_per_gb + run.server_cpu_per_gb, 3),
+            ("goodput MB/s", |run| run.goodput / 1e6, 0),
         ],
         &["both CPU s/GB", "goodput MB/s"],
     )?;
     options.report(&samples, &[table])
 }
 
-fn transfer(scene: &Scene, peer: &str, round: u32, bytes: u64) -> Result<Sample> {
+fn transfer(scene: &Scene, peer: &str, round: u32, bytes: u64) -> Result<Sample<Figures>> {
     let (watch, first) = (Watch::start()?, children_cpu()?);
     let (mut server, address) = scene.server(peer, "bulk-server")?;
     let before = children_cpu()?;
@@ -110,9 +96,11 @@ fn transfer(scene: &Scene, peer: &str, round: u32, bytes: u64) -> Result<Sample>
     Ok(Sample {
         peer: peer.to_owned(),
         round,
-        client_cpu_per_gb: between.saturating_sub(before).as_secs_f64() / gigabytes,
-        server_cpu_per_gb: after.saturating_sub(between).as_secs_f64() / gigabytes,
-        goodput: report.bytes as f64 / report.seconds,
+        figures: Figures {
+            client_cpu_per_gb: between.saturating_sub(before).as_secs_f64() / gigabytes,
+            server_cpu_per_gb: after.saturating_sub(between).as_secs_f64() / gigabytes,
+            goodput: report.bytes as f64 / report.seconds,
+        },
         others: watch.others(after.saturating_sub(first))?,
     })
 }

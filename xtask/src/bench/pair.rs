@@ -46,15 +46,18 @@ pub(super) struct Options {
 }
 
 /// What was measured in one run.
-pub(super) trait Sample: Serialize {
-    /// Whose run it was.
-    fn peer(&self) -> &str;
+#[derive(Debug, Serialize)]
+pub(super) struct Sample<F> {
+    pub(super) peer: String,
+    pub(super) round: u32,
+    #[serde(flatten)]
+    pub(super) figures: F,
     /// Share of all processor time that other processes had, in percent.
-    fn others(&self) -> f64;
+    pub(super) others: f64,
 }
 
 /// What a column of a table shows of a run.
-pub(super) type Value<S> = fn(&S) -> f64;
+pub(super) type Value<F> = fn(&F) -> f64;
 
 impl Options {
     /// Builds the peers, if it is asked for. What the runs need; nothing, if there are to be none.
@@ -75,18 +78,21 @@ impl Options {
     }
 
     /// Runs of all peers, in another order each round; a disturbed run is made again.
-    pub(super) fn runs<S: Sample>(&self, mut run: impl FnMut(&str, u32) -> Result<S>) -> Result<Vec<S>> {
+    pub(super) fn runs<F>(
+        &self,
+        mut run: impl FnMut(&str, u32) -> Result<Sample<F>>,
+    ) -> Result<Vec<Sample<F>>> {
         let mut samples = Vec::new();
         for round in 0..self.rounds {
             for peer in turned(&self.peers()?, round as usize) {
-                samples.push(quiet(|| run(peer, round), S::others)?);
+                samples.push(quiet(|| run(peer, round), |sample| sample.others)?);
             }
         }
         Ok(samples)
     }
 
     /// Prints the tables and writes the files. False if a run is void.
-    pub(super) fn report<S: Sample>(&self, samples: &[S], tables: &[Table]) -> Result<bool> {
+    pub(super) fn report<F: Serialize>(&self, samples: &[Sample<F>], tables: &[Table]) -> Result<bool> {
         for table in tables {
             print!("{}", table.plain());
         }
@@ -103,20 +109,20 @@ impl Options {
             let tables: String = tables.iter().map(Table::markdown).collect();
             std::fs::write(path, format!("{tables}{note}\n"))?;
         }
-        Ok(samples.iter().all(|sample| sample.others() <= MAX_OTHERS))
+        Ok(samples.iter().all(|sample| sample.others <= MAX_OTHERS))
     }
 
     /// A table with a row for each peer. Each column has its title, what it shows, and its decimals; `ratios` names the
     /// ones that have their ratios to quinn behind them.
-    pub(super) fn table<S: Sample>(
+    pub(super) fn table<F>(
         &self,
         heading: String,
-        samples: &[&S],
-        columns: &[(&str, Value<S>, usize)],
+        samples: &[&Sample<F>],
+        columns: &[(&str, Value<F>, usize)],
         ratios: &[&str],
     ) -> Result<Table> {
-        let values = |peer: &str, value: Value<S>| -> Vec<f64> {
-            samples.iter().filter(|sample| sample.peer() == peer).map(|sample| value(sample)).collect()
+        let values = |peer: &str, value: Value<F>| -> Vec<f64> {
+            samples.iter().filter(|sample| sample.peer == peer).map(|sample| value(&sample.figures)).collect()
         };
         let mut titles = vec![String::new()];
         for (title, _, _) in columns {
@@ -127,7 +133,7 @@ impl Options {
         }
         let mut rows = Vec::new();
         for peer in self.peers()? {
-            let is_void = samples.iter().any(|sample| sample.peer() == peer && sample.others() > MAX_OTHERS);
+            let is_void = samples.iter().any(|sample| sample.peer == peer && sample.others > MAX_OTHERS);
             let mut row = vec![format!("{peer}{}", if is_void { "*" } else { "" })];
             for &(title, value, decimals) in columns {
                 let own = values(peer, value);

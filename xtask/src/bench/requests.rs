@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::pair::{self, Options, START_TIMEOUT, Scene};
+use super::pair::{Options, START_TIMEOUT, Sample, Scene};
 use super::quiet::Watch;
 use crate::Result;
 use crate::process::children_cpu;
@@ -45,29 +45,15 @@ pub(crate) struct Arguments {
     options: Options,
 }
 
-/// One run.
+/// Of one run.
 #[derive(Debug, Serialize)]
-struct Sample {
-    peer: String,
-    round: u32,
+struct Figures {
     in_flight: u64,
     /// User and system time for each request, in microseconds.
     server_cpu_micros: f64,
     client_cpu_micros: f64,
     /// By the clock.
     requests_per_second: f64,
-    /// Share of all processor time that other processes had, in percent.
-    others: f64,
-}
-
-impl pair::Sample for Sample {
-    fn peer(&self) -> &str {
-        &self.peer
-    }
-
-    fn others(&self) -> f64 {
-        self.others
-    }
 }
 
 /// The client's line.
@@ -84,22 +70,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let (mut samples, mut tables) = (Vec::new(), Vec::new());
     for (in_flight, part) in KINDS {
         let own = options.runs(|peer, round| {
-            let sample = requests(&scene, peer, round, in_flight, arguments.requests / part)
+            let run = requests(&scene, peer, round, in_flight, arguments.requests / part)
                 .map_err(|error| format!("{peer}, {in_flight} in flight: {error}"))?;
             eprintln!(
                 "{in_flight} in flight, round {round} {peer}: server {:.2} and client {:.2} us, {:.0}/s, others {:.0} %",
-                sample.server_cpu_micros, sample.client_cpu_micros, sample.requests_per_second, sample.others
+                run.figures.server_cpu_micros,
+                run.figures.client_cpu_micros,
+                run.figures.requests_per_second,
+                run.others
             );
-            Ok(sample)
+            Ok(run)
         })?;
         tables.push(options.table(
             format!("100 B and 1 kB, {in_flight} in flight"),
             &own.iter().collect::<Vec<_>>(),
             &[
-                ("server us", |sample: &Sample| sample.server_cpu_micros, 2),
-                ("client us", |sample| sample.client_cpu_micros, 2),
-                ("both us", |sample| sample.server_cpu_micros + sample.client_cpu_micros, 2),
-                ("requests/s", |sample| sample.requests_per_second, 0),
+                ("server us", |run: &Figures| run.server_cpu_micros, 2),
+                ("client us", |run| run.client_cpu_micros, 2),
+                ("both us", |run| run.server_cpu_micros + run.client_cpu_micros, 2),
+                ("requests/s", |run| run.requests_per_second, 0),
             ],
             &["both us", "requests/s"],
         )?);
@@ -108,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     options.report(&samples, &tables)
 }
 
-fn requests(scene: &Scene, peer: &str, round: u32, in_flight: u64, count: u64) -> Result<Sample> {
+fn requests(scene: &Scene, peer: &str, round: u32, in_flight: u64, count: u64) -> Result<Sample<Figures>> {
     let (server, address) = scene.server(peer, "request-server")?;
     let ended_before = children_cpu()?;
     let numbers = ["--requests", &count.to_string(), "--in-flight", &in_flight.to_string()];
@@ -127,10 +116,12 @@ fn requests(scene: &Scene, peer: &str, round: u32, in_flight: u64, count: u64) -
     Ok(Sample {
         peer: peer.to_owned(),
         round,
-        in_flight,
-        server_cpu_micros: each(server_time),
-        client_cpu_micros: each(client_time),
-        requests_per_second: report.requests as f64 / report.seconds,
+        figures: Figures {
+            in_flight,
+            server_cpu_micros: each(server_time),
+            client_cpu_micros: each(client_time),
+            requests_per_second: report.requests as f64 / report.seconds,
+        },
         others: watch.others(server_time + client_time)?,
     })
 }
