@@ -269,7 +269,7 @@ impl TransportParameters {
                 self.retry_source_connection_id = Some(connection_id(value)?);
             }
             id::VERSION_INFORMATION => {
-                self.version_information = Some(VersionInformation::parse(value, from)?)
+                self.version_information = Some(VersionInformation::parse(value, from)?);
             }
             // spec: rfc9287 3 value-closes
             id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
@@ -358,7 +358,9 @@ impl VersionInformation {
         let mut available: Vec<u32> = versions.by_ref().take(MAX_AVAILABLE_VERSIONS).collect();
         if !available.contains(&chosen) {
             if versions.any(|version| version == chosen) {
-                available[MAX_AVAILABLE_VERSIONS - 1] = chosen;
+                // The list is full, or nothing would be left over.
+                available.truncate(MAX_AVAILABLE_VERSIONS - 1);
+                available.push(chosen);
             } else if from == Side::Client {
                 // spec: rfc9368 4 unlisted-is-malformed
                 return Err(Invalid("version_information of a client that does not list its chosen version"));
