@@ -187,16 +187,23 @@ fn transport_parameters() -> Vec<(&'static str, Vec<u8>)> {
         parameters.write(&mut bytes);
         bytes
     };
-    let mut preferred_address = seed(FROM_SERVER, &server);
+    let with = |mut seed: Vec<u8>, identifier, value: &[u8]| {
+        varint::write(&mut seed, identifier);
+        varint::write(&mut seed, value.len() as u64);
+        seed.extend_from_slice(value);
+        seed
+    };
     // Two addresses with ports, an ID of 4 bytes, a token.
-    let value = [&[127; 24][..], &[4], &[5; 4], &[6; 16]].concat();
-    varint::write(&mut preferred_address, 0x0d);
-    varint::write(&mut preferred_address, value.len() as u64);
-    preferred_address.extend_from_slice(&value);
+    let address = [&[127; 24][..], &[4], &[5; 4], &[6; 16]].concat();
+    let preferred_address = with(seed(FROM_SERVER, &server), 0x0d, &address);
+    // More versions than are kept; the last is the chosen one.
+    let reserved = (0..66).map(|index| 0x0a1a_2a3a + 16 * index);
+    let versions: Vec<u8> = [1].into_iter().chain(reserved).chain([1]).flat_map(u32::to_be_bytes).collect();
     vec![
         ("client", seed(FROM_CLIENT, &client)),
         ("server", seed(FROM_SERVER, &server)),
         ("preferred_address", preferred_address),
+        ("versions", with(vec![FROM_CLIENT], 0x11, &versions)),
         ("nothing", seed(FROM_CLIENT, &TransportParameters::default())),
     ]
 }
