@@ -85,15 +85,13 @@ pub(super) fn file(rivals: &[Rival], posthaste: &Path) -> Result<String> {
 impl Rival {
     /// Why it cannot take part here, given the controllers that the kernel has.
     pub(super) fn obstacle(&self, controllers: &str) -> Option<String> {
-        let controller = match self.kind {
-            Kind::Peer => return None,
-            Kind::Nginx { controller, .. } => Some(controller),
-            Kind::Edge => None,
-        };
-        if let Some(wanted) =
-            controller.filter(|wanted| !controllers.split_whitespace().any(|known| known == *wanted))
+        if matches!(self.kind, Kind::Peer) {
+            return None;
+        }
+        if let Kind::Nginx { controller, .. } = self.kind
+            && !controllers.split_whitespace().any(|known| known == controller)
         {
-            return Some(format!("this kernel has no {wanted} (modprobe tcp_{wanted} may load it)"));
+            return Some(format!("this kernel has no {controller} (modprobe tcp_{controller} may load it)"));
         }
         if nginx().is_none() {
             return Some("nginx is not installed (Debian, Ubuntu: apt-get install nginx)".to_owned());

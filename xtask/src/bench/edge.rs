@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use self::rivals::Rivals;
 use super::files::{build, edge_command, listening, on_core};
-use super::quiet::{MAX_OTHERS, Watch, quiet, turned};
+use super::quiet::{MAX_OTHERS, Means, Watch, quiet, turned};
 use crate::Result;
 use crate::identity::Identity;
 use crate::median;
@@ -57,15 +57,8 @@ pub(crate) struct Arguments {
     /// Idle connections
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     idle: u64,
-    /// Only get and build everything
-    #[arg(long)]
-    prepare: bool,
-    /// Measure what --prepare has built, without looking for changes
-    #[arg(long, conflicts_with = "prepare")]
-    as_built: bool,
-    /// Also write every run here
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    means: Means,
 }
 
 /// What a configuration is made of.
@@ -133,8 +126,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     {
         return Err(format!("--servers: no {unknown:?}; there are edge, nginx, caddy, haproxy").into());
     }
-    let mut scene = Scene::new(Rivals::get(&arguments.servers)?, arguments.as_built)?;
-    if arguments.prepare {
+    let mut scene = Scene::new(Rivals::get(&arguments.servers)?, arguments.means.as_built)?;
+    if arguments.means.prepare {
         return Ok(true);
     }
     scene.application = Some(scene.upstream()?);
@@ -152,7 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         }
     }
     print_table(&arguments.servers, &samples);
-    if let Some(path) = &arguments.json {
+    if let Some(path) = &arguments.means.json {
         std::fs::write(path, serde_json::to_string_pretty(&samples)?)?;
     }
     Ok(samples.iter().all(|sample| !sample.void))

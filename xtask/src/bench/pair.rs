@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::files::on_core;
-use super::quiet::{MAX_OTHERS, quiet, turned};
+use super::quiet::{MAX_OTHERS, Means, quiet, turned};
 use super::table::{Table, ratio};
 use super::{PEERS, chosen, ready_address};
 use crate::Result;
@@ -31,15 +31,8 @@ pub(super) struct Options {
     /// Only these peers (repeatable)
     #[arg(long = "peer", value_name = "NAME", value_parser = PEERS)]
     peers: Vec<String>,
-    /// Only build everything
-    #[arg(long)]
-    prepare: bool,
-    /// Measure what --prepare has built, without looking for changes
-    #[arg(long, conflicts_with = "prepare")]
-    as_built: bool,
-    /// Also write every run here
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    means: Means,
     /// Also write the tables here, as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -62,11 +55,11 @@ pub(super) type Value<F> = fn(&F) -> f64;
 impl Options {
     /// Builds the peers, if it is asked for. What the runs need; nothing, if there are to be none.
     pub(super) fn scene(&self) -> Result<Option<Scene>> {
-        if !self.as_built {
+        if !self.means.as_built {
             eprintln!("building the peers");
             peers::build_rust()?;
         }
-        if self.prepare {
+        if self.means.prepare {
             return Ok(None);
         }
         Ok(Some(Scene::new()?))
@@ -102,7 +95,7 @@ impl Options {
             self.rounds
         );
         println!("\n{note}");
-        if let Some(path) = &self.json {
+        if let Some(path) = &self.means.json {
             std::fs::write(path, serde_json::to_string_pretty(samples)?)?;
         }
         if let Some(path) = &self.markdown {

@@ -1,6 +1,10 @@
-//! Whether a machine was quiet while something was measured, and the order in which stacks take turns.
+//! What measurements of stacks that take turns have in common: their order, whether the machine was quiet meanwhile, and the
+//! options of the commands.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+use clap::Args;
 
 use crate::Result;
 
@@ -8,6 +12,20 @@ use crate::Result;
 pub(super) const MAX_OTHERS: f64 = 10.0;
 /// Attempts at a run that is void.
 const ATTEMPTS: u32 = 3;
+
+/// What comes before a measurement, and what is kept of it.
+#[derive(Debug, Args)]
+pub(super) struct Means {
+    /// Only get and build everything
+    #[arg(long)]
+    pub(super) prepare: bool,
+    /// Measure what --prepare has built, without looking for changes
+    #[arg(long, conflicts_with = "prepare")]
+    pub(super) as_built: bool,
+    /// Also write every run here
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+}
 
 /// What all processes have had since a moment.
 #[derive(Debug)]

@@ -31,6 +31,15 @@ async fn hear(recv: &mut RecvStream, bytes: usize) {
     }
 }
 
+/// A stream from the client, of which the server has read what was sent.
+async fn one_way(client: &Connection, server: &Connection) -> (SendStream, RecvStream) {
+    let mut send = client.open_uni().await.unwrap();
+    send.write_all(&[1]).await.unwrap();
+    let mut recv = server.accept_uni().await.unwrap();
+    recv.read_chunk(1).await.unwrap();
+    (send, recv)
+}
+
 /// Answers every stream with what comes, until the connection is over.
 fn answer(server: &Connection) -> JoinHandle<()> {
     let server = server.clone();
@@ -102,17 +111,11 @@ fn a_stream_that_is_stopped_reset_or_ended_without_data_says_so_at_once() {
     explore(12, || async {
         let rested = Rested::new().await;
         let (client, server) = (&rested.client, &rested.server);
-        let mut send = client.open_uni().await.unwrap();
-        send.write_all(&[1]).await.unwrap();
-        let mut recv = server.accept_uni().await.unwrap();
-        recv.read_chunk(1).await.unwrap();
+        let (send, mut recv) = one_way(client, server).await;
         let stopped = send.stopped();
         recv.stop(5);
         assert_eq!(stopped.await.unwrap(), Some(5));
-        let mut send = client.open_uni().await.unwrap();
-        send.write_all(&[1]).await.unwrap();
-        let mut recv = server.accept_uni().await.unwrap();
-        recv.read_chunk(1).await.unwrap();
+        let (mut send, mut recv) = one_way(client, server).await;
         send.reset(6);
         let outcome = recv.read_chunk(1).await;
         assert!(matches!(outcome, Err(ReadError::Reset(6))), "{outcome:?}");
@@ -219,8 +222,8 @@ fn a_wait_that_moves_to_another_task_wakes_that_one() {
         let writing = begin(Box::pin(async move {
             send.write_all(&message(1)).await.unwrap();
             send
-        }));
-        let writing = writing.await;
+        }))
+        .await;
         let (accepts, closes) = (server.clone(), client.clone());
         let accepting = begin(Box::pin(async move { accepts.accept_uni().await.map(drop) })).await;
         let closing = begin(Box::pin(async move { drop(closes.closed().await) })).await;
