@@ -15,6 +15,7 @@ mod idle;
 pub(crate) mod ids;
 mod lifecycle;
 mod link;
+mod marks;
 mod migration;
 mod path_history;
 mod path_probing;

@@ -526,6 +526,11 @@ impl PathControl {
         self.start.measures_handshake()
     }
 
+    /// The next 1-RTT packet is to mark the end of a datagram of the handshake.
+    pub(crate) fn on_mark(&mut self, number: u64) {
+        self.start.on_mark(number);
+    }
+
     /// What the policies have to say to whoever runs the endpoint.
     pub(crate) fn take_notice(&mut self) -> Option<Notice> {
         self.congestion.take_notice()

@@ -104,6 +104,53 @@ impl EarlyTrain {
     }
 }
 
+/// What a client's Initial of 1,200 bytes has more than the acknowledgement of a mark, over what that and the client's
+/// second datagram (its Finished and a request) have: a thin uplink takes this much longer, as parts of the time between the
+/// first acknowledgement and the last, to bring the first than the client's datagrams came behind each other. In hundredths.
+const UPLINK_PART: u64 = 166;
+
+/// The same over what the acknowledgement of a mark has (113 bytes with the headers), whatever the client sends with the
+/// second.
+const UPLINK_ACKS: u64 = 10;
+
+/// Marks: the ends of the second and the third datagram of the flight, and when they arrived, plus the way back.
+#[derive(Debug, Clone, Copy, Default)]
+struct Marks {
+    numbers: [Option<u64>; 2],
+    arrived: [Option<Time>; 2],
+}
+
+impl Marks {
+    fn contains(&self, number: u64) -> bool {
+        self.numbers.contains(&Some(number))
+    }
+
+    /// Packets are acknowledged: only of the newest is known when it arrived.
+    fn on_ack(&mut self, ack: &AckSample<'_>) {
+        let Some(newest) = ack.packets.last() else { return };
+        let waited = ack.now.since(newest.sent_at);
+        for (number, arrived) in self.numbers.iter().zip(&mut self.arrived) {
+            if *number == Some(newest.number) {
+                arrived.get_or_insert(newest.sent_at + waited.saturating_sub(ack.ack_delay));
+            }
+        }
+    }
+
+    /// The least rate at which the datagrams that they end can have come, `first` being when the one before them was
+    /// acknowledged. An uplink that is thinner than the way here brings acknowledgements as fast as it can send them, and
+    /// the third a moment behind the second. Then the datagrams came closer together than it took the client's first
+    /// packet to leave, and how long that was follows from the others.
+    fn rate(&self, first: Time) -> Option<Rate> {
+        let [Some(second), Some(third)] = self.arrived else { return None };
+        if second <= first || third <= second {
+            return None;
+        }
+        let spread = third.since(first);
+        let uplink = (spread * UPLINK_PART / 100).max(third.since(second) * UPLINK_ACKS);
+        Some(Rate::from_transfer(TWO_DATAGRAMS, spread + uplink))
+    }
+}
+
 /// The handshake's first flight, and how it was acknowledged.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Opening {
@@ -111,6 +158,7 @@ pub(super) struct Opening {
     sent_at: Option<Time>,
     flight: Group,
     early: Vec<EarlyTrain>,
+    marks: Marks,
     is_marked: bool,
 }
 
@@ -118,6 +166,23 @@ impl Opening {
     /// An Initial or Handshake packet leaves.
     pub(super) fn on_sent(&mut self, sent: &SentSample) {
         self.sent_at.get_or_insert(sent.now);
+    }
+
+    /// The 1-RTT packet `number`, which leaves next, ends a datagram of the flight.
+    pub(super) fn on_datagram_end(&mut self, number: u64) {
+        if let Some(free) = self.marks.numbers.iter_mut().find(|mark| mark.is_none()) {
+            *free = Some(number);
+        }
+    }
+
+    /// True if the 1-RTT packet `number` ends a datagram of the flight, and carries no data.
+    pub(super) fn ends_datagram(&self, number: u64) -> bool {
+        self.marks.contains(number)
+    }
+
+    /// 1-RTT packets are acknowledged that end datagrams of the flight.
+    pub(super) fn on_datagram_end_ack(&mut self, ack: &AckSample<'_>) {
+        self.marks.on_ack(ack);
     }
 
     /// A 1-RTT packet leaves before anything was acknowledged.
@@ -165,7 +230,8 @@ impl Opening {
     /// What a client does between two acknowledgements makes a path look slower, so the faster of the two is nearer to it.
     fn rate(&self) -> Option<Rate> {
         let early = self.early.iter().filter_map(|train| train.group.rate()).max();
-        self.flight.rate().max(early)
+        let marks = self.flight.first_acked.and_then(|first| self.marks.rate(first));
+        self.flight.rate().max(early).max(marks)
     }
 
     /// What has been shown so far.
