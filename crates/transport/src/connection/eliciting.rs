@@ -52,11 +52,6 @@ impl Eliciting {
         self.ping_is_due = true;
     }
 
-    /// Takes back a PING that has found no room.
-    pub(crate) fn unping(&mut self) {
-        self.ping_is_due = false;
-    }
-
     pub(crate) fn is_ping_due(&self) -> bool {
         self.ping_is_due
     }

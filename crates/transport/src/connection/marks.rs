@@ -7,27 +7,36 @@
 use posthaste_wire::Side;
 
 use crate::connection::Connection;
+use crate::packet::builder::DatagramBuilder;
 use crate::packet::space::PacketSpace;
 
+/// The size of a mark at the most: a short header with the longest connection ID, a payload large enough for header
+/// protection, and the tag.
+const MARK_LEN: usize = 1 + 20 + 4 + 4 + 16;
+
 impl Connection {
-    /// Has a mark written behind the Handshake packet of the datagram under construction, if it is the second datagram of a
-    /// server's first flight (`is_split`) or the copy that follows it. True if it is due: a PING then waits.
-    pub(super) fn mark_datagram(&mut self, is_split: bool) -> bool {
+    /// Has a mark written behind the Handshake packet of `datagram`, if that is the second of a server's first flight
+    /// (`is_split`) or the copy that follows it. The packet before it takes the padding, because how much of the handshake
+    /// was acknowledged counts too.
+    pub(super) fn mark_datagram(&mut self, is_split: bool, datagram: &mut DatagramBuilder<'_>) {
         let is_measured = self.side() == Side::Server
             && !self.handshake.is_complete()
             && self.path.control.measures_handshake()
             && self.handshake.has_keys(PacketSpace::Data);
         // The answer to a request that came early is acknowledged like a mark.
         if !is_measured || self.has_frames(PacketSpace::Data) {
-            return false;
+            return;
         }
-        match self.recovery.next_number(PacketSpace::Data) {
-            0 if is_split => {}
-            1 if self.repairs.copies_handshake() => self.recovery.skip_next(),
-            _ => return false,
+        let number = self.recovery.next_number(PacketSpace::Data);
+        let is_second = number == 0 && is_split;
+        let is_third = number == 1 && self.repairs.copies_handshake();
+        if !(is_second || is_third) || !datagram.pad_last(MARK_LEN) {
+            return;
+        }
+        if is_third {
+            self.recovery.skip_next();
         }
         self.path.control.on_mark(self.recovery.next_number(PacketSpace::Data));
         self.eliciting.ping();
-        true
     }
 }

@@ -201,11 +201,10 @@ impl Connection {
         let mut has_handshake = false;
         let before = self.streams.sent_and_resent();
         let is_split = self.splits_handshake();
-        let mut is_marked = false;
         for space in PacketSpace::ALL {
             self.fill_probe(now, space);
             if space == PacketSpace::Data && has_handshake {
-                is_marked = self.mark_datagram(is_split);
+                self.mark_datagram(is_split, &mut datagram);
             }
             if !self.wants_packet(now, space, permit, has_data && space == PacketSpace::Data) {
                 continue;
@@ -221,10 +220,6 @@ impl Connection {
                     break;
                 }
             }
-        }
-        if is_marked {
-            // It left, or there was no room for it.
-            self.eliciting.unping();
         }
         let Self { handshake, log, eliciting, .. } = self;
         let (_, packets) = datagram.finish(|packet, sealable| {
