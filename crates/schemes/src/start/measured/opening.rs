@@ -242,8 +242,12 @@ impl Opening {
                 && !self.is_marked;
             return if is_together { Showing::Together } else { Showing::Nothing };
         };
+        let early = self.early.iter().filter_map(|train| train.group.rate()).max();
+        let proven = self.flight.rate().max(early).is_some_and(|plain| plain >= FAST);
         if rate < FAST || self.is_marked {
             Showing::Slow(rate.min(FAST))
+        } else if !proven {
+            Showing::Slow(rate.min(Rate::from_bits_per_second(48_000_000)))
         } else if rate < VERY_FAST {
             Showing::Fast
         } else {
