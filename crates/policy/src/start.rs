@@ -39,9 +39,9 @@ pub trait Start: Debug + Send {
         false
     }
 
-    /// Told, just before it is told of the packet itself, that the 1-RTT packet `number` carries no data: it marks the end
-    /// of a datagram of the handshake's first flight, and is acknowledged at once, whatever the client sends besides.
-    fn on_mark(&mut self, _number: u64) {}
+    /// Told, just before it is told of the packet itself, that the 1-RTT packet `number` carries no data: it ends a datagram
+    /// of the handshake's first flight, and is acknowledged at once, whatever the client sends besides.
+    fn on_datagram_end(&mut self, _number: u64) {}
 
     /// Told of each in-flight packet sent, after the controller.
     fn on_sent(&mut self, _sent: &SentSample, _view: &PathView) -> Option<Adjustment> {

@@ -526,9 +526,9 @@ impl PathControl {
         self.start.measures_handshake()
     }
 
-    /// The next 1-RTT packet is to mark the end of a datagram of the handshake.
-    pub(crate) fn on_mark(&mut self, number: u64) {
-        self.start.on_mark(number);
+    /// The next 1-RTT packet is to end a datagram of the handshake.
+    pub(crate) fn on_datagram_end(&mut self, number: u64) {
+        self.start.on_datagram_end(number);
     }
 
     /// What the policies have to say to whoever runs the endpoint.

@@ -278,16 +278,20 @@ impl Measured {
         answer.filter(|_| before != self.flight.map(|flight| (flight.window, flight.pacing.rate)))
     }
 
-    /// An ack of packets that ended datagrams of the handshake: the flight is planned anew if they show more.
-    fn on_mark_ack(&mut self, ack: &AckSample<'_>) -> Option<Adjustment> {
+    /// An ack of packets that ended datagrams of the handshake: the flight is planned anew if they show more. What the
+    /// window has grown by since it was planned stays.
+    fn on_datagram_end_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
         self.opening.on_datagram_end_ack(ack);
         let before = self.flight.filter(|_| !self.has_jumped)?;
-        let answer = self.plan_flight(ack.now);
-        answer.filter(|_| {
-            self.flight.is_some_and(|flight| {
-                flight.window > before.window || flight.pacing.rate > before.pacing.rate
-            })
-        })
+        self.set_flight(ack.now);
+        let flight = self.flight.filter(|flight| flight.pacing.rate > before.pacing.rate);
+        let Some(flight) = flight else {
+            self.flight = Some(before);
+            return None;
+        };
+        let grown = flight.window - before.window;
+        let window = (!grown.is_zero()).then(|| view.congestion.window + grown);
+        Some(Adjustment { window, ..Adjustment::default() })
     }
 
     fn plan_flight(&mut self, now: Time) -> Option<Adjustment> {
@@ -395,7 +399,7 @@ impl Start for Measured {
         true
     }
 
-    fn on_mark(&mut self, number: u64) {
+    fn on_datagram_end(&mut self, number: u64) {
         self.opening.on_datagram_end(number);
     }
 
@@ -432,7 +436,7 @@ impl Start for Measured {
             PacketSpace::Data
                 if ack.packets.iter().all(|packet| self.opening.ends_datagram(packet.number)) =>
             {
-                self.on_mark_ack(ack)
+                self.on_datagram_end_ack(ack, view)
             }
             PacketSpace::Data => {
                 let planned = self.on_early_ack(ack, view);

@@ -204,7 +204,7 @@ impl Connection {
         for space in PacketSpace::ALL {
             self.fill_probe(now, space);
             if space == PacketSpace::Data && has_handshake {
-                self.mark_datagram(is_split, &mut datagram);
+                self.end_datagram(is_split, &mut datagram);
             }
             if !self.wants_packet(now, space, permit, has_data && space == PacketSpace::Data) {
                 continue;

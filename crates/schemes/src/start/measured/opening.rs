@@ -31,7 +31,7 @@ pub(super) enum Showing {
     /// More than one, but at the same instant: no slow link has kept them apart, and the radio or the client has
     /// gathered them.
     Together,
-    /// They came at this rate.
+    /// They came at this rate, or the packets that end its datagrams prove it: it is what the first flight is paced at.
     Slow(Rate),
 }
 
@@ -104,23 +104,28 @@ impl EarlyTrain {
     }
 }
 
-/// What a client's Initial of 1,200 bytes has more than the acknowledgement of a mark, over what that and the client's
+/// What a client's Initial of 1,200 bytes has more than the acknowledgement of an end, over what that and the client's
 /// second datagram (its Finished and a request) have: a thin uplink takes this much longer, as parts of the time between the
 /// first acknowledgement and the last, to bring the first than the client's datagrams came behind each other. In hundredths.
 const UPLINK_PART: u64 = 166;
 
-/// The same over what the acknowledgement of a mark has (113 bytes with the headers), whatever the client sends with the
+/// The same over what the acknowledgement of an end has (113 bytes with the headers), whatever the client sends with the
 /// second.
 const UPLINK_ACKS: u64 = 10;
 
-/// Marks: the ends of the second and the third datagram of the flight, and when they arrived, plus the way back.
+/// What the ends prove of a path whose datagrams do not look fast themselves counts up to here, and as the rate of a slow
+/// path, of which ten datagrams leave at once: counted as fast, links of 14 to 20 Mbit/s lose up to half of a flight.
+const MOST_PROVEN: Rate = Rate::from_bits_per_second(48_000_000);
+
+/// The 1-RTT packets at the ends of the second and the third datagram of the flight, and when they arrived, plus the way
+/// back.
 #[derive(Debug, Clone, Copy, Default)]
-struct Marks {
+struct Ends {
     numbers: [Option<u64>; 2],
     arrived: [Option<Time>; 2],
 }
 
-impl Marks {
+impl Ends {
     fn contains(&self, number: u64) -> bool {
         self.numbers.contains(&Some(number))
     }
@@ -158,7 +163,7 @@ pub(super) struct Opening {
     sent_at: Option<Time>,
     flight: Group,
     early: Vec<EarlyTrain>,
-    marks: Marks,
+    ends: Ends,
     is_marked: bool,
 }
 
@@ -170,19 +175,25 @@ impl Opening {
 
     /// The 1-RTT packet `number`, which leaves next, ends a datagram of the flight.
     pub(super) fn on_datagram_end(&mut self, number: u64) {
-        if let Some(free) = self.marks.numbers.iter_mut().find(|mark| mark.is_none()) {
+        if let Some(free) = self.ends.numbers.iter_mut().find(|number| number.is_none()) {
             *free = Some(number);
         }
     }
 
     /// True if the 1-RTT packet `number` ends a datagram of the flight, and carries no data.
     pub(super) fn ends_datagram(&self, number: u64) -> bool {
-        self.marks.contains(number)
+        self.ends.contains(number)
     }
 
-    /// 1-RTT packets are acknowledged that end datagrams of the flight.
+    /// 1-RTT packets are acknowledged that end datagrams of the flight. What ends the second came with it, and is a part of
+    /// its 1,200 bytes.
     pub(super) fn on_datagram_end_ack(&mut self, ack: &AckSample<'_>) {
-        self.marks.on_ack(ack);
+        self.ends.on_ack(ack);
+        let newest = ack.packets.last();
+        let second = newest.filter(|newest| self.ends.numbers[0] == Some(newest.number));
+        if let (Some(sent_at), Some(second)) = (self.sent_at, second) {
+            self.flight.on_ack(ack, sent_at, second.bytes);
+        }
     }
 
     /// A 1-RTT packet leaves before anything was acknowledged.
@@ -228,10 +239,15 @@ impl Opening {
     }
 
     /// What a client does between two acknowledgements makes a path look slower, so the faster of the two is nearer to it.
-    fn rate(&self) -> Option<Rate> {
+    fn shown(&self) -> Option<Rate> {
         let early = self.early.iter().filter_map(|train| train.group.rate()).max();
-        let marks = self.flight.first_acked.and_then(|first| self.marks.rate(first));
-        self.flight.rate().max(early).max(marks)
+        self.flight.rate().max(early)
+    }
+
+    /// The same, or what the ends prove if that is more.
+    fn rate(&self) -> Option<Rate> {
+        let ends = self.flight.first_acked.and_then(|first| self.ends.rate(first));
+        self.shown().max(ends)
     }
 
     /// What has been shown so far.
@@ -242,16 +258,11 @@ impl Opening {
                 && !self.is_marked;
             return if is_together { Showing::Together } else { Showing::Nothing };
         };
-        let early = self.early.iter().filter_map(|train| train.group.rate()).max();
-        let proven = self.flight.rate().max(early).is_some_and(|plain| plain >= FAST);
-        if rate < FAST || self.is_marked {
-            Showing::Slow(rate.min(FAST))
-        } else if !proven {
-            Showing::Slow(rate.min(Rate::from_bits_per_second(48_000_000)))
-        } else if rate < VERY_FAST {
-            Showing::Fast
-        } else {
-            Showing::VeryFast
+        match self.shown() {
+            _ if self.is_marked => Showing::Slow(rate.min(FAST)),
+            Some(shown) if shown >= VERY_FAST => Showing::VeryFast,
+            Some(shown) if shown >= FAST => Showing::Fast,
+            _ => Showing::Slow(rate.min(MOST_PROVEN)),
         }
     }
 }
