@@ -39,6 +39,10 @@ pub trait Start: Debug + Send {
         false
     }
 
+    /// Told, just before it is told of the packet itself, that the 1-RTT packet `number` carries no data: it ends a datagram
+    /// of the handshake's first flight, and is acknowledged at once, whatever the client sends besides.
+    fn on_datagram_end(&mut self, _number: u64) {}
+
     /// Told of each in-flight packet sent, after the controller.
     fn on_sent(&mut self, _sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
         None

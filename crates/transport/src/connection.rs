@@ -10,6 +10,7 @@ mod datagrams;
 mod dispatch;
 mod early_data;
 mod eliciting;
+mod ends;
 mod group;
 mod idle;
 pub(crate) mod ids;

@@ -526,6 +526,11 @@ impl PathControl {
         self.start.measures_handshake()
     }
 
+    /// The next 1-RTT packet is to end a datagram of the handshake.
+    pub(crate) fn on_datagram_end(&mut self, number: u64) {
+        self.start.on_datagram_end(number);
+    }
+
     /// What the policies have to say to whoever runs the endpoint.
     pub(crate) fn take_notice(&mut self) -> Option<Notice> {
         self.congestion.take_notice()

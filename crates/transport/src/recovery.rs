@@ -284,6 +284,11 @@ impl Recovery {
         }
     }
 
+    /// Leaves out the 1-RTT number that would come next: a peer that sees the gap acknowledges at once.
+    pub(crate) fn skip_next(&mut self) {
+        self.skip_at = self.next_number(PacketSpace::Data);
+    }
+
     /// The largest number that the peer has acknowledged, for the encoding of packet numbers.
     pub(crate) fn largest_acked(&self, space: PacketSpace) -> Option<u64> {
         self.spaces[space].largest_acked

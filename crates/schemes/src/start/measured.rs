@@ -278,6 +278,22 @@ impl Measured {
         answer.filter(|_| before != self.flight.map(|flight| (flight.window, flight.pacing.rate)))
     }
 
+    /// An ack of packets that ended datagrams of the handshake: the flight is planned anew if they show more. What the
+    /// window has grown by since it was planned stays.
+    fn on_datagram_end_ack(&mut self, ack: &AckSample<'_>, view: &PathView) -> Option<Adjustment> {
+        self.opening.on_datagram_end_ack(ack);
+        let before = self.flight.filter(|_| !self.has_jumped)?;
+        self.set_flight(ack.now);
+        let flight = self.flight.filter(|flight| flight.pacing.rate > before.pacing.rate);
+        let Some(flight) = flight else {
+            self.flight = Some(before);
+            return None;
+        };
+        let grown = flight.window - before.window;
+        let window = (!grown.is_zero()).then(|| view.congestion.window + grown);
+        Some(Adjustment { window, ..Adjustment::default() })
+    }
+
     fn plan_flight(&mut self, now: Time) -> Option<Adjustment> {
         self.set_flight(now);
         self.flight.map(|flight| Adjustment { window: Some(flight.window), ..Adjustment::default() })
@@ -383,9 +399,15 @@ impl Start for Measured {
         true
     }
 
+    fn on_datagram_end(&mut self, number: u64) {
+        self.opening.on_datagram_end(number);
+    }
+
     fn on_sent(&mut self, sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
         if sent.space != PacketSpace::Data {
             self.opening.on_sent(sent);
+        } else if self.opening.ends_datagram(sent.number) {
+            // Nothing of a flight.
         } else if self.phase != Phase::Over {
             if self.handshake.is_none() {
                 self.opening.on_early_sent(sent);
@@ -411,6 +433,11 @@ impl Start for Measured {
         }
         match ack.space {
             PacketSpace::Data if self.phase == Phase::Over => None,
+            PacketSpace::Data
+                if ack.packets.iter().all(|packet| self.opening.ends_datagram(packet.number)) =>
+            {
+                self.on_datagram_end_ack(ack, view)
+            }
             PacketSpace::Data => {
                 let planned = self.on_early_ack(ack, view);
                 self.on_flight_ack(ack, view).or(planned)

@@ -71,6 +71,11 @@ impl Repairs {
         self.policy.lost_again()
     }
 
+    /// True while packets of the handshake's copy wait or leave.
+    pub(crate) fn copies_handshake(&self) -> bool {
+        self.pending[PacketSpace::Handshake].is_some()
+    }
+
     /// The client begins again: its Initial is another.
     pub(crate) fn on_retry(&mut self) {
         self.is_flight_copied = PerSpace::default();

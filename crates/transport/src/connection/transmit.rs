@@ -198,10 +198,14 @@ impl Connection {
         let has_data = wants && self.handshake.is_confirmed();
         let mut datagram = DatagramBuilder::new(buffer, limit);
         let mut is_bulk = true;
+        let mut has_handshake = false;
         let before = self.streams.sent_and_resent();
         let is_split = self.splits_handshake();
         for space in PacketSpace::ALL {
             self.fill_probe(now, space);
+            if space == PacketSpace::Data && has_handshake {
+                self.end_datagram(is_split, &mut datagram);
+            }
             if !self.wants_packet(now, space, permit, has_data && space == PacketSpace::Data) {
                 continue;
             }
@@ -209,6 +213,7 @@ impl Connection {
                 connection.write_frames(now, space, permit, writer);
             });
             is_bulk &= !written || space == PacketSpace::Data;
+            has_handshake |= written && space == PacketSpace::Handshake;
             if written && is_split {
                 datagram.pad_to(limit);
                 if space == PacketSpace::Initial {

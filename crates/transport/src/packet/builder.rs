@@ -187,6 +187,16 @@ impl<'a> DatagramBuilder<'a> {
         self.pad_to = self.pad_to.max(len);
     }
 
+    /// Pads the last packet so that `room` bytes are left for another. False if there are fewer.
+    pub(crate) fn pad_last(&mut self, room: usize) -> bool {
+        let target = self.limit.saturating_sub(room);
+        if self.buffer.len() > target {
+            return false;
+        }
+        self.extend_last(target);
+        true
+    }
+
     /// Pads, completes the headers, and hands each packet to `seal`, in order. Returns the datagram's length
     /// (0 without packets) and the packets.
     ///
@@ -215,7 +225,10 @@ impl<'a> DatagramBuilder<'a> {
 
     /// Extends the last packet with PADDING frames, which count as in flight (RFC 9002 section 2).
     fn pad(&mut self) {
-        let target = (self.start + self.pad_to).min(self.limit);
+        self.extend_last((self.start + self.pad_to).min(self.limit));
+    }
+
+    fn extend_last(&mut self, target: usize) {
         let Some(last) = self.packets.last_mut() else { return };
         if self.buffer.len() < target {
             // The room for the tag is all zeros, as PADDING is: the packet just grows.

@@ -31,7 +31,7 @@ pub(super) enum Showing {
     /// More than one, but at the same instant: no slow link has kept them apart, and the radio or the client has
     /// gathered them.
     Together,
-    /// They came at this rate.
+    /// They came at this rate, or the packets that end its datagrams prove it: it is what the first flight is paced at.
     Slow(Rate),
 }
 
@@ -104,6 +104,58 @@ impl EarlyTrain {
     }
 }
 
+/// What a client's Initial of 1,200 bytes has more than the acknowledgement of an end, over what that and the client's
+/// second datagram (its Finished and a request) have: a thin uplink takes this much longer, as parts of the time between the
+/// first acknowledgement and the last, to bring the first than the client's datagrams came behind each other. In hundredths.
+const UPLINK_PART: u64 = 166;
+
+/// The same over what the acknowledgement of an end has (113 bytes with the headers), whatever the client sends with the
+/// second.
+const UPLINK_ACKS: u64 = 10;
+
+/// What the ends prove of a path whose datagrams do not look fast themselves counts up to here, and as the rate of a slow
+/// path, of which ten datagrams leave at once: counted as fast, links of 14 to 20 Mbit/s lose up to half of a flight.
+const MOST_PROVEN: Rate = Rate::from_bits_per_second(48_000_000);
+
+/// The 1-RTT packets at the ends of the second and the third datagram of the flight, and when they arrived, plus the way
+/// back.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ends {
+    numbers: [Option<u64>; 2],
+    arrived: [Option<Time>; 2],
+}
+
+impl Ends {
+    fn contains(&self, number: u64) -> bool {
+        self.numbers.contains(&Some(number))
+    }
+
+    /// Packets are acknowledged: only of the newest is known when it arrived.
+    fn on_ack(&mut self, ack: &AckSample<'_>) {
+        let Some(newest) = ack.packets.last() else { return };
+        let waited = ack.now.since(newest.sent_at);
+        for (number, arrived) in self.numbers.iter().zip(&mut self.arrived) {
+            if *number == Some(newest.number) {
+                arrived.get_or_insert(newest.sent_at + waited.saturating_sub(ack.ack_delay));
+            }
+        }
+    }
+
+    /// The least rate at which the datagrams that they end can have come, `first` being when the one before them was
+    /// acknowledged. An uplink that is thinner than the way here brings acknowledgements as fast as it can send them, and
+    /// the third a moment behind the second. Then the datagrams came closer together than it took the client's first
+    /// packet to leave, and how long that was follows from the others.
+    fn rate(&self, first: Time) -> Option<Rate> {
+        let [Some(second), Some(third)] = self.arrived else { return None };
+        if second <= first || third <= second {
+            return None;
+        }
+        let spread = third.since(first);
+        let uplink = (spread * UPLINK_PART / 100).max(third.since(second) * UPLINK_ACKS);
+        Some(Rate::from_transfer(TWO_DATAGRAMS, spread + uplink))
+    }
+}
+
 /// The handshake's first flight, and how it was acknowledged.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Opening {
@@ -111,6 +163,7 @@ pub(super) struct Opening {
     sent_at: Option<Time>,
     flight: Group,
     early: Vec<EarlyTrain>,
+    ends: Ends,
     is_marked: bool,
 }
 
@@ -118,6 +171,29 @@ impl Opening {
     /// An Initial or Handshake packet leaves.
     pub(super) fn on_sent(&mut self, sent: &SentSample) {
         self.sent_at.get_or_insert(sent.now);
+    }
+
+    /// The 1-RTT packet `number`, which leaves next, ends a datagram of the flight.
+    pub(super) fn on_datagram_end(&mut self, number: u64) {
+        if let Some(free) = self.ends.numbers.iter_mut().find(|number| number.is_none()) {
+            *free = Some(number);
+        }
+    }
+
+    /// True if the 1-RTT packet `number` ends a datagram of the flight, and carries no data.
+    pub(super) fn ends_datagram(&self, number: u64) -> bool {
+        self.ends.contains(number)
+    }
+
+    /// 1-RTT packets are acknowledged that end datagrams of the flight. What ends the second came with it, and is a part of
+    /// its 1,200 bytes.
+    pub(super) fn on_datagram_end_ack(&mut self, ack: &AckSample<'_>) {
+        self.ends.on_ack(ack);
+        let newest = ack.packets.last();
+        let second = newest.filter(|newest| self.ends.numbers[0] == Some(newest.number));
+        if let (Some(sent_at), Some(second)) = (self.sent_at, second) {
+            self.flight.on_ack(ack, sent_at, second.bytes);
+        }
     }
 
     /// A 1-RTT packet leaves before anything was acknowledged.
@@ -163,9 +239,15 @@ impl Opening {
     }
 
     /// What a client does between two acknowledgements makes a path look slower, so the faster of the two is nearer to it.
-    fn rate(&self) -> Option<Rate> {
+    fn shown(&self) -> Option<Rate> {
         let early = self.early.iter().filter_map(|train| train.group.rate()).max();
         self.flight.rate().max(early)
+    }
+
+    /// The same, or what the ends prove if that is more.
+    fn rate(&self) -> Option<Rate> {
+        let ends = self.flight.first_acked.and_then(|first| self.ends.rate(first));
+        self.shown().max(ends)
     }
 
     /// What has been shown so far.
@@ -176,12 +258,11 @@ impl Opening {
                 && !self.is_marked;
             return if is_together { Showing::Together } else { Showing::Nothing };
         };
-        if rate < FAST || self.is_marked {
-            Showing::Slow(rate.min(FAST))
-        } else if rate < VERY_FAST {
-            Showing::Fast
-        } else {
-            Showing::VeryFast
+        match self.shown() {
+            _ if self.is_marked => Showing::Slow(rate.min(FAST)),
+            Some(shown) if shown >= VERY_FAST => Showing::VeryFast,
+            Some(shown) if shown >= FAST => Showing::Fast,
+            _ => Showing::Slow(rate.min(MOST_PROVEN)),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::*;
 use crate::testing::{DATAGRAM, ack, milliseconds, packet, steady_rtt};
 
 mod early;
+mod ends;
 mod history;
 
 const RTT: Duration = milliseconds(40);

@@ -1,0 +1,98 @@
+//! Packets that end the handshake's datagrams: a thin uplink is told from a slow path.
+
+use super::*;
+
+/// The size of a 1-RTT packet with nothing but a PING.
+const END: ByteCount = ByteCount::new(45);
+
+/// A handshake of three datagrams whose ends are acknowledged `second` and `third` after the first datagram.
+fn handshake(second: Duration, third: Duration) -> World {
+    let mut world = World::new();
+    let began = world.now + RTT;
+    let first = world.send(PacketSpace::Initial, 0);
+    let mut body = world.send(PacketSpace::Handshake, 0);
+    let mut ends = [0, 2].map(|number| {
+        world.start.on_datagram_end(number);
+        world.send(PacketSpace::Data, number)
+    });
+    ends.iter_mut().for_each(|end| end.bytes = END);
+    body.bytes = DATAGRAM - END;
+    world.now = began;
+    world.ack(PacketSpace::Initial, &[first]);
+    world.now = began + second;
+    world.ack(PacketSpace::Handshake, &[body]);
+    world.ack(PacketSpace::Data, &ends[..1]);
+    world.now = began + third;
+    world.ack(PacketSpace::Data, &ends[1..]);
+    world
+}
+
+fn pacing(world: &World) -> Option<Pacing> {
+    world.start.flight.map(|flight| flight.pacing)
+}
+
+fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+#[test]
+fn a_thin_uplink_does_not_make_a_path_slow() {
+    // An uplink of 10 Mbit/s takes 0.42 ms for what a client sends second, and 0.09 ms for the last acknowledgement.
+    let world = handshake(micros(420), micros(510));
+    let pacing = pacing(&world).unwrap();
+    // 2,400 bytes in 0.51 ms and ten times 0.09 ms.
+    assert!(is_near(Some(pacing.rate), 13_617_000), "{}", pacing.rate);
+    assert_eq!(pacing.burst, DATAGRAM * (CAREFUL_BURST - 1), "no more than a slow path's leave at once");
+    assert_eq!(world.window, pacing.rate.bytes_in(RTT));
+}
+
+#[test]
+fn a_slow_path_stays_slow() {
+    // 2 Mbit/s in both directions: the third datagram takes 4.8 ms, as the second did.
+    let plain = {
+        let mut world = World::new();
+        world.handshake(micros(2_000));
+        pacing(&world).unwrap().rate
+    };
+    let world = handshake(micros(2_000), micros(6_800));
+    assert_eq!(pacing(&world).unwrap().rate, plain);
+    // What ends the second datagram is a part of it: without it the flight would be paced more slowly.
+    assert_eq!(plain, Rate::from_transfer(DATAGRAM - ByteCount::new(800), micros(2_000)));
+}
+
+#[test]
+fn what_the_ends_prove_is_bounded() {
+    let world = handshake(micros(300), micros(301));
+    let pacing = pacing(&world).unwrap();
+    assert!(pacing.rate <= Rate::from_bits_per_second(48 * MBIT), "{}", pacing.rate);
+    assert_eq!(pacing.burst, DATAGRAM * (CAREFUL_BURST - 1));
+}
+
+#[test]
+fn ends_acknowledged_at_one_instant_prove_nothing() {
+    for third in [2_000, 1_500] {
+        let world = handshake(micros(2_000), micros(third));
+        assert!(pacing(&world).unwrap().rate < Rate::from_bits_per_second(2 * MBIT), "{third}");
+    }
+}
+
+#[test]
+fn the_window_keeps_what_it_has_grown_by() {
+    let mut world = World::new();
+    let began = world.now + RTT;
+    let first = world.send(PacketSpace::Initial, 0);
+    let body = PacketSample { bytes: DATAGRAM - END, ..world.send(PacketSpace::Handshake, 0) };
+    world.start.on_datagram_end(0);
+    let end = PacketSample { bytes: END, ..world.send(PacketSpace::Data, 0) };
+    world.now = began;
+    world.ack(PacketSpace::Initial, &[first]);
+    world.now = began + milliseconds(3);
+    world.ack(PacketSpace::Handshake, &[body]);
+    let planned = pacing(&world).unwrap().rate;
+    // The controller counts the handshake's bytes.
+    world.window += DATAGRAM * 2;
+    let grown = world.window;
+    world.ack(PacketSpace::Data, &[end]);
+    assert!(pacing(&world).unwrap().rate > planned, "more of the second datagram is known to have come");
+    assert_eq!(world.window, grown);
+}
