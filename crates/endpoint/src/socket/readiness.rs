@@ -224,4 +224,32 @@ mod tests {
             "a read that found nothing clears what is known of earlier datagrams"
         );
     }
+
+    /// An ICMP message that nobody listens, to a socket with one peer: there is nothing to read.
+    #[tokio::test]
+    async fn an_error_alone_wakes_who_reads_and_is_told_once() {
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(nobody).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let io = Io::new(socket).unwrap();
+        for _ in 0..3 {
+            let mut turns = 0;
+            let mut reading = pin!(poll_fn(|cx| {
+                turns += 1;
+                loop {
+                    match io.poll_read(cx, |socket| socket.recv(&mut [0; 8])) {
+                        Poll::Ready(received) if would_block(&received) => {}
+                        outcome => return outcome,
+                    }
+                }
+            }));
+            let waited = tokio::time::timeout(Duration::from_millis(30), &mut reading).await;
+            assert!(waited.is_err(), "{waited:?} without a cause");
+            io.socket().send(b"x").unwrap();
+            let told = tokio::time::timeout(Duration::from_secs(20), reading).await.expect("nobody woke it");
+            assert_eq!(told.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+            assert!(turns < 10, "{turns} turns: it does not sleep");
+        }
+    }
 }
