@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::support::transfer::{Readers, Writers};
 use crate::support::{Pair, tls};
+use bytes::Bytes;
 use posthaste_policy::Profile;
 use posthaste_transport::{
-    ClientConfig, ConnectionHandle, ConnectionStats, Direction, ReceiveBudget, StreamId, TransportConfig,
+    ClientConfig, ConnectionHandle, ConnectionStats, Direction, ReceiveBudget, SendBudget, StreamId,
+    TransportConfig,
 };
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
@@ -323,6 +325,50 @@ fn connections_beyond_the_budget_are_refused_at_both_ends() {
     let mut connect = || pair.client.endpoint.connect(pair.now, &config, remote, "localhost");
     assert!(connect().is_ok() && connect().is_ok());
     assert!(connect().unwrap_err().to_string().contains("receive budget"));
+}
+
+/// A client that acknowledges everything and reads nothing: the server keeps what the budget has for it and no more, and others
+/// get what they ask for meanwhile.
+#[test]
+fn readers_that_acknowledge_and_do_not_read_are_bounded_by_the_send_budget() {
+    let budget = SendBudget::new(ByteCount::new(1 << 20));
+    let transport = TransportConfig { send_budget: budget.clone(), ..crate::support::defaults() };
+    let mut pair = Pair::new(4, crate::support::defaults(), transport);
+    let config = tls::client_config(1);
+    let clients: Vec<ConnectionHandle> = (0..8).map(|_| pair.connect_with(&config)).collect();
+    pair.run_until(|pair| pair.server.accepted.len() == 8);
+    pair.run_for(Duration::from_millis(100));
+    let servers = pair.server.accepted.clone();
+    let (mut unread, mut read) = (Vec::new(), Writers::default());
+    for (index, server) in servers.iter().enumerate() {
+        for _ in 0..if index == 7 { 1 } else { 20 } {
+            let id = pair.server.connection(*server).open(Direction::Unidirectional).expect("a stream");
+            if index == 7 { read.add(id, 300_000) } else { unread.push((*server, id)) }
+        }
+    }
+    let mut readers = Readers::default();
+    for _ in 0..4000 {
+        for (server, id) in &unread {
+            let mut data = Bytes::from_static(&[0; 64 << 10]);
+            while pair.server.connection(*server).write(*id, &mut data).expect("it is open") > 0 {}
+        }
+        read.pump(pair.server.connection(servers[7]));
+        readers.pump(pair.now, pair.client.connection(clients[7]), usize::MAX);
+        assert!(budget.taken() <= budget.capacity());
+        let kept: ByteCount =
+            servers.iter().map(|server| stats(&mut pair, *server, false).streams.buffered).sum();
+        let most = budget.capacity().get() + 8 * (64 << 10);
+        assert!(kept.get() <= most, "{kept:?}");
+        pair.drain();
+        pair.run_for(Duration::from_millis(5));
+    }
+    assert_eq!(readers.finished.len(), 1, "the one that reads has all of it");
+    for (server, client) in servers.iter().zip(&clients).take(7) {
+        let left = stats(&mut pair, *server, false).streams.buffered;
+        assert!(left > ByteCount::new(32 << 10), "{left:?}: it would have sent more");
+        let delivered = stats(&mut pair, *client, true).streams.received;
+        assert!(delivered > ByteCount::new(100_000), "{delivered:?}: which the client has acknowledged");
+    }
 }
 
 /// How long 4 MB take to a server with windows of 64 KiB and this budget, 100 ms away, that is told of a link of so many

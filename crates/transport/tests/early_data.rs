@@ -7,10 +7,10 @@ use crate::support::transfer::{Readers, Writers};
 use crate::support::{Link, Pair};
 use bytes::{Bytes, BytesMut};
 use posthaste_transport::{
-    ClientConfig, ConnectionHandle, DatagramInfo, Direction, Event, RetryPolicy, Secret, ServerConfig,
-    StreamId, TransportConfig, Version,
+    ClientConfig, ConnectionHandle, DatagramInfo, Direction, Event, ReceiveBudget, RetryPolicy, Secret,
+    ServerConfig, StreamId, TransportConfig, Version,
 };
-use posthaste_units::{Duration, Time};
+use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::packet::{PacketType, split};
 use rustls::server::StoresServerSessions;
 
@@ -275,6 +275,38 @@ fn early_data_are_rejected_once_the_application_promises_something_else() {
         assert_eq!(stage.pair.client.has(handle, is_accepted), is_good, "{before:?} {after:?}");
         assert_eq!(stage.pair.client.has(handle, is_rejected), !is_good, "{before:?} {after:?}");
     }
+}
+
+/// Others that come, and stay, change what is left of the budget from one visit to the next. What it grants changes in a few
+/// steps only, because sessions resume under the limits that they were issued under.
+#[test]
+fn connections_keep_0_rtt_while_the_receive_budget_is_used_up() {
+    let sessions = resuming::sessions();
+    let budget = ReceiveBudget::new(ByteCount::new(4 << 20));
+    let transport = TransportConfig { receive_budget: budget.clone(), ..crate::support::defaults() };
+    let config = resuming::server_config(1, &sessions).with_transport(Arc::new(transport));
+    let mut stage =
+        Stage { pair: Pair::with_server(1, config), client: resuming::client_config(1), sessions };
+    stage.visit();
+    let mut rejected = 0;
+    for visit in 0..60 {
+        stage.pair.connect_with(&crate::support::tls::client_config(1));
+        stage.pair.run_for(Duration::from_millis(100));
+        let (handle, id, mut writers) = stage.begin(1000);
+        assert!(stage.pair.client.connection(handle).may_send_early(), "visit {visit}");
+        stage.finish(handle, id, &mut writers);
+        stage.pair.run_until(|pair| pair.client.has(handle, |event| *event == Event::Confirmed));
+        rejected += usize::from(!stage.pair.client.has(handle, is_accepted));
+        let now = stage.pair.now;
+        stage.pair.client.connection(handle).close(now, 0, Bytes::new());
+        // Not so long that the others time out.
+        stage.pair.run_for(Duration::from_millis(200));
+        stage.pair.server.accepted.clear();
+    }
+    // 128, 64, 32 and 16 KiB beyond what each connection has set aside, and at last nothing.
+    assert!(rejected <= 4, "{rejected} of 60");
+    let (places, left) = (60 * (16 << 10), budget.capacity().get() - budget.taken().get());
+    assert!(left < (4 << 20) / 2 - places + 16 * (16 << 10), "{left} bytes are left");
 }
 
 #[test]

@@ -10,17 +10,22 @@ pub(super) use portable::Io;
 mod unix {
     use std::io;
     use std::net::UdpSocket;
-    use std::sync::{Mutex, PoisonError};
+    use std::pin::Pin;
+    use std::sync::{Arc, Mutex, PoisonError};
     use std::task::{Context, Poll, ready};
 
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
 
-    /// The runtime watches it for reading alone. Watched for writing too, as tokio's own socket is, it would wake the
-    /// runtime once more after each send, when the network card has taken the datagrams.
-    #[derive(Debug)]
+    /// Resolves when the socket has an error to report. Boxed: tokio has no function that polls for errors.
+    type Failing = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// The runtime watches it for reading and errors alone. Watched for writing too, as tokio's own socket is, it would wake
+    /// the runtime once more after each send, when the network card has taken the datagrams.
     pub(in super::super) struct Io {
-        reads: AsyncFd<UdpSocket>,
+        reads: Arc<AsyncFd<UdpSocket>>,
+        /// An error alone, with nothing to read, makes the socket ready neither for reading nor for writing.
+        failing: Mutex<Failing>,
         /// The same socket while it waits for room to write.
         writes: Mutex<Option<AsyncFd<UdpSocket>>>,
     }
@@ -33,10 +38,28 @@ mod unix {
         AsyncFd::with_interest(socket, interest)
     }
 
+    fn failing(socket: &Arc<AsyncFd<UdpSocket>>) -> Failing {
+        let socket = Arc::clone(socket);
+        Box::pin(async move {
+            match socket.ready(Interest::ERROR).await {
+                Ok(mut ready) => ready.clear_ready(),
+                // The runtime stops, which the next read reports: it is told nothing more.
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+
+    impl std::fmt::Debug for Io {
+        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.debug_struct("Io").field("socket", self.socket()).finish_non_exhaustive()
+        }
+    }
+
     impl Io {
         /// Takes a socket that does not block; must be called inside a tokio runtime.
         pub(in super::super) fn new(socket: UdpSocket) -> io::Result<Self> {
-            Ok(Self { reads: watch(socket, Interest::READABLE)?, writes: Mutex::new(None) })
+            let reads = Arc::new(watch(socket, Interest::READABLE | Interest::ERROR)?);
+            Ok(Self { failing: Mutex::new(failing(&reads)), reads, writes: Mutex::new(None) })
         }
 
         /// The socket itself.
@@ -44,19 +67,31 @@ mod unix {
             self.reads.get_ref()
         }
 
-        /// Reads by `receive` as soon as there may be something. An error of the kind `WouldBlock`, if there was not after
-        /// all: call it again.
+        /// Reads by `receive` as soon as there may be something, data or an error. An error of the kind `WouldBlock`, if there
+        /// was not after all: call it again.
         pub(in super::super) fn poll_read<T>(
             &self,
             cx: &mut Context<'_>,
             receive: impl FnOnce(&UdpSocket) -> io::Result<T>,
         ) -> Poll<io::Result<T>> {
-            let mut ready = ready!(self.reads.poll_read_ready(cx))?;
+            let Poll::Ready(ready) = self.reads.poll_read_ready(cx) else {
+                ready!(self.poll_failing(cx));
+                return Poll::Ready(receive(self.socket()));
+            };
+            let mut ready = ready?;
             let received = receive(self.socket());
             if received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
                 ready.clear_ready();
             }
             Poll::Ready(received)
+        }
+
+        /// Ready once for each error that the system has told of.
+        fn poll_failing(&self, cx: &mut Context<'_>) -> Poll<()> {
+            let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+            ready!(failing.as_mut().poll(cx));
+            *failing = self::failing(&self.reads);
+            Poll::Ready(())
         }
 
         /// Ready when there may be room to write. To be called after a write for which there was none.
@@ -188,5 +223,33 @@ mod tests {
             read(&mut cx).is_pending(),
             "a read that found nothing clears what is known of earlier datagrams"
         );
+    }
+
+    /// An ICMP message that nobody listens, to a socket with one peer: there is nothing to read.
+    #[tokio::test]
+    async fn an_error_alone_wakes_who_reads_and_is_told_once() {
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(nobody).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let io = Io::new(socket).unwrap();
+        for _ in 0..3 {
+            let mut turns = 0;
+            let mut reading = pin!(poll_fn(|cx| {
+                turns += 1;
+                loop {
+                    match io.poll_read(cx, |socket| socket.recv(&mut [0; 8])) {
+                        Poll::Ready(received) if would_block(&received) => {}
+                        outcome => return outcome,
+                    }
+                }
+            }));
+            let waited = tokio::time::timeout(Duration::from_millis(30), &mut reading).await;
+            assert!(waited.is_err(), "{waited:?} without a cause");
+            io.socket().send(b"x").unwrap();
+            let told = tokio::time::timeout(Duration::from_secs(20), reading).await.expect("nobody woke it");
+            assert_eq!(told.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+            assert!(turns < 10, "{turns} turns: it does not sleep");
+        }
     }
 }

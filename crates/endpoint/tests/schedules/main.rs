@@ -17,6 +17,7 @@ mod concurrency;
 mod network;
 mod quiet;
 mod receive_buffers;
+mod rest;
 mod scenes;
 mod timer;
 mod workers;

@@ -24,7 +24,7 @@ async fn talk(send: &mut SendStream, recv: &mut RecvStream) {
 }
 
 /// Reads this many bytes.
-async fn hear(recv: &mut RecvStream, bytes: usize) {
+pub(crate) async fn hear(recv: &mut RecvStream, bytes: usize) {
     let mut heard = 0;
     while heard < bytes {
         heard += recv.read_chunk(usize::MAX).await.unwrap().unwrap().len();
@@ -32,7 +32,7 @@ async fn hear(recv: &mut RecvStream, bytes: usize) {
 }
 
 /// A stream from the client, of which the server has read what was sent.
-async fn one_way(client: &Connection, server: &Connection) -> (SendStream, RecvStream) {
+pub(crate) async fn one_way(client: &Connection, server: &Connection) -> (SendStream, RecvStream) {
     let mut send = client.open_uni().await.unwrap();
     send.write_all(&[1]).await.unwrap();
     let mut recv = server.accept_uni().await.unwrap();

@@ -60,11 +60,14 @@ impl SendShare {
         LEAST_KEPT.saturating_add(self.0.allowance())
     }
 
-    /// Makes the share cover `bytes`, as far as there are any. Returns how many bytes may be kept, at least
-    /// [`LEAST_KEPT`].
+    /// What it holds of the budget.
+    pub(crate) fn held(&self) -> u64 {
+        self.0.held()
+    }
+
+    /// Makes the share `bytes` of the budget, as far as there are any: whole steps. Returns how many it is.
     pub(crate) fn hold(&mut self, bytes: u64) -> u64 {
-        let wanted = bytes.saturating_sub(LEAST_KEPT);
-        LEAST_KEPT.saturating_add(self.0.hold(wanted.checked_next_multiple_of(STEP).unwrap_or(wanted)))
+        self.0.hold(bytes.checked_next_multiple_of(STEP).unwrap_or(bytes))
     }
 }
 
@@ -78,11 +81,12 @@ mod tests {
         let mut shares: Vec<SendShare> = (0..100).map(|_| budget.open()).collect();
         for share in &mut shares {
             let allowance = share.allowance();
-            assert!(allowance >= LEAST_KEPT && share.hold(allowance) >= LEAST_KEPT);
+            assert!(allowance >= LEAST_KEPT && share.hold(allowance - LEAST_KEPT) == share.held());
             assert!(budget.taken() <= budget.capacity());
         }
         assert!(shares[0].hold(u64::MAX >> 1) >= 32 << 20);
-        assert_eq!(budget.open().hold(10), LEAST_KEPT, "without the budget");
+        assert_eq!(budget.taken(), budget.capacity());
+        assert_eq!(budget.open().hold(10), 0, "nothing is left");
         drop(shares);
         assert_eq!(budget.taken(), ByteCount::ZERO);
     }
@@ -91,8 +95,8 @@ mod tests {
     fn nobody_keeps_more_than_there_is() {
         let budget = SendBudget::new(ByteCount::new(1 << 20));
         let (mut one, mut other) = (budget.open(), budget.open());
-        assert_eq!(one.hold(u64::MAX >> 1), LEAST_KEPT + (1 << 20));
-        assert_eq!(other.hold(1 << 30), LEAST_KEPT);
+        assert_eq!(one.hold(u64::MAX >> 1), 1 << 20);
+        assert_eq!(other.hold(1 << 30), 0);
         assert_eq!(other.allowance(), LEAST_KEPT);
         one.hold(0);
         assert_eq!(other.allowance(), LEAST_KEPT + (1 << 19));

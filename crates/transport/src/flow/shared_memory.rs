@@ -48,6 +48,11 @@ impl Share {
         Self { pool: Arc::clone(pool), held: 0 }
     }
 
+    /// What it has taken.
+    pub(crate) fn held(&self) -> u64 {
+        self.held
+    }
+
     /// What nobody has taken.
     pub(crate) fn free(&self) -> u64 {
         self.pool.free()

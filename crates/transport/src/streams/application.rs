@@ -91,7 +91,7 @@ impl Streams {
         let own = unsent.of(send).saturating_sub(send.unsent()).min(varint::MAX - send.written());
         let urgency = send.priority.urgency;
         let room = self.send_memory.room(urgency).min(own).min(data.len() as u64);
-        let count = self.send_memory.keep(room) as usize;
+        let count = self.send_memory.keep(room, urgency) as usize;
         let send = self.writable_half(id)?;
         if count == 0 {
             send.is_writer_waiting = true;

@@ -57,3 +57,6 @@ impl RangeSet {
         self.0.range(..end).rev().map(|(low, high)| (*low, *high)).take_while(move |(_, high)| *high > start)
     }
 }
+
+#[cfg(test)]
+mod tests;

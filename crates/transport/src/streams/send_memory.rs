@@ -5,6 +5,7 @@ use posthaste_units::ByteCount;
 
 use super::schedule::URGENCIES;
 use crate::flow::send_budget::SendShare;
+use crate::limits::LEAST_KEPT;
 
 /// Least bound of what writers may leave behind: with none at all, no write would ever take anything.
 pub(super) const MIN_BUFFER: u64 = 4096;
@@ -20,8 +21,8 @@ const PARTS: u64 = 16;
 /// The urgency of streams that nobody has said anything about.
 const ORDINARY: u64 = 3;
 
-/// What of a bound must be free before writers are woken: one part of so many, or each ack would wake them all.
-const WAKE_PART: u64 = 8;
+/// Parts of the bound in all: what the most urgent may keep.
+const ALL_PARTS: u64 = PARTS + ORDINARY;
 
 /// The bytes kept for all streams of a connection.
 #[derive(Debug)]
@@ -50,11 +51,20 @@ impl SendMemory {
 
     /// How much may be kept before streams of this urgency must wait.
     fn bound(&self, urgency: u8) -> u64 {
+        self.bound_of(ALL_PARTS - u64::from(urgency.min(URGENCIES - 1)))
+    }
+
+    /// So many parts of what all streams may keep.
+    fn bound_of(&self, parts: u64) -> u64 {
         let wanted = self.window.saturating_mul(WINDOWS).max(self.least);
         // The most urgent may go beyond, and yet stay within the allowance.
-        let allowed = self.share.allowance() / (PARTS + ORDINARY) * PARTS;
-        let urgency = u64::from(urgency.min(URGENCIES - 1));
-        (wanted.min(allowed) / PARTS * (PARTS + ORDINARY - urgency)).max(MIN_BUFFER)
+        let allowed = self.share.allowance() / ALL_PARTS * PARTS;
+        let bound = (wanted.min(allowed) / PARTS * parts).max(MIN_BUFFER);
+        if wanted <= allowed {
+            return bound;
+        }
+        // Less urgent streams may have taken more while the budget had it: beyond what it covers there is the uncounted part.
+        bound.max(self.share.held().saturating_add(uncounted(parts)))
     }
 
     /// How much a stream of this urgency may leave now.
@@ -62,15 +72,18 @@ impl SendMemory {
         self.bound(urgency).saturating_sub(self.kept)
     }
 
-    /// True if enough is free to wake a writer.
+    /// True if enough is free to wake a writer: one part, or each ack would wake them all. What less urgent streams may leave
+    /// behind does not keep it waiting.
     pub(super) fn is_open(&self, urgency: u8) -> bool {
-        let bound = self.bound(urgency);
-        self.kept <= bound - bound / WAKE_PART
+        self.kept <= self.bound_of(ALL_PARTS - 1 - u64::from(urgency.min(URGENCIES - 1)))
     }
 
-    /// Keeps `bytes` more, which the caller has found room for, or as many as the budget still has. Returns how many.
-    pub(super) fn keep(&mut self, bytes: u64) -> u64 {
-        let covered = self.share.hold(self.kept.saturating_add(bytes));
+    /// Keeps `bytes` more of a stream of this urgency, which the caller has found room for, or as many as the budget still
+    /// has. Returns how many.
+    pub(super) fn keep(&mut self, bytes: u64, urgency: u8) -> u64 {
+        let free = uncounted(ALL_PARTS - u64::from(urgency.min(URGENCIES - 1)));
+        let wanted = self.kept.saturating_add(bytes).saturating_sub(free);
+        let covered = self.share.hold(wanted.max(self.share.held())).saturating_add(free);
         let kept = bytes.min(covered.saturating_sub(self.kept));
         self.kept += kept;
         kept
@@ -79,8 +92,15 @@ impl SendMemory {
     /// `bytes` need no longer be kept.
     pub(super) fn release(&mut self, bytes: u64) {
         self.kept = self.kept.saturating_sub(bytes);
-        self.share.hold(self.kept);
+        // What the least urgent may keep uncounted; the rest of that stays free for the others.
+        let free = uncounted(ALL_PARTS + 1 - u64::from(URGENCIES));
+        self.share.hold(self.kept.saturating_sub(free).min(self.share.held()));
     }
+}
+
+/// Of what each connection may keep uncounted, what streams may take that have so many parts of the bound.
+fn uncounted(parts: u64) -> u64 {
+    LEAST_KEPT * parts / ALL_PARTS
 }
 
 #[cfg(test)]

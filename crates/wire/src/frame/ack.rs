@@ -188,3 +188,6 @@ pub(super) fn decode(reader: &mut Reader<'_>, has_ecn: bool) -> Result<AckFrame,
     };
     Ok(AckFrame { delay, ranges, ecn })
 }
+
+#[cfg(test)]
+mod tests;

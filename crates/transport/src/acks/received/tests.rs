@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use posthaste_units::Duration;
 use posthaste_wire::Frame;
 use posthaste_wire::frame::AckFrame;
+use posthaste_wire::varint;
 use proptest::prelude::*;
 
 use super::*;
@@ -242,6 +243,66 @@ fn ranges_of_every_short_sequence_hold_what_arrived() {
         assert_eq!(listed, model, "sequence {code}");
         let apart = ack.ranges.windows(2).all(|pair| *pair[1].end() + 1 < *pair[0].start());
         assert!(apart, "sequence {code}: {:?}", ack.ranges);
+    }
+}
+
+/// Exhaustive for ten numbers: from each of the 1,024 sets, each further number and each "all up to". As each set is reached, so
+/// is each sequence of them, however long. The same at both ends of the number space, and with a set that is full.
+#[test]
+fn every_step_from_every_set_of_numbers_does_what_it_says() {
+    const NUMBERS: u64 = 10;
+    let set_of = |base: u64, bits: u64| {
+        let mut set = NumberRanges::default();
+        (0..NUMBERS).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| {
+            set.insert(base + bit);
+        });
+        set
+    };
+    let bits_of = |base: u64, set: &NumberRanges| {
+        let ranges: Vec<(u64, u64)> = set.0.iter().copied().collect();
+        assert!(ranges.iter().all(|(start, end)| start <= end), "{ranges:?}");
+        assert!(ranges.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0), "{ranges:?} overlap or touch");
+        ranges
+            .iter()
+            .flat_map(|(start, end)| *start..=*end)
+            .fold(0, |bits, number| bits | 1 << (number - base))
+    };
+    for base in [0, 1, varint::MAX + 1 - NUMBERS] {
+        for bits in 0..1_u64 << NUMBERS {
+            assert_eq!(bits_of(base, &set_of(base, bits)), bits);
+            for number in 0..NUMBERS {
+                let mut set = set_of(base, bits);
+                assert_eq!(
+                    set.insert(base + number),
+                    (bits >> number & 1 == 0, None),
+                    "{bits:b} and {number}"
+                );
+                assert_eq!(bits_of(base, &set), bits | 1 << number);
+                let mut set = set_of(base, bits);
+                set.remove_up_to(base + number);
+                let left = bits >> (number + 1) << (number + 1);
+                assert_eq!(bits_of(base, &set), left, "{bits:b} beyond {number}");
+                assert_eq!(set.largest(), (left != 0).then(|| base + u64::from(left.ilog2())));
+            }
+        }
+    }
+    // Every second number, as many as are kept: one more, wherever it is, leaves no more than that.
+    let kept = 2 * ACK_RANGES as u64;
+    for number in 0..=kept + 2 {
+        let mut set = NumberRanges::default();
+        for number in (0..kept).step_by(2) {
+            set.insert(2 + number);
+        }
+        let (is_new, dropped) = set.insert(number);
+        assert_eq!(is_new, number % 2 == 1 || number == 0 || number > kept, "{number}");
+        assert!(set.0.len() <= ACK_RANGES, "{number}: {} ranges", set.0.len());
+        // Only the lowest range goes.
+        let expected = match number {
+            0 => Some(0),
+            _ if number == kept + 2 => Some(2),
+            _ => None,
+        };
+        assert_eq!(dropped, expected, "{number}");
     }
 }
 

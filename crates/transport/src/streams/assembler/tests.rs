@@ -205,6 +205,41 @@ fn every_short_sequence_of_pieces_agrees_with_a_naive_model() {
     }
 }
 
+/// Exhaustive: three pieces that begin and end at any of the edges of words and blocks, in each order, with each overlap (all of
+/// them contradict each other). Never more memory than the window that ends behind the last byte, an eighth of it, and the slack.
+#[test]
+fn every_short_sequence_of_pieces_at_the_edges_of_words_and_blocks_agrees_with_a_naive_model() {
+    const EDGES: [usize; 9] =
+        [0, 1, 63, 64, 65, BLOCK as usize - 1, BLOCK as usize, BLOCK as usize + 1, 2 * BLOCK as usize];
+    const SPAN: usize = 2 * BLOCK as usize;
+    let pieces: Vec<(usize, usize)> = EDGES
+        .iter()
+        .flat_map(|start| EDGES.iter().map(move |end| (*start, *end)))
+        .filter(|(start, end)| start < end)
+        .collect();
+    let contents = [1, 2, 3].map(|salt| Bytes::from(vec![salt; SPAN]));
+    for (code, first) in pieces.iter().enumerate() {
+        for second in &pieces {
+            for third in &pieces {
+                let (mut assembler, mut model) = (Assembler::default(), [0_u8; SPAN]);
+                for ((start, end), content) in [first, second, third].into_iter().zip(&contents) {
+                    assembler.insert(*start as u64, content.slice(start..end));
+                    for byte in model[*start..*end].iter_mut().filter(|byte| **byte == 0) {
+                        *byte = content[0];
+                    }
+                    let most = SPAN + SPAN / 8 + REASSEMBLY_SLACK as usize;
+                    assert!(assembler.memory() <= most, "{code}: {} bytes", assembler.memory());
+                }
+                let whole = model.iter().position(|byte| *byte == 0).unwrap_or(SPAN);
+                assert_eq!(assembler.contiguous(), whole as u64, "{first:?} {second:?} {third:?}");
+                assert_eq!(read_all(&mut assembler, usize::MAX), model[..whole]);
+                let is_left = model[whole..].iter().any(|byte| *byte != 0);
+                assert_eq!(assembler.has_unread(), is_left, "{first:?} {second:?} {third:?}");
+            }
+        }
+    }
+}
+
 proptest! {
     /// Any pieces in any order, with conflicting overlaps, read in any portions: as the model has it.
     #[test]
