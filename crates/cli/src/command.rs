@@ -14,6 +14,8 @@ pub(crate) mod history;
 pub(crate) mod lab;
 #[cfg(feature = "manual")]
 pub(crate) mod manual;
+#[cfg(feature = "files")]
+mod memory;
 #[cfg(feature = "page")]
 pub(crate) mod page;
 pub(crate) mod profiles;

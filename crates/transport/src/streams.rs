@@ -378,6 +378,7 @@ impl Streams {
     pub(crate) fn shrink(&mut self) {
         self.map.shrink();
         self.schedule.shrink();
+        self.code.receiver.rest();
         self.events.shrink_to_fit();
         self.received_since_ack.shrink_to_fit();
         self.riding.recent.shrink_to_fit();

@@ -16,6 +16,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::memory;
 use crate::FAREWELL;
 use crate::civil_date::timestamp;
 use crate::exit::{FAILED, Failure};
@@ -75,7 +76,9 @@ impl Running {
             stop: told(stopped).boxed().shared(),
             cut: told(is_cut).boxed().shared(),
         }));
+        let memory = tokio::spawn(memory::keep_giving_back());
         let end = until_stopped(self, server, [stop, cut], &mut interrupts, [&stdout, log]).await;
+        memory.abort();
         stdout.drain(FAREWELL);
         end
     }

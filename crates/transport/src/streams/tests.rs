@@ -15,6 +15,7 @@ use crate::packet::frame_owner::FrameOwner;
 use crate::packet::frame_writer::FrameWriter;
 use crate::packet::sent_frame::{SentFrame, SentFrames};
 
+mod rest;
 mod unsent;
 mod urgency;
 

@@ -1,0 +1,58 @@
+//! Gives memory that a server no longer uses back to the system.
+//!
+//! mimalloc returns what has been free for a second, but it looks only at every ten-thousandth allocation that needs more
+//! than a list of free blocks, and when a thread ends. A server whose crowd has left does too little for the first, and its
+//! threads do not end. The crate has no safe function that makes it look; so a thread ends now and then.
+
+use std::hint::black_box;
+use std::thread;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+/// Between two looks. One takes some 0.1 ms.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// Gives memory back now and then, without end.
+pub(super) async fn keep_giving_back() {
+    loop {
+        sleep(PERIOD).await;
+        give_back();
+    }
+}
+
+/// Gives back what has been free for a second. Without another thread it does nothing: the next time there may be one.
+fn give_back() {
+    // Only a thread that has allocated something has anything to do at its end.
+    let thread = thread::Builder::new().name("memory".to_owned()).spawn(|| drop(black_box(Box::new(0_u8))));
+    if let Ok(thread) = thread {
+        // It only ends. A thread that is detached as it ends can take the process with it: see `FAREWELL`.
+        let _ = thread.join();
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// Anonymous memory of this process, in bytes.
+    fn anonymous_bytes() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    #[test]
+    fn memory_that_is_free_goes_back_to_the_system() {
+        const BLOCKS: usize = 2_000;
+        const BLOCK: usize = 100_000;
+        let before = anonymous_bytes();
+        let blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|_| vec![7; BLOCK]).collect();
+        assert!(anonymous_bytes() > before + (BLOCKS * BLOCK / 2) as u64);
+        drop(black_box(blocks));
+        thread::sleep(Duration::from_millis(1_500));
+        give_back();
+        let left = anonymous_bytes().saturating_sub(before);
+        assert!(left < (BLOCKS * BLOCK / 4) as u64, "{left} bytes are left");
+    }
+}
