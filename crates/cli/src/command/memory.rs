@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// Between two looks. One takes some 0.1 ms.
+/// Between two looks.
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// Gives memory back now and then, without end.

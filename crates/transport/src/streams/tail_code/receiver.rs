@@ -181,8 +181,8 @@ impl Receiver {
         }
     }
 
-    /// Nothing has happened for a while: gives up what was delivered. The peer knows that it has arrived, and codes cover
-    /// only what it does not know of. Kept, the first bytes of an HTTP/3 client's control streams, which never end, would
+    /// Nothing has happened for a while: gives up what was delivered. Codes cover what the peer does not
+    /// know to have arrived, and it mostly knows by now; where it does not, retransmission restores what a code then cannot. Kept, the first bytes of an HTTP/3 client's control streams, which never end, would
     /// keep the blocks in use that its handshake's datagrams lie in.
     pub(in crate::streams) fn rest(&mut self) {
         self.streams.retain(|_, stream| stream.block.is_some());
