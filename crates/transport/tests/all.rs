@@ -12,6 +12,7 @@ mod moves_and_outages;
 mod neighbours;
 mod panicking_factory;
 mod path_history;
+mod packet_size;
 mod paths;
 #[cfg(feature = "qlog")]
 mod qlog;

@@ -40,6 +40,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 70] = [
     ("wa-browser", include_str!("../../experiments/wa-browser.toml")),
     ("wa-mobile", include_str!("../../experiments/wa-mobile.toml")),
     ("wa-window", include_str!("../../experiments/wa-window.toml")),
+    ("wa-packet-size", include_str!("../../experiments/wa-packet-size.toml")),
     ("bbr-loss", include_str!("../../experiments/bbr-loss.toml")),
     ("bbr-share", include_str!("../../experiments/bbr-share.toml")),
     ("wa-updates", include_str!("../../experiments/wa-updates.toml")),
