@@ -33,17 +33,19 @@ const MAX_ATTEMPTS: u64 = 3;
 
 /// Of `cargo campaigns connection-cost`.
 #[derive(Debug, Args)]
-#[command(after_help = "One file, fetched by `posthaste get --connections N --ungrouped` over an emulated path. CPU time is user and system
+#[command(
+    after_help = "One file, fetched by `posthaste get --connections N` over an emulated path, as a group of connections. CPU time is user and system
 time of the client's process, and the time that the server's threads were on a processor. Energy is a model of an LTE
 radio of 2012: 1.29 W while the download runs and 0.052 J for each Mbit (first figure), and 12.6 J for promotion and
 tail, which the number of connections does not change (second).
-Exit code: 0 if every run brought the file.")]
+Exit code: 0 if every run brought the file."
+)]
 pub(crate) struct Arguments {
     /// The path: a name or a TOML file, as for `posthaste emulate`
     #[arg(long, value_name = "NAME|FILE", default_value = "lte")]
     path: String,
     /// The server's profile
-    #[arg(long, value_name = "NAME", default_value = "mquic-cubic")]
+    #[arg(long, value_name = "NAME", default_value = "mquic-cubic-paper")]
     profile: String,
     /// Numbers of connections
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,4,6", value_parser = clap::value_parser!(u8).range(1..=8))]
@@ -84,8 +86,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         println!("skipped: {reason}");
         return Ok(false);
     }
-    println!("{} of {} over {}, medians of {} runs", arguments.object, arguments.profile, arguments.path, arguments.runs);
-    let columns = ["connections", "time, s", "client's CPU, s", "server's CPU, s", "radio (model), J", "with tail, J"];
+    println!(
+        "{} of {} over {}, medians of {} runs",
+        arguments.object, arguments.profile, arguments.path, arguments.runs
+    );
+    let columns =
+        ["connections", "time, s", "client's CPU, s", "server's CPU, s", "radio (model), J", "with tail, J"];
     print!("{}", head(&columns));
     let mut is_whole = true;
     for &connections in &arguments.connections {
@@ -128,7 +134,8 @@ fn measure(arguments: &Arguments, program: &Path, connections: u8, seed: u64) ->
         own.display(),
         program.display()
     ));
-    let run = emulated::Run::make(command, folder.path(), &format!("{connections} connections, seed {seed}"))?;
+    let run =
+        emulated::Run::make(command, folder.path(), &format!("{connections} connections, seed {seed}"))?;
     if !run.counts()? {
         return Ok(None);
     }
@@ -145,9 +152,9 @@ pub(crate) fn play(end: &End) -> Result<bool> {
     let before = (server_cpu()?, children_cpu()?);
     let began = Instant::now();
     let mut command = Command::new(&end.program);
-    command.args(["get", "--insecure", "-q", "--ungrouped", "--profile", "standard", "-o", "copy"]);
+    command.args(["get", "--insecure", "--profile", "standard", "-o", "copy"]);
     command.args(["--connections", &end.connections.to_string(), &url]);
-    let status = command.stdin(Stdio::null()).status()?;
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
     let time = began.elapsed().as_secs_f64();
     if !status.success() {
         return Err(format!("get ended with {status}").into());

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Loads the page in Chromium over an emulated path, from three edges at its far end, and prints its report.
-# Usage: run.sh POSTHASTE PATH ROUNDS [BYTES]
+# Usage: run.sh POSTHASTE PATH ROUNDS [BYTES] [PROFILE]
 set -eu
-program=$(realpath "$1") path=$2 rounds=$3 bytes=${4:-2000000}
+program=$(realpath "$1") path=$2 rounds=$3 bytes=${4:-2000000} profile=${5:-cubic}
 case $path in *.toml) path=$(realpath "$path") ;; esac
 source=$(realpath "$(dirname "$0")")
 folder=$(mktemp -d)
@@ -19,6 +19,7 @@ for port in 4433 4434 4435; do
   cat >edge-$port.toml <<END
 [edge]
 listen = "0.0.0.0:$port"
+profile = "$profile"
 [site."posthaste.test"]
 certificate = { chain = "cert.pem", key = "key.pem" }
 files = "www"

@@ -5,8 +5,8 @@ pub(crate) mod budget;
 mod first_window;
 mod group;
 pub(crate) mod outcome;
-mod packet_size;
 mod pacing;
+mod packet_size;
 pub(crate) mod rate_sample;
 pub(crate) mod rtt;
 
@@ -27,8 +27,8 @@ use crate::packet::ecn::{EcnCodepoint, EcnValidation};
 
 use budget::{Budget, Limit};
 use outcome::{AckOutcome, Acked};
-use packet_size::PacketSize;
 use pacing::Pacer;
+use packet_size::PacketSize;
 use rate_sample::{RateSampler, Stamp};
 use rtt::{MeasuredPath, RttEstimator};
 

@@ -10,9 +10,9 @@ mod handshake_moves;
 mod initial_window;
 mod moves_and_outages;
 mod neighbours;
+mod packet_size;
 mod panicking_factory;
 mod path_history;
-mod packet_size;
 mod paths;
 #[cfg(feature = "qlog")]
 mod qlog;

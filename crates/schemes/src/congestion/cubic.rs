@@ -118,7 +118,8 @@ impl Parameters {
             Constant::new("variant", self.variant.name()),
         ];
         if self.packet_size == PacketSize::State {
-            constants.push(Constant::new("packet_size", "1,200 bytes once the window shrank, else the path's"));
+            constants
+                .push(Constant::new("packet_size", "1,200 bytes once the window shrank, else the path's"));
         }
         constants.extend(shared_constants());
         constants
