@@ -49,7 +49,7 @@ enum Command {
     /// Take a download's network away half-way, and see it go on over another
     #[cfg(target_os = "linux")]
     Migration(migration::Arguments),
-    /// Measure time and CPU of a download by the number of its connections, with a model's energy beside
+    /// Measure time and CPU of a download by the number of its connections, and its energy by a model
     #[cfg(target_os = "linux")]
     ConnectionCost(connection_cost::Arguments),
     /// Let a profile share a bottleneck with the kernel's TCP, over a grid of rates, buffers and competitors
