@@ -2,6 +2,8 @@
 
 mod cells;
 #[cfg(target_os = "linux")]
+mod connection_cost;
+#[cfg(target_os = "linux")]
 mod emulated;
 #[cfg(target_os = "linux")]
 mod emulator_truth;
@@ -47,12 +49,18 @@ enum Command {
     /// Take a download's network away half-way, and see it go on over another
     #[cfg(target_os = "linux")]
     Migration(migration::Arguments),
+    /// Measure time and CPU of a download by the number of its connections, and its energy by a model
+    #[cfg(target_os = "linux")]
+    ConnectionCost(connection_cost::Arguments),
     /// Let a profile share a bottleneck with the kernel's TCP, over a grid of rates, buffers and competitors
     #[cfg(target_os = "linux")]
     KernelFairness(kernel_fairness::Arguments),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     EmulatorEnd(emulator_truth::End),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    ConnectionCostEnd(connection_cost::End),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     MigrationEnd(migration::End),
@@ -69,6 +77,10 @@ fn main() -> ExitCode {
         Command::PageRivals(arguments) => page_rivals::run(&arguments),
         #[cfg(target_os = "linux")]
         Command::EmulatorEnd(end) => emulator_truth::play(&end),
+        #[cfg(target_os = "linux")]
+        Command::ConnectionCost(arguments) => connection_cost::run(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::ConnectionCostEnd(end) => connection_cost::play(&end),
         #[cfg(target_os = "linux")]
         Command::Migration(arguments) => migration::run(&arguments),
         #[cfg(target_os = "linux")]

@@ -266,3 +266,20 @@ fn wrong_use_is_refused_before_anything_starts() {
     }
     assert_eq!(left_in(folder.path()), ["path.toml"]);
 }
+
+#[test]
+fn a_service_worker_puts_an_object_together_from_pieces_of_three_origins() {
+    let Some(folder) = ground() else { return };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/split-page/run.sh");
+    let mut command = Command::new("sh");
+    command.args([script, env!("CARGO_BIN_EXE_posthaste"), "./path.toml", "1", "300000"]);
+    let (code, stdout, stderr) = run(command.current_dir(folder.path()).env("TMPDIR", folder.path()));
+    let text = String::from_utf8_lossy(&stdout);
+    assert_eq!(code, 0, "{text}{stderr}");
+    // The same hash as that of the whole object, from pieces that have come over a connection to each origin.
+    assert!(text.contains("report?same=true&pieces=3&"), "{text}{stderr}");
+    for port in 4433..4436 {
+        assert!(text.contains(&format!("{port}: 1 pieces")), "{text}");
+    }
+    assert!(text.contains("\"protocol\":\"h3\"") && !text.contains("\"protocol\":\"h2\""), "{text}");
+}

@@ -118,6 +118,12 @@ pub trait CongestionFactory: Any + Send + Sync {
         None
     }
 
+    /// True if packets are to be small after a round trip in which the window shrank, and as large as the path carries
+    /// after one in which it grew.
+    fn sizes_packets_by_state(&self) -> bool {
+        false
+    }
+
     /// What the policy says of itself.
     fn describe(&self) -> Description {
         Description::default()

@@ -121,6 +121,12 @@ impl Profile {
         self.congestion.stated_rate()
     }
 
+    /// True if the size of packets follows the state of the congestion window
+    /// ([`CongestionFactory::sizes_packets_by_state`]).
+    pub fn sizes_packets_by_state(&self) -> bool {
+        self.congestion.sizes_packets_by_state()
+    }
+
     /// The congestion window that a client asks servers to begin with; `None` for no wish.
     pub fn stated_window(&self) -> Option<ByteCount> {
         self.start.stated_window()

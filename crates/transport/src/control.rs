@@ -6,6 +6,7 @@ mod first_window;
 mod group;
 pub(crate) mod outcome;
 mod pacing;
+mod packet_size;
 pub(crate) mod rate_sample;
 pub(crate) mod rtt;
 
@@ -27,6 +28,7 @@ use crate::packet::ecn::{EcnCodepoint, EcnValidation};
 use budget::{Budget, Limit};
 use outcome::{AckOutcome, Acked};
 use pacing::Pacer;
+use packet_size::PacketSize;
 use rate_sample::{RateSampler, Stamp};
 use rtt::{MeasuredPath, RttEstimator};
 
@@ -82,6 +84,8 @@ pub(crate) struct PathControl {
     recalled: Option<PathHistory>,
     in_flight: ByteCount,
     max_datagram_size: ByteCount,
+    /// Where the size of packets follows the window.
+    packet_size: Option<PacketSize>,
     /// While the connection is in a group: what the group has not heard yet.
     membership: Option<Box<Membership>>,
 }
@@ -114,6 +118,7 @@ impl PathControl {
             recalled: None,
             in_flight: ByteCount::ZERO,
             max_datagram_size,
+            packet_size: None,
             membership: None,
         }
     }
@@ -309,6 +314,9 @@ impl PathControl {
             largest_sent: acked.largest_sent,
         };
         let before = self.tell_ack(&sample);
+        if round_started {
+            self.size_packets();
+        }
         if newly_marked > 0 {
             self.tell_marks(acked.now, newest.sent_at);
         }

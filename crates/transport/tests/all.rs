@@ -10,6 +10,7 @@ mod handshake_moves;
 mod initial_window;
 mod moves_and_outages;
 mod neighbours;
+mod packet_size;
 mod panicking_factory;
 mod path_history;
 mod paths;

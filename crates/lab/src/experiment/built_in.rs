@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 70] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 71] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -40,6 +40,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 70] = [
     ("wa-browser", include_str!("../../experiments/wa-browser.toml")),
     ("wa-mobile", include_str!("../../experiments/wa-mobile.toml")),
     ("wa-window", include_str!("../../experiments/wa-window.toml")),
+    ("wa-packet-size", include_str!("../../experiments/wa-packet-size.toml")),
     ("bbr-loss", include_str!("../../experiments/bbr-loss.toml")),
     ("bbr-share", include_str!("../../experiments/bbr-share.toml")),
     ("wa-updates", include_str!("../../experiments/wa-updates.toml")),

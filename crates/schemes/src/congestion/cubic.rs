@@ -59,6 +59,20 @@ pub struct Parameters {
     pub flows: Flows,
     /// Whose constants for several flows: `safe` or `paper`.
     pub variant: Variant,
+    /// What the size of packets follows: the `path` (the default), or the `state` of the window.
+    pub packet_size: PacketSize,
+}
+
+/// What the size of packets follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketSize {
+    /// The path: as large as it carries.
+    #[default]
+    Path,
+    /// The window, from one round trip to the next (`ModQUIC`, section 3.2.1): 1,200 bytes once it has shrunk, as large as
+    /// the path carries once it has grown.
+    State,
 }
 
 impl Default for Parameters {
@@ -70,6 +84,7 @@ impl Default for Parameters {
             recovery: Shrinking::Prr,
             flows: Flows::default(),
             variant: Variant::default(),
+            packet_size: PacketSize::default(),
         }
     }
 }
@@ -102,6 +117,10 @@ impl Parameters {
             Constant::new("flows", self.flows.text()),
             Constant::new("variant", self.variant.name()),
         ];
+        if self.packet_size == PacketSize::State {
+            constants
+                .push(Constant::new("packet_size", "1,200 bytes once the window shrank, else the path's"));
+        }
         constants.extend(shared_constants());
         constants
     }
@@ -111,6 +130,10 @@ impl CongestionFactory for Parameters {
     fn build(&self, limits: PathLimits, slow_start: Box<dyn SlowStart>) -> Box<dyn Congestion> {
         let controller = Cubic::new(CubicIncrease::new(*self), slow_start, limits);
         Box::new(controller.with_shrinking(self.recovery))
+    }
+
+    fn sizes_packets_by_state(&self) -> bool {
+        self.packet_size == PacketSize::State
     }
 
     fn describe(&self) -> Description {

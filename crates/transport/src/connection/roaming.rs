@@ -70,4 +70,5 @@ pub(crate) fn fresh_control(config: &TransportConfig, datagram_size: usize, rng:
         seed: rng.next_u64(),
     });
     PathControl::new(start, congestion, profile.silence(), config.initial_rtt.into(), size)
+        .with_packet_size_by_state(profile.sizes_packets_by_state())
 }

@@ -18,6 +18,7 @@ use crate::handshake::Handshake;
 use crate::limits;
 use crate::packet::builder::{DatagramBuilder, HeaderFields, OpenPacket, Packets, Sealable};
 use crate::packet::datagram::Transmit;
+use crate::packet::frame_owner::FrameOwner as _;
 use crate::packet::frame_writer::FrameWriter;
 use crate::packet::space::PacketSpace;
 use crate::recovery::{Outgoing, Repeat};
@@ -92,7 +93,7 @@ impl Connection {
         let start = buffer.len();
         let mut first = None;
         for _ in 0..max_segments {
-            let limit = first.unwrap_or(self.path.datagram_limit());
+            let limit = first.unwrap_or(self.next_size());
             // spec: rfc9000 8 three-times-at-most, 8.1 server-three-times, 14.1 server-limited
             // spec: rfc9000 9.3 unvalidated-is-limited, 8.1.4 changed-address-limited
             // A datagram that is larger than a batch may be leaves alone.
@@ -122,6 +123,14 @@ impl Connection {
             self.path.mtu.on_full_datagram();
         }
         if buffer.len() == start { None } else { first }
+    }
+
+    /// Size of the next datagram at most: the path's, unless the profile has packets follow the window. What is cut for
+    /// whole datagrams (messages, and what a repair policy repeats or codes) would not fit into smaller ones.
+    fn next_size(&self) -> usize {
+        let largest = self.path.datagram_limit();
+        let is_cut = self.datagrams.has_unsent() || !self.repairs.is_idle();
+        if is_cut { largest } else { self.path.control.packet_size(largest) }
     }
 
     /// Asks window and pacer, and sets the pacing timer or notes that the sender has run dry. With the answer comes
