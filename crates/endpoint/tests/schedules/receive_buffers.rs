@@ -16,7 +16,7 @@ impl ReceiveBuffers {
 }
 
 /// A reception is one datagram.
-pub(crate) type Run = std::option::IntoIter<BytesMut>;
+pub(crate) type Run = std::vec::IntoIter<BytesMut>;
 
 pub(crate) struct Arenas;
 
@@ -26,6 +26,6 @@ impl Arenas {
     }
 
     pub(crate) fn place(&mut self, reception: &[u8], _stride: usize) -> Run {
-        Some(BytesMut::from(reception)).into_iter()
+        vec![BytesMut::from(reception)].into_iter()
     }
 }
