@@ -3,6 +3,10 @@
 //! One driver serves one endpoint. It works in rounds: take a batch from the socket, then under one lock and with
 //! one reading of the clock let the transport have it, fire what is due, collect what is to be sent and who is to
 //! be woken; then, without the lock, wake and send. System calls never happen under the lock.
+//!
+//! What many tasks will answer is handed on in parts ([`Inbox`]): the tasks that a part wakes get their turns, and what they
+//! have answered is sent, before the next part is handed on, and all of the batch before more is received. Otherwise two
+//! ends that have many requests in flight would work in turns, each while the other waits.
 
 use std::future::Future;
 use std::io;
@@ -10,11 +14,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use posthaste_transport::DatagramInfo;
 use posthaste_units::{Duration, Time};
 
 use crate::clock;
-use crate::receive_buffers::{Arenas, ReceiveBuffers};
+use crate::inbox::Inbox;
 use crate::socket::{self, Outgoing, Socket};
 use crate::state::{Shared, State};
 use crate::timer::Timer;
@@ -32,6 +35,14 @@ const RECEIVED_PER_POLL: usize = 64 * 1024;
 /// travels in the datagram of the acknowledgement or of the handshake's end, not in one behind it that can be lost as
 /// well. Each turn carries it one task further: from who accepts connections to who handles one, to who handles a request.
 const TURNS_TO_ANSWER: u8 = 3;
+
+/// Turns that other tasks get before anything is sent, when many of them have got what they waited for: most will have
+/// something to send, which then travels with the acknowledgement.
+const TURNS_TO_GO_ON: u8 = 1;
+
+/// Tasks to wake that count as many. Fewer readers of long streams do not end a part, so that whole batches are
+/// acknowledged at once.
+const MANY_WOKEN: usize = 16;
 
 /// Sends collected under one lock; each may carry up to 64 datagrams.
 const SENDS_PER_ROUND: usize = 8;
@@ -53,8 +64,7 @@ pub(crate) struct Driver {
     /// The place among the endpoints that share the port.
     seat: Seat,
     socket: Arc<Socket>,
-    buffers: ReceiveBuffers,
-    arenas: Arenas,
+    inbox: Inbox,
     outgoing: Vec<Outgoing>,
     /// Sends of `outgoing` that are filled.
     filled: usize,
@@ -71,9 +81,8 @@ pub(crate) struct Driver {
     retry_at: Option<Time>,
     /// The socket's address could not be bound again yet: what is sent is lost.
     is_stand_in: bool,
-    /// Something has begun that applications will answer.
-    is_answer_due: bool,
-    /// Turns that other tasks have got since something was sent last.
+    /// Turns that other tasks are still to get before anything is sent. They are counted from one sending to the next, and
+    /// nothing is received meanwhile, so that a peer cannot keep an endpoint from sending.
     turns: u8,
 }
 
@@ -95,8 +104,7 @@ impl Driver {
             socket: shared.socket(),
             shared,
             seat,
-            buffers: ReceiveBuffers::new(),
-            arenas: Arenas::new(),
+            inbox: Inbox::new(),
             outgoing: (0..SENDS_PER_ROUND).map(|_| Outgoing::default()).collect(),
             filled: 0,
             sent: 0,
@@ -107,15 +115,16 @@ impl Driver {
             sending: Trouble::default(),
             retry_at: None,
             is_stand_in: false,
-            is_answer_due: false,
             turns: 0,
         }
     }
 
     fn round(&mut self, cx: &mut Context<'_>) -> Round {
         let blocked = self.poll_send(cx).is_pending();
-        let received = match self.poll_receive(cx) {
-            Ok(received) => received,
+        // What has been received is answered before more is taken.
+        let is_asked = self.turns == 0 && self.inbox.is_empty();
+        let is_received = match is_asked.then(|| self.poll_receive(cx)).transpose() {
+            Ok(answer) => answer.unwrap_or(true),
             Err(error) => return self.fail(error),
         };
         let now = clock::now();
@@ -123,25 +132,30 @@ impl Driver {
         let mut guard = shared.lock();
         let state: &mut State = &mut guard;
         let is_changed = self.change_socket(state);
-        if received > 0 {
-            self.deliver(state, now, is_changed);
-        }
-        let received = received + self.deliver_passed_on(state, now);
         let blocked = blocked && !is_changed;
+        let received = if self.turns > 0 {
+            self.turns -= 1;
+            0
+        } else {
+            self.deliver(state, now)
+        };
         if state.transport.next_timeout().is_some_and(|deadline| deadline <= now) {
             state.transport.on_timeout(now);
         }
-        self.is_answer_due |= state.drain_events(now, &mut self.wakes);
-        if self.waits_for_answer() {
+        state.drain_events(now, &mut self.wakes);
+        if self.turns > 0 {
             drop(guard);
             self.wakes.drain(..).for_each(Waker::wake);
             return Round::Yield;
         }
         if !blocked {
             self.collect_sends(state, now);
-            self.is_answer_due |= state.drain_events(now, &mut self.wakes);
+            if state.drain_events(now, &mut self.wakes) {
+                self.turns = TURNS_TO_ANSWER;
+            }
         }
-        let outcome = if received > 0 || is_changed || !blocked && self.filled > 0 {
+        let is_busy = is_received || received > 0 || is_changed || self.turns > 0;
+        let outcome = if is_busy || !blocked && self.filled > 0 {
             Round::Again { received }
         } else {
             state.unsent = blocked;
@@ -152,18 +166,6 @@ impl Driver {
         outcome
     }
 
-    /// True if applications get another turn before anything is sent. Whatever arrives meanwhile, the turns are counted
-    /// from one sending to the next, so that a peer cannot keep an endpoint from sending.
-    fn waits_for_answer(&mut self) -> bool {
-        if self.is_answer_due && self.turns < TURNS_TO_ANSWER {
-            self.turns += 1;
-            return true;
-        }
-        self.turns = 0;
-        self.is_answer_due = false;
-        false
-    }
-
     /// Goes on with another socket if there is one. What was to leave by the old one is lost, as it might be on the
     /// way.
     fn change_socket(&mut self, state: &mut State) -> bool {
@@ -172,6 +174,7 @@ impl Driver {
         (self.receiving, self.sending) = (Trouble::default(), Trouble::default());
         (self.retry_at, self.is_stand_in) = (None, false);
         (self.filled, self.sent) = (0, 0);
+        self.inbox.set_late();
         true
     }
 
@@ -223,15 +226,15 @@ impl Driver {
         Poll::Ready(())
     }
 
-    /// Takes a batch from the socket; how many bytes, 0 if there is nothing.
+    /// Takes a batch from the socket; false if there is none.
     ///
     /// # Errors
     /// The socket is closed. All else is survived: see [`Trouble`].
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         if let Some(at) = self.retry_at {
             let now = clock::now();
             if at > now {
-                return Ok(0);
+                return Ok(false);
             }
             self.retry_at = None;
             if self.is_stand_in {
@@ -239,12 +242,13 @@ impl Driver {
             }
         }
         loop {
-            match self.socket.poll_receive(cx, &mut self.buffers) {
-                Poll::Pending => return Ok(0),
+            match self.socket.poll_receive(cx, self.inbox.buffers()) {
+                Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(_)) => {
                     self.receiving.on_success();
                     // An empty datagram counts, too: it was received, and there may be more behind it.
-                    return Ok(self.buffers.bytes().max(1));
+                    self.inbox.begin();
+                    return Ok(true);
                 }
                 Poll::Ready(Err(error)) if socket::is_final(&error) => return Err(error),
                 Poll::Ready(Err(_)) => {
@@ -253,7 +257,7 @@ impl Driver {
                         Remedy::Retry => {}
                         Remedy::Wait(at) => {
                             self.retry_at = Some(at);
-                            return Ok(0);
+                            return Ok(false);
                         }
                         Remedy::Replace => self.replace_socket(now),
                     }
@@ -262,17 +266,33 @@ impl Driver {
         }
     }
 
-    /// `is_late`: what was received came by a socket that has been replaced since, so where it came to is history.
-    fn deliver(&mut self, state: &mut State, now: Time, is_late: bool) {
-        for (meta, data) in self.buffers.receptions() {
-            let ecn = meta.ecn.map(socket::from_udp);
-            let local_ip = meta.dst_ip.filter(|_| !is_late);
-            let info = DatagramInfo { remote: meta.addr, local_ip, ecn };
-            self.arenas.split(data, meta.stride, |datagram| {
-                if let Some(misplaced) = state.transport.on_datagram(now, &info, datagram) {
-                    self.seat.pass_on(&info, &misplaced);
+    /// Hands on what was received, up to the end of the first part that tasks are to answer; how many bytes. The events
+    /// are handled part by part, not for each datagram: of a long batch for one reader that would be much for nothing.
+    fn deliver(&mut self, state: &mut State, now: Time) -> usize {
+        let mut bytes = self.deliver_passed_on(state, now);
+        self.handle_events(state, now);
+        while !self.inbox.is_empty() {
+            for _ in 0..self.inbox.part() {
+                let Some(datagram) = self.inbox.take() else { break };
+                bytes += datagram.len();
+                if let Some(misplaced) = state.transport.on_datagram(now, self.inbox.info(), datagram) {
+                    self.seat.pass_on(self.inbox.info(), &misplaced);
                 }
-            });
+            }
+            self.handle_events(state, now);
+            if self.turns > 0 {
+                break;
+            }
+        }
+        bytes
+    }
+
+    /// Handles the transport's events, and decides how many turns tasks get before anything is sent.
+    fn handle_events(&mut self, state: &mut State, now: Time) {
+        if state.drain_events(now, &mut self.wakes) {
+            self.turns = TURNS_TO_ANSWER;
+        } else if self.wakes.len() >= MANY_WOKEN {
+            self.turns = self.turns.max(TURNS_TO_GO_ON);
         }
     }
 

@@ -86,6 +86,9 @@ mod endpoint;
 mod error;
 #[cfg(feature = "history-store")]
 mod history_store;
+mod inbox;
+#[cfg(test)]
+mod inbox_tests;
 #[cfg(feature = "qlog")]
 mod qlog_files;
 mod receive_buffers;

@@ -34,9 +34,8 @@ const RECLAIM_ATTEMPTS: usize = 4;
 pub(crate) struct ReceiveBuffers {
     memory: Vec<u8>,
     metas: [RecvMeta; BATCH_SIZE],
-    /// Receptions of the last batch, and the bytes in them.
+    /// Receptions of the last batch.
     filled: usize,
-    bytes: usize,
     /// Receptions to take at most next time.
     batch: usize,
 }
@@ -45,12 +44,7 @@ impl ReceiveBuffers {
     pub(crate) fn new() -> Self {
         // Zeroed pages come untouched from the system: only what receptions use is ever resident.
         let memory = vec![0; RECEPTION * BATCH_SIZE];
-        Self { memory, metas: [RecvMeta::default(); BATCH_SIZE], filled: 0, bytes: 0, batch: BATCH_SIZE }
-    }
-
-    /// Bytes that the last [`fill`](Self::fill) received.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        Self { memory, metas: [RecvMeta::default(); BATCH_SIZE], filled: 0, batch: BATCH_SIZE }
     }
 
     /// Lets `receive` fill the buffers; it answers with the number of receptions.
@@ -59,15 +53,14 @@ impl ReceiveBuffers {
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> std::io::Result<usize>,
     ) -> std::io::Result<usize> {
         self.filled = 0;
-        self.bytes = 0;
         let mut buffers = self.memory.chunks_exact_mut(RECEPTION);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
         let (slices, metas) = (slices.get_mut(..self.batch), self.metas.get_mut(..self.batch));
         let (slices, metas) = (slices.unwrap_or_default(), metas.unwrap_or_default());
         self.filled = receive(slices, metas)?.min(metas.len());
-        self.bytes = metas.iter().take(self.filled).map(|meta| meta.len).sum();
-        self.batch = if self.bytes > self.filled * LARGE { LARGE_BATCH } else { BATCH_SIZE };
+        let bytes: usize = metas.iter().take(self.filled).map(|meta| meta.len).sum();
+        self.batch = if bytes > self.filled * LARGE { LARGE_BATCH } else { BATCH_SIZE };
         Ok(self.filled)
     }
 
@@ -90,22 +83,15 @@ impl Arenas {
         Self { current: BytesMut::with_capacity(ARENA), spent: VecDeque::new() }
     }
 
-    /// Moves a reception to an arena, and calls `datagram` with each of the datagrams of `stride` bytes in it
-    /// (the last may be shorter).
-    pub(crate) fn split(&mut self, reception: &[u8], stride: usize, mut datagram: impl FnMut(BytesMut)) {
+    /// Moves a reception to an arena, and answers with the datagrams of `stride` bytes in it (the last may be shorter).
+    pub(crate) fn place(&mut self, reception: &[u8], stride: usize) -> Run {
         let whole = reception.len().max(1);
         let stride = if stride == 0 { whole } else { stride.min(whole) };
         if !self.make_room(reception.len()) {
-            reception.chunks(stride).for_each(|one| datagram(BytesMut::from(one)));
-            return;
+            return Run { data: BytesMut::from(reception), stride, is_copied: true };
         }
         self.current.extend_from_slice(reception);
-        while self.current.len() > stride {
-            datagram(self.current.split_to(stride));
-        }
-        if !self.current.is_empty() {
-            datagram(self.current.split());
-        }
+        Run { data: self.current.split(), stride, is_copied: false }
     }
 
     /// Makes the current arena one with room for `size` bytes; false if all memory allowed is in use.
@@ -145,6 +131,28 @@ impl Arenas {
         if self.spent.front_mut().is_some_and(is_free) {
             self.spent.pop_front();
         }
+    }
+}
+
+/// The datagrams of one reception.
+#[derive(Default)]
+pub(crate) struct Run {
+    data: BytesMut,
+    stride: usize,
+    /// Each gets memory of its own.
+    is_copied: bool,
+}
+
+impl Iterator for Run {
+    type Item = BytesMut;
+
+    fn next(&mut self) -> Option<BytesMut> {
+        if self.data.is_empty() {
+            return None;
+        }
+        let is_last = self.data.len() <= self.stride;
+        let datagram = if is_last { std::mem::take(&mut self.data) } else { self.data.split_to(self.stride) };
+        Some(if self.is_copied { BytesMut::from(&datagram[..]) } else { datagram })
     }
 }
 

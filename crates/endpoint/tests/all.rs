@@ -9,5 +9,6 @@ mod roaming;
 #[cfg(target_os = "linux")]
 mod socket_errors;
 mod transfers;
+mod turns;
 #[cfg(target_os = "linux")]
 mod workers;

@@ -3,9 +3,7 @@ use bytes::Bytes;
 use super::*;
 
 fn collect(arenas: &mut Arenas, reception: &[u8], stride: usize) -> Vec<BytesMut> {
-    let mut datagrams = Vec::new();
-    arenas.split(reception, stride, |datagram| datagrams.push(datagram));
-    datagrams
+    arenas.place(reception, stride).collect()
 }
 
 fn pattern(length: usize, seed: u8) -> Vec<u8> {

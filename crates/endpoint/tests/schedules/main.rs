@@ -34,6 +34,8 @@ mod driver;
 mod endpoint;
 #[path = "../../src/error.rs"]
 mod error;
+#[path = "../../src/inbox.rs"]
+mod inbox;
 #[path = "../../src/state.rs"]
 mod state;
 #[path = "../../src/stream/mod.rs"]

@@ -10,14 +10,13 @@ impl ReceiveBuffers {
         Self(Vec::new())
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.iter().map(|(_, data)| data.len()).sum()
-    }
-
     pub(crate) fn receptions(&self) -> impl Iterator<Item = (&RecvMeta, &[u8])> {
         self.0.iter().map(|(meta, data)| (meta, data.as_slice()))
     }
 }
+
+/// A reception is one datagram.
+pub(crate) type Run = std::vec::IntoIter<BytesMut>;
 
 pub(crate) struct Arenas;
 
@@ -26,7 +25,7 @@ impl Arenas {
         Self
     }
 
-    pub(crate) fn split(&mut self, reception: &[u8], _stride: usize, mut datagram: impl FnMut(BytesMut)) {
-        datagram(BytesMut::from(reception));
+    pub(crate) fn place(&mut self, reception: &[u8], _stride: usize) -> Run {
+        vec![BytesMut::from(reception)].into_iter()
     }
 }
