@@ -1,7 +1,7 @@
 //! A model of a phone's LTE radio: what a download of some duration costs in energy. Nothing is measured here.
 //!
 //! The form is promotion, then power while the radio is active times the time, then the tail in which it stays on.
-//! Paper 003 names no constants; of LTE's power it cites Huang et al., MobiSys 2012, its reference 6. The constants below
+//! Paper 003 names no constants; of LTE's power it cites Huang et al., `MobiSys` 2012, its reference 6. The constants below
 //! are that paper's as they are commonly quoted (its tables of LTE's power and states, one phone of 2012); the text was
 //! not at hand to check them.
 

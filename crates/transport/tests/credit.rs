@@ -349,7 +349,7 @@ fn readers_that_acknowledge_and_do_not_read_are_bounded_by_the_send_budget() {
     let mut readers = Readers::default();
     for _ in 0..4000 {
         for (server, id) in &unread {
-            let mut data = Bytes::from_static(&[0; 64 << 10]);
+            let mut data = Bytes::from(vec![0; 64 << 10]);
             while pair.server.connection(*server).write(*id, &mut data).expect("it is open") > 0 {}
         }
         read.pump(pair.server.connection(servers[7]));

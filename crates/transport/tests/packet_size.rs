@@ -30,7 +30,7 @@ fn after_a_loss(profile: &str) -> (Pair, ConnectionHandle, ConnectionHandle) {
     let stream = connection.open(Direction::Unidirectional).expect("a stream");
     while connection.write(stream, &mut Bytes::from(vec![7; 65_536])).is_ok_and(|taken| taken == 65_536) {}
     pair.run_for(Duration::from_millis(70));
-    assert!(sizes(&pair).iter().any(|size| *size == LARGEST), "whole datagrams before the loss");
+    assert!(sizes(&pair).contains(&LARGEST), "whole datagrams before the loss");
     pair.doomed.push((false, pair.server.sent + 1));
     let mut highest = pair.server.connection(server).stats().congestion.window;
     pair.run_until(|pair| {

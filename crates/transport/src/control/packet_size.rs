@@ -1,6 +1,6 @@
 //! Packet size by the state of the window, for profiles that ask for it (`ModQUIC`, section 3.2.1).
 //!
-//! The thesis has three states, W_u = 1, 0 and -1, after the window of a round trip is above, equal to or below that of
+//! The thesis has three states, `W_u` = 1, 0 and -1, after the window of a round trip is above, equal to or below that of
 //! the round before, and names no sizes. Here a window that shrank means the least size that every path of QUIC carries
 //! (RFC 9000 section 14), one that grew the largest that this path is known to carry, and one that stayed the size of
 //! before.

@@ -10,13 +10,11 @@ fn handshake(second: Duration, third: Duration) -> World {
     let mut world = World::new();
     let began = world.now + RTT;
     let first = world.send(PacketSpace::Initial, 0);
-    let mut body = world.send(PacketSpace::Handshake, 0);
-    let mut ends = [0, 2].map(|number| {
+    let body = PacketSample { bytes: DATAGRAM - END, ..world.send(PacketSpace::Handshake, 0) };
+    let ends = [0, 2].map(|number| {
         world.start.on_datagram_end(number);
-        world.send(PacketSpace::Data, number)
+        PacketSample { bytes: END, ..world.send(PacketSpace::Data, number) }
     });
-    ends.iter_mut().for_each(|end| end.bytes = END);
-    body.bytes = DATAGRAM - END;
     world.now = began;
     world.ack(PacketSpace::Initial, &[first]);
     world.now = began + second;
