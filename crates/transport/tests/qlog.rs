@@ -1,6 +1,8 @@
 //! Traces of connections in memory: each record is read back with the qlog crate's types, and what the records say
 //! must agree with each other and with the connection's statistics.
 
+mod ends;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
