@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// Between two looks.
@@ -17,7 +18,8 @@ const PERIOD: Duration = Duration::from_secs(5);
 pub(super) async fn keep_giving_back() {
     loop {
         sleep(PERIOD).await;
-        give_back();
+        // What a crowd has left behind can take a while: connections do not wait for it.
+        let _ = spawn_blocking(give_back).await;
     }
 }
 
@@ -50,9 +52,12 @@ mod tests {
         let blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|_| vec![7; BLOCK]).collect();
         assert!(anonymous_bytes() > before + (BLOCKS * BLOCK / 2) as u64);
         drop(black_box(blocks));
-        thread::sleep(Duration::from_millis(1_500));
-        give_back();
-        let left = anonymous_bytes().saturating_sub(before);
-        assert!(left < (BLOCKS * BLOCK / 4) as u64, "{left} bytes are left");
+        // Other tests use memory meanwhile, and mimalloc does not look while another thread's end makes it look.
+        let is_given_back = (0..20).any(|_| {
+            thread::sleep(Duration::from_millis(1_100));
+            give_back();
+            anonymous_bytes() < before + (BLOCKS * BLOCK / 4) as u64
+        });
+        assert!(is_given_back, "{} bytes before, {} now", before, anonymous_bytes());
     }
 }
