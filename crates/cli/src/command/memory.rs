@@ -58,6 +58,6 @@ mod tests {
             give_back();
             anonymous_bytes() < before + (BLOCKS * BLOCK / 4) as u64
         });
-        assert!(is_given_back, "{} bytes before, {} now", before, anonymous_bytes());
+        assert!(is_given_back, "{before} bytes before, {} now", anonymous_bytes());
     }
 }
