@@ -1,8 +1,9 @@
 //! A connection to an upstream, whatever it is made of.
 
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::MaybeHttpsStream;
@@ -11,12 +12,19 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
+use tokio::time::{Sleep, sleep};
 
 use crate::observer::Counted;
+
+/// For how long writes wait once an upstream has closed, before they fail. An upstream that answers before it has read the
+/// whole upload may close at once: what it has sent before can still be read, but not once a write has failed.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Bytes to and from an upstream.
 pub(crate) struct Link {
     stream: Stream,
+    /// It has closed: how writes fail, and when.
+    closed: Option<(ErrorKind, Pin<Box<Sleep>>)>,
     _counted: Option<Counted>,
 }
 
@@ -29,10 +37,10 @@ pub(crate) enum Stream {
     Unix(TokioIo<UnixStream>),
 }
 
-/// Calls a method of the stream within.
+/// Calls a method of the stream.
 macro_rules! on_stream {
-    ($link:expr, $stream:ident => $call:expr) => {
-        match &mut $link.get_mut().stream {
+    ($within:expr, $stream:ident => $call:expr) => {
+        match $within {
             Stream::Tcp($stream) => $call,
             #[cfg(unix)]
             Stream::Unix($stream) => $call,
@@ -42,7 +50,31 @@ macro_rules! on_stream {
 
 impl Link {
     pub(crate) fn new(stream: Stream, counted: Option<Counted>) -> Self {
-        Self { stream, _counted: counted }
+        Self { stream, closed: None, _counted: counted }
+    }
+
+    /// Writes by `call`, as long as the upstream takes something.
+    fn poll_sending<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        call: impl FnOnce(&mut Stream, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if self.closed.is_none() {
+            let outcome = call(&mut self.stream, cx);
+            let kind = match &outcome {
+                Poll::Ready(Err(error)) => error.kind(),
+                _ => return outcome,
+            };
+            if !matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
+                return outcome;
+            }
+            self.closed = Some((kind, Box::pin(sleep(GRACE))));
+        }
+        let Some((kind, grace)) = &mut self.closed else {
+            return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+        };
+        ready!(grace.as_mut().poll(cx));
+        Poll::Ready(Err((*kind).into()))
     }
 }
 
@@ -52,13 +84,16 @@ impl Read for Link {
         cx: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        on_stream!(self, stream => Pin::new(stream).poll_read(cx, buffer))
+        on_stream!(&mut self.get_mut().stream, stream => Pin::new(stream).poll_read(cx, buffer))
     }
 }
 
 impl Write for Link {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        on_stream!(self, stream => Pin::new(stream).poll_write(cx, data))
+        self.get_mut().poll_sending(
+            cx,
+            |stream, cx| on_stream!(stream, stream => Pin::new(stream).poll_write(cx, data)),
+        )
     }
 
     fn poll_write_vectored(
@@ -66,7 +101,10 @@ impl Write for Link {
         cx: &mut Context<'_>,
         data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        on_stream!(self, stream => Pin::new(stream).poll_write_vectored(cx, data))
+        self.get_mut().poll_sending(
+            cx,
+            |stream, cx| on_stream!(stream, stream => Pin::new(stream).poll_write_vectored(cx, data)),
+        )
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -78,11 +116,12 @@ impl Write for Link {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_stream!(self, stream => Pin::new(stream).poll_flush(cx))
+        self.get_mut()
+            .poll_sending(cx, |stream, cx| on_stream!(stream, stream => Pin::new(stream).poll_flush(cx)))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_stream!(self, stream => Pin::new(stream).poll_shutdown(cx))
+        on_stream!(&mut self.get_mut().stream, stream => Pin::new(stream).poll_shutdown(cx))
     }
 }
 
