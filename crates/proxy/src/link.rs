@@ -134,3 +134,26 @@ impl Connection for Link {
         }
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_an_upstream_sent_before_it_closed_is_read_before_writes_fail() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"answer").await.unwrap();
+        drop(far);
+        let mut link = TokioIo::new(Link::new(Stream::Unix(TokioIo::new(near)), None));
+        let written = timeout(GRACE / 10, link.write_all(b"more")).await;
+        assert!(written.is_err(), "{written:?} at once");
+        let mut answer = Vec::new();
+        link.read_to_end(&mut answer).await.unwrap();
+        assert_eq!(answer, b"answer");
+        let failure = link.write_all(b"more").await.unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::BrokenPipe);
+    }
+}
