@@ -48,7 +48,7 @@ pub struct ServerOptions {
     /// Of these, requests of one client, which is an IPv4 address or the /64 of an IPv6 address. Default 1024.
     pub max_requests_per_client: usize,
     /// Responses that wait for their clients. Where one more would, the one that has waited longest is reset with
-    /// `H3_EXCESSIVE_LOAD`, if that was 5 s or more. Default 4096.
+    /// `H3_EXCESSIVE_LOAD`, if that was 5 s or more, or as soon as it is. At least 1, default 4096.
     pub max_stalled: usize,
     /// Size of a request's header section (RFC 9114 section 4.2.2), in bytes. Default 32 KiB.
     pub max_header_size: u64,

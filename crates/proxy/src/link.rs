@@ -59,23 +59,23 @@ impl Link {
         cx: &mut Context<'_>,
         call: impl FnOnce(&mut Stream, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if self.closed.is_none() {
-            let outcome = call(&mut self.stream, cx);
-            let kind = match &outcome {
-                Poll::Ready(Err(error)) => error.kind(),
-                _ => return outcome,
-            };
-            if !matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
-                return outcome;
-            }
-            self.closed = Some((kind, Box::pin(sleep(GRACE))));
-        }
-        let Some((kind, grace)) = &mut self.closed else {
-            return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+        let (kind, grace) = match &mut self.closed {
+            Some(closed) => closed,
+            None => match call(&mut self.stream, cx) {
+                Poll::Ready(Err(error)) if is_end(&error) => {
+                    self.closed.insert((error.kind(), Box::pin(sleep(GRACE))))
+                }
+                outcome => return outcome,
+            },
         };
         ready!(grace.as_mut().poll(cx));
         Poll::Ready(Err((*kind).into()))
     }
+}
+
+/// True if the upstream has closed.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }
 
 impl Read for Link {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use posthaste_units::client_network;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::ServerOptions;
 
@@ -110,22 +110,25 @@ impl Slots {
 
 impl Places {
     fn new(most: usize) -> Self {
-        Self { most, least_wait: LEAST_WAIT, taken: BTreeMap::new(), next: 0 }
+        Self { most: most.max(1), least_wait: LEAST_WAIT, taken: BTreeMap::new(), next: 0 }
     }
 
-    /// Takes a place, if need be from the one who has waited longest, if that is long.
-    fn take(&mut self, now: Instant) -> Option<(u64, Arc<Notify>)> {
-        if self.taken.len() >= self.most {
-            let first = self.taken.first_entry()?;
-            if now.duration_since(first.get().since) < self.least_wait {
-                return None;
+    /// Takes a place, if need be from the one who has waited longest, if that is long. Otherwise an error says from when on
+    /// that is so.
+    fn take(&mut self, now: Instant) -> Result<(u64, Arc<Notify>), Instant> {
+        if self.taken.len() >= self.most
+            && let Some(first) = self.taken.first_entry()
+        {
+            let until = first.get().since + self.least_wait;
+            if now < until {
+                return Err(until);
             }
             first.remove().lost.notify_one();
         }
         let (number, lost) = (self.next, Arc::new(Notify::new()));
         self.next += 1;
         self.taken.insert(number, Place { since: now, lost: Arc::clone(&lost) });
-        Some((number, lost))
+        Ok((number, lost))
     }
 }
 
@@ -149,13 +152,24 @@ impl Seat<'_> {
         self.slot = None;
     }
 
-    /// Waits for the client. If that takes time, the slot serves others meanwhile, as far as there are places.
+    /// Waits for the client. If that takes time, the slot serves others meanwhile, as soon as there is a place.
     pub(super) async fn wait<T>(&mut self, mut operation: Pin<&mut impl Future<Output = T>>) -> Waited<T> {
         if let Poll::Ready(done) = futures::poll!(operation.as_mut()) {
             return Waited::Done(done);
         }
-        let taken = lock(&self.slots.places).take(Instant::now());
-        let Some((number, lost)) = taken else { return Waited::Done(operation.await) };
+        let (number, lost) = loop {
+            let taken = lock(&self.slots.places).take(Instant::now());
+            match taken {
+                Ok(place) => break place,
+                // Nobody waits for anything that this one has.
+                Err(_) if self.slot.is_none() => return Waited::Done(operation.await),
+                Err(until) => tokio::select! {
+                    biased;
+                    done = operation.as_mut() => return Waited::Done(done),
+                    () = sleep_until(until) => {}
+                },
+            }
+        };
         let _place = Leaving { slots: self.slots, number };
         let had_slot = self.slot.take().is_some();
         let done = tokio::select! {

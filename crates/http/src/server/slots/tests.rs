@@ -82,6 +82,28 @@ async fn the_longest_wait_ends_where_places_run_out_and_not_before_it_is_long() 
 }
 
 #[tokio::test]
+async fn who_found_no_place_gives_up_the_slot_as_soon_as_the_longest_wait_is_long() {
+    let slots = slots(2, 2, 1);
+    let least_wait = Duration::from_millis(200);
+    lock(&slots.places).least_wait = least_wait;
+    let (mut first, mut second) = (slots.seat(client(1)).await, slots.seat(client(1)).await);
+    let for_ever = (pin!(pending::<()>()), pin!(pending::<()>()));
+    let (mut gone, mut held) = (pin!(first.wait(for_ever.0)), pin!(second.wait(for_ever.1)));
+    assert!(futures::poll!(&mut gone).is_pending() && futures::poll!(&mut held).is_pending());
+    let another = slots.seat(client(1)).await;
+    assert_eq!(slots.all.available_permits(), 0, "one has a slot and no place");
+    let next = timeout(least_wait * 100, async {
+        tokio::select! {
+            _ = &mut held => panic!("nothing came"),
+            seat = slots.seat(client(1)) => seat,
+        }
+    });
+    assert!(next.await.is_ok(), "nobody else has to wait for that");
+    assert_eq!(gone.await, Waited::Evicted);
+    drop(another);
+}
+
+#[tokio::test]
 async fn shares_of_clients_that_are_gone_are_forgotten() {
     let slots = slots(10, 10, 10);
     let kept = slots.seat(client(1)).await;
