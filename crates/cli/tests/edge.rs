@@ -3,13 +3,13 @@
 
 mod common;
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::edge::{Edge, certificate, client};
-use common::{Folders, PATIENCE, posthaste, run, sample};
+use common::{Folders, PATIENCE, free_port, posthaste, run, sample};
 
 /// A server of the folder `www`, over plain HTTP/1.1. Ended when it is dropped.
 struct Site {
@@ -19,8 +19,7 @@ struct Site {
 
 impl Site {
     fn start(folders: &Folders) -> Self {
-        // A port that was free a moment ago.
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let child = nginx(folders, address).unwrap_or_else(|| python(folders, address));
         let site = Self { child, address };
         let began = Instant::now();

@@ -7,13 +7,12 @@
 
 mod common;
 
-use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::edge::{Edge, certificate};
-use common::{Folders, PATIENCE, posthaste, read, run};
+use common::{Folders, PATIENCE, free_port, posthaste, read, run};
 
 /// A program of Pebble's.
 fn program(name: &str) -> PathBuf {
@@ -47,16 +46,8 @@ struct Ports {
 
 impl Ports {
     fn new() -> Self {
-        let tcp: Vec<_> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = |index: usize| tcp[index].local_addr().unwrap().port();
-        Self {
-            authority: port(0),
-            management: port(1),
-            dns: udp.local_addr().unwrap().port(),
-            tls: port(2),
-            plain: port(3),
-        }
+        let [authority, management, dns, tls, plain] = std::array::from_fn(|_| free_port());
+        Self { authority, management, dns, tls, plain }
     }
 }
 

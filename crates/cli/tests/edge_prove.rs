@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use common::browser::{self, processes_with};
@@ -130,8 +129,7 @@ fn an_interrupt_ends_all_processes_and_leaves_nothing() {
 #[test]
 fn what_cannot_be_proved_is_refused_with_what_to_do() {
     let folders = Folders::new();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let nobody = format!("http://127.0.0.1:{free}/");
+    let nobody = format!("http://127.0.0.1:{}/", common::free_port());
     let browser = ["--browser", "/bin/true", "--no-html"];
     for (url, more, code, expected) in [
         ("example.org", &browser[..], 2, ["is not the URL of a page", "http://127.0.0.1:3000/"]),

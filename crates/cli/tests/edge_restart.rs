@@ -4,13 +4,13 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use common::edge::{Edge, certificate, client};
-use common::{Folders, PATIENCE, posthaste, run};
+use common::{Folders, PATIENCE, free_port, posthaste, run};
 use posthaste_endpoint::EarlyData;
 
 /// An application that tells the `Early-Data` field of each request.
@@ -50,15 +50,15 @@ fn after_a_restart_clients_come_back_by_0_rtt_and_with_their_tokens() {
     let folders = Folders::new();
     certificate(&folders);
     let (address, early) = application();
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = free_port();
     let start = || {
-        let (url, listen) = (format!("http://{address}"), free.to_string());
+        let (url, listen) = (format!("http://{address}"), format!("127.0.0.1:{port}"));
         let args =
             ["--to", &url, "--listen", &listen, "--cert", "cert.pem", "--key", "key.pem", "--state", "state"];
         Edge::start(&folders, &[&args[..], &["--workers", "2", "--admin", "127.0.0.1:0"]].concat())
     };
     let state = |name: &str| folders.path("state").join(name);
-    let sessions = state(&format!("sessions-{}", free.port()));
+    let sessions = state(&format!("sessions-{port}"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let client = client(&folders);
     let visit = |edge: &Edge| {

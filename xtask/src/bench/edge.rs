@@ -2,7 +2,7 @@
 
 mod rivals;
 
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use super::files::{build, edge_command, listening, on_core};
 use super::quiet::{MAX_OTHERS, Means, Watch, quiet, turned};
 use crate::Result;
 use crate::identity::Identity;
+use crate::interop::cell::free_port;
 use crate::median;
 use crate::process::{Running, children_cpu};
 use crate::workspace::target;
@@ -185,7 +186,15 @@ impl Scene {
             std::fs::write(place.join(BYTES.to_string()), vec![b'x'; BYTES])?;
         }
         let (own, load) = (target().join("release/posthaste"), target().join("release/examples/load"));
-        Ok(Self { rivals, folder, identity, own, load, upstream: free_port()?, application: None })
+        Ok(Self {
+            rivals,
+            folder,
+            identity,
+            own,
+            load,
+            upstream: free_port(Ipv4Addr::LOCALHOST.into())?.port(),
+            application: None,
+        })
     }
 
     fn place<'a>(&'a self, port: u16, www: &'a Path) -> Place<'a> {
@@ -256,7 +265,7 @@ impl Scene {
             let port = address.rsplit(':').next().unwrap_or_default().parse()?;
             return Ok((server, port));
         }
-        let port = free_port()?;
+        let port = free_port(Ipv4Addr::LOCALHOST.into())?.port();
         let words = self.rivals.command(name, &self.place(port, &www))?;
         let mut command = on_core(0, &words[0]);
         command.args(&words[1..]).env("GOMAXPROCS", "1").env("HOME", folder);
@@ -330,12 +339,6 @@ impl Scene {
             others: 0.0,
         })
     }
-}
-
-/// A port that nobody has at the moment, UDP and TCP.
-fn free_port() -> Result<u16> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    Ok(listener.local_addr()?.port())
 }
 
 fn wait_until(server: &mut Running, is_ready: impl Fn() -> bool) -> Result<()> {

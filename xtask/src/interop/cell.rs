@@ -1,7 +1,8 @@
 //! One cell: a client, a server, a case.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use posthaste_emulator::{RelayConfig, UdpRelay};
@@ -122,7 +123,17 @@ impl Bench {
     }
 }
 
-/// A UDP port of `ip` that nobody had a moment ago.
+/// A port of `ip` that nobody has at the moment, UDP and TCP. It is below those that kernels give to sockets of port 0,
+/// which the next connection of any program may take.
 pub(crate) fn free_port(ip: IpAddr) -> Result<SocketAddr> {
-    Ok(UdpSocket::bind((ip, 0))?.local_addr()?)
+    static NEXT: AtomicU16 = AtomicU16::new(12_000);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if port >= 32_000 {
+            return Err("no port is free from 12000 to 32000: end the programs that listen there".into());
+        }
+        if UdpSocket::bind((ip, port)).is_ok() && TcpListener::bind((ip, port)).is_ok() {
+            return Ok((ip, port).into());
+        }
+    }
 }

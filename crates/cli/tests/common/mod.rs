@@ -6,12 +6,36 @@ pub(crate) mod browser;
 pub(crate) mod edge;
 
 use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// Nothing on loopback takes this long unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A port of 127.0.0.1 that is free, UDP and TCP, and that no other program gets unless it asks for it.
+///
+/// It is below those that kernels give to sockets of port 0: such a one may be taken by the next connection of any test
+/// that runs meanwhile, and stays taken for a minute after its end.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Programs that run side by side begin apart.
+    let begin = std::process::id().wrapping_mul(40_503) % PORTS;
+    for _ in 0..1000 {
+        let turn = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST_PORT + ((begin + turn) % PORTS) as u16;
+        let address = ("127.0.0.1", port);
+        if UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port is free from {FIRST_PORT} on");
+}
+
+const FIRST_PORT: u16 = 12_000;
+const PORTS: u32 = 20_000;
 
 /// The command under test.
 pub(crate) fn posthaste() -> Command {

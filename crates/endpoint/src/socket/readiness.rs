@@ -228,7 +228,8 @@ mod tests {
     /// An ICMP message that nobody listens, to a socket with one peer: there is nothing to read.
     #[tokio::test]
     async fn an_error_alone_wakes_who_reads_and_is_told_once() {
-        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // Nobody gets port 1 without asking for it.
+        let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(nobody).unwrap();
         socket.set_nonblocking(true).unwrap();
