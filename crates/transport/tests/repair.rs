@@ -13,8 +13,8 @@ use posthaste_wire::frame::AckFrame;
 use posthaste_wire::packet::PacketType;
 
 use crate::support::arena::Arena;
-use crate::support::transfer::{Readers, Writers, pattern_bytes};
 use crate::support::resuming::Tokens;
+use crate::support::transfer::{Readers, Writers, pattern_bytes};
 use crate::support::{Link, Pair, resuming, tls};
 
 const RTT: Duration = Duration::from_millis(20);
@@ -152,7 +152,8 @@ fn the_copy_of_a_handshake_leaves_before_an_early_answer_fills_the_window() {
     let transport = Arc::new(config(TAIL));
     let server = resuming::server_config(1, &resuming::sessions()).with_transport(Arc::clone(&transport));
     let mut pair = Pair::with_server(1, server);
-    let config = resuming::client_config(1).with_transport(transport).with_tokens(Arc::new(Tokens::default()));
+    let config =
+        resuming::client_config(1).with_transport(transport).with_tokens(Arc::new(Tokens::default()));
     let first = pair.connect_with(&config);
     confirmed_at(&mut pair, first);
     pair.run_for(Duration::from_millis(100));
@@ -160,9 +161,10 @@ fn the_copy_of_a_handshake_leaves_before_an_early_answer_fills_the_window() {
     let client = pair.connect_with(&config);
     let id = pair.client.connection(client).open(Direction::Bidirectional).expect("a stream");
     pair.client.connection(client).write(id, &mut pattern_bytes(id, 0, 100)).expect("room");
+    // The handshake leaves, and is lost. The answer follows, more than the window has room for.
+    pair.doomed = vec![(false, pair.server.sent)];
     pair.run_promptly_until(|pair| !pair.server.accepted.is_empty());
-    // The handshake has left, and is lost. The answer is more than the window has room for.
-    pair.doomed = vec![(false, pair.server.sent - 1)];
+    assert_eq!(pair.server.sent, pair.doomed[0].1 + 1, "the copy has yet to leave");
     let (begun, server) = (pair.now, pair.server.accepted[0]);
     let mut answers = Writers::default();
     answers.add(id, 100_000);
