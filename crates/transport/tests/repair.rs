@@ -13,6 +13,7 @@ use posthaste_wire::frame::AckFrame;
 use posthaste_wire::packet::PacketType;
 
 use crate::support::arena::Arena;
+use crate::support::resuming::Tokens;
 use crate::support::transfer::{Readers, Writers, pattern_bytes};
 use crate::support::{Link, Pair, resuming, tls};
 
@@ -21,7 +22,11 @@ const SEEDS: u64 = 20;
 
 /// A first flight of 32 datagrams, with this repair policy.
 fn config(repair: &str) -> TransportConfig {
-    let text = format!("[start.initial]\ndatagrams = 32\n[congestion.bbr3]\n[repair.{repair}\n");
+    config_with(32, repair)
+}
+
+fn config_with(datagrams: u32, repair: &str) -> TransportConfig {
+    let text = format!("[start.initial]\ndatagrams = {datagrams}\n[congestion.bbr3]\n[repair.{repair}\n");
     let profile = posthaste_schemes::from_toml("repair", &text).expect("a profile");
     TransportConfig { profile, mtu_discovery: false, max_datagram_size: 1200, ..crate::support::defaults() }
 }
@@ -140,6 +145,80 @@ fn a_server_that_knows_the_client_waits_with_the_copy() {
         .collect();
     let (first, last) = (sent[0], sent[sent.len() - 1]);
     assert_eq!(last, first + Duration::from_millis(5), "{sent:?}");
+}
+
+#[test]
+fn the_copy_of_a_handshake_leaves_before_an_early_answer_fills_the_window() {
+    let transport = Arc::new(config(TAIL));
+    let server = resuming::server_config(1, &resuming::sessions()).with_transport(Arc::clone(&transport));
+    let mut pair = Pair::with_server(1, server);
+    let config =
+        resuming::client_config(1).with_transport(transport).with_tokens(Arc::new(Tokens::default()));
+    let first = pair.connect_with(&config);
+    confirmed_at(&mut pair, first);
+    pair.run_for(Duration::from_millis(100));
+    pair.server.accepted.clear();
+    let client = pair.connect_with(&config);
+    let id = pair.client.connection(client).open(Direction::Bidirectional).expect("a stream");
+    pair.client.connection(client).write(id, &mut pattern_bytes(id, 0, 100)).expect("room");
+    // The handshake leaves, and is lost. The answer follows, more than the window has room for.
+    pair.doomed = vec![(false, pair.server.sent)];
+    pair.run_promptly_until(|pair| !pair.server.accepted.is_empty());
+    assert_eq!(pair.server.sent, pair.doomed[0].1 + 1, "the copy has yet to leave");
+    let (begun, server) = (pair.now, pair.server.accepted[0]);
+    let mut answers = Writers::default();
+    answers.add(id, 100_000);
+    pair.run_until(|pair| {
+        answers.pump(pair.server.connection(server));
+        pair.client.has(client, |event| *event == Event::Confirmed)
+    });
+    // Half a round trip for the copy, a whole one until the client knows that its answer has arrived.
+    assert_eq!(pair.now.since(begun), RTT + RTT / 2);
+}
+
+/// The sizes of the datagrams that the server has sent since `before`.
+fn sizes(pair: &Pair, before: usize) -> Vec<usize> {
+    pair.log.iter().skip(before).filter(|sent| !sent.from_client).map(|sent| sent.size).collect()
+}
+
+#[test]
+fn a_copy_with_a_longer_packet_number_leaves_no_rest() {
+    // All leaves before anything is acknowledged: the numbers of the last packets could have one byte, those of their
+    // copies have two.
+    let mut pair = Pair::new(1, crate::support::defaults(), config_with(200, TAIL));
+    (pair.up.delay, pair.down.delay) = (Duration::from_millis(50), Duration::from_millis(50));
+    let client = pair.connect();
+    confirmed_at(&mut pair, client);
+    pair.run_for(Duration::from_secs(1));
+    let server = pair.server.accepted[0];
+    let (before, copied) = (pair.log.len(), pair.server.connection(server).stats().packets_copied);
+    download(&mut pair, client, 138_000);
+    let copied = pair.server.connection(server).stats().packets_copied - copied;
+    let sizes = sizes(&pair, before);
+    assert!(copied > 20, "{copied} copies");
+    // The end of the stream and its copy fill no packet.
+    assert!(sizes.iter().filter(|size| **size < 1200).count() <= 2, "{sizes:?}");
+}
+
+#[test]
+fn an_acknowledgement_that_may_wait_leaves_lost_data_no_rest() {
+    let (mut pair, client) = pair(1, TAIL);
+    confirmed_at(&mut pair, client);
+    pair.run_for(Duration::from_millis(200));
+    let server = pair.server.accepted[0];
+    // The second of eleven packets is lost. The stream may go on, so that nothing is copied.
+    pair.doomed = vec![(false, pair.server.sent + 1)];
+    let id = pair.server.connection(server).open(Direction::Unidirectional).expect("a stream");
+    pair.server.connection(server).write(id, &mut pattern_bytes(id, 0, 12_000)).expect("room");
+    // A packet of the client's, which the server is to acknowledge within 25 ms, arrives just before the loss is known.
+    pair.run_for(Duration::from_millis(9));
+    let before = pair.log.len();
+    let asks = pair.client.connection(client).open(Direction::Unidirectional).expect("a stream");
+    pair.client.connection(client).write(asks, &mut pattern_bytes(asks, 0, 10)).expect("room");
+    pair.run_for(Duration::from_millis(15));
+    let stats = pair.server.connection(server).stats();
+    assert_eq!(stats.packets_lost, 1);
+    assert_eq!(sizes(&pair, before), [1200]);
 }
 
 #[test]
