@@ -107,7 +107,7 @@ pub(super) fn coded_len(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Bits of which at least this many are pending are written; that many and the longest code have room.
+/// Bits that are written at once.
 const WORD: u32 = 32;
 
 /// Appends `text`, coded.
