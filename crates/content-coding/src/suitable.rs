@@ -43,8 +43,8 @@ pub(crate) fn is_suitable(response: &Response) -> bool {
         && length.is_none_or(|length| length >= LEAST)
         && !fields.contains_key(CONTENT_ENCODING)
         && !fields.contains_key(CONTENT_RANGE)
-        && !list_members(fields, &CACHE_CONTROL).any(|member| member.eq_ignore_ascii_case("no-transform"))
         && is_like_text(fields)
+        && !list_members(fields, &CACHE_CONTROL).any(|member| member.eq_ignore_ascii_case("no-transform"))
 }
 
 fn has_content(status: StatusCode) -> bool {
@@ -54,13 +54,19 @@ fn has_content(status: StatusCode) -> bool {
 
 fn is_like_text(fields: &HeaderMap) -> bool {
     let Some(Ok(media_type)) = fields.get(CONTENT_TYPE).map(|value| value.to_str()) else { return false };
-    let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if media_type == EVENTS {
+    let media_type = media_type.split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case(EVENTS) {
         return false;
     }
-    media_type.starts_with("text/")
-        || ["+json", "+xml", "+text"].iter().any(|suffix| media_type.ends_with(suffix))
-        || LIKE_TEXT.contains(&media_type.as_str())
+    let begins =
+        |prefix: &str| media_type.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
+    let ends = |suffix: &&str| {
+        let end = media_type.len().checked_sub(suffix.len()).and_then(|begin| media_type.get(begin..));
+        end.is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+    };
+    begins("text/")
+        || ["+json", "+xml", "+text"].iter().any(ends)
+        || LIKE_TEXT.iter().any(|like| media_type.eq_ignore_ascii_case(like))
 }
 
 #[cfg(test)]

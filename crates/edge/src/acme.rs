@@ -106,8 +106,11 @@ impl Config {
             return Vec::new();
         }
         let site = |(name, site): (&String, &crate::SiteConfig)| {
-            let others = site.names.iter().map(|name| normal(name.get_ref()));
-            AcmeSite { name: name.clone(), names: std::iter::once(normal(name)).chain(others).collect() }
+            let others = site.names.iter().map(|name| normal(name.get_ref()).into_owned());
+            AcmeSite {
+                name: name.clone(),
+                names: std::iter::once(normal(name).into_owned()).chain(others).collect(),
+            }
         };
         self.sites.iter().filter(|(_, site)| site.certificate.is_none()).map(site).collect()
     }

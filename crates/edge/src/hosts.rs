@@ -1,7 +1,8 @@
 //! Names of hosts: of sites, of certificates, of requests.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// A value for each of some names, some of which stand for many.
 #[derive(Debug, Clone)]
@@ -44,12 +45,23 @@ impl<T> Hosts<T> {
 }
 
 /// Lower case, without the root's dot and without the brackets of IPv6 addresses, those in their shortest form.
-pub(crate) fn normal(host: &str) -> String {
+pub(crate) fn normal(host: &str) -> Cow<'_, str> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    if let Ok(address) = bare.parse::<IpAddr>() {
-        return address.to_string();
+    // An address has colons, or is one of IPv4, of which only one form is parsed: names need not be tried.
+    let is_numeric = bare.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if bare.contains(':')
+        && let Ok(address) = bare.parse::<IpAddr>()
+    {
+        return address.to_string().into();
     }
-    bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
+    if is_numeric && bare.parse::<Ipv4Addr>().is_ok() {
+        return bare.into();
+    }
+    let name = bare.strip_suffix('.').unwrap_or(bare);
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return name.to_ascii_lowercase().into();
+    }
+    name.into()
 }
 
 /// True if a name can be one of a site: labels of letters, digits, hyphens and underscores, or an address.
@@ -85,7 +97,13 @@ mod tests {
 
     #[test]
     fn names_have_one_form() {
-        for (host, form) in [("A.Test.", "a.test"), ("[::0:1]", "::1"), ("127.0.0.1", "127.0.0.1")] {
+        for (host, form) in [
+            ("A.Test.", "a.test"),
+            ("[::0:1]", "::1"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("127.0.0.1.", "127.0.0.1"),
+            ("[::FFFF:1.2.3.4]", "::ffff:1.2.3.4"),
+        ] {
             assert_eq!(normal(host), form);
         }
         for name in ["a", "*.a.test", "::1", "1.2.3.4", "a_b.test"] {

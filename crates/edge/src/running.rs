@@ -189,12 +189,12 @@ impl Builder<'_> {
         if !hosts::is_valid(self.name) {
             return Err(self.missing("is not a name such as example.org or *.example.org"));
         }
-        let mut names = vec![normal(self.name)];
+        let mut names = vec![normal(self.name).into_owned()];
         for name in &self.site.names {
             if !hosts::is_valid(name.get_ref()) {
                 return Err(self.fault("names", name, "is not a name such as www.example.org"));
             }
-            names.push(normal(name.get_ref()));
+            names.push(normal(name.get_ref()).into_owned());
         }
         Ok(names)
     }

@@ -35,7 +35,6 @@ pub(crate) enum LinkError {
 }
 
 type Opening = Pin<Box<dyn Future<Output = Result<SendStream, ConnectionError>> + Send>>;
-type Stopped = Pin<Box<dyn Future<Output = Result<Option<u64>, WriteError>> + Send>>;
 
 /// State of one of this end's critical streams.
 enum Stream {
@@ -43,8 +42,8 @@ enum Stream {
     Idle,
     /// Waits until the peer permits it.
     Opening(Opening),
-    /// It must stay open; the future resolves if the peer stops it.
-    Open(SendStream, Stopped),
+    /// It must stay open.
+    Open(SendStream),
 }
 
 /// One of this end's critical streams, which opens when there is something to send on it.
@@ -76,10 +75,9 @@ impl Outgoing {
             let Poll::Ready(opened) = opening.as_mut().poll(cx) else { return Ok(()) };
             let mut stream = opened?;
             stream.set_priority(CONTROL_PRIORITY);
-            let stopped = Box::pin(stream.stopped());
-            self.stream = Stream::Open(stream, stopped);
+            self.stream = Stream::Open(stream);
         }
-        let Stream::Open(stream, stopped) = &mut self.stream else { return Ok(()) };
+        let Stream::Open(stream) = &mut self.stream else { return Ok(()) };
         loop {
             if self.writing.is_empty() {
                 if self.queued.is_empty() {
@@ -95,9 +93,6 @@ impl Outgoing {
                     Peer::on_control_stopped()?;
                 }
             }
-        }
-        if let Poll::Ready(Ok(Some(_))) = stopped.as_mut().poll(cx) {
-            Peer::on_control_stopped()?;
         }
         Ok(())
     }
@@ -121,9 +116,16 @@ impl Outgoing {
     }
 }
 
-/// A read that is under way on one of the peer's unidirectional streams.
-type Reading =
-    Pin<Box<dyn Future<Output = (RecvStream, UniStream, Result<Option<Bytes>, ReadError>)> + Send>>;
+/// What a link waits for, which is polled only when it is woken.
+type Waiting = Pin<Box<dyn Future<Output = Came> + Send>>;
+
+/// What has come.
+enum Came {
+    /// Data, or the end, of one of the peer's unidirectional streams.
+    Read(RecvStream, UniStream, Result<Option<Bytes>, ReadError>),
+    /// What became of this end's control stream.
+    Ended(Result<Option<u64>, WriteError>),
+}
 
 /// The settings that are the same for all connections: the dynamic table that this end keeps for its peer. They are
 /// constants, so a server that accepts early data repeats those that the client relied on.
@@ -150,7 +152,9 @@ pub(crate) struct Link {
     is_encoder_writable: bool,
     /// A message is about to be sent.
     is_sending: bool,
-    readings: FuturesUnordered<Reading>,
+    /// A read on each of the peer's unidirectional streams, and the end of this end's control stream if that `is_watched`.
+    waiting: FuturesUnordered<Waiting>,
+    is_watched: bool,
     events: VecDeque<Event>,
 }
 
@@ -164,10 +168,10 @@ impl Link {
         // spec: rfc9204 4.2 one-of-each, 4.2 not-closed
         let (encoder, decoder) =
             (Outgoing::new(&encode::encoder_stream()), Outgoing::new(&encode::decoder_stream()));
-        let (readings, events) = (FuturesUnordered::new(), VecDeque::new());
+        let (waiting, events) = (FuturesUnordered::new(), VecDeque::new());
         let tables = Tables::new(role, settings);
         let peer = Peer::with_tables(role, tables.clone());
-        let (is_encoder_writable, is_sending) = (false, false);
+        let (is_encoder_writable, is_sending, is_watched) = (false, false, false);
         Self {
             connection,
             role,
@@ -178,7 +182,8 @@ impl Link {
             decoder,
             is_encoder_writable,
             is_sending,
-            readings,
+            waiting,
+            is_watched,
             events,
         }
     }
@@ -234,6 +239,12 @@ impl Link {
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, LinkError>> {
         self.control.poll(&self.connection, cx)?;
+        if let Stream::Open(control) = &self.control.stream
+            && !std::mem::replace(&mut self.is_watched, true)
+        {
+            let ended = control.stopped();
+            self.waiting.push(Box::pin(async move { Came::Ended(ended.await) }));
+        }
         if self.role == Role::Client && self.connection.poll_accept_bi(cx)?.is_ready() {
             Peer::on_server_request()?;
         }
@@ -242,14 +253,18 @@ impl Link {
                 return Poll::Ready(Ok(event));
             }
             // Those that have come are read before they are judged: their types may be there.
-            while self.readings.len() <= MAX_UNIDIRECTIONAL_STREAMS
+            let most = MAX_UNIDIRECTIONAL_STREAMS + usize::from(self.is_watched);
+            while self.waiting.len() <= most
                 && let Poll::Ready(accepted) = self.connection.poll_accept_uni(cx)
             {
-                self.readings.push(read(accepted?, UniStream::default()));
+                self.waiting.push(read(accepted?, UniStream::default()));
             }
-            match self.readings.poll_next_unpin(cx) {
-                Poll::Ready(Some((stream, state, data))) => self.on_read(stream, state, data)?,
-                Poll::Pending if self.readings.len() > MAX_UNIDIRECTIONAL_STREAMS => {
+            match self.waiting.poll_next_unpin(cx) {
+                Poll::Ready(Some(Came::Read(stream, state, data))) => self.on_read(stream, state, data)?,
+                Poll::Ready(Some(Came::Ended(Ok(Some(_))))) => Peer::on_control_stopped()?,
+                // The connection is over, as whatever is done with it next will tell.
+                Poll::Ready(Some(Came::Ended(_))) => {}
+                Poll::Pending if self.waiting.len() > most => {
                     let reason = "too many unidirectional streams";
                     return Poll::Ready(Err(Error { code: Code::H3_EXCESSIVE_LOAD, reason }.into()));
                 }
@@ -270,7 +285,7 @@ impl Link {
         let due = tables.due(cx.waker(), takes)?;
         encoder.poll_instructions(connection, cx, &due.encoder)?;
         decoder.poll_instructions(connection, cx, &due.decoder)?;
-        let is_writable = matches!(encoder.stream, Stream::Open(..)) && encoder.is_written();
+        let is_writable = matches!(encoder.stream, Stream::Open(_)) && encoder.is_written();
         if is_writable != self.is_encoder_writable {
             self.is_encoder_writable = is_writable;
             tables.set_encoder_writable(is_writable);
@@ -290,7 +305,7 @@ impl Link {
                 let events = &mut self.events;
                 match self.peer.on_data(&mut state, data, |event| events.push_back(event))? {
                     // spec: rfc9114 6.2.1 not-stopped
-                    Next::Read => self.readings.push(read(stream, state)),
+                    Next::Read => self.waiting.push(read(stream, state)),
                     // spec: rfc9114 6.2 unknown-type-not-read, 9 unknown-streams-not-read
                     Next::Stop(code) => stream.stop(code.value()),
                 }
@@ -309,9 +324,9 @@ impl Drop for Link {
     }
 }
 
-fn read(mut stream: RecvStream, state: UniStream) -> Reading {
+fn read(mut stream: RecvStream, state: UniStream) -> Waiting {
     Box::pin(async move {
         let data = stream.read_chunk(READ_CHUNK).await;
-        (stream, state, data)
+        Came::Read(stream, state, data)
     })
 }

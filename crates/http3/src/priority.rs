@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 use crate::limits::MAX_PRIORITY_VALUE;
 use crate::structured::{Value, parse_dictionary};
+
+/// The field (RFC 9218 section 5).
+const PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// Rank of a response among others of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,7 +57,7 @@ impl PriorityParameters {
 
     /// Parameters of a message's Priority field; empty if the field is missing or invalid.
     pub fn of(headers: &HeaderMap) -> Self {
-        let mut values = headers.get_all("priority").iter();
+        let mut values = headers.get_all(&PRIORITY).iter();
         let Some(first) = values.next() else { return Self::default() };
         let mut joined = Cow::Borrowed(first.as_bytes());
         // Several lines of one field are one list (RFC 9110 section 5.3).

@@ -4,12 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use crate::error::BoxError;
 
 /// Says that a request has come as early data to an intermediary; any value means that (RFC 8470 section 5.1).
-const EARLY_DATA: &str = "early-data";
+const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// Refuses a request that somebody on the path may have repeated unless its method is safe: `is_early` here, or to an
 /// intermediary by its fields. The client is to ask again when the handshake is complete.
@@ -21,7 +21,7 @@ pub fn refuse_early(
     method: &Method,
     fields: &HeaderMap,
 ) -> Result<(), (StatusCode, &'static str)> {
-    if (is_early || fields.contains_key(EARLY_DATA)) && !method.is_safe() {
+    if !method.is_safe() && (is_early || fields.contains_key(&EARLY_DATA)) {
         return Err((StatusCode::TOO_EARLY, "ask again when the handshake is complete"));
     }
     Ok(())

@@ -123,7 +123,7 @@ pub fn names_and_validity(certificate: &CertificateDer<'_>) -> Option<(Vec<Strin
 
 fn name(name: &GeneralName<'_>) -> Option<String> {
     match name {
-        GeneralName::DNSName(name) => Some(normal(name)),
+        GeneralName::DNSName(name) => Some(normal(name).into_owned()),
         GeneralName::IPAddress(bytes) => {
             let v4 = <[u8; 4]>::try_from(*bytes).map(|bytes| IpAddr::V4(Ipv4Addr::from(bytes)));
             let v6 = || <[u8; 16]>::try_from(*bytes).map(|bytes| IpAddr::V6(Ipv6Addr::from(bytes)));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use posthaste_endpoint::{Connection, RecvStream, SendStream, Side, StreamId};
 use posthaste_http3::qpack::Tables;
 use posthaste_http3::{MessageKind, Priorities, Priority, PriorityParameters};
@@ -16,7 +16,7 @@ use crate::patience::Progress;
 use crate::service::{Early, Peer, Protocol};
 
 /// The field (RFC 9218 section 5).
-const PRIORITY: &str = "priority";
+const PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// A client's connection, as its requests see it.
 pub(super) struct Visitor {
@@ -112,7 +112,7 @@ impl RequestStream {
     pub(super) fn prioritize(&mut self, request: &HeaderMap) {
         // spec: rfc9218 4 defaults-assumed
         self.asked = PriorityParameters::of(request).over(Priority::default());
-        if request.contains_key(PRIORITY) {
+        if request.contains_key(&PRIORITY) {
             self.visitor.ranks.store(true, Ordering::Relaxed);
         }
         self.rank(None);
@@ -121,7 +121,7 @@ impl RequestStream {
     /// Ranks the response as its own header says: the server knows better (RFC 9218 section 8). Without one, `by_type` has a
     /// client that ranks nothing get what a page needs first.
     pub(super) fn reprioritize(&mut self, response: &HeaderMap, by_type: bool) {
-        if response.contains_key(PRIORITY) {
+        if response.contains_key(&PRIORITY) {
             self.rank(Some(PriorityParameters::of(response)));
         } else if by_type && !self.visitor.ranks.load(Ordering::Relaxed) {
             self.asked = ranking::by_type(response);

@@ -9,6 +9,9 @@ use super::table::{ENTRY_OVERHEAD, Table};
 use crate::cursor::Cursor;
 use crate::error::{Code, Error};
 
+/// Lines of a section for which there is room at first.
+const LINES: usize = 16;
+
 /// A decoded field; its name and value are not validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
@@ -81,7 +84,8 @@ pub(super) fn read_lines(
 ) -> Result<Vec<Field>, DecodeError> {
     let room = input.rest().len().min(usize::try_from(limit).unwrap_or(usize::MAX)) * 2;
     let mut text = Vec::with_capacity(room);
-    let mut lines = Vec::new();
+    // Most heads have no more lines, and each takes a byte at least.
+    let mut lines = Vec::with_capacity(input.rest().len().min(LINES));
     let mut size = 0_u64;
     while let Some(first) = input.byte() {
         let line = read_line(&mut input, first, &mut text, (table, prefix))?;

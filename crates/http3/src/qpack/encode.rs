@@ -76,12 +76,27 @@ impl<'a> Encoder<'a> {
 
 /// Appends a string in the shorter of its two forms; the Huffman flag precedes the prefix of `bits`.
 pub(super) fn string(buffer: &mut Vec<u8>, flags: u8, bits: u32, text: &[u8]) {
-    let coded = huffman::coded_len(text);
-    if coded < text.len() {
-        integer::write(buffer, flags | (1 << bits), bits, coded as u64);
+    let begin = buffer.len();
+    // The length of most takes the first byte only, so that they can be coded at once.
+    if text.len() < (1 << bits) - 1 {
+        buffer.push(0);
         huffman::encode(buffer, text);
+        let coded = buffer.len() - begin - 1;
+        if coded < text.len() {
+            if let Some(first) = buffer.get_mut(begin) {
+                *first = flags | (1 << bits) | coded as u8;
+            }
+            return;
+        }
+        buffer.truncate(begin);
     } else {
-        integer::write(buffer, flags, bits, text.len() as u64);
-        buffer.extend_from_slice(text);
+        let coded = huffman::coded_len(text);
+        if coded < text.len() {
+            integer::write(buffer, flags | (1 << bits), bits, coded as u64);
+            huffman::encode(buffer, text);
+            return;
+        }
     }
+    integer::write(buffer, flags, bits, text.len() as u64);
+    buffer.extend_from_slice(text);
 }

@@ -51,6 +51,19 @@ struct Tables {
 
 static TABLES: Tables = tables();
 
+/// Code and bits by byte.
+static CODES: [(u32, u32); 256] = codes();
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which refuses what is out of range")]
+const fn codes() -> [(u32, u32); 256] {
+    let (tables, mut codes, mut byte) = (tables(), [(0, 0); 256], 0);
+    while byte < codes.len() {
+        codes[byte] = (tables.codes[byte], LENGTHS[byte] as u32);
+        byte += 1;
+    }
+    codes
+}
+
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which refuses what is out of range")]
 const fn tables() -> Tables {
     let mut tables = Tables {
@@ -90,27 +103,41 @@ const fn tables() -> Tables {
 /// Length of `text` in bytes when coded.
 pub(super) fn coded_len(text: &[u8]) -> usize {
     let bits: usize =
-        text.iter().map(|byte| LENGTHS.get(usize::from(*byte)).map_or(0, |bits| usize::from(*bits))).sum();
+        text.iter().map(|byte| CODES.get(usize::from(*byte)).map_or(0, |(_, bits)| *bits as usize)).sum();
     bits.div_ceil(8)
 }
+
+/// Bits that are written at once.
+const WORD: u32 = 32;
 
 /// Appends `text`, coded.
 pub(super) fn encode(buffer: &mut Vec<u8>, text: &[u8]) {
     // Below 32 bits are pending before a symbol, and its code adds at most 30.
     let (mut pending, mut count) = (0_u64, 0_u32);
+    // What is written goes through here, and to the buffer a few words at a time.
+    let mut words = [0; 32];
+    let mut filled = 0;
     for byte in text {
-        let symbol = usize::from(*byte);
-        let (Some(code), Some(length)) = (TABLES.codes.get(symbol), LENGTHS.get(symbol)) else { continue };
-        pending = (pending << length) | u64::from(*code);
-        count += u32::from(*length);
-        if count >= 32 {
-            count -= 32;
-            buffer.extend_from_slice(&((pending >> count) as u32).to_be_bytes());
+        let (code, length) = CODES.get(usize::from(*byte)).copied().unwrap_or_default();
+        pending = (pending << length) | u64::from(code);
+        count += length;
+        if count >= WORD {
+            count -= WORD;
+            if let Some(word) = words.get_mut(filled..filled + 4) {
+                word.copy_from_slice(&((pending >> count) as u32).to_be_bytes());
+            }
+            filled += 4;
+            if filled == words.len() {
+                buffer.extend_from_slice(&words);
+                filled = 0;
+            }
         }
     }
+    buffer.extend_from_slice(words.get(..filled).unwrap_or_default());
     // Padded with the first bits of the end's code, which are ones.
-    let padded = (pending << (32 - count)) as u32 | u32::MAX.checked_shr(count).unwrap_or_default();
-    buffer.extend(padded.to_be_bytes().iter().take(count.div_ceil(8) as usize));
+    let padded = (pending << (WORD - count)) as u32 | u32::MAX.checked_shr(count).unwrap_or_default();
+    let rest = padded.to_be_bytes();
+    buffer.extend_from_slice(rest.get(..count.div_ceil(8) as usize).unwrap_or_default());
 }
 
 /// Appends the decoded text; `None` if `coded` is invalid: it contains the end symbol, or its padding is longer than

@@ -3,9 +3,6 @@
 /// Number of entries.
 const SIZE: usize = 99;
 
-/// Length of the longest name.
-const LONGEST_NAME: usize = 32;
-
 /// Names and values by index.
 pub(super) static STATIC_TABLE: [(&str, &str); SIZE] = [
     (":authority", ""),
@@ -120,62 +117,97 @@ pub(super) enum Match {
     None,
 }
 
-/// Indices of the entries by the length of their names: few entries share one, so that few names are compared.
-struct ByNameLength {
-    /// Indices, those of shorter names first, in the table's order within a length.
+/// Slots by [`hash`], of which each name has its own.
+const SLOTS: usize = 256;
+
+/// A slot that no name has.
+const EMPTY: u8 = u8::MAX;
+
+/// Indices of the entries, those of one name together.
+struct ByName {
+    /// Indices in the order of their names' first entries, and in the table's order within a name.
     indices: [u8; SIZE],
-    /// By length: place of its first index in `indices`; the next length's is its end.
-    starts: [u8; LONGEST_NAME + 2],
+    /// By index: true for the first entry of a name in `indices`.
+    begins: [bool; SIZE + 1],
+    /// By the hash of a name: place of its first index in `indices`.
+    slots: [u8; SLOTS],
 }
 
-static BY_NAME_LENGTH: ByNameLength = by_name_length();
+static BY_NAME: ByName = by_name();
+
+/// The slot of a name. The factors are such that no two names of the table share one; `by_name` refuses others.
+const fn hash(length: usize, last: u8, fifth_last: u8) -> usize {
+    (length * 7 + last as usize * 55 + fifth_last as usize) % SLOTS
+}
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which refuses what is out of range")]
-const fn by_name_length() -> ByNameLength {
-    let mut sorted = ByNameLength { indices: [0; SIZE], starts: [0; LONGEST_NAME + 2] };
-    let (mut length, mut place) = (0, 0);
-    while length <= LONGEST_NAME {
-        sorted.starts[length] = place as u8;
-        let mut index = 0;
-        while index < SIZE {
-            if STATIC_TABLE[index].0.len() == length {
-                sorted.indices[place] = index as u8;
-                place += 1;
+const fn by_name() -> ByName {
+    let mut sorted = ByName { indices: [0; SIZE], begins: [false; SIZE + 1], slots: [EMPTY; SLOTS] };
+    let mut is_placed = [false; SIZE];
+    let (mut first, mut place) = (0, 0);
+    while first < SIZE {
+        if !is_placed[first] {
+            let name = STATIC_TABLE[first].0.as_bytes();
+            let slot = hash(name.len(), name[name.len() - 1], name[name.len().saturating_sub(5)]);
+            assert!(sorted.slots[slot] == EMPTY, "two names share a slot");
+            sorted.slots[slot] = place as u8;
+            sorted.begins[place] = true;
+            let mut index = first;
+            while index < SIZE {
+                if is_same(STATIC_TABLE[index].0.as_bytes(), name) {
+                    is_placed[index] = true;
+                    sorted.indices[place] = index as u8;
+                    place += 1;
+                }
+                index += 1;
             }
-            index += 1;
         }
-        length += 1;
+        first += 1;
     }
-    sorted.starts[length] = place as u8;
-    assert!(place == SIZE, "a name is longer than LONGEST_NAME");
+    sorted.begins[SIZE] = true;
     sorted
 }
 
-/// Indices of the entries whose names have this length.
-fn with_name_length(length: usize) -> &'static [u8] {
-    let ByNameLength { indices, starts } = &BY_NAME_LENGTH;
-    match (starts.get(length), starts.get(length + 1)) {
-        (Some(start), Some(end)) => indices.get(usize::from(*start)..usize::from(*end)).unwrap_or_default(),
-        _ => &[],
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which refuses what is out of range")]
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
     }
+    at == one.len() && at == other.len()
+}
+
+/// Indices from the first entry of a name on; empty for a name that the table does not have.
+fn with_name(name: &[u8]) -> &'static [u8] {
+    let (Some(last), Some(fifth_last)) = (name.last(), name.get(name.len().saturating_sub(5))) else {
+        return &[];
+    };
+    let place = BY_NAME.slots.get(hash(name.len(), *last, *fifth_last)).copied().unwrap_or(EMPTY);
+    let indices = BY_NAME.indices.get(usize::from(place)..).unwrap_or_default();
+    let first = indices.first().and_then(|index| STATIC_TABLE.get(usize::from(*index)));
+    if first.is_none_or(|(first, _)| first.as_bytes() != name) {
+        return &[];
+    }
+    let begins = BY_NAME.begins.get(usize::from(place) + 1..).unwrap_or_default();
+    let count = begins.iter().position(|begins| *begins).map_or(0, |others| others + 1);
+    indices.get(..count).unwrap_or_default()
 }
 
 /// Looks a field up; of several entries with its name the first is taken.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Match {
-    let mut found = Match::None;
-    for index in with_name_length(name.len()) {
-        let Some((entry_name, entry_value)) = STATIC_TABLE.get(usize::from(*index)) else { continue };
-        // Names of one length mostly differ in their last letter.
-        if entry_name.as_bytes().last() == name.last() && entry_name.as_bytes() == name {
-            if entry_value.as_bytes() == value {
-                return Match::Field(u64::from(*index));
-            }
-            if found == Match::None {
-                found = Match::Name(u64::from(*index));
-            }
-        }
+    let indices = with_name(name);
+    // Values of one name mostly differ in their lengths or their last letters.
+    let has_value = |index: &&u8| {
+        STATIC_TABLE.get(usize::from(**index)).is_some_and(|(_, of_entry)| {
+            let of_entry = of_entry.as_bytes();
+            of_entry.len() == value.len() && of_entry.last() == value.last() && of_entry == value
+        })
+    };
+    match (indices.iter().find(has_value), indices.first()) {
+        (Some(index), _) => Match::Field(u64::from(*index)),
+        (None, Some(first)) => Match::Name(u64::from(*first)),
+        (None, None) => Match::None,
     }
-    found
 }
 
 #[cfg(test)]
@@ -192,6 +224,9 @@ mod tests {
         assert_eq!(find(b"x-unheard-of", b""), Match::None);
         assert_eq!(find(b"", b""), Match::None);
         assert_eq!(find(&[b'a'; 1000], b""), Match::None);
+        assert_eq!(find(b"a", b"0"), Match::None);
+        assert_eq!(find(b"access-control-allow-headers", b"*"), Match::Field(75), "not next to the others");
+        assert_eq!(find(b"accept-ranges", b"cytes"), Match::Name(32));
     }
 
     #[test]
