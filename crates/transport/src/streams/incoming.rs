@@ -82,6 +82,9 @@ impl Streams {
         self.code.receiver.count(data.len());
         let consumed = self.receive_window.consumed();
         recv.insert(offset, data, fin, &mut self.receive_window);
+        // What an end makes void: credit that was to be sent, a wish that the peer should stop, a code.
+        let is_end_of_use =
+            fin && (stream.is_control_queued || recv.is_stopped() || !self.code.receiver.is_empty());
         if !std::mem::replace(&mut recv.is_listed_for_ack, true) {
             self.received_since_ack.push(id);
         }
@@ -93,7 +96,7 @@ impl Streams {
         if self.receive_window.consumed() > consumed {
             self.ask_connection(CreditMoment::Consumed, context);
         }
-        if fin {
+        if is_end_of_use {
             self.refresh(id);
         }
         if let Some(data) = coded {
