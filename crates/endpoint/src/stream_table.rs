@@ -12,32 +12,44 @@ const LEAST_ROOM: usize = 64;
 
 /// A hash map: each request looks its stream up some ten times.
 #[derive(Debug, Default)]
-pub(crate) struct StreamTable(HashMap<StreamId, StreamState, BuildHasherDefault<Spread>>);
+pub(crate) struct StreamTable {
+    records: HashMap<StreamId, StreamState, BuildHasherDefault<Spread>>,
+    /// Streams that there were at most since the table was last empty, and before that: what is made room for at once when
+    /// streams come again.
+    peak: u16,
+    peak_before: u16,
+}
 
 impl StreamTable {
     pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamState> {
-        self.0.get_mut(&id)
+        self.records.get_mut(&id)
     }
 
     /// The record of a stream; a new one if there is none.
     pub(crate) fn entry(&mut self, id: StreamId) -> &mut StreamState {
-        self.0.entry(id).or_default()
+        if self.records.is_empty() {
+            self.records.reserve(usize::from(self.peak_before).min(LEAST_ROOM));
+        }
+        self.records.entry(id).or_default()
     }
 
     /// Forgets a stream. Many that have left leave no memory behind.
     pub(crate) fn remove(&mut self, id: StreamId) {
-        self.0.remove(&id);
-        if self.0.is_empty() {
-            self.0 = HashMap::default();
-        } else if self.0.capacity() > LEAST_ROOM.max(self.0.len().saturating_mul(8)) {
+        // The most that there were shows in what is left when one goes.
+        self.peak = self.peak.max(u16::try_from(self.records.len()).unwrap_or(u16::MAX));
+        self.records.remove(&id);
+        if self.records.is_empty() {
+            self.peak_before = std::mem::take(&mut self.peak);
+            self.records = HashMap::default();
+        } else if self.records.capacity() > LEAST_ROOM.max(self.records.len().saturating_mul(8)) {
             // Half of the room stays free, so that what is moved is paid for by many removals before it.
-            self.0.shrink_to(self.0.len() * 2);
+            self.records.shrink_to(self.records.len() * 2);
         }
     }
 
     /// All records, in the order of the identifiers.
     pub(crate) fn in_order(&mut self) -> impl Iterator<Item = &mut StreamState> {
-        let mut all: Vec<_> = self.0.iter_mut().collect();
+        let mut all: Vec<_> = self.records.iter_mut().collect();
         all.sort_unstable_by_key(|(id, _)| **id);
         all.into_iter().map(|(_, state)| state)
     }
@@ -77,7 +89,9 @@ mod tests {
         for step in [1_u64, 2, 64, 256, 4096, 1 << 20] {
             let hashes = (0..256).map(|number| {
                 let mut spread = Spread::default();
-                spread.write_u64(StreamId::new(Side::Client, Direction::Bidirectional, number * step).to_wire());
+                spread.write_u64(
+                    StreamId::new(Side::Client, Direction::Bidirectional, number * step).to_wire(),
+                );
                 spread.finish() & 511
             });
             let buckets = hashes.collect::<BTreeSet<_>>().len();
@@ -92,13 +106,18 @@ mod tests {
         for index in (0..10_000).rev() {
             table.entry(id(index)).write_blocked = index % 2 == 0;
         }
-        let marks = |table: &mut StreamTable| table.in_order().map(|state| state.write_blocked).collect::<Vec<_>>();
+        let marks =
+            |table: &mut StreamTable| table.in_order().map(|state| state.write_blocked).collect::<Vec<_>>();
         assert!(marks(&mut table).iter().zip(0..).all(|(mark, index)| *mark == (index % 2 == 0)));
         (2..10_000).for_each(|index| table.remove(id(index)));
         assert_eq!(marks(&mut table), [true, false]);
-        assert!(table.0.capacity() <= 2 * LEAST_ROOM, "{} places for two streams", table.0.capacity());
+        assert!(
+            table.records.capacity() <= 2 * LEAST_ROOM,
+            "{} places for two streams",
+            table.records.capacity()
+        );
         assert!(table.get_mut(id(1)).is_some() && table.get_mut(id(2)).is_none());
         (0..2).for_each(|index| table.remove(id(index)));
-        assert_eq!(table.0.capacity(), 0);
+        assert_eq!(table.records.capacity(), 0);
     }
 }

@@ -193,11 +193,11 @@ impl Streams {
     ) -> Result<(), PeerError> {
         self.admit(id, Half::Recv).map_err(|error| error.in_frame(STREAM_DATA_BLOCKED))?;
         let mut around = self.surroundings(false);
-        if let Found::Live(stream) = self.map.find(id)
+        if let (Found::Live(stream), credit) = self.map.find_with_credit(id)
             && let Some(recv) = &mut stream.recv
         {
             around.is_ack_due = recv.is_listed_for_ack;
-            let is_pending = recv.ask(CreditMoment::Blocked, context, &around);
+            let is_pending = recv.ask(CreditMoment::Blocked, context, &around, credit);
             let is_outdated = limit < recv.window.advertised() && recv.wants_credit();
             if is_pending {
                 self.refresh(id);
