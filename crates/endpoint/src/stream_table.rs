@@ -66,7 +66,9 @@ impl Hasher for Spread {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
     }
 
     fn write_u64(&mut self, value: u64) {
@@ -109,7 +111,9 @@ mod tests {
         let marks =
             |table: &mut StreamTable| table.in_order().map(|state| state.write_blocked).collect::<Vec<_>>();
         assert!(marks(&mut table).iter().zip(0..).all(|(mark, index)| *mark == (index % 2 == 0)));
-        (2..10_000).for_each(|index| table.remove(id(index)));
+        for index in 2..10_000 {
+            table.remove(id(index));
+        }
         assert_eq!(marks(&mut table), [true, false]);
         assert!(
             table.records.capacity() <= 2 * LEAST_ROOM,
@@ -117,7 +121,9 @@ mod tests {
             table.records.capacity()
         );
         assert!(table.get_mut(id(1)).is_some() && table.get_mut(id(2)).is_none());
-        (0..2).for_each(|index| table.remove(id(index)));
+        for index in 0..2 {
+            table.remove(id(index));
+        }
         assert_eq!(table.records.capacity(), 0);
     }
 }

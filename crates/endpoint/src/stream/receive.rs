@@ -214,7 +214,9 @@ impl RecvStream {
         } else if all.is_empty() {
             all.reserve((bytes + NEXT_DATAGRAM).min(limit));
         }
-        chunks.iter().for_each(|chunk| all.extend_from_slice(chunk));
+        for chunk in &chunks {
+            all.extend_from_slice(chunk);
+        }
         Poll::Ready(Ok(!is_over))
     }
 
