@@ -1,6 +1,5 @@
 //! What the endpoint keeps for one connection beside the transport's own state: who waits for what.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::mem::{Discriminant, discriminant};
 use std::net::SocketAddr;
@@ -15,6 +14,7 @@ use rustls::pki_types::CertificateDer;
 
 use crate::connection::EarlyData;
 use crate::error::ConnectionError;
+use crate::stream_table::StreamTable;
 use crate::wakers::WakerSet;
 
 /// What a task may wait for on a connection. Its end wakes all of them.
@@ -103,8 +103,7 @@ pub(crate) struct ConnectionState {
     accepted_bidi: u64,
     /// Of each thing that was waited for, the tasks that still do.
     waiting: Vec<(Wait, WakerSet)>,
-    /// In boxes, because the map moves its values about, and keeps room for eleven when it is empty.
-    streams: BTreeMap<StreamId, Box<StreamState>>,
+    streams: StreamTable,
 }
 
 /// Who waits for what on a stream that the application holds.
@@ -116,8 +115,8 @@ pub(crate) struct StreamState {
     pub(crate) writer: Option<Waker>,
     /// A write was refused for want of room, and no event has told of room since.
     pub(crate) write_blocked: bool,
-    /// Tasks that wait for the sending half to be stopped or acknowledged.
-    pub(crate) enders: WakerSet,
+    /// Tasks that wait for the sending half to be stopped or acknowledged. In a box, because few streams have any.
+    enders: Option<Box<WakerSet>>,
     pub(crate) fate: SendFate,
 }
 
@@ -143,7 +142,18 @@ impl StreamState {
         }
         self.write_blocked = false;
         wakes.extend(self.writer.take());
-        self.enders.take(wakes);
+        self.wake_enders(wakes);
+    }
+
+    /// The tasks that wait for the sending half to be stopped or acknowledged.
+    pub(crate) fn enders(&mut self) -> &mut WakerSet {
+        self.enders.get_or_insert_default()
+    }
+
+    fn wake_enders(&mut self, wakes: &mut Vec<Waker>) {
+        if let Some(enders) = &mut self.enders {
+            enders.take(wakes);
+        }
     }
 }
 
@@ -162,7 +172,7 @@ impl ConnectionState {
             identity: None,
             accepted_bidi: 0,
             waiting: Vec::new(),
-            streams: BTreeMap::new(),
+            streams: StreamTable::default(),
         }
     }
 
@@ -206,10 +216,10 @@ impl ConnectionState {
             self.identity = Some(Box::new(Identity::of(connection)));
         }
         self.waiting.iter_mut().for_each(|(_, tasks)| tasks.take(wakes));
-        for stream in self.streams.values_mut() {
+        for stream in self.streams.in_order() {
             wakes.extend(stream.reader.take());
             wakes.extend(stream.writer.take());
-            stream.enders.take(wakes);
+            stream.wake_enders(wakes);
         }
     }
 
@@ -218,12 +228,12 @@ impl ConnectionState {
             StreamEvent::Opened { direction } => self.wake(Wait::Accept(direction), wakes),
             StreamEvent::Available(direction) => self.wake(Wait::Open(direction), wakes),
             StreamEvent::Readable(id) => {
-                if let Some(stream) = self.streams.get_mut(&id) {
+                if let Some(stream) = self.streams.get_mut(id) {
                     wakes.extend(stream.reader.take());
                 }
             }
             StreamEvent::Writable(id) => {
-                if let Some(stream) = self.streams.get_mut(&id) {
+                if let Some(stream) = self.streams.get_mut(id) {
                     stream.write_blocked = false;
                     wakes.extend(stream.writer.take());
                 }
@@ -231,7 +241,7 @@ impl ConnectionState {
             StreamEvent::Stopped { id, error_code } => {
                 // The peer may stop a stream of its own before the application has taken it.
                 if id.initiator() != self.side && id.index() >= self.accepted_bidi {
-                    self.streams.entry(id).or_default();
+                    self.streams.entry(id);
                 }
                 self.decide(id, SendFate::Stopped(error_code), wakes);
             }
@@ -241,34 +251,30 @@ impl ConnectionState {
 
     /// Records what became of a stream's sending half.
     pub(crate) fn decide(&mut self, id: StreamId, fate: SendFate, wakes: &mut Vec<Waker>) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.decide(fate, wakes);
         }
     }
 
     /// Makes the record of a stream, of which the application is about to get one or both halves.
     pub(crate) fn add_stream(&mut self, id: StreamId, halves: u8) {
-        self.streams.entry(id).or_default().halves = halves;
+        self.streams.entry(id).halves = halves;
         if id.initiator() != self.side && id.direction() == Direction::Bidirectional {
             self.accepted_bidi = self.accepted_bidi.max(id.index() + 1);
         }
     }
 
     pub(crate) fn stream(&mut self, id: StreamId) -> Option<&mut StreamState> {
-        self.streams.get_mut(&id).map(|stream| &mut **stream)
+        self.streams.get_mut(id)
     }
 
     /// The application has dropped a half; the record goes with the last.
     pub(crate) fn release_half(&mut self, id: StreamId, wakes: &mut Vec<Waker>) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         stream.halves = stream.halves.saturating_sub(1);
         if stream.halves == 0 {
-            stream.enders.take(wakes);
-            self.streams.remove(&id);
-            // An empty map keeps room for eleven.
-            if self.streams.is_empty() {
-                self.streams = BTreeMap::new();
-            }
+            stream.wake_enders(wakes);
+            self.streams.remove(id);
         }
     }
 }

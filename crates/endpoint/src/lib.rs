@@ -97,6 +97,7 @@ mod sessions;
 mod socket;
 mod state;
 mod stream;
+mod stream_table;
 mod timer;
 pub mod tls;
 mod token_cache;

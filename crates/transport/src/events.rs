@@ -128,6 +128,7 @@ impl EventQueue {
     }
 
     /// The next event: the connection's own before those of its data, but for its end, which nothing follows.
+    #[inline]
     pub(crate) fn next(&mut self, data_event: impl FnOnce() -> Option<Event>) -> Option<Event> {
         if self.is_end_told {
             return None;

@@ -58,7 +58,8 @@ pub(crate) struct Surroundings {
 /// The credit that this end has granted, and the policy that decides about more.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
-    credit: Box<dyn Credit>,
+    /// `None` until a stream's policy is first asked.
+    credit: Option<Box<dyn Credit>>,
     /// What the connection holds of the budget; streams have none of their own.
     account: Option<Account>,
     advertised: u64,
@@ -74,8 +75,14 @@ pub(crate) struct ReceiveWindow {
 impl ReceiveWindow {
     /// A window of which `initial` bytes have been granted in the transport parameters.
     pub(crate) fn new(credit: Box<dyn Credit>, initial: u64) -> Self {
+        Self { credit: Some(credit), ..Self::of_stream(initial) }
+    }
+
+    /// A stream's window, to be asked by [`Self::ask_or_make`]: its policy is made when it is first asked, which it never is
+    /// where all of a stream comes at once.
+    pub(crate) fn of_stream(initial: u64) -> Self {
         Self {
-            credit,
+            credit: None,
             account: None,
             advertised: initial.min(varint::MAX),
             received: 0,
@@ -142,6 +149,18 @@ impl ReceiveWindow {
         }
     }
 
+    /// [`Self::ask`] of a stream: makes the policy if it has not been asked before.
+    pub(crate) fn ask_or_make(
+        &mut self,
+        moment: CreditMoment,
+        context: &CreditContext,
+        around: &Surroundings,
+        make: impl FnOnce() -> Box<dyn Credit>,
+    ) -> bool {
+        self.credit.get_or_insert_with(make);
+        self.ask(moment, context, around)
+    }
+
     /// Asks the policy whether to grant more. True if an update is now to be sent.
     pub(crate) fn ask(
         &mut self,
@@ -162,7 +181,7 @@ impl ReceiveWindow {
             is_ack_due: around.is_ack_due,
         };
         // spec: rfc9000 4.2 credit-without-being-asked
-        if let Some(advance) = self.credit.grant(moment, &view) {
+        if let Some(advance) = self.credit.as_mut().and_then(|credit| credit.grant(moment, &view)) {
             self.advance(advance.get(), moment, around);
         }
         self.keep_floor(context.floor.get(), moment, around);

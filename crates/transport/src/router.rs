@@ -413,9 +413,14 @@ impl Endpoint {
 
     /// The connection, to use it; [`Self::poll_transmit`] will then see what came of that.
     pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        let index = self.slots.index(handle)?;
-        self.touch(index);
-        self.slots.get_mut(index)
+        let touched = self.slots.touch(handle)?;
+        if !touched.was_dirty {
+            self.dirty.push_back(touched.index);
+        }
+        if !touched.was_eventful {
+            self.eventful.push_back(touched.index);
+        }
+        Some(touched.connection)
     }
 
     /// On a server: connections that are coordinated with this one, itself included; 1 outside groups.

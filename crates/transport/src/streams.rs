@@ -256,6 +256,12 @@ struct UnsentBound {
 }
 
 impl UnsentBound {
+    /// The bound while `waiting` streams have unsent data.
+    fn new(limit: u64, waiting: usize, is_limits_known: bool, connection: &SendWindow) -> Self {
+        let is_crowded = waiting > limits::STREAMS_THAT_BUFFER_FREELY;
+        Self { limit, credit: (is_crowded && is_limits_known).then(|| connection.available()) }
+    }
+
     fn of(self, send: &SendHalf) -> u64 {
         match self.credit {
             None => self.limit,
@@ -479,7 +485,7 @@ impl Streams {
     /// schedule, its control frames, its waiting writer, and whether it is over.
     fn refresh(&mut self, id: StreamId) {
         let is_permitted = self.map.maker.is_permitted(id);
-        let unsent = self.unsent_bound();
+        let waiting = self.blocked_count + self.schedule.count();
         let Found::Live(stream) = self.map.find(id) else { return };
         let mut is_blocked = false;
         if let Some(send) = &mut stream.send {
@@ -489,7 +495,9 @@ impl Streams {
             if is_blocked {
                 send.window.mark_blocked();
             }
-            if send.is_writer_waiting && !send.is_ended() && send.unsent() <= unsent.of(send) / 2 {
+            let unsent =
+                || UnsentBound::new(self.unsent_limit, waiting, self.is_limits_known, &self.send_window);
+            if send.is_writer_waiting && !send.is_ended() && send.unsent() <= unsent().of(send) / 2 {
                 let urgency = send.priority.urgency;
                 if self.send_memory.is_open(urgency) {
                     send.is_writer_waiting = false;
@@ -576,9 +584,8 @@ impl Streams {
 
     /// How much a stream may leave unsent now.
     fn unsent_bound(&self) -> UnsentBound {
-        let is_crowded = self.blocked_count + self.schedule.count() > limits::STREAMS_THAT_BUFFER_FREELY;
-        let credit = (is_crowded && self.is_limits_known).then(|| self.send_window.available());
-        UnsentBound { limit: self.unsent_limit, credit }
+        let waiting = self.blocked_count + self.schedule.count();
+        UnsentBound::new(self.unsent_limit, waiting, self.is_limits_known, &self.send_window)
     }
 
     /// Marks the connection's limit as blocking if it keeps data back.

@@ -21,6 +21,13 @@ use crate::wakers::store;
 /// datagram. They count as read: the peer's credit runs ahead of the application by at most this.
 const READ_AHEAD: usize = 32 * 1024;
 
+/// Chunks that are put together at once when a stream is read to its end.
+const CHUNKS_AT_ONCE: usize = 4;
+
+/// Room for what follows the first data of a stream that is read to its end, if the end has not come with them: mostly that
+/// is in the next datagram.
+const NEXT_DATAGRAM: usize = 1500;
+
 /// Receives on a stream.
 ///
 /// [`read_chunk`](Self::read_chunk) hands received data through without a copy. What is not read is not made room
@@ -174,24 +181,43 @@ impl RecvStream {
     /// [`ReadError::TooLong`] as soon as there are more than `limit` bytes; otherwise as [`read`](Self::read).
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadError> {
         let mut all = Vec::new();
-        loop {
-            // One byte more than allowed is asked for, to see whether there is one.
-            let room = (limit - all.len()).saturating_add(1);
-            let more = poll_fn(|cx| {
-                let mut left = room;
-                self.poll_take(cx, room, |chunk| {
-                    all.extend_from_slice(&chunk);
-                    left -= chunk.len().min(left);
-                    left
-                })
-            });
-            if !more.await? {
-                return Ok(all);
+        while poll_fn(|cx| self.poll_append(cx, limit, &mut all)).await? {}
+        Ok(all)
+    }
+
+    /// Appends what is there to `all`, which may take `limit` bytes in the end; false at the end of the stream. What comes at
+    /// once, or mostly so, takes memory once.
+    fn poll_append(
+        &mut self,
+        cx: &mut Context<'_>,
+        limit: usize,
+        all: &mut Vec<u8>,
+    ) -> Poll<Result<bool, ReadError>> {
+        let mut chunks = [const { Bytes::new() }; CHUNKS_AT_ONCE];
+        let mut free = chunks.iter_mut();
+        // One byte more than allowed is asked for, to see whether there is one.
+        let mut left = (limit - all.len()).saturating_add(1);
+        let more = ready!(self.poll_take(cx, left, |chunk| {
+            left -= chunk.len().min(left);
+            if let Some(slot) = free.next() {
+                *slot = chunk;
             }
-            if all.len() > limit {
-                return Err(ReadError::TooLong { limit });
-            }
+            if free.len() == 0 { 0 } else { left }
+        }))?;
+        let bytes: usize = chunks.iter().map(Bytes::len).sum();
+        if bytes > limit - all.len() {
+            return Poll::Ready(Err(ReadError::TooLong { limit }));
         }
+        let is_over = !more || self.end == End::Finished && self.ahead.is_empty();
+        if is_over {
+            all.reserve_exact(bytes);
+        } else if all.is_empty() {
+            all.reserve((bytes + NEXT_DATAGRAM).min(limit));
+        }
+        for chunk in &chunks {
+            all.extend_from_slice(chunk);
+        }
+        Poll::Ready(Ok(!is_over))
     }
 
     /// Tells the peer that the rest of the stream is of no interest, with an application error code (below 2^62).

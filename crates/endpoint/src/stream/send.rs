@@ -379,7 +379,7 @@ async fn ended(connection: &ConnectionRef, id: StreamId) -> Result<Option<u64>, 
 }
 
 fn enders<'a>(state: &'a mut State, connection: &ConnectionRef, id: StreamId) -> Option<&'a mut WakerSet> {
-    state.connection_mut(connection.handle)?.stream(id).map(|stream| &mut stream.enders)
+    state.connection_mut(connection.handle)?.stream(id).map(StreamState::enders)
 }
 
 impl Drop for SendStream {

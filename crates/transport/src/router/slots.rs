@@ -52,6 +52,14 @@ impl<C> Slot<C> {
     }
 }
 
+/// A connection that is used, with what its marks were before.
+pub(crate) struct Touched<'a, C> {
+    pub(crate) index: u32,
+    pub(crate) connection: &'a mut C,
+    pub(crate) was_dirty: bool,
+    pub(crate) was_eventful: bool,
+}
+
 /// The slab. A slot's marks outlive its connection, because the queues that they stand for do.
 pub(crate) struct Slots<C = Connection> {
     slots: Vec<Slot<C>>,
@@ -132,6 +140,16 @@ impl<C> Slots<C> {
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut C> {
         self.slot_mut(index)?.connection.as_deref_mut()
+    }
+
+    /// The connection of a handle, marked as queued for datagrams and events, unless it is gone.
+    pub(crate) fn touch(&mut self, handle: ConnectionHandle) -> Option<Touched<'_, C>> {
+        let ConnectionHandle { index, generation } = handle;
+        let slot = self.slot_mut(index).filter(|slot| slot.generation == generation)?;
+        let connection = slot.connection.as_deref_mut()?;
+        let was_dirty = std::mem::replace(&mut slot.is_dirty, true);
+        let was_eventful = std::mem::replace(&mut slot.is_eventful, true);
+        Some(Touched { index, connection, was_dirty, was_eventful })
     }
 
     /// Marks a connection as queued for datagrams; the mark before, or `None` if there is no such slot.

@@ -48,13 +48,16 @@ impl Streams {
         let mut ids = std::mem::take(&mut self.received_since_ack);
         // Those for which there is no room come first the next time.
         ids.retain(|id| {
-            let Found::Live(Stream { recv: Some(recv), .. }) = self.map.find(*id) else { return false };
+            let (Found::Live(Stream { recv: Some(recv), .. }), credit) = self.map.find_with_credit(*id)
+            else {
+                return false;
+            };
             let highest = recv.window.advertised().saturating_mul(2).min(varint::MAX);
             let Some(left) = field.checked_sub(1 + WindowUpdate::stream_len(*id, highest)) else {
                 return true;
             };
             recv.is_listed_for_ack = false;
-            if recv.ask(CreditMoment::AckLeaving, context, &around) {
+            if recv.ask(CreditMoment::AckLeaving, context, &around, credit) {
                 field = left;
                 let rides = recv.window.is_ride_pending();
                 self.refresh(*id);

@@ -5,7 +5,7 @@ use posthaste_policy::sample::CreditMoment;
 use posthaste_units::ByteCount;
 use posthaste_wire::{Direction, StreamId, varint};
 
-use super::map::Found;
+use super::map::{Found, StreamMap};
 use super::recv::RecvHalf;
 use super::send::SendHalf;
 use super::{Priority, Read, ReadError, Streams, WriteError};
@@ -53,27 +53,6 @@ impl Streams {
         Some(StreamId::new(peer, direction, index))
     }
 
-    /// The sending half of a stream that this end has not ended.
-    fn writable_half(&mut self, id: StreamId) -> Result<&mut SendHalf, WriteError> {
-        let send = self.send_half(id)?;
-        match send.stopped {
-            Some(error_code) => Err(WriteError::Stopped(error_code)),
-            // spec: rfc9000 4.5 nothing-beyond-the-end
-            None if send.is_ended() => Err(LocalError::Finished(id).into()),
-            None => Ok(send),
-        }
-    }
-
-    fn send_half(&mut self, id: StreamId) -> Result<&mut SendHalf, LocalError> {
-        if !self.map.maker.sends_on(id) {
-            return Err(LocalError::WrongDirection(id));
-        }
-        match self.map.find(id) {
-            Found::Live(stream) => stream.send.as_mut().ok_or(LocalError::UnknownStream(id)),
-            Found::Future | Found::Gone => Err(LocalError::UnknownStream(id)),
-        }
-    }
-
     /// The congestion window, by which it goes how much is kept for all streams.
     pub(crate) fn set_congestion_window(&mut self, window: ByteCount) {
         self.send_memory.set_window(window);
@@ -83,7 +62,7 @@ impl Streams {
     /// is nothing, a `Writable` event follows.
     pub(crate) fn write(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         let unsent = self.unsent_bound();
-        let send = self.writable_half(id)?;
+        let send = self.map.writable_half(id)?;
         if data.is_empty() {
             return Ok(0);
         }
@@ -92,7 +71,6 @@ impl Streams {
         let urgency = send.priority.urgency;
         let room = self.send_memory.room(urgency).min(own).min(data.len() as u64);
         let count = self.send_memory.keep(room, urgency) as usize;
-        let send = self.writable_half(id)?;
         if count == 0 {
             send.is_writer_waiting = true;
         } else {
@@ -105,14 +83,14 @@ impl Streams {
 
     /// Ends a stream after what has been written.
     pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
-        self.writable_half(id)?.finish();
+        self.map.writable_half(id)?.finish();
         self.refresh(id);
         Ok(())
     }
 
     /// Gives a stream up: what has not arrived need not.
     pub(crate) fn reset(&mut self, id: StreamId, error_code: u64) -> Result<(), LocalError> {
-        let send = self.send_half(id)?;
+        let send = self.map.send_half(id)?;
         if send.is_reset() {
             // Resetting what the peer has stopped meanwhile is no mistake of the caller's.
             return if send.stopped.is_some() { Ok(()) } else { Err(LocalError::Finished(id)) };
@@ -145,7 +123,9 @@ impl Streams {
             return Err(LocalError::WrongDirection(id).into());
         }
         let mut around = self.surroundings(false);
-        let Found::Live(stream) = self.map.find(id) else { return Err(LocalError::UnknownStream(id).into()) };
+        let (Found::Live(stream), credit) = self.map.find_with_credit(id) else {
+            return Err(LocalError::UnknownStream(id).into());
+        };
         let Some(recv) = &mut stream.recv else { return Err(LocalError::UnknownStream(id).into()) };
         if recv.is_stopped() {
             return Err(LocalError::Finished(id).into());
@@ -162,7 +142,7 @@ impl Streams {
                     self.code.receiver.deliver(id, data);
                 }
                 around.is_ack_due = recv.is_listed_for_ack;
-                let has_update = recv.ask(CreditMoment::Consumed, context, &around);
+                let has_update = recv.ask(CreditMoment::Consumed, context, &around, credit);
                 self.ask_connection(CreditMoment::Consumed, context);
                 if has_update {
                     self.refresh(id);
@@ -195,7 +175,7 @@ impl Streams {
 
     /// Changes a stream's place in the order of sending.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
-        if std::mem::replace(&mut self.send_half(id)?.priority, priority) == priority {
+        if std::mem::replace(&mut self.map.send_half(id)?.priority, priority) == priority {
             return Ok(());
         }
         if let Found::Live(stream) = self.map.find(id)
@@ -207,5 +187,28 @@ impl Streams {
         }
         self.refresh(id);
         Ok(())
+    }
+}
+
+impl StreamMap {
+    /// The sending half of a stream that this end has not ended.
+    fn writable_half(&mut self, id: StreamId) -> Result<&mut SendHalf, WriteError> {
+        let send = self.send_half(id)?;
+        match send.stopped {
+            Some(error_code) => Err(WriteError::Stopped(error_code)),
+            // spec: rfc9000 4.5 nothing-beyond-the-end
+            None if send.is_ended() => Err(LocalError::Finished(id).into()),
+            None => Ok(send),
+        }
+    }
+
+    fn send_half(&mut self, id: StreamId) -> Result<&mut SendHalf, LocalError> {
+        if !self.maker.sends_on(id) {
+            return Err(LocalError::WrongDirection(id));
+        }
+        match self.find(id) {
+            Found::Live(stream) => stream.send.as_mut().ok_or(LocalError::UnknownStream(id)),
+            Found::Future | Found::Gone => Err(LocalError::UnknownStream(id)),
+        }
     }
 }

@@ -82,6 +82,9 @@ impl Streams {
         self.code.receiver.count(data.len());
         let consumed = self.receive_window.consumed();
         recv.insert(offset, data, fin, &mut self.receive_window);
+        // What an end makes void: credit that was to be sent, a wish that the peer should stop, a code.
+        let is_end_of_use =
+            fin && (stream.is_control_queued || recv.is_stopped() || !self.code.receiver.is_empty());
         if !std::mem::replace(&mut recv.is_listed_for_ack, true) {
             self.received_since_ack.push(id);
         }
@@ -93,7 +96,7 @@ impl Streams {
         if self.receive_window.consumed() > consumed {
             self.ask_connection(CreditMoment::Consumed, context);
         }
-        if fin {
+        if is_end_of_use {
             self.refresh(id);
         }
         if let Some(data) = coded {
@@ -190,11 +193,11 @@ impl Streams {
     ) -> Result<(), PeerError> {
         self.admit(id, Half::Recv).map_err(|error| error.in_frame(STREAM_DATA_BLOCKED))?;
         let mut around = self.surroundings(false);
-        if let Found::Live(stream) = self.map.find(id)
+        if let (Found::Live(stream), credit) = self.map.find_with_credit(id)
             && let Some(recv) = &mut stream.recv
         {
             around.is_ack_due = recv.is_listed_for_ack;
-            let is_pending = recv.ask(CreditMoment::Blocked, context, &around);
+            let is_pending = recv.ask(CreditMoment::Blocked, context, &around, credit);
             let is_outdated = limit < recv.window.advertised() && recv.wants_credit();
             if is_pending {
                 self.refresh(id);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use posthaste_wire::{Direction, Side, StreamId};
 
-use super::stream::{Maker, Stream};
+use super::stream::{CreditFactory, Maker, Stream};
 
 /// Slots that a table may have beyond four for each open stream before its oldest stream moves aside.
 const SPARE_SLOTS: usize = 64;
@@ -26,6 +26,7 @@ enum Slot {
 
 impl Slot {
     /// Makes the stream of an untouched slot, in memory of one that is over if there is any.
+    #[inline(never)]
     fn touch(&mut self, spare: &mut Spare, make: impl FnOnce() -> Stream) -> Found<'_> {
         let stream = match spare.pop() {
             Some(mut stream) => {
@@ -210,8 +211,14 @@ impl StreamMap {
     /// Finds a stream, and makes it if this is the first time that something is done with it.
     #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Found<'_> {
+        self.find_with_credit(id).0
+    }
+
+    /// [`Self::find`], and what makes the stream's credit policy.
+    #[inline]
+    pub(super) fn find_with_credit(&mut self, id: StreamId) -> (Found<'_>, &CreditFactory) {
         let (table, maker, spare) = self.split(id.initiator(), id.direction());
-        table.find(id.index(), spare, || maker.make(id))
+        (table.find(id.index(), spare, || maker.make(id)), &maker.stream_credit)
     }
 
     /// Forgets a stream that is over.

@@ -6,6 +6,7 @@ use posthaste_wire::StreamId;
 use posthaste_wire::frame::{Frame, StopSending};
 
 use super::assembler::Assembler;
+use super::stream::CreditFactory;
 use crate::error::{PeerError, TransportErrorCode};
 use crate::flow::{CreditContext, ReceiveWindow, Surroundings};
 use crate::packet::frame_writer::FrameWriter;
@@ -214,14 +215,15 @@ impl RecvHalf {
         self.final_size.is_none() && !self.is_stopped()
     }
 
-    /// Asks the credit policy. True if an update is to be sent.
+    /// Asks the credit policy, which `make` makes for the first time. True if an update is to be sent.
     pub(super) fn ask(
         &mut self,
         moment: CreditMoment,
         context: &CreditContext,
         around: &Surroundings,
+        make: &CreditFactory,
     ) -> bool {
-        self.wants_credit() && self.window.ask(moment, context, around)
+        self.wants_credit() && self.window.ask_or_make(moment, context, around, make)
     }
 
     /// `STOP_SENDING` was lost: it is sent again unless it has become pointless.

@@ -91,6 +91,7 @@ fn is_in_turn(lane: usize) -> bool {
 
 impl Schedule {
     /// Puts a stream where it belongs now, `None` for nowhere. `place` is the stream's note of where it stands.
+    #[inline]
     pub(super) fn update(
         &mut self,
         id: StreamId,
@@ -98,9 +99,12 @@ impl Schedule {
         class: Option<(Class, Priority)>,
     ) {
         let lane = class.map(|(class, priority)| lane(class, priority));
-        if place.map(|place| place.lane) == lane {
-            return;
+        if place.map(|place| place.lane) != lane {
+            self.relocate(id, place, lane);
         }
+    }
+
+    fn relocate(&mut self, id: StreamId, place: &mut Option<Place>, lane: Option<usize>) {
         let before = *place;
         self.remove(id, place);
         match (before, lane) {

@@ -17,10 +17,13 @@ const COALESCED_CHUNK: usize = 4096;
 /// What has been written to a stream and is not acknowledged, plus what of it must be sent (again).
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
-    /// Chunks and their offsets, without gaps up to where `tail` begins.
+    /// Chunks and their offsets, without gaps up to where `lone` or `tail` begins.
     chunks: VecDeque<(u64, Bytes)>,
     /// Index of the chunk that `next` is in: what is sent for the first time needs no search.
     cursor: usize,
+    /// The last write as it came, if no small one has joined it: the bytes before `end`. Most streams have one write at a
+    /// time, which then needs no memory of its own. Empty while `tail` is not.
+    lone: Bytes,
     /// Small writes, gathered: the bytes before `end`.
     tail: BytesMut,
     /// Everything below is acknowledged.
@@ -86,10 +89,16 @@ impl SendBuffer {
             return;
         }
         let length = data.len();
-        if length < COALESCE_BELOW {
+        let is_small = length < COALESCE_BELOW;
+        if !is_small || self.lone.len() >= COALESCE_BELOW {
+            self.close_tail();
+        }
+        if self.lone.is_empty() && self.tail.is_empty() && (is_small || self.chunks.is_empty()) {
+            self.lone = data;
+        } else if is_small {
+            self.tail.extend_from_slice(&std::mem::take(&mut self.lone));
             self.tail.extend_from_slice(&data);
         } else {
-            self.close_tail();
             self.chunks.push_back((self.end, data));
         }
         self.end += length as u64;
@@ -98,12 +107,19 @@ impl SendBuffer {
         }
     }
 
-    /// Makes a chunk of the gathered small writes, which end at `end`.
+    /// Makes a chunk of the last write or the gathered small ones, which end at `end`.
     fn close_tail(&mut self) {
-        if !self.tail.is_empty() {
-            let start = self.end - self.tail.len() as u64;
+        let start = self.tail_start();
+        if !self.lone.is_empty() {
+            self.chunks.push_back((start, std::mem::take(&mut self.lone)));
+        } else if !self.tail.is_empty() {
             self.chunks.push_back((start, self.tail.split().freeze()));
         }
+    }
+
+    /// Where `lone` or `tail` begins.
+    fn tail_start(&self) -> u64 {
+        self.end - self.lone.len().max(self.tail.len()) as u64
     }
 
     /// Appends the bytes `start..end` to `buffer`. Bytes that are no longer held are left out, which the
@@ -121,7 +137,8 @@ impl SendBuffer {
             }
             append(buffer, *offset, data, &mut position, end);
         }
-        append(buffer, self.end - self.tail.len() as u64, &self.tail, &mut position, end);
+        let tail = if self.lone.is_empty() { &self.tail[..] } else { &self.lone[..] };
+        append(buffer, self.tail_start(), tail, &mut position, end);
     }
 
     /// `start..end` has been written into a packet.
@@ -176,6 +193,7 @@ impl SendBuffer {
             self.cursor = self.cursor.saturating_sub(1);
         }
         if self.base == self.end {
+            self.lone = Bytes::new();
             self.tail = BytesMut::new();
         }
     }

@@ -99,9 +99,7 @@ impl Maker {
 
     pub(super) fn make(&self, id: StreamId) -> Stream {
         let send = self.sends_on(id).then(|| SendHalf::new(self.send_limit(id)));
-        let recv = self
-            .receives_on(id)
-            .then(|| RecvHalf::new(ReceiveWindow::new((self.stream_credit)(), self.initial_window)));
+        let recv = self.receives_on(id).then(|| RecvHalf::new(ReceiveWindow::of_stream(self.initial_window)));
         Stream {
             send,
             recv,

@@ -111,7 +111,7 @@ impl Receiver {
     }
 
     /// True if nothing is kept.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::streams) fn is_empty(&self) -> bool {
         self.streams.is_empty()
     }
 
