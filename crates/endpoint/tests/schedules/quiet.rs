@@ -199,6 +199,24 @@ fn an_end_of_accepting_is_told_to_those_who_wait() {
     });
 }
 
+#[test]
+fn a_handshake_that_fails_does_not_keep_those_who_accept() {
+    explore(15, || async {
+        let pair = Pair::new();
+        let server = pair.server.clone();
+        let accepting = spawn(async move { server.accept().await.is_none() });
+        // A client that does not trust the server: it says so, and the server's connection ends before anybody accepts it.
+        let config = pair.distrusting();
+        let client = pair.client.clone();
+        let connecting =
+            spawn(async move { client.connect(&config, SERVER.into(), "localhost").await.map(drop) });
+        assert!(connecting.await.unwrap().is_err());
+        pair.server.stop_accepting();
+        assert!(accepting.await.unwrap());
+        pair.rest().await;
+    });
+}
+
 /// Polls a future once, on this task, which then has nothing more to do with it.
 async fn begin<T>(
     mut future: Pin<Box<dyn Future<Output = T> + Send>>,
