@@ -111,12 +111,6 @@ impl Pair {
         self.client.connect(&self.config, SERVER.into(), "localhost").await.unwrap()
     }
 
-    /// The configuration of a client that does not trust the server.
-    pub(crate) fn distrusting(&self) -> ClientConfig {
-        let tls = tls::client_config_with_roots(RootCertStore::empty(), &[b"test"]).unwrap();
-        ClientConfig::new(tls, transport())
-    }
-
     /// Waits until both endpoints have nothing left to do.
     pub(crate) async fn rest(&self) {
         self.client.wait_idle().await;
