@@ -62,13 +62,19 @@ impl KeptSessions {
     pub(crate) fn restore(state: Option<&Path>, port: u16, store: &SessionStore) -> Self {
         let path = state.filter(|_| port != 0).map(|state| state.join(format!("sessions-{port}")));
         if let Some(path) = &path {
-            let sessions = read(path);
             // Gone before the first of them is used. If that cannot be, none is.
-            if std::fs::remove_file(path).is_ok()
-                && let Ok(sessions) = sessions
-            {
-                let count = store.import(&sessions);
-                tracing::debug!(count, "sessions of the last run");
+            match read(path).and_then(|sessions| std::fs::remove_file(path).map(|()| sessions)) {
+                Ok(sessions) => {
+                    let count = store.import(&sessions);
+                    tracing::debug!(count, "sessions of the last run");
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    // One that cannot be read now must not be read by a later run, when others have used them.
+                    let _ = std::fs::remove_file(path);
+                    let path = path.display();
+                    tracing::warn!(%error, "{path} cannot be used: clients make full handshakes");
+                }
             }
         }
         Self(path)

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use common::{Folders, PATIENCE, Server, run, sample};
-use posthaste_emulator::{RelayConfig, UdpRelay};
-use posthaste_path::PathSpec;
+use common::{Folders, PATIENCE, Server, path_of_30_ms, run, sample};
+use posthaste_emulator::UdpRelay;
 use serde_json::Value;
 
 /// Many round trips: where the machine is busy slow start may end early, and the window has to grow all the same.
@@ -58,16 +57,7 @@ impl Stage {
 
     /// Fetches the file `times` times over one path, each over a connection of its own; the report.
     fn get(&mut self, server: &Server, times: u16) -> Value {
-        let path: PathSpec = serde_json::from_str(r#"{ "rtt": "30ms", "rate": "100mbit" }"#).unwrap();
-        let config = RelayConfig {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            upstream: self.listen.parse().unwrap(),
-            down: path.down(),
-            up: path.up(),
-            seed: 1,
-            max_clients: 64,
-        };
-        let relay = self.runtime.block_on(UdpRelay::start(config)).unwrap();
+        let relay = self.runtime.block_on(UdpRelay::start(path_of_30_ms(&self.listen))).unwrap();
         let url = format!("https://{}/file", relay.local_addr());
         let target = self.folders.path("in").join("copy");
         let mut get = server.get();

@@ -58,6 +58,9 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 /// How often a socket is tried to be bound in place of a broken one.
 const BIND_AGAIN: Duration = Duration::from_secs(1);
 
+/// How often memory that nobody needs any more is looked for, when there is little else to do.
+const TRIM: Duration = Duration::from_secs(1);
+
 /// The driver of one endpoint; a future that ends when nobody uses the endpoint any more.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -81,6 +84,8 @@ pub(crate) struct Driver {
     retry_at: Option<Time>,
     /// The socket's address could not be bound again yet: what is sent is lost.
     is_stand_in: bool,
+    /// When memory was last looked for that can be given back.
+    trimmed_at: Time,
     /// Turns that other tasks are still to get before anything is sent. They are counted from one sending to the next, and
     /// nothing is received meanwhile, so that a peer cannot keep an endpoint from sending.
     turns: u8,
@@ -115,6 +120,7 @@ impl Driver {
             sending: Trouble::default(),
             retry_at: None,
             is_stand_in: false,
+            trimmed_at: Time::ZERO,
             turns: 0,
         }
     }
@@ -336,6 +342,11 @@ impl Driver {
         }
         if self.seat.wait(cx.waker()) {
             return Round::Again { received: 0 };
+        }
+        // Without connections it may be long until the next round.
+        if state.transport.connections() == 0 || now.since(self.trimmed_at) >= TRIM {
+            self.trimmed_at = now;
+            self.inbox.trim();
         }
         state.sleep_driver(cx.waker(), &mut self.wakes);
         Round::Wait

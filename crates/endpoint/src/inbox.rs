@@ -73,6 +73,11 @@ impl Inbox {
         self.part
     }
 
+    /// Gives back memory that nobody needs any more.
+    pub(crate) fn trim(&mut self) {
+        self.arenas.trim();
+    }
+
     /// What is left came by a socket that has been replaced since: where it came to is history.
     pub(crate) fn set_late(&mut self) {
         self.is_late = true;

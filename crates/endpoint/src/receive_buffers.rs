@@ -12,6 +12,11 @@ const RECEPTION: usize = 64 * 1024;
 /// Bytes of an arena: two full receptions.
 const ARENA: usize = 2 * RECEPTION;
 
+/// Bytes asked for with each arena that are never written, so that they cost addresses and no memory. mimalloc lays blocks of
+/// up to 512 KiB together in 4 MiB, and returns these to the system only when all of them are free; what is larger it
+/// returns by itself. (The C library does so from 128 KiB on.)
+const UNTOUCHED: usize = 512 * 1024;
+
 /// Arenas of one endpoint at most (16 MiB). A peer that sends little data in many datagrams, to a reader that is
 /// slow, can pin this much; beyond, each datagram is copied into memory of its own.
 const MAX_ARENAS: usize = 128;
@@ -22,6 +27,9 @@ const LARGE_BATCH: usize = if BATCH_SIZE < 4 { BATCH_SIZE } else { 4 };
 
 /// Bytes that the receptions of a batch have on average if they count as large.
 const LARGE: usize = 8 * 1024;
+
+/// Free arenas that an endpoint keeps while it has little to do.
+const KEPT: usize = 2;
 
 /// Spent arenas looked at for one that is free again before a new one is made.
 const RECLAIM_ATTEMPTS: usize = 4;
@@ -80,7 +88,7 @@ pub(crate) struct Arenas {
 
 impl Arenas {
     pub(crate) fn new() -> Self {
-        Self { current: BytesMut::with_capacity(ARENA), spent: VecDeque::new() }
+        Self { current: new_arena(), spent: VecDeque::new() }
     }
 
     /// Moves a reception to an arena, and answers with the datagrams of `stride` bytes in it (the last may be shorter).
@@ -96,7 +104,7 @@ impl Arenas {
 
     /// Makes the current arena one with room for `size` bytes; false if all memory allowed is in use.
     fn make_room(&mut self, size: usize) -> bool {
-        if self.current.capacity() >= size {
+        if self.current.capacity() >= UNTOUCHED + size {
             return true;
         }
         if is_free(&mut self.current) {
@@ -105,7 +113,7 @@ impl Arenas {
         }
         let next = match self.reclaim() {
             Some(arena) => arena,
-            None if self.spent.len() + 1 < MAX_ARENAS => BytesMut::with_capacity(ARENA),
+            None if self.spent.len() + 1 < MAX_ARENAS => new_arena(),
             None => return false,
         };
         self.spent.push_back(std::mem::replace(&mut self.current, next));
@@ -124,6 +132,20 @@ impl Arenas {
             self.spent.push_back(arena);
         }
         None
+    }
+
+    /// Returns the free arenas but for a few to the system. [`Self::give_back`] does that only as data arrive.
+    pub(crate) fn trim(&mut self) {
+        if self.spent.len() <= KEPT {
+            return;
+        }
+        let mut kept = 0;
+        self.spent.retain_mut(|arena| {
+            let is_kept = kept < KEPT || !is_free(arena);
+            kept += usize::from(is_kept);
+            is_kept
+        });
+        self.spent.shrink_to(KEPT.max(2 * self.spent.len()));
     }
 
     /// Returns an arena to the system if there are more than the load needs: a free one beside the one just found.
@@ -156,9 +178,13 @@ impl Iterator for Run {
     }
 }
 
+fn new_arena() -> BytesMut {
+    BytesMut::with_capacity(UNTOUCHED + ARENA)
+}
+
 /// Takes an arena back if no data in it is in use.
 fn is_free(arena: &mut BytesMut) -> bool {
-    arena.try_reclaim(ARENA)
+    arena.try_reclaim(UNTOUCHED + ARENA)
 }
 
 #[cfg(test)]

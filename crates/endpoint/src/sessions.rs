@@ -3,14 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
+use std::num::NonZeroU16;
 use std::sync::{Mutex, PoisonError};
 
-use bytes::{Bytes, BytesMut};
 use rustls::server::StoresServerSessions;
 
 use crate::clock;
 
-/// Sessions kept; the oldest go first. At some 140 bytes each, and 70 of lists, that is 3.5 MB.
+/// Sessions kept; the oldest go first. At some 140 bytes each, and 60 of lists, that is 3.3 MB.
 const MAX_SESSIONS: usize = 16_384;
 
 /// Bytes of the blocks that sessions lie in, one behind the other. Each in a block of its own would keep a page of memory in
@@ -22,6 +22,9 @@ const LIFETIME: u64 = 24 * 3600;
 
 /// Bytes of one key or value: what is longer is no session of rustls's.
 const MAX_FIELD: usize = 16 * 1024;
+
+/// Lists with less room than this keep it.
+const LEAST_ROOM: usize = 1_024;
 
 /// The first line of what [`SessionStore::export`] gives.
 const HEADER: &[u8] = b"posthaste sessions 1\n";
@@ -40,81 +43,164 @@ pub struct SessionStore(Mutex<Sessions>);
 struct Sessions {
     /// In the order in which they came, by number; `None` where one has been used.
     by_number: VecDeque<Option<Session>>,
-    /// The number of the first.
-    first: u64,
+    /// The number of the first. Numbers wrap.
+    first: u32,
     /// Numbers by the hashes of keys: a key lies with its session alone.
-    numbers: HashMap<u64, u64>,
+    numbers: HashMap<u32, u32>,
     hasher: RandomState,
-    /// What is left of the newest block. A block goes with the last of its sessions, and those of one block go at about the
-    /// same time.
-    room: BytesMut,
+    blocks: Blocks,
 }
 
+/// Where a session lies. A reference count for each block, as `bytes` has it, would be a small allocation of long life among
+/// those of a crowd's connections: each keeps a page of the allocator's in use.
 struct Session {
-    key_and_value: Bytes,
-    key_len: usize,
     /// Seconds since the Unix epoch.
     stored_at: u64,
+    /// The number of its block.
+    block: u32,
+    start: u16,
+    key_len: NonZeroU16,
+    value_len: u16,
 }
 
-impl Session {
-    fn key(&self) -> &[u8] {
-        self.key_and_value.get(..self.key_len).unwrap_or_default()
+/// Keys and values in the order in which they came. A block's memory goes with the last of its sessions.
+#[derive(Default)]
+struct Blocks {
+    blocks: VecDeque<Block>,
+    /// The number of the first. Numbers wrap.
+    first: u32,
+}
+
+struct Block {
+    bytes: Vec<u8>,
+    /// Sessions in it that are still kept.
+    left: usize,
+}
+
+impl Blocks {
+    /// Puts a session behind the last one. `None` if a field is too long or the key is empty.
+    fn add(&mut self, key: &[u8], value: &[u8], stored_at: u64) -> Option<Session> {
+        let key_len = NonZeroU16::new(u16::try_from(key.len()).ok()?)?;
+        let value_len = u16::try_from(value.len()).ok()?;
+        let length = key.len() + value.len();
+        let has_room = |block: &Block| block.bytes.capacity() - block.bytes.len() >= length;
+        if length > BLOCK {
+            return None;
+        }
+        if !self.blocks.back().is_some_and(has_room) {
+            self.blocks.push_back(Block { bytes: Vec::with_capacity(BLOCK), left: 0 });
+        }
+        let number = self.first.wrapping_add(u32::try_from(self.blocks.len()).ok()?).wrapping_sub(1);
+        let block = self.blocks.back_mut()?;
+        let start = u16::try_from(block.bytes.len()).ok()?;
+        block.bytes.extend_from_slice(key);
+        block.bytes.extend_from_slice(value);
+        block.left += 1;
+        Some(Session { stored_at, block: number, start, key_len, value_len })
     }
 
-    fn value(&self) -> &[u8] {
-        self.key_and_value.get(self.key_len..).unwrap_or_default()
+    /// Key and value of a session that is kept.
+    fn read(&self, session: &Session) -> (&[u8], &[u8]) {
+        let block = self.blocks.get(session.block.wrapping_sub(self.first) as usize);
+        let key_start = usize::from(session.start);
+        let value_start = key_start + usize::from(session.key_len.get());
+        let bytes =
+            |from: usize, to: usize| block.and_then(|block| block.bytes.get(from..to)).unwrap_or_default();
+        (bytes(key_start, value_start), bytes(value_start, value_start + usize::from(session.value_len)))
     }
 
-    fn value_at(&self, now: u64) -> Option<Vec<u8>> {
-        (now.saturating_sub(self.stored_at) <= LIFETIME).then(|| self.value().to_vec())
+    /// A session is no longer kept.
+    fn release(&mut self, session: &Session) {
+        let Some(block) = self.blocks.get_mut(session.block.wrapping_sub(self.first) as usize) else {
+            return;
+        };
+        block.left = block.left.saturating_sub(1);
+        if block.left == 0 {
+            block.bytes = Vec::new();
+        }
+        while self.blocks.front().is_some_and(|block| block.left == 0) {
+            self.blocks.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
     }
+}
+
+/// True if a session of this time is still good.
+fn is_good(stored_at: u64, now: u64) -> bool {
+    now.saturating_sub(stored_at) <= LIFETIME
 }
 
 impl Sessions {
-    /// Adds one, in place of one with the same key.
-    fn insert(&mut self, key: &[u8], value: &[u8], stored_at: u64) {
-        let length = key.len() + value.len();
-        if self.room.capacity() < length {
-            self.room = BytesMut::with_capacity(BLOCK.max(length));
+    /// Adds one, in place of one with the same key; false if it is none of rustls's. `now` in seconds since the Unix epoch.
+    fn insert(&mut self, key: &[u8], value: &[u8], stored_at: u64, now: u64) -> bool {
+        if key.len() > MAX_FIELD || value.len() > MAX_FIELD {
+            return false;
         }
-        self.room.extend_from_slice(key);
-        self.room.extend_from_slice(value);
-        let key_and_value = self.room.split().freeze();
-        let session = Session { key_and_value, key_len: key.len(), stored_at };
-        let number = self.first + self.by_number.len() as u64;
+        let Some(session) = self.blocks.add(key, value, stored_at) else { return false };
+        let number = self.first.wrapping_add(self.by_number.len() as u32);
         self.by_number.push_back(Some(session));
         // Two keys with one hash are as unlikely as they are harmless: one client makes a full handshake.
-        if let Some(before) = self.numbers.insert(self.hasher.hash_one(key), number)
-            && let Some(place) = self.place(before)
+        if let Some(before) = self.numbers.insert(self.hash(key), number)
+            && let Some(before) = self.place(before).and_then(Option::take)
         {
-            *place = None;
+            self.blocks.release(&before);
         }
-        while self.numbers.len() > MAX_SESSIONS || self.by_number.len() > 2 * MAX_SESSIONS {
-            let Some(oldest) = self.by_number.pop_front() else { return };
-            self.first += 1;
-            if let Some(oldest) = oldest {
-                self.numbers.remove(&self.hasher.hash_one(oldest.key()));
+        self.forget_the_oldest(now);
+        true
+    }
+
+    /// Drops what is used or too old from the front, and the oldest if there are too many.
+    fn forget_the_oldest(&mut self, now: u64) {
+        while let Some(oldest) = self.by_number.front() {
+            let is_useful = oldest.as_ref().is_some_and(|oldest| is_good(oldest.stored_at, now));
+            if is_useful && self.numbers.len() <= MAX_SESSIONS && self.by_number.len() <= 2 * MAX_SESSIONS {
+                break;
             }
+            if let Some(oldest) = self.by_number.pop_front().flatten() {
+                let hash = self.hash(self.blocks.read(&oldest).0);
+                self.numbers.remove(&hash);
+                self.blocks.release(&oldest);
+            }
+            self.first = self.first.wrapping_add(1);
+        }
+        self.shrink();
+    }
+
+    /// Gives room back when three quarters of it are free.
+    fn shrink(&mut self) {
+        if self.by_number.capacity() > LEAST_ROOM.max(4 * self.by_number.len()) {
+            self.by_number.shrink_to(2 * self.by_number.len());
+        }
+        if self.numbers.capacity() > LEAST_ROOM.max(4 * self.numbers.len()) {
+            self.numbers.shrink_to(2 * self.numbers.len());
         }
     }
 
-    fn place(&mut self, number: u64) -> Option<&mut Option<Session>> {
-        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok())?;
-        self.by_number.get_mut(index)
+    fn hash(&self, key: &[u8]) -> u32 {
+        self.hasher.hash_one(key) as u32
     }
 
-    /// The session with this key.
-    fn find(&mut self, key: &[u8]) -> Option<&mut Option<Session>> {
-        let number = *self.numbers.get(&self.hasher.hash_one(key))?;
-        self.place(number).filter(|place| place.as_ref().is_some_and(|session| session.key() == key))
+    fn place(&mut self, number: u32) -> Option<&mut Option<Session>> {
+        self.by_number.get_mut(number.wrapping_sub(self.first) as usize)
     }
 
-    /// Takes out the session with this key.
-    fn take(&mut self, key: &[u8]) -> Option<Session> {
-        let session = self.find(key)?.take();
-        self.numbers.remove(&self.hasher.hash_one(key));
-        session
+    /// The number and the value of the session with this key, if it is still good.
+    fn find(&self, key: &[u8], now: u64) -> Option<(u32, &[u8])> {
+        let number = *self.numbers.get(&self.hash(key))?;
+        let session = self.by_number.get(number.wrapping_sub(self.first) as usize)?.as_ref()?;
+        let (found, value) = self.blocks.read(session);
+        (found == key && is_good(session.stored_at, now)).then_some((number, value))
+    }
+
+    /// Takes out the session with this key: its value.
+    fn take(&mut self, key: &[u8], now: u64) -> Option<Vec<u8>> {
+        let (number, value) = self.find(key, now)?;
+        let value = value.to_vec();
+        let session = self.place(number)?.take()?;
+        self.blocks.release(&session);
+        self.numbers.remove(&self.hash(key));
+        self.shrink();
+        Some(value)
     }
 }
 
@@ -141,7 +227,7 @@ impl SessionStore {
         let mut bytes = HEADER.to_vec();
         for session in sessions.by_number.iter().flatten() {
             bytes.extend_from_slice(&session.stored_at.to_be_bytes());
-            for field in [session.key(), session.value()] {
+            for field in <[&[u8]; 2]>::from(sessions.blocks.read(session)) {
                 bytes.extend_from_slice(&(field.len() as u32).to_be_bytes());
                 bytes.extend_from_slice(field);
             }
@@ -152,15 +238,20 @@ impl SessionStore {
     /// Adds what [`Self::export`] gave to another store; how many sessions that were. Those that are too old are left
     /// out, and what is damaged ends it.
     pub fn import(&self, bytes: &[u8]) -> usize {
-        let Some(mut rest) = bytes.strip_prefix(HEADER) else { return 0 };
+        let (mut rest, is_ours) = bytes.strip_prefix(HEADER).map_or((bytes, false), |rest| (rest, true));
         let now = clock::unix_time().as_secs();
         let mut sessions = self.lock();
         let mut count = 0;
-        while let Some((stored_at, key, value)) = read_session(&mut rest) {
-            if stored_at <= now && now - stored_at <= LIFETIME {
-                sessions.insert(key, value, stored_at);
+        while is_ours && let Some((stored_at, key, value)) = read_session(&mut rest) {
+            if stored_at <= now && is_good(stored_at, now) && sessions.insert(key, value, stored_at, now) {
                 count += 1;
             }
+        }
+        if !is_ours || !rest.is_empty() {
+            tracing::warn!(
+                count,
+                "the sessions of the last run are damaged: other clients make full handshakes"
+            );
         }
         count
     }
@@ -190,22 +281,19 @@ fn read_session<'a>(rest: &mut &'a [u8]) -> Option<Exported<'a>> {
 
 impl StoresServerSessions for SessionStore {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        if key.len() > MAX_FIELD || value.len() > MAX_FIELD {
-            return false;
-        }
-        self.lock().insert(&key, &value, clock::unix_time().as_secs());
-        true
+        let now = clock::unix_time().as_secs();
+        self.lock().insert(&key, &value, now, now)
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let now = clock::unix_time().as_secs();
-        self.lock().find(key)?.as_ref()?.value_at(now)
+        self.lock().find(key, now).map(|(_, value)| value.to_vec())
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         let now = clock::unix_time().as_secs();
         // spec: rfc9001 9.2 replay-protected
-        self.lock().take(key)?.value_at(now)
+        self.lock().take(key, now)
     }
 
     fn can_cache(&self) -> bool {
@@ -261,17 +349,58 @@ mod tests {
     }
 
     #[test]
-    fn sessions_lie_one_behind_the_other_in_few_blocks() {
+    fn sessions_lie_in_few_blocks_that_go_with_them() {
         let (store, count) = (SessionStore::new(), 10_000);
         for number in 0..count {
             store.put(key(number), vec![7; 100]);
         }
-        let sessions = store.lock();
-        let all = sessions.by_number.iter().flatten();
-        let places: Vec<_> = all.map(|session| session.key_and_value.as_ptr_range()).collect();
-        let gaps = places.windows(2).filter(|pair| pair[0].end != pair[1].start).count();
         let bytes = count as usize * (key(0).len() + 100);
-        assert!(gaps <= bytes / BLOCK + 1, "{gaps} gaps in {bytes} bytes");
+        assert!(store.lock().blocks.blocks.len() <= bytes / BLOCK + 1);
+        // One that stays keeps its own block alone.
+        for number in (0..count).filter(|number| *number != 5_000) {
+            assert!(store.take(&key(number)).is_some());
+        }
+        assert_eq!(store.get(&key(5_000)), Some(vec![7; 100]));
+        let held = |store: &SessionStore| {
+            store.lock().blocks.blocks.iter().filter(|block| block.bytes.capacity() > 0).count()
+        };
+        assert_eq!(held(&store), 1);
+        assert!(store.lock().numbers.capacity() <= 2 * LEAST_ROOM);
+        store.put(key(count), vec![8; 100]);
+        assert_eq!(store.take(&key(5_000)), Some(vec![7; 100]));
+        assert_eq!((held(&store), store.take(&key(count))), (1, Some(vec![8; 100])));
+        store.put(key(0), vec![9; 100]);
+        assert!(store.lock().by_number.len() == 1 && store.lock().by_number.capacity() <= LEAST_ROOM);
+    }
+
+    #[test]
+    fn sessions_that_are_too_old_go_and_their_room_with_them() {
+        let mut sessions = Sessions::default();
+        for number in 0..10_000 {
+            assert!(sessions.insert(&key(number), &[7; 100], 1_000, 1_000));
+        }
+        assert!(sessions.find(&key(1), 1_000 + LIFETIME).is_some());
+        assert!(sessions.find(&key(1), 1_001 + LIFETIME).is_none());
+        assert_eq!(sessions.take(&key(1), 1_001 + LIFETIME), None);
+        assert!(sessions.insert(&key(10_000), &[7; 100], 1_001 + LIFETIME, 1_001 + LIFETIME));
+        assert_eq!(
+            (sessions.by_number.len(), sessions.numbers.len(), sessions.blocks.blocks.len()),
+            (1, 1, 1)
+        );
+        assert!(sessions.by_number.capacity().max(sessions.numbers.capacity()) <= 2 * LEAST_ROOM);
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let mut sessions = Sessions { first: u32::MAX - 5, ..Sessions::default() };
+        sessions.blocks.first = u32::MAX;
+        for number in 0..5_000 {
+            assert!(sessions.insert(&key(number), &[number as u8; 100], 1, 1));
+        }
+        for number in 0..5_000 {
+            assert_eq!(sessions.take(&key(number), 1), Some(vec![number as u8; 100]));
+        }
+        assert!(!sessions.insert(&[], &[1], 1, 1) && !sessions.insert(&[1; MAX_FIELD + 1], &[1], 1, 1));
     }
 
     #[test]

@@ -564,7 +564,8 @@ impl Endpoint {
 
     fn forget(&mut self, index: u32) {
         self.set_timer(index, None);
-        let Some((handle, mut connection)) = self.slots.remove(index) else { return };
+        let Some((handle, mut tenant)) = self.slots.remove(index) else { return };
+        let connection = &mut tenant.connection;
         while let Some(event) = connection.poll_event() {
             self.last_events.push_back((handle, event));
         }

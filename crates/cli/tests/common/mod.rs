@@ -12,6 +12,9 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+use posthaste_emulator::RelayConfig;
+use posthaste_path::PathSpec;
+
 /// Nothing on loopback takes this long unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -183,6 +186,19 @@ pub(crate) fn wait(child: &mut Child) -> ExitStatus {
             panic!("the process does not end");
         }
         std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A relay to a server, over a path on which a server learns something of its clients.
+pub(crate) fn path_of_30_ms(upstream: &str) -> RelayConfig {
+    let path: PathSpec = serde_json::from_str(r#"{ "rtt": "30ms", "rate": "100mbit" }"#).unwrap();
+    RelayConfig {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        upstream: upstream.parse().unwrap(),
+        down: path.down(),
+        up: path.up(),
+        seed: 1,
+        max_clients: 64,
     }
 }
 

@@ -78,6 +78,43 @@ fn a_datagram_that_is_never_read_does_not_hide_free_arenas() {
 }
 
 #[test]
+fn free_arenas_are_given_back_without_further_data() {
+    let mut arenas = Arenas::new();
+    let mut kept: Vec<_> =
+        (0..100).flat_map(|round| collect(&mut arenas, &pattern(60_000, round), 60_000)).collect();
+    let before = arenas.spent.len();
+    arenas.trim();
+    assert_eq!(arenas.spent.len(), before, "all of them are in use");
+    let last = kept.split_off(99);
+    let pinned = kept.swap_remove(50);
+    drop(kept);
+    arenas.trim();
+    assert!(arenas.spent.len() <= KEPT + 1, "{} of {before} arenas are left", arenas.spent.len());
+    assert_eq!((&pinned[..], &last[0][..]), (&pattern(60_000, 50)[..], &pattern(60_000, 99)[..]));
+    collect(&mut arenas, &pattern(60_000, 7), 1252);
+}
+
+#[test]
+fn an_arena_is_written_no_further_than_its_size() {
+    let mut arenas = Arenas::new();
+    let first = collect(&mut arenas, &[1; 1_000], 1_000)[0].as_ptr();
+    for round in 0..100 {
+        let datagrams = collect(&mut arenas, &pattern(1_000, round), 1_000);
+        let (from, to) = (first as usize, datagrams[0].as_ptr() as usize + 1_000);
+        assert!(
+            (from..=from + ARENA).contains(&to),
+            "{} bytes from the arena's start",
+            to.wrapping_sub(from)
+        );
+    }
+    for round in 0..100 {
+        let datagrams = collect(&mut arenas, &pattern(60_000, round), 60_000);
+        let to = datagrams[0].as_ptr() as usize + 60_000;
+        assert!((first as usize..=first as usize + ARENA).contains(&to));
+    }
+}
+
+#[test]
 fn receptions_are_what_the_system_filled() {
     let mut buffers = ReceiveBuffers::new();
     let filled = buffers.fill(|slices, metas| {

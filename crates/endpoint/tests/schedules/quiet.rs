@@ -6,8 +6,10 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use posthaste_transport::CloseReason;
-use shuttle::future::{JoinHandle, spawn};
+use shuttle::future::{JoinHandle, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 
 use crate::connection::Connection;
 use crate::error::{ConnectionError, ReadError, WriteError};
@@ -194,6 +196,32 @@ fn an_end_of_accepting_is_told_to_those_who_wait() {
         } else {
             pair.server.close(0, b"");
         }
+        assert!(accepting.await.unwrap());
+        pair.rest().await;
+    });
+}
+
+#[test]
+fn a_handshake_that_fails_does_not_keep_those_who_accept() {
+    explore(15, || async {
+        let pair = Pair::new();
+        let server = pair.server.clone();
+        let accepting = spawn(async move { server.accept().await.is_none() });
+        // The certificate is for another name: the client says so, and the server's connection ends before anybody accepts it.
+        let (client, config) = (pair.client.clone(), pair.config.clone());
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&has_failed);
+        let connecting = spawn(async move {
+            assert!(client.connect(&config, SERVER.into(), "elsewhere").await.is_err());
+            told.store(true, Ordering::SeqCst);
+        });
+        // Not before the handshake has begun: a server that accepts nothing does not answer, and the client would wait for its
+        // timer, which never fires here.
+        while pair.server.open_connections() == 0 && !has_failed.load(Ordering::SeqCst) {
+            yield_now().await;
+        }
+        pair.server.stop_accepting();
+        connecting.await.unwrap();
         assert!(accepting.await.unwrap());
         pair.rest().await;
     });

@@ -28,4 +28,6 @@ impl Arenas {
     pub(crate) fn place(&mut self, reception: &[u8], _stride: usize) -> Run {
         vec![BytesMut::from(reception)].into_iter()
     }
+
+    pub(crate) fn trim(&mut self) {}
 }

@@ -1,5 +1,7 @@
 //! Where an endpoint keeps its connections: a slab with handles that are never reused.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
 use posthaste_units::Time;
@@ -19,36 +21,33 @@ const LEAST_SLOTS: usize = 64;
 
 struct Slot<C> {
     generation: u32,
-    connection: Option<Box<C>>,
     /// Queued to be polled for datagrams.
     is_dirty: bool,
     /// Queued to be polled for events.
     is_eventful: bool,
+    tenant: Option<Box<Tenant<C>>>,
+    /// The time under which it stands in the endpoint's timers.
+    deadline: Option<Time>,
+}
+
+/// A connection, and what is noted of it. Not in the slot: a crowd leaves slots behind.
+pub(crate) struct Tenant<C = Connection> {
+    pub(crate) connection: C,
     /// While its handshake counts among those in progress.
     pending: Option<Ticket>,
     /// The peer's host, while it counts among the live connections there.
     counted_at: Option<IpAddr>,
-    /// The time under which it stands in the endpoint's timers.
-    deadline: Option<Time>,
 }
 
 impl<C> Slot<C> {
     /// The slot of a handle that is given out next.
     fn new() -> Self {
-        Self {
-            generation: 0,
-            connection: None,
-            is_dirty: false,
-            is_eventful: false,
-            pending: None,
-            counted_at: None,
-            deadline: None,
-        }
+        Self { generation: 0, is_dirty: false, is_eventful: false, tenant: None, deadline: None }
     }
 
     /// True if something refers to the slot.
     fn is_in_use(&self) -> bool {
-        self.connection.is_some() || self.is_dirty || self.is_eventful || self.deadline.is_some()
+        self.tenant.is_some() || self.is_dirty || self.is_eventful || self.deadline.is_some()
     }
 }
 
@@ -63,7 +62,8 @@ pub(crate) struct Touched<'a, C> {
 /// The slab. A slot's marks outlive its connection, because the queues that they stand for do.
 pub(crate) struct Slots<C = Connection> {
     slots: Vec<Slot<C>>,
-    free: Vec<u32>,
+    /// The lowest is taken first, so that those at the end become free when a crowd has left.
+    free: BinaryHeap<Reverse<u32>>,
     len: usize,
     /// Of the next connection, whichever its slot: slots come and go.
     next_generation: u32,
@@ -71,37 +71,40 @@ pub(crate) struct Slots<C = Connection> {
 
 impl<C> Default for Slots<C> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), len: 0, next_generation: 0 }
+        Self { slots: Vec::new(), free: BinaryHeap::new(), len: 0, next_generation: 0 }
     }
 }
 
 impl<C> Slots<C> {
     pub(crate) fn insert(&mut self, connection: C) -> ConnectionHandle {
         self.len += 1;
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::new());
-            (self.slots.len() - 1) as u32
-        });
+        let index = self.free.pop().map_or_else(
+            || {
+                self.slots.push(Slot::new());
+                (self.slots.len() - 1) as u32
+            },
+            |Reverse(lowest)| lowest,
+        );
         let generation = self.next_generation;
         self.next_generation = generation.wrapping_add(1);
         if let Some(slot) = self.slot_mut(index) {
-            slot.connection = Some(Box::new(connection));
+            slot.tenant = Some(Box::new(Tenant { connection, pending: None, counted_at: None }));
             slot.generation = generation;
         }
         ConnectionHandle { index, generation }
     }
 
-    pub(crate) fn remove(&mut self, index: u32) -> Option<(ConnectionHandle, Box<C>)> {
+    pub(crate) fn remove(&mut self, index: u32) -> Option<(ConnectionHandle, Box<Tenant<C>>)> {
         let handle = self.handle(index)?;
         let slot = self.slot_mut(index)?;
-        let connection = slot.connection.take()?;
-        self.free.push(index);
+        let tenant = slot.tenant.take()?;
+        self.free.push(Reverse(index));
         self.len -= 1;
         // Now and then, so that it costs each connection little however many slots it looks at.
         if self.len == 0 || self.len.is_power_of_two() {
             self.shrink();
         }
-        Some((handle, connection))
+        Some((handle, tenant))
     }
 
     /// Gives the memory of a crowd that has left back, as far as the slots at the end are not in use.
@@ -114,7 +117,7 @@ impl<C> Slots<C> {
         if kept <= self.slots.len() / 2 {
             self.slots.truncate(kept);
             self.slots.shrink_to_fit();
-            self.free.retain(|index| (*index as usize) < kept);
+            self.free.retain(|Reverse(index)| (*index as usize) < kept);
             self.free.shrink_to_fit();
         }
     }
@@ -126,20 +129,20 @@ impl<C> Slots<C> {
     /// The index of a handle, unless its connection is gone.
     pub(crate) fn index(&self, handle: ConnectionHandle) -> Option<u32> {
         let slot = self.slots.get(handle.index as usize)?;
-        (slot.generation == handle.generation && slot.connection.is_some()).then_some(handle.index)
+        (slot.generation == handle.generation && slot.tenant.is_some()).then_some(handle.index)
     }
 
     pub(crate) fn handle(&self, index: u32) -> Option<ConnectionHandle> {
         let slot = self.slots.get(index as usize)?;
-        slot.connection.is_some().then_some(ConnectionHandle { index, generation: slot.generation })
+        slot.tenant.is_some().then_some(ConnectionHandle { index, generation: slot.generation })
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&C> {
-        self.slots.get(index as usize)?.connection.as_deref()
+        Some(&self.slots.get(index as usize)?.tenant.as_deref()?.connection)
     }
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut C> {
-        self.slot_mut(index)?.connection.as_deref_mut()
+        Some(&mut self.tenant_mut(index)?.connection)
     }
 
     /// The connection of a handle, marked as queued for datagrams and events, unless it is gone.
@@ -164,17 +167,21 @@ impl<C> Slots<C> {
 
     /// Notes that a handshake is in progress, or over; the note before.
     pub(crate) fn set_pending(&mut self, index: u32, ticket: Option<Ticket>) -> Option<Ticket> {
-        self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.pending, ticket))
+        self.tenant_mut(index).and_then(|tenant| std::mem::replace(&mut tenant.pending, ticket))
     }
 
     /// Notes the host at which a connection counts as live; the host before.
     pub(crate) fn set_counted_at(&mut self, index: u32, host: Option<IpAddr>) -> Option<IpAddr> {
-        self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.counted_at, host))
+        self.tenant_mut(index).and_then(|tenant| std::mem::replace(&mut tenant.counted_at, host))
     }
 
     /// Notes a connection's place in the endpoint's timers; the place before.
     pub(crate) fn set_deadline(&mut self, index: u32, deadline: Option<Time>) -> Option<Time> {
         self.slot_mut(index).and_then(|slot| std::mem::replace(&mut slot.deadline, deadline))
+    }
+
+    fn tenant_mut(&mut self, index: u32) -> Option<&mut Tenant<C>> {
+        self.slot_mut(index)?.tenant.as_deref_mut()
     }
 
     fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<C>> {
@@ -194,8 +201,8 @@ mod tests {
         assert_eq!(slots.slots.len(), 10_000);
         for (handle, number) in crowd.iter().zip(1..) {
             let index = slots.index(*handle).expect("it is there");
-            let (removed, value) = slots.remove(index).expect("it is there");
-            assert_eq!((removed, *value), (*handle, number));
+            let (removed, tenant) = slots.remove(index).expect("it is there");
+            assert_eq!((removed, tenant.connection), (*handle, number));
             assert_eq!(slots.index(*handle), None);
         }
         assert_eq!((slots.slots.len(), slots.len()), (LEAST_SLOTS, 1));
@@ -209,6 +216,32 @@ mod tests {
         assert!(next.iter().zip(0..).all(|(handle, number)| {
             slots.index(*handle).and_then(|index| slots.get(index)) == Some(&number)
         }));
+    }
+
+    #[test]
+    fn those_that_come_after_a_crowd_do_not_keep_its_room() {
+        let mut slots: Slots<usize> = Slots::default();
+        let crowd: Vec<_> = (0..2_000).map(|number| slots.insert(number)).collect();
+        // Those that came first leave last: theirs are the slots that were freed last.
+        for handle in crowd[200..].iter().chain(&crowd[..200]).take(1_990) {
+            let index = slots.index(*handle).expect("it is there");
+            slots.remove(index);
+        }
+        let newcomers: Vec<_> = (0..20).map(|number| slots.insert(number)).collect();
+        for handle in &crowd[190..200] {
+            let index = slots.index(*handle).expect("it is there");
+            slots.remove(index);
+        }
+        for handle in &newcomers[..10] {
+            let index = slots.index(*handle).expect("it is there");
+            slots.remove(index);
+        }
+        assert_eq!((slots.len(), slots.slots.len()), (10, LEAST_SLOTS));
+        assert!(
+            size_of::<Slot<Connection>>() <= 32,
+            "{} bytes are left of each",
+            size_of::<Slot<Connection>>()
+        );
     }
 
     #[test]
