@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Folders, PATIENCE, Server, sample};
+use common::{Folders, PATIENCE, Server, free_port, sample};
 use http::Uri;
 use posthaste_emulator::{RelayConfig, UdpRelay};
 use posthaste_endpoint::{ClientConfig, EarlyData, TokenCache, tls};
@@ -49,8 +49,7 @@ impl Stage {
     fn new(history: &'static str) -> Self {
         let folders = Folders::new();
         folders.publish("file", &sample(SIZE));
-        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let listen = free.local_addr().unwrap();
+        let listen = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let path: PathSpec = serde_json::from_str(r#"{ "rtt": "60ms", "rate": "100mbit" }"#).unwrap();

@@ -4,11 +4,10 @@
 
 mod common;
 
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Folders, Server, path_of_30_ms, read, run, sample, wait};
+use common::{Folders, Server, free_port, path_of_30_ms, read, run, sample, wait};
 use posthaste_emulator::UdpRelay;
 
 /// Enough for a server to learn something of the path.
@@ -67,10 +66,10 @@ impl Stage {
     fn new() -> Self {
         let folders = Folders::new();
         folders.publish("file", &sample(SIZE));
-        let listen = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let sessions = format!("sessions-{}", listen.port());
+        let port = free_port();
+        let (listen, sessions) = (format!("127.0.0.1:{port}"), format!("sessions-{port}"));
         let whole = folders.path("whole");
-        let stage = Self { folders, listen: listen.to_string(), sessions, whole };
+        let stage = Self { folders, listen, sessions, whole };
         let server = Server::start_at(&stage.folders, &stage.listen, &["--profile", "history"]);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -79,7 +78,7 @@ impl Stage {
         stop(server);
         drop(relay);
         std::fs::rename(stage.state(), &stage.whole).unwrap();
-        assert_eq!(stage.shown(&stage.whole).0, 1);
+        assert_eq!(shown(&stage.whole).0, 1);
         stage
     }
 
@@ -94,16 +93,6 @@ impl Stage {
         let (code, _, stderr) = run(get.arg("-o").arg(&target).arg(url));
         assert_eq!(code, 0, "{stderr}");
         assert!(read(&target) == sample(SIZE), "another file");
-    }
-
-    /// How many paths a history has, and what is said of it; none if it is refused.
-    fn shown(&self, state: &Path) -> (usize, String) {
-        let mut show = common::posthaste();
-        let (code, stdout, stderr) = run(show.args(["history", "show", "--json", "--state"]).arg(state));
-        assert!(!stderr.contains("panicked"), "{stderr}");
-        assert_eq!(code, i32::from(!stderr.is_empty()), "{stderr}");
-        let shown: serde_json::Value = serde_json::from_slice(&stdout).unwrap_or_default();
-        (shown["paths"].as_array().map_or(0, Vec::len), stderr)
     }
 
     /// A fresh copy of the state, of which `name` is damaged.
@@ -144,7 +133,7 @@ impl Stage {
             assert!(kept >= before, "{kept} bytes of sessions are left of {before}");
         }
         if damaged != "history.redb" {
-            assert_eq!(self.shown(&self.state()).0, 1, "the history");
+            assert_eq!(shown(&self.state()).0, 1, "the history");
         }
     }
 
@@ -165,6 +154,16 @@ impl Stage {
             self.check_others(name);
         }
     }
+}
+
+/// How many paths a history has, and what is said of it; none if it is refused.
+fn shown(state: &Path) -> (usize, String) {
+    let mut show = common::posthaste();
+    let (code, stdout, stderr) = run(show.args(["history", "show", "--json", "--state"]).arg(state));
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert_eq!(code, i32::from(!stderr.is_empty()), "{stderr}");
+    let shown: serde_json::Value = serde_json::from_slice(&stdout).unwrap_or_default();
+    (shown["paths"].as_array().map_or(0, Vec::len), stderr)
 }
 
 fn stop(mut server: Server) {
@@ -211,7 +210,7 @@ fn a_damaged_history_is_shown_or_refused_with_a_reason() {
         stage.damage("history.redb", damage);
         let file = stage.state().join("history.redb");
         let before = std::fs::metadata(&file).unwrap().len();
-        let (_, stderr) = stage.shown(&stage.state());
+        let (_, stderr) = shown(&stage.state());
         assert!(
             !matches!(damage, Damage::Cut(1..) | Damage::Folder) || stderr.contains("history.redb"),
             "{damage:?}"

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use common::{Folders, PATIENCE, Server, path_of_30_ms, run, sample};
+use common::{Folders, PATIENCE, Server, free_port, path_of_30_ms, run, sample};
 use posthaste_emulator::UdpRelay;
 use serde_json::Value;
 
@@ -30,8 +30,7 @@ impl Stage {
     fn new() -> Self {
         let folders = Folders::new();
         folders.publish("file", &sample(SIZE));
-        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let listen = free.local_addr().unwrap().to_string();
+        let listen = format!("127.0.0.1:{}", free_port());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         Self { folders, runtime, listen, traces: 0, relays: Vec::new() }

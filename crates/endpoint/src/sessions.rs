@@ -400,7 +400,7 @@ mod tests {
         for number in 0..5_000 {
             assert_eq!(sessions.take(&key(number), 1), Some(vec![number as u8; 100]));
         }
-        assert!(!sessions.insert(&[], &[1], 1, 1) && !sessions.insert(&[1; MAX_FIELD + 1], &[1], 1, 1));
+        assert!(!sessions.insert(&[], &[1], 1, 1) && !sessions.insert(&vec![1; MAX_FIELD + 1], &[1], 1, 1));
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl<C> Slots<C> {
     pub(crate) fn touch(&mut self, handle: ConnectionHandle) -> Option<Touched<'_, C>> {
         let ConnectionHandle { index, generation } = handle;
         let slot = self.slot_mut(index).filter(|slot| slot.generation == generation)?;
-        let connection = slot.connection.as_deref_mut()?;
+        let connection = &mut slot.tenant.as_deref_mut()?.connection;
         let was_dirty = std::mem::replace(&mut slot.is_dirty, true);
         let was_eventful = std::mem::replace(&mut slot.is_eventful, true);
         Some(Touched { index, connection, was_dirty, was_eventful })
