@@ -40,6 +40,8 @@ mod inbox;
 mod state;
 #[path = "../../src/stream/mod.rs"]
 mod stream;
+#[path = "../../src/stream_table.rs"]
+mod stream_table;
 #[path = "../../src/trouble.rs"]
 mod trouble;
 #[path = "../../src/wait.rs"]
