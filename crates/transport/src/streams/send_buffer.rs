@@ -21,8 +21,8 @@ pub(crate) struct SendBuffer {
     chunks: VecDeque<(u64, Bytes)>,
     /// Index of the chunk that `next` is in: what is sent for the first time needs no search.
     cursor: usize,
-    /// The last write as it came, if no small one has joined it: the bytes before `end`. Most streams have one write at a
-    /// time, which then needs no memory of its own. Empty while `tail` is not.
+    /// The last write, if no small one has joined it: the bytes before `end`. Most streams have one write at a time, which
+    /// then needs no list. Empty while `tail` is not.
     lone: Bytes,
     /// Small writes, gathered: the bytes before `end`.
     tail: BytesMut,
@@ -83,7 +83,7 @@ impl SendBuffer {
         !self.lost.is_empty() || !self.again.is_empty()
     }
 
-    /// Appends data: kept as it is, or gathered with its neighbours if small.
+    /// Appends data: kept as it is, or copied if small, and gathered with its neighbours.
     pub(crate) fn push(&mut self, data: Bytes) {
         if data.is_empty() {
             return;
@@ -94,7 +94,9 @@ impl SendBuffer {
             self.close_tail();
         }
         if self.lone.is_empty() && self.tail.is_empty() && (is_small || self.chunks.is_empty()) {
-            self.lone = data;
+            // Small ones are copied: a few bytes would keep all of the memory that they were cut from until they are
+            // acknowledged, such as an arena of received datagrams.
+            self.lone = if is_small { Bytes::copy_from_slice(&data) } else { data };
         } else if is_small {
             self.tail.extend_from_slice(&std::mem::take(&mut self.lone));
             self.tail.extend_from_slice(&data);

@@ -206,3 +206,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_few_bytes_do_not_keep_the_memory_that_they_were_cut_from() {
+    let arena = Bytes::from(vec![1; 65_536]);
+    let mut buffer = SendBuffer::default();
+    buffer.push(arena.slice(..COALESCE_BELOW - 1));
+    assert!(arena.is_unique());
+    buffer.push(arena.slice(..1));
+    assert!(arena.is_unique());
+    buffer.push(arena.slice(..COALESCE_BELOW));
+    assert!(!arena.is_unique(), "what is not small is not copied");
+}
