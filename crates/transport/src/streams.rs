@@ -20,6 +20,7 @@ mod send_memory;
 mod stream;
 mod tail;
 mod tail_code;
+mod unsent_bound;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -36,12 +37,13 @@ use self::send_memory::{MIN_BUFFER, SendMemory};
 use self::stream::{Maker, PeerLimits};
 use self::tail::Tail;
 use self::tail_code::TailCode;
+use self::unsent_bound::UnsentBound;
 use crate::error::LocalError;
 use crate::flow::{ReceiveWindow, SendWindow};
 
 use crate::flow::receive_budget::Account;
 use crate::flow::send_budget::SendShare;
-use crate::limits::{self, MAX_CONCURRENT_STREAMS};
+use crate::limits::MAX_CONCURRENT_STREAMS;
 
 pub(crate) use self::assembler::Assembler;
 pub use self::recv::Read;
@@ -245,32 +247,6 @@ pub(crate) struct Streams {
     last_context: Option<CreditContext>,
     sent: u64,
     resent: u64,
-}
-
-/// The bound on what a stream may leave unsent.
-#[derive(Debug, Clone, Copy)]
-struct UnsentBound {
-    limit: u64,
-    /// The connection's credit, if so many streams have unsent data that it decides.
-    credit: Option<u64>,
-}
-
-impl UnsentBound {
-    /// The bound while `waiting` streams have unsent data.
-    fn new(limit: u64, waiting: usize, is_limits_known: bool, connection: &SendWindow) -> Self {
-        let is_crowded = waiting > limits::STREAMS_THAT_BUFFER_FREELY;
-        Self { limit, credit: (is_crowded && is_limits_known).then(|| connection.available()) }
-    }
-
-    fn of(self, send: &SendHalf) -> u64 {
-        match self.credit {
-            None => self.limit,
-            Some(credit) => {
-                let credit = credit.min(send.window.available());
-                self.limit.min(credit.saturating_add(limits::UNSENT_WITHOUT_CREDIT))
-            }
-        }
-    }
 }
 
 impl Streams {

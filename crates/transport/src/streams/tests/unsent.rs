@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits;
 
 /// Streams of the client, each with a writer that has more than any limit.
 fn crowd(client: &mut Streams, count: u64) -> Vec<StreamId> {
