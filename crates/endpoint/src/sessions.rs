@@ -238,16 +238,16 @@ impl SessionStore {
     /// Adds what [`Self::export`] gave to another store; how many sessions that were. Those that are too old are left
     /// out, and what is damaged ends it.
     pub fn import(&self, bytes: &[u8]) -> usize {
-        let (mut rest, is_ours) = bytes.strip_prefix(HEADER).map_or((bytes, false), |rest| (rest, true));
+        let mut rest = bytes.strip_prefix(HEADER).unwrap_or_default();
         let now = clock::unix_time().as_secs();
         let mut sessions = self.lock();
         let mut count = 0;
-        while is_ours && let Some((stored_at, key, value)) = read_session(&mut rest) {
+        while let Some((stored_at, key, value)) = read_session(&mut rest) {
             if stored_at <= now && is_good(stored_at, now) && sessions.insert(key, value, stored_at, now) {
                 count += 1;
             }
         }
-        if !is_ours || !rest.is_empty() {
+        if !bytes.starts_with(HEADER) || !rest.is_empty() {
             tracing::warn!(
                 count,
                 "the sessions of the last run are damaged: other clients make full handshakes"

@@ -7,7 +7,7 @@ use posthaste_http::{Client, ClientError, ClientOptions, text};
 use posthaste_http3::{MessageKind, MessageReader, Part, Settings, encode};
 use tokio::time::timeout;
 
-use crate::common::{PATIENCE, Server, body, by, listen, trust};
+use crate::common::{PATIENCE, Server, body, by, closed, listen, trust, visit};
 
 /// Type of a control stream, and type and length of its SETTINGS.
 fn assert_begins_a_control_stream(begin: &[u8]) {
@@ -59,8 +59,7 @@ async fn a_server_sends_settings_before_it_hears_any_and_ends_what_it_answers() 
     // spec: rfc9114 7.2.4 sent-once, 7.2.4 only-on-control, 6.2.1 not-closed, 4.1 server-ends-stream
     // spec: rfc9114 6.2.1 not-stopped, 6.2 three-streams-at-least
     let server = Server::start(by(|_: &str| text(StatusCode::OK, "content")), |_| {});
-    let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-    let connection = endpoint.connect(&server.client_config(), server.address, "localhost").await.unwrap();
+    let (_endpoint, connection) = visit(&server).await;
     let (begin, mut control) = control_of(&connection).await;
     assert_begins_a_control_stream(&begin);
     let mut ours = Vec::new();
@@ -84,6 +83,15 @@ async fn a_server_sends_settings_before_it_hears_any_and_ends_what_it_answers() 
     assert!(futures::FutureExt::now_or_never(control.read_chunk(1)).is_none());
     assert!(futures::FutureExt::now_or_never(connection.accept_uni()).is_none());
     assert!(futures::FutureExt::now_or_never(ours[0].stopped()).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_stream_that_the_peer_stops_ends_the_connection() {
+    let server = Server::start(by(|_: &str| text(StatusCode::OK, "content")), |_| {});
+    let (_endpoint, connection) = visit(&server).await;
+    let (_, mut control) = control_of(&connection).await;
+    control.stop(0x10c);
+    assert_eq!(closed(&connection).await, 0x104);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{PATIENCE, Server, by, listen, listen_with, sized, trust};
+use crate::common::{PATIENCE, Server, by, closed, listen, listen_with, say, sized, trust, visit};
 use bytes::Bytes;
 use http::StatusCode;
 use posthaste_endpoint::{
@@ -23,13 +23,6 @@ fn server(configure: impl FnOnce(&mut ServerOptions)) -> Server {
     Server::start(by(|_: &str| text(StatusCode::OK, "")), configure)
 }
 
-/// A client by hand. The endpoint must stay as long as the connection.
-async fn visit(server: &Server) -> (Endpoint, Connection) {
-    let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-    let connection = endpoint.connect(&server.client_config(), server.address, "localhost").await.unwrap();
-    (endpoint, connection)
-}
-
 /// A request with a field of this many bytes.
 fn request(length: usize) -> Bytes {
     let request = http::Request::get("https://localhost/").header("x", "y".repeat(length)).body(()).unwrap();
@@ -45,21 +38,6 @@ async fn ask(connection: &Connection, request: Bytes) -> StatusCode {
     let mut reader = MessageReader::new(MessageKind::Response { to_head: false }, 100_000);
     let Ok(Some(Part::Response(head))) = reader.next(&mut response) else { panic!("no response") };
     head.status()
-}
-
-/// The code with which the other end closes the connection.
-async fn closed(connection: &Connection) -> u64 {
-    match timeout(PATIENCE, connection.closed()).await.expect("the connection stays") {
-        CloseReason::PeerApplication { error_code, .. } => error_code,
-        other => panic!("{other}"),
-    }
-}
-
-/// A unidirectional stream that begins with these bytes and stays open.
-async fn say(connection: &Connection, bytes: &[u8]) -> SendStream {
-    let mut stream = connection.open_uni().await.unwrap();
-    stream.write_all(bytes).await.unwrap();
-    stream
 }
 
 /// Frame type and length as they are on the wire; lengths from 64 on.

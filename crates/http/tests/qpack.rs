@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
-use posthaste_endpoint::{CloseReason, Connection, Endpoint, RecvStream, SendStream};
+use posthaste_endpoint::RecvStream;
 use posthaste_http::{Request, text};
 use posthaste_http3::{
     DECODER_TABLE, MAX_BLOCKED_STREAMS, MessageKind, MessageReader, Part, Settings, encode,
 };
 use tokio::time::timeout;
 
-use crate::common::{App, PATIENCE, Server, body};
+use crate::common::{App, PATIENCE, Server, body, closed, say, visit};
 
 /// Answers with what the request's fields say.
 fn mirror() -> impl App {
@@ -28,19 +28,6 @@ fn mirror() -> impl App {
     })
 }
 
-/// A client made by hand that has opened no stream yet.
-async fn visit(server: &Server) -> (Endpoint, Connection) {
-    let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-    let connection = endpoint.connect(&server.client_config(), server.address, "localhost").await.unwrap();
-    (endpoint, connection)
-}
-
-async fn say(connection: &Connection, bytes: &[u8]) -> SendStream {
-    let mut stream = connection.open_uni().await.unwrap();
-    stream.write_all(bytes).await.unwrap();
-    stream
-}
-
 async fn read(stream: &mut RecvStream) -> Bytes {
     timeout(PATIENCE, stream.read_chunk(1000)).await.expect("nothing comes").unwrap().unwrap()
 }
@@ -50,13 +37,6 @@ const WAITS: &[u8] = b"\x01\x06\x03\x81\xd1\xd7\x10\x11";
 
 /// The encoder stream with these entries.
 const ENTRIES: &[u8] = b"\x02\x3f\xe1\x1f\xc0\x09localhost\xc1\x07/a/path";
-
-async fn closed(connection: &Connection) -> u64 {
-    match timeout(PATIENCE, connection.closed()).await.expect("the connection stays") {
-        CloseReason::PeerApplication { error_code, .. } => error_code,
-        other => panic!("{other}"),
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_repeats_crosses_once() {

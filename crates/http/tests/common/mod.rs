@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, Uri, header};
-use posthaste_endpoint::{ClientConfig, Endpoint, ServerConfig, TransportConfig, tls};
+use posthaste_endpoint::{
+    ClientConfig, CloseReason, Connection, Endpoint, SendStream, ServerConfig, TransportConfig, tls,
+};
 use posthaste_http::{
     ALPN, AccessLog, AccessRecord, Body, BodySender, Client, ClientError, ClientOptions, Ended, Outcome,
     Protocol, Request, Response, ServerOptions, serve, service_fn,
@@ -17,6 +19,7 @@ use posthaste_http::{
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tower_service::Service;
 
 /// Nothing on loopback takes this long unless it hangs.
@@ -179,4 +182,26 @@ pub(crate) fn with(mut response: Response, name: HeaderName, value: &str) -> Res
 pub(crate) fn fed() -> (BodySender, Response) {
     let (feed, body) = Body::channel();
     (feed, http::Response::new(body))
+}
+
+/// A client by hand. The endpoint must stay as long as the connection.
+pub(crate) async fn visit(server: &Server) -> (Endpoint, Connection) {
+    let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    let connection = endpoint.connect(&server.client_config(), server.address, "localhost").await.unwrap();
+    (endpoint, connection)
+}
+
+/// A unidirectional stream that begins with these bytes and stays open.
+pub(crate) async fn say(connection: &Connection, bytes: &[u8]) -> SendStream {
+    let mut stream = connection.open_uni().await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// The code with which the other end closes the connection.
+pub(crate) async fn closed(connection: &Connection) -> u64 {
+    match timeout(PATIENCE, connection.closed()).await.expect("the connection stays") {
+        CloseReason::PeerApplication { error_code, .. } => error_code,
+        other => panic!("{other}"),
+    }
 }
