@@ -44,6 +44,8 @@ pub(crate) struct ReceiveBuffers {
     metas: [RecvMeta; BATCH_SIZE],
     /// Receptions of the last batch.
     filled: usize,
+    /// The last batch had no room for more receptions.
+    is_full: bool,
     /// Receptions to take at most next time.
     batch: usize,
 }
@@ -52,7 +54,13 @@ impl ReceiveBuffers {
     pub(crate) fn new() -> Self {
         // Zeroed pages come untouched from the system: only what receptions use is ever resident.
         let memory = vec![0; RECEPTION * BATCH_SIZE];
-        Self { memory, metas: [RecvMeta::default(); BATCH_SIZE], filled: 0, batch: BATCH_SIZE }
+        Self {
+            memory,
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            filled: 0,
+            is_full: false,
+            batch: BATCH_SIZE,
+        }
     }
 
     /// Lets `receive` fill the buffers; it answers with the number of receptions.
@@ -67,9 +75,15 @@ impl ReceiveBuffers {
         let (slices, metas) = (slices.get_mut(..self.batch), self.metas.get_mut(..self.batch));
         let (slices, metas) = (slices.unwrap_or_default(), metas.unwrap_or_default());
         self.filled = receive(slices, metas)?.min(metas.len());
+        self.is_full = self.filled == metas.len();
         let bytes: usize = metas.iter().take(self.filled).map(|meta| meta.len).sum();
         self.batch = if bytes > self.filled * LARGE { LARGE_BATCH } else { BATCH_SIZE };
         Ok(self.filled)
+    }
+
+    /// The last [`fill`](Self::fill) had no room for more: there may be more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// The receptions of the last [`fill`](Self::fill).

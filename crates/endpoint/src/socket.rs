@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use posthaste_transport::{EcnCodepoint, Transmit};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 
-use self::readiness::Io;
+use self::readiness::{Io, Taken};
 use crate::receive_buffers::ReceiveBuffers;
 
 /// Bytes that the socket's buffers should hold, for bursts; the system grants what it permits.
@@ -219,7 +219,9 @@ impl Socket {
         loop {
             let received = match self.fault() {
                 Ok(()) => ready!(self.io.poll_read(cx, |socket| {
-                    buffers.fill(|slices, metas| self.offload.recv(UdpSockRef::from(socket), slices, metas))
+                    let value = buffers
+                        .fill(|slices, metas| self.offload.recv(UdpSockRef::from(socket), slices, metas))?;
+                    Ok(Taken { value, is_all: !buffers.is_full() })
                 })),
                 Err(error) => Err(error),
             };

@@ -6,6 +6,14 @@ pub(super) use unix::Io;
 #[cfg(not(unix))]
 pub(super) use portable::Io;
 
+/// What a read has taken from a socket.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Taken<T> {
+    pub(super) value: T,
+    /// There was less than there was room for, so that nothing is left.
+    pub(super) is_all: bool,
+}
+
 #[cfg(unix)]
 mod unix {
     use std::io;
@@ -16,6 +24,8 @@ mod unix {
 
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
+
+    use super::Taken;
 
     /// Resolves when the socket has an error to report. Boxed: tokio has no function that polls for errors.
     type Failing = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -68,22 +78,27 @@ mod unix {
         }
 
         /// Reads by `receive` as soon as there may be something, data or an error. An error of the kind `WouldBlock`, if there
-        /// was not after all: call it again.
+        /// was not after all: call it again. Once a read has taken all, the system is asked again only when it tells of
+        /// more: whatever comes after the read has begun, it tells of.
         pub(in super::super) fn poll_read<T>(
             &self,
             cx: &mut Context<'_>,
-            receive: impl FnOnce(&UdpSocket) -> io::Result<T>,
+            receive: impl FnOnce(&UdpSocket) -> io::Result<Taken<T>>,
         ) -> Poll<io::Result<T>> {
             let Poll::Ready(ready) = self.reads.poll_read_ready(cx) else {
                 ready!(self.poll_failing(cx));
-                return Poll::Ready(receive(self.socket()));
+                return Poll::Ready(receive(self.socket()).map(|taken| taken.value));
             };
             let mut ready = ready?;
             let received = receive(self.socket());
-            if received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            let is_over = match &received {
+                Ok(taken) => taken.is_all,
+                Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            };
+            if is_over {
                 ready.clear_ready();
             }
-            Poll::Ready(received)
+            Poll::Ready(received.map(|taken| taken.value))
         }
 
         /// Ready once for each error that the system has told of.
@@ -125,6 +140,8 @@ mod portable {
     use tokio::io::Interest;
     use tokio::net::UdpSocket;
 
+    use super::Taken;
+
     /// tokio's own socket.
     #[derive(Debug)]
     pub(in super::super) struct Io(UdpSocket);
@@ -145,10 +162,10 @@ mod portable {
         pub(in super::super) fn poll_read<T>(
             &self,
             cx: &mut Context<'_>,
-            receive: impl FnOnce(&UdpSocket) -> io::Result<T>,
+            receive: impl FnOnce(&UdpSocket) -> io::Result<Taken<T>>,
         ) -> Poll<io::Result<T>> {
             ready!(self.0.poll_recv_ready(cx))?;
-            Poll::Ready(self.0.try_io(Interest::READABLE, || receive(&self.0)))
+            Poll::Ready(self.0.try_io(Interest::READABLE, || receive(&self.0)).map(|taken| taken.value))
         }
 
         /// Ready when there may be room to write. To be called after a write for which there was none.
@@ -172,7 +189,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
-    use super::Io;
+    use super::{Io, Taken};
 
     /// A socket whose sends block once its peer has some datagrams to read: UDP's do only where a network card is slow.
     fn blocking_pair() -> (Io, UnixDatagram) {
@@ -180,6 +197,11 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         peer.set_nonblocking(true).unwrap();
         (Io::new(UdpSocket::from(OwnedFd::from(socket))).unwrap(), peer)
+    }
+
+    /// Reads one datagram, which says nothing of further ones.
+    fn receive(socket: &UdpSocket) -> io::Result<Taken<usize>> {
+        socket.recv(&mut [0; 8]).map(|value| Taken { value, is_all: false })
     }
 
     fn would_block<T>(result: &io::Result<T>) -> bool {
@@ -203,7 +225,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_received_is_read_and_then_waited_for() {
         let (io, peer) = blocking_pair();
-        let read = |cx: &mut Context<'_>| io.poll_read(cx, |socket| socket.recv(&mut [0; 8]));
+        let read = |cx: &mut Context<'_>| io.poll_read(cx, receive);
         for length in 1..4 {
             peer.send(&vec![1; length]).unwrap();
             let received = loop {
@@ -225,6 +247,40 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn a_read_that_took_all_is_the_last_until_more_comes() {
+        let (io, peer) = blocking_pair();
+        let mut cx = Context::from_waker(Waker::noop());
+        let take_all = |socket: &UdpSocket| {
+            let value = socket.recv(&mut [0; 8])?;
+            Ok(Taken { value, is_all: true })
+        };
+        for _ in 0..3 {
+            peer.send(b"x").unwrap();
+            let read =
+                tokio::time::timeout(Duration::from_secs(20), poll_fn(|cx| io.poll_read(cx, take_all)));
+            assert_eq!(read.await.expect("nobody woke it").unwrap(), 1);
+            let mut reads = 0;
+            let read = io.poll_read(&mut cx, |socket| {
+                reads += 1;
+                receive(socket)
+            });
+            assert!(read.is_pending() && reads == 0, "the system was asked in vain");
+        }
+        // What comes while a read is under way is told of, although the read took all that it saw.
+        peer.send(b"1").unwrap();
+        let read = poll_fn(|cx| {
+            io.poll_read(cx, |socket| {
+                let taken = take_all(socket);
+                peer.send(b"2").unwrap();
+                taken
+            })
+        });
+        assert_eq!(read.await.unwrap(), 1);
+        let read = tokio::time::timeout(Duration::from_secs(20), poll_fn(|cx| io.poll_read(cx, receive)));
+        assert_eq!(read.await.expect("nobody woke it").unwrap(), 1);
+    }
+
     /// An ICMP message that nobody listens, to a socket with one peer: there is nothing to read.
     #[tokio::test]
     async fn an_error_alone_wakes_who_reads_and_is_told_once() {
@@ -239,7 +295,7 @@ mod tests {
             let mut reading = pin!(poll_fn(|cx| {
                 turns += 1;
                 loop {
-                    match io.poll_read(cx, |socket| socket.recv(&mut [0; 8])) {
+                    match io.poll_read(cx, receive) {
                         Poll::Ready(received) if would_block(&received) => {}
                         outcome => return outcome,
                     }
