@@ -26,7 +26,7 @@ all use the same calls: open, write, finish, read to the end. (quiche has no tas
 `quinn` has aws-lc as Posthaste has, `quinn-ring` has ring as its users get it.
 
   server us, client us   CPU microseconds of each end for a request, user and system time
-  both us                their sum in each run; the table of the issue is about its ratio
+  both us                their sum in each run; the goals are about its ratio
   requests/s             by the clock, from the first request to the last reply
   x quinn, x quinn-ring  ratios to these: less is better for CPU, more for requests/s
 
