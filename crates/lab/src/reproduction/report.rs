@@ -100,7 +100,8 @@ impl Notes {
 fn texts_of(row: &JudgedRow) -> impl Iterator<Item = String> {
     let stated = row.stated.clone().into_iter();
     let reading = row.reading.as_ref().map(|text| format!("Reading: {text}")).into_iter();
-    let varied = row.varied.as_ref().map(|text| format!("Varied: {text}")).into_iter();
+    let unknown = row.to_be_known.as_ref().map(|text| format!(" To be known: {text}")).unwrap_or_default();
+    let varied = row.varied.as_ref().map(|text| format!("Varied: {text}{unknown}")).into_iter();
     stated.chain(reading).chain(varied).chain(row.remarks.clone())
 }
 

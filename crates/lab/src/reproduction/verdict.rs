@@ -75,7 +75,7 @@ impl Verdict {
             Self::Repeated => {
                 "The paper prints the same figure twice: it is judged at the row that the note names."
             }
-            Self::NotReproduced => "Neither: the note says what was varied and what the traces show.",
+            Self::NotReproduced => "Neither: the note says what was varied, and what would have to be known.",
             Self::CannotHold => {
                 "No sender can do it on the path that is printed, by the paper's own definition of what is measured; the \
                  note has the arithmetic. A ratio of two such values is judged as a ratio."
