@@ -76,6 +76,7 @@ fn both_pages_say_the_same_and_notes_stand_once() {
         assert!(page.contains(QUICK));
         assert_eq!(page.matches("Reading: as it stands").count(), 1);
         assert_eq!(page.matches("Varied: the loss. To be known: the radio.").count(), 1);
+        assert_eq!(page.matches("the radio.").count(), 2, "and by cause");
     }
     assert!(!page(&judgement(), &made()).contains("| <b>"), "text is escaped");
     assert!(markdown(&judgement(), &made()).contains("good, 1MB \\| <b>"), "a bar does not end the cell");
