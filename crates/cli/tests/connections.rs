@@ -90,7 +90,7 @@ fn what_was_worth_it_is_known_in_later_runs() {
     let folders = Folders::new();
     folders.publish("file", &sample(20_000_000));
     let server = serve(&folders);
-    let state = folders.path("state");
+    let state = folders.path("known");
     std::fs::create_dir(&state).unwrap();
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let origin = server.url("");
