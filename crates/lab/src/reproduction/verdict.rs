@@ -66,7 +66,7 @@ impl Verdict {
             }
             Self::SameDirection => "Ours has the same sign, but is not within a third.",
             Self::NoEffect => {
-                "An effect is published, and zero is within the 95 % interval of ours, whatever its sign and size."
+                "An effect is published, ours has its sign, and zero is within the 95 % interval of ours, whatever its size."
             }
             Self::Fitted => {
                 "Ours is the published figure because something of the setting was chosen so; the note says what. It \

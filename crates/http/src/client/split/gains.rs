@@ -135,6 +135,14 @@ pub(super) fn key(origin: &Origin, remote: SocketAddr) -> Option<Key> {
     Some((origin.clone(), client_network(socket.local_addr().ok()?.ip())))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is kept for later processes has the time of the wall clock"
+)]
+pub(super) fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

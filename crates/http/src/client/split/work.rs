@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{AbortHandle, Abortable, BoxFuture, FutureExt};
@@ -140,7 +140,7 @@ impl Split {
         if let Some(rates) = auto.take_news()
             && let Some(key) = gains::key(self.first.origin(), self.first.quic().remote_address())
         {
-            self.client.inner.options.connection_gains.learn(&key, rates, SystemTime::now());
+            self.client.inner.options.connection_gains.learn(&key, rates, gains::now());
         }
         if let Some(lanes) = lanes {
             tracing::debug!(lanes, "more connections are tried");
@@ -328,7 +328,7 @@ impl Split {
 /// What earlier downloads from this server have found out about numbers of connections.
 fn known(client: &Client, first: &Live) -> Rates {
     let key = gains::key(first.origin(), first.quic().remote_address());
-    key.map(|key| client.inner.options.connection_gains.of(&key, SystemTime::now())).unwrap_or_default()
+    key.map(|key| client.inner.options.connection_gains.of(&key, gains::now())).unwrap_or_default()
 }
 
 /// Makes another connection beside the first, in its group if the server has put it into one.
