@@ -31,8 +31,12 @@ fn first_flight_of(server: TransportConfig, client: &str) -> (u64, u64) {
     let connection = pair.server.connection(server);
     let window = connection.stats().congestion.window.get();
     let stream = connection.open(Direction::Unidirectional).expect("a stream");
-    while connection.write(stream, &mut Bytes::from(vec![7; 65_536])).is_ok_and(|taken| taken == 65_536) {}
-    pair.run_for(Duration::from_millis(99));
+    // What is written makes room for more once it has left.
+    for _ in 0..99 {
+        let connection = pair.server.connection(server);
+        while connection.write(stream, &mut Bytes::from(vec![7; 65_536])).is_ok_and(|taken| taken > 0) {}
+        pair.run_for(Duration::from_millis(1));
+    }
     (window, pair.server.connection(server).stats().in_flight.get())
 }
 
@@ -58,7 +62,7 @@ fn a_window_beyond_what_the_client_takes_is_bounded_by_its_credit() {
     let (window, in_flight) = first_flight("cubic@max_stated_window=4gib", "cubic@stated_window=4gib");
     assert!(window >= 4 << 30, "{window}");
     // One stream, 1 MiB, and the packets' headers.
-    assert!(in_flight <= 1_150_000, "{in_flight}");
+    assert!((1_000_000..=1_150_000).contains(&in_flight), "{in_flight}");
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn a_window_beyond_the_send_budget_sends_what_the_budget_keeps() {
     let server = TransportConfig { send_budget: budget.clone(), ..config("cubic@max_stated_window=4gib") };
     let (window, in_flight) = first_flight_of(server, "cubic@stated_window=4gib");
     assert!(window >= 4 << 30, "{window}");
-    // The budget, the 64 KiB that each connection has besides, and the packets' headers.
-    assert!((128 * KIB..340_000).contains(&in_flight), "{in_flight}");
+    // A connection takes no more of the budget than it leaves over, and has 64 KiB besides.
+    assert!((128 * KIB..=256 * KIB).contains(&in_flight), "{in_flight}");
     assert!(budget.taken() <= budget.capacity());
 }
