@@ -8,6 +8,7 @@ use posthaste_endpoint::tls::crypto_provider;
 use posthaste_endpoint::{
     HistoryError, HistoryStore, MemoryStore, PathMemory, Secret, SessionStore, TokenCache,
 };
+use posthaste_http::client::ConnectionGains;
 use posthaste_policy::Profile;
 
 use crate::args::HistoryPlace;
@@ -19,6 +20,9 @@ const SECRET: &str = "secret";
 
 /// Address tokens that servers gave.
 const TOKENS: &str = "address-tokens";
+
+/// What downloads have found out about numbers of connections.
+const GAINS: &str = "connection-gains";
 
 /// What a server has learnt of paths.
 const HISTORY: &str = "history.redb";
@@ -153,10 +157,28 @@ pub(crate) fn tokens(state: &Path) -> TokenCache {
 
 /// Keeps the tokens in `state`.
 pub(crate) fn save_tokens(state: &Path, tokens: &TokenCache) -> Result<(), Failure> {
-    let path = state.join(TOKENS);
-    let saved = create_private_directory(state).and_then(|()| replace(&path, tokens.export().as_bytes()));
+    save(state, TOKENS, "address tokens", &tokens.export())
+}
+
+/// What is known of numbers of connections in `state`, or nothing.
+pub(crate) fn gains(state: &Path) -> ConnectionGains {
+    let gains = ConnectionGains::new();
+    if let Ok(bytes) = read(&state.join(GAINS)) {
+        gains.import(&String::from_utf8_lossy(&bytes));
+    }
+    gains
+}
+
+/// Keeps what is known of numbers of connections in `state`.
+pub(crate) fn save_gains(state: &Path, gains: &ConnectionGains) -> Result<(), Failure> {
+    save(state, GAINS, "what downloads have found out", &gains.export())
+}
+
+fn save(state: &Path, name: &str, what: &str, text: &str) -> Result<(), Failure> {
+    let path = state.join(name);
+    let saved = create_private_directory(state).and_then(|()| replace(&path, text.as_bytes()));
     saved.map_err(|error| {
-        Failure::runtime(format!("cannot keep address tokens in {}: {error}", path.display()))
+        Failure::runtime(format!("cannot keep {what} in {}: {error}", path.display()))
             .hint("choose a writable directory with --state DIR")
     })
 }

@@ -86,6 +86,29 @@ fn a_file_arrives_whole_over_as_many_connections_as_are_found_worth_it() {
 }
 
 #[test]
+fn what_was_worth_it_is_known_in_later_runs() {
+    let folders = Folders::new();
+    folders.publish("file", &sample(20_000_000));
+    let server = serve(&folders);
+    let state = folders.path("known");
+    std::fs::create_dir(&state).unwrap();
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let origin = server.url("");
+    let own = origin.trim_end_matches('/');
+    let known: Vec<String> =
+        ["127.0.0.1", "::"].map(|network| format!("{own} {network} {now} 1 1000 2 2000 4 4000\n")).into();
+    let more = ["--connections", "auto", "--state", state.to_str().unwrap()];
+    in_some_run(4, || {
+        std::fs::write(state.join("connection-gains"), known.concat()).unwrap();
+        let (report, stderr) = fetch(&server, &folders, "file", &more);
+        assert_eq!(stderr, "");
+        report["connections"].as_array().unwrap().len().min(4)
+    });
+    let kept = std::fs::read_to_string(state.join("connection-gains")).unwrap();
+    assert!(kept.lines().count() == 2 && kept.starts_with(own), "{kept}");
+}
+
+#[test]
 fn each_file_of_several_arrives_over_the_same_connections() {
     let folders = Folders::new();
     for name in ["a", "b", "c"] {

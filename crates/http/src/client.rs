@@ -25,7 +25,7 @@ mod upload;
 pub use error::ClientError;
 pub use made::MAX_ENDED_CONNECTIONS;
 pub use response::Response;
-pub use split::{Download, MAX_CONNECTIONS, Piece, Single, SplitOptions, SplitReport};
+pub use split::{ConnectionGains, Download, MAX_CONNECTIONS, Piece, Single, SplitOptions, SplitReport};
 
 use connect::Live;
 use earlier::{Earlier, MAX_ORIGINS};
@@ -66,6 +66,8 @@ pub struct ClientOptions {
     /// receive windows of each connection ([`Connection::path_hint`](posthaste_endpoint::Connection::path_hint)). Default
     /// `None`.
     pub path_hint: Option<(Rate, Option<Duration>)>,
+    /// What adaptive downloads have found out about numbers of connections, and go by. Default: what this client's have.
+    pub connection_gains: Arc<ConnectionGains>,
 }
 
 impl ClientOptions {
@@ -79,6 +81,7 @@ impl ClientOptions {
             max_redirects: 10,
             max_header_size: 64 * 1024,
             path_hint: None,
+            connection_gains: Arc::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::common::{App, Server, fed, listen_with, sized, with};
 use bytes::Bytes;
@@ -344,4 +344,35 @@ async fn the_last_connection_takes_the_download_with_it() {
     };
     let error = timeout(crate::common::PATIENCE, collect(&mut download, end)).await.unwrap().unwrap_err();
     assert!(matches!(error, ClientError::Protocol { .. } | ClientError::Lost { .. }), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adaptive_download_begins_with_what_earlier_ones_found() {
+    let adaptive = SplitOptions { is_adaptive: true, ..over(4) };
+    // What is known, and how many connections carry the object: no period of this download is over before the first
+    // of them, so that only what is known can decide.
+    for (known, expected) in [("1 1000 2 2000 4 4000", 2..=4), ("1 1000 2 1000", 1..=1)] {
+        let object = content(LARGE, 12);
+        let copy = object.clone();
+        let server = start("mquic-cubic", parts(move |range, _| slowly(part(&copy, range, "\"a\""))));
+        let options = ClientOptions::new(server.client_config().with_group_size(1));
+        let gains = Arc::clone(&options.connection_gains);
+        let origin = server.uri("").to_string();
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        assert_eq!(gains.import(&format!("{origin} 127.0.0.1 {now} {known}")), 1);
+        let (all, report) = fetch(&Client::new(options), &server, &adaptive).await;
+        assert!(all == object);
+        assert!(expected.contains(&report.connections.len()), "{known}: {report:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adaptive_download_keeps_what_it_finds() {
+    let object = content(4 * LARGE, 13);
+    let server = start("mquic-cubic", parts(move |range, _| slowly(part(&object, range, "\"a\""))));
+    let options = ClientOptions::new(server.client_config().with_group_size(1));
+    let gains = Arc::clone(&options.connection_gains);
+    fetch(&Client::new(options), &server, &SplitOptions { is_adaptive: true, ..over(8) }).await;
+    // 16 MB/s at most: the second period of 100 ms is over before the object is here.
+    assert!(gains.len() == 1 && gains.export().contains(" 127.0.0.1 "), "{}", gains.export());
 }

@@ -128,8 +128,10 @@ window. Without -o or -O, --json discards the bodies.
 (profiles mquic-*); together they then take the share of one connection. A connection that finishes takes half of
 another's remaining range; if a connection fails, the others fetch its range. It needs -o or -O, because parts arrive
 out of order. `auto` begins with one connection and doubles their number, up to 8, while that makes the file arrive
-faster by 30 % and enough of it is left. Files below 512 KiB, and servers without ranges, validators or groups, get one connection; a note gives
-the reason. --ungrouped uses several connections with any server: each then takes the share of one download.
+faster by 30 % and enough of it is left. For an hour, later files of the same server begin with the number that was
+worth it for their size, with --state DIR also in later runs. Files below 512 KiB, and servers without ranges,
+validators or groups, get one connection; a note gives the reason. --ungrouped uses several connections with any server:
+each then takes the share of one download.
 
 --upload reads the file as the server takes it. The upload is complete if the server answers with a 2xx status and has
 taken all of it; an answer with an error ends it at once, and redirects are not followed. With a profile that uses a
@@ -183,8 +185,8 @@ pub(crate) struct Get {
     #[arg(long, conflicts_with_all = ["connections", "resume"])]
     pub(crate) fallback: bool,
 
-    /// Directory for address tokens, which speed up the next run, and for what uploads have learnt of their paths
-    /// [default: nothing is kept]
+    /// Directory for address tokens, which speed up the next run, and for what uploads and `--connections auto` have
+    /// learnt of their paths [default: nothing is kept]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 

@@ -9,6 +9,7 @@ use http::{StatusCode, Uri};
 use posthaste_endpoint::{
     ClientConfig, HistoryStore, PathMemory, PathStore, TokenCache, TransportConfig, Version, tls,
 };
+use posthaste_http::client::ConnectionGains;
 use posthaste_http::{ALPN, Client, ClientError, ClientOptions, parse_url};
 use posthaste_units::Rate;
 use tokio::time::Instant;
@@ -57,6 +58,10 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     options.quic.guaranteed_rate = stated_rate(&args, uris.first())?;
     options.quic.path_store = store;
     options.path_hint = args.path_hint.map(|hint| (hint.rate, hint.round_trip));
+    if let Some(state) = &args.state {
+        options.connection_gains = Arc::new(kept::gains(state));
+    }
+    let gains = Arc::clone(&options.connection_gains);
     let client = Client::new(options);
     let fallback = if args.fallback { Some(over_tcp(&args)?) } else { None };
     let mut interrupts = Interrupts::catch()
@@ -92,7 +97,7 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
         printer::note(gain(&rounds));
     }
     client.close().await;
-    keep(&args, &tokens, history.as_deref())?;
+    keep(&args, &tokens, &gains, history.as_deref())?;
     let is_ok = transfers.iter().all(|transfer| transfer.error.is_none());
     Ok(if is_ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
@@ -109,9 +114,17 @@ fn interrupted(args: &Get) -> &'static str {
 }
 
 /// Leaves for later runs what this one has learnt, where the user wants that.
-fn keep(args: &Get, tokens: &TokenCache, history: Option<&HistoryStore>) -> Result<(), Failure> {
+fn keep(
+    args: &Get,
+    tokens: &TokenCache,
+    gains: &ConnectionGains,
+    history: Option<&HistoryStore>,
+) -> Result<(), Failure> {
     if let Some(state) = &args.state {
         kept::save_tokens(state, tokens)?;
+        if !gains.is_empty() {
+            kept::save_gains(state, gains)?;
+        }
     }
     if history.is_some_and(|history| !history.flush()) {
         printer::note("what the upload has learnt of its path could not be kept for later runs");

@@ -16,11 +16,13 @@ use super::{Client, ClientError, Response};
 
 mod auto;
 mod binding;
+mod gains;
 mod lane;
 mod plan;
 mod work;
 
 use binding::{Binding, content_range};
+pub use gains::ConnectionGains;
 use plan::LEAST_PART;
 use work::{Lanes, Outcome, Split};
 
@@ -35,7 +37,8 @@ pub struct SplitOptions {
     pub connections: usize,
     /// Begin with one and find out how many are worth it: [`Self::connections`] is then the most, and 8 at most.
     /// Twice as many are tried after four round trips and 100 ms that count, while what is left is worth it and the last
-    /// doubling has raised the rate by 30 %.
+    /// doubling has raised the rate by 30 %. What [`ClientOptions::connection_gains`](super::ClientOptions) knows of the
+    /// server from earlier downloads is not tried again.
     pub is_adaptive: bool,
     /// Use them although the server does not coordinate them: each then takes a flow's share of the path.
     pub may_be_ungrouped: bool,

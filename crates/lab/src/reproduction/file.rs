@@ -68,6 +68,8 @@ pub(super) struct RuleFile {
     pub(super) reading: Option<String>,
     #[serde(default)]
     pub(super) varied: Option<String>,
+    #[serde(default)]
+    pub(super) to_be_known: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -58,6 +58,8 @@ pub struct JudgedRow {
     pub reading: Option<String>,
     /// Why ours is not the published one; none where it is.
     pub varied: Option<String>,
+    /// What would have to be known of the paper's setting to reproduce it; none where `varied` is none.
+    pub to_be_known: Option<String>,
     /// What else there is to say.
     pub remarks: Vec<String>,
     /// Our experiment.
@@ -173,6 +175,8 @@ impl Reproduction {
         let told = ["experiment", "value", "unit", "kind", "where", "x_name"];
         let setting = columns.iter().filter(|(heading, _)| !told.contains(&heading.as_str()));
         let setting: Vec<String> = setting.map(|(heading, text)| named(heading, text)).collect();
+        let falls_short =
+            matches!(verdict, Verdict::SameDirection | Verdict::NoEffect | Verdict::NotReproduced);
         JudgedRow {
             row: row + 1,
             published_as: column("experiment"),
@@ -183,9 +187,8 @@ impl Reproduction {
             figures,
             stated: task.stated.as_ref().map(|(_, why)| why.clone()),
             reading: task.reading.clone(),
-            varied: task.varied.clone().filter(|_| {
-                matches!(verdict, Verdict::SameDirection | Verdict::NoEffect | Verdict::NotReproduced)
-            }),
+            varied: task.varied.clone().filter(|_| falls_short),
+            to_be_known: task.to_be_known.clone().filter(|_| falls_short),
             remarks: fitted.chain(task.remarks.iter().cloned()).collect(),
             experiment: task.experiment.clone(),
             cells: needed.map(|needed| cells_of(task, needed)).unwrap_or_default(),

@@ -29,6 +29,8 @@
 //! reading = "..."                                      # how the row was understood (optional)
 //! varied = "..."                                       # why ours is not the published one: what was varied, what
 //!                                                      # the traces show; printed unless it is reproduced
+//! to-be-known = "..."                                  # what of the paper's setting would have to be known; goes
+//!                                                      # with `varied`
 //!
 //! [[rule]]
 //! choose = { metric = "window_path" }

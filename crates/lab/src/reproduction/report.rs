@@ -75,6 +75,23 @@ pub fn json(judgement: &Judgement, results: &[ExperimentResult]) -> String {
     format!("{{\n\"reproduction\": {judged},{rest}")
 }
 
+/// What would have to be known of the papers' settings, and how many rows are not reproduced for it, by scheme; those that
+/// most rows want first.
+fn causes(judgement: &Judgement) -> Vec<(&str, &str, usize)> {
+    let mut causes: Vec<(&str, &str, usize)> = Vec::new();
+    for book in &judgement.books {
+        let rows = book.rows.iter().filter(|row| row.verdict == Verdict::NotReproduced);
+        for cause in rows.map(|row| row.to_be_known.as_deref().unwrap_or("Its note says.")) {
+            match causes.iter_mut().find(|(scheme, known, _)| (*scheme, *known) == (&*book.scheme, cause)) {
+                Some((_, _, count)) => *count += 1,
+                None => causes.push((&book.scheme, cause, 1)),
+            }
+        }
+    }
+    causes.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
+    causes
+}
+
 /// Notes of a book, each once, numbered in the order in which rows first have them.
 struct Notes(Vec<String>);
 
@@ -100,7 +117,8 @@ impl Notes {
 fn texts_of(row: &JudgedRow) -> impl Iterator<Item = String> {
     let stated = row.stated.clone().into_iter();
     let reading = row.reading.as_ref().map(|text| format!("Reading: {text}")).into_iter();
-    let varied = row.varied.as_ref().map(|text| format!("Varied: {text}")).into_iter();
+    let unknown = row.to_be_known.as_ref().map(|text| format!(" To be known: {text}")).unwrap_or_default();
+    let varied = row.varied.as_ref().map(|text| format!("Varied: {text}{unknown}")).into_iter();
     stated.chain(reading).chain(varied).chain(row.remarks.clone())
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Task {
     pub(super) figures: Vec<Figure>,
     pub(super) reading: Option<String>,
     pub(super) varied: Option<String>,
+    pub(super) to_be_known: Option<String>,
     /// What was chosen so that ours comes out.
     pub(super) fitted: Option<String>,
     pub(super) remarks: Vec<String>,
@@ -175,6 +176,9 @@ fn add_rule(
             "of `cannot-hold`, `not-measured`, `not-reproduced` and `repeats` one is possible".to_owned()
         );
     }
+    if rule.varied.is_some() != rule.to_be_known.is_some() {
+        return Err("`varied` and `to-be-known` need each other".to_owned());
+    }
     let mut needed = match &rule.experiment {
         Some(name) => Some(needed(name, experiments)?),
         None if rule.figure.is_empty() && stated.is_some() => None,
@@ -207,6 +211,7 @@ fn add_rule(
             figures,
             reading: rule.reading.clone(),
             varied: rule.varied.clone(),
+            to_be_known: rule.to_be_known.clone(),
             fitted: rule.fitted.clone(),
             remarks: Vec::new(),
         });

@@ -17,6 +17,7 @@ at = { rate = "8mbit", stack = "quicming-paper@min_rate=1mbit" }
 baseline = { stack = "cubic" }
 figure = [{ judge = "ratio", measure = "completion.mean", column = "quicming_s", against-column = "quic_s", unit = "s" }]
 varied = "the rate"
+to-be-known = "the queue"
 [[remark]]
 choose = { loss_pct = "10" }
 text = "much loss"
@@ -163,7 +164,7 @@ fn a_row_without_a_rule_or_with_two_is_refused() {
     let second = "[[rule]]\nchoose = { loss_pct = \"10\" }\ncannot-hold = \"no\"\n[[remark]]\n";
     let message = fault("[[remark]]\n", second);
     assert!(message.ends_with("row 3 of guaranteed_rate.csv is chosen by a rule above, too"), "{message}");
-    assert!(message.starts_with("rules own, line 15: "), "{message}");
+    assert!(message.starts_with("rules own, line 16: "), "{message}");
 }
 
 #[test]
@@ -209,6 +210,8 @@ fn what_there_is_none_of_is_refused_with_place_and_choices() {
         ("gr-page = {", "gr-pages = {", "there is no experiment `gr-pages`"),
         ("seeds = 4", "seeds = 0", "from 1 to 10000 seeds are possible, not 0"),
         ("varied =", "veried =", "unknown field `veried`"),
+        ("to-be-known = \"the queue\"\n", "", "need each other"),
+        ("varied = \"the rate\"\n", "", "need each other"),
         ("guaranteed_rate.csv", "rate.csv", "there is no file `rate.csv` of published figures; there are"),
         ("loss_pct = \"10\" }", "loss_pct = \"11\" }", "no row has `11`"),
         ("10 = \"10%\" }", "10 = \"11%\" }", "it stands at no cell of gr-page"),
@@ -270,6 +273,8 @@ fn rows_are_judged_by_their_ratio_to_the_baseline() {
     assert_eq!(rows[0].figures[0].ours, "-20 %");
     assert_eq!(rows[0].figures[0].detail, "8.00 s against 10.0 s");
     assert_eq!((rows[0].varied.as_deref(), rows[10].varied.as_deref()), (None, Some("the rate")));
+    let known = rows.iter().map(|row| row.to_be_known.as_deref());
+    assert_eq!(known.step_by(10).collect::<Vec<_>>(), [None, Some("the queue")]);
     assert_eq!((rows[0].remarks.len(), rows[2].remarks.len()), (0, 1));
     assert!(
         rows[0].cells.contains("rtt=0ms,loss=0%,stack=cubic,stack=quicming-paper@min_rate=1mbit"),

@@ -66,7 +66,7 @@ impl Verdict {
             }
             Self::SameDirection => "Ours has the same sign, but is not within a third.",
             Self::NoEffect => {
-                "An effect is published, and zero is within the 95 % interval of ours, whatever its sign and size."
+                "An effect is published, ours has its sign, and zero is within the 95 % interval of ours, whatever its size."
             }
             Self::Fitted => {
                 "Ours is the published figure because something of the setting was chosen so; the note says what. It \
@@ -75,7 +75,7 @@ impl Verdict {
             Self::Repeated => {
                 "The paper prints the same figure twice: it is judged at the row that the note names."
             }
-            Self::NotReproduced => "Neither: the note says what was varied and what the traces show.",
+            Self::NotReproduced => "Neither: the note says what was varied, and what would have to be known.",
             Self::CannotHold => {
                 "No sender can do it on the path that is printed, by the paper's own definition of what is measured; the \
                  note has the arithmetic. A ratio of two such values is judged as a ratio."

@@ -10,6 +10,9 @@
 //! 2. After a period that counts, the number is doubled if what is left takes more than [`WORTH_PERIODS`] periods at
 //!    that rate, and if the last doubling raised the rate by [`GAIN`] at least. Once it did not, the number stays.
 //! 3. There are no more than the object has parts of 256 KiB, than the server coordinates, and than [`MOST`].
+//! 4. What earlier downloads from the server over the same network have found ([`super::gains`]) is not tried again:
+//!    it begins with the largest number whose doublings have each gained, and would for an object of this size; where the
+//!    next one gained nothing, the search is over.
 
 use std::time::Duration;
 
@@ -27,6 +30,9 @@ const WORTH_PERIODS: u64 = 4;
 
 /// Twice as many connections must bring 1.3 times as much: less may be chance.
 const GAIN: (u64, u64) = (13, 10);
+
+/// Numbers of connections, ascending, and the bytes a second that each has brought.
+pub(super) type Rates = Vec<(usize, u64)>;
 
 /// What is known at a moment.
 #[derive(Debug, Clone, Copy)]
@@ -51,28 +57,66 @@ pub(super) struct Auto {
     arrived: u64,
     /// The period counts.
     counts: bool,
-    /// Bytes a second before the last doubling.
-    before: Option<u64>,
+    /// What the numbers have brought so far, this time or before.
+    rates: Rates,
+    /// They have changed since [`Auto::take_news`].
+    has_news: bool,
     is_over: bool,
 }
 
+/// The time after which rates are compared.
+fn period(round_trip: Duration) -> Duration {
+    (round_trip * PERIOD_ROUNDS).max(LEAST_PERIOD)
+}
+
+/// Whether a doubling has raised the rate enough.
+fn has_gained(before: u64, rate: u64) -> bool {
+    let (gain, of) = GAIN;
+    rate.saturating_mul(of) >= before.saturating_mul(gain)
+}
+
 impl Auto {
-    /// Begins with one connection; there may be `most`.
-    pub(super) fn new(most: usize) -> Self {
+    /// Begins with one connection, or with as many as earlier downloads found worth it for so many bytes; there may be
+    /// `most`.
+    pub(super) fn new(most: usize, known: &[(usize, u64)], length: u64, round_trip: Duration) -> Self {
+        let most = most.min(MOST);
+        let (mut connections, mut is_over) = (1, false);
+        for pair in known.windows(2) {
+            let [(_, before), (number, rate)] = pair else { break };
+            let bytes = u128::from(*before) * period(round_trip).as_micros() / 1_000_000;
+            let is_worth_it = u128::from(length) > bytes.saturating_mul(WORTH_PERIODS.into());
+            is_over = !has_gained(*before, *rate) || !is_worth_it;
+            if is_over {
+                break;
+            }
+            connections = (*number).min(most);
+        }
+        let rates = known.iter().copied().take_while(|(number, _)| *number < connections).collect();
         Self {
-            connections: 1,
-            most: most.min(MOST),
+            connections,
+            most,
             began: Duration::ZERO,
             arrived: 0,
             counts: false,
-            before: None,
-            is_over: false,
+            rates,
+            has_news: false,
+            is_over,
         }
+    }
+
+    /// How many connections there are to be.
+    pub(super) fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// What the numbers have brought, if that has changed since it was last taken.
+    pub(super) fn take_news(&mut self) -> Option<&[(usize, u64)]> {
+        std::mem::take(&mut self.has_news).then_some(self.rates.as_slice())
     }
 
     /// How many connections there are to be from now on; `None` while that does not change.
     pub(super) fn on_progress(&mut self, progress: &Progress) -> Option<usize> {
-        let period = (progress.round_trip * PERIOD_ROUNDS).max(LEAST_PERIOD);
+        let period = period(progress.round_trip);
         let elapsed = progress.elapsed.saturating_sub(self.began);
         if self.is_over || elapsed < period {
             return None;
@@ -84,10 +128,9 @@ impl Auto {
         }
         let rate =
             u64::try_from(u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX);
-        let has_gained = self.before.is_none_or(|before| {
-            let (gain, of) = GAIN;
-            rate.saturating_mul(of) >= before.saturating_mul(gain)
-        });
+        let has_gained = self.rates.last().is_none_or(|(_, before)| has_gained(*before, rate));
+        self.rates.push((self.connections, rate));
+        self.has_news = true;
         let is_worth_it = progress.left > bytes.saturating_mul(WORTH_PERIODS);
         let next = (self.connections * 2).min(self.most);
         if !has_gained || !is_worth_it || next == self.connections {
@@ -95,7 +138,7 @@ impl Auto {
             self.is_over = true;
             return None;
         }
-        (self.connections, self.before, self.counts) = (next, Some(rate), false);
+        (self.connections, self.counts) = (next, false);
         Some(next)
     }
 }
@@ -109,7 +152,19 @@ mod tests {
     /// An object of `length` bytes over a path of `round_trip`, where so many connections bring so many bytes a second:
     /// how many there are at the end, and the seconds that it took.
     fn fetch(length: u64, round_trip: Duration, most: usize, rate: impl Fn(usize) -> u64) -> (usize, f64) {
-        let (mut auto, mut connections, mut arrived) = (Auto::new(most), 1, 0);
+        fetch_knowing(&mut Rates::new(), length, round_trip, most, rate)
+    }
+
+    /// The same with what was known before, and is known afterwards.
+    fn fetch_knowing(
+        known: &mut Rates,
+        length: u64,
+        round_trip: Duration,
+        most: usize,
+        rate: impl Fn(usize) -> u64,
+    ) -> (usize, f64) {
+        let mut auto = Auto::new(most, known, length, round_trip);
+        let (mut connections, mut arrived) = (auto.connections(), 0);
         let step = Duration::from_millis(1);
         let mut elapsed = Duration::ZERO;
         while arrived < length {
@@ -119,6 +174,9 @@ mod tests {
             if let Some(next) = auto.on_progress(&progress) {
                 assert!(next > connections && next <= most.min(MOST));
                 connections = next;
+            }
+            if let Some(news) = auto.take_news() {
+                *known = news.to_vec();
             }
         }
         (connections, elapsed.as_secs_f64())
@@ -201,12 +259,42 @@ mod tests {
 
     #[test]
     fn absurd_figures_do_no_harm() {
-        let mut auto = Auto::new(usize::MAX);
+        let mut auto = Auto::new(usize::MAX, &[], u64::MAX, Duration::ZERO);
         let progress =
             |elapsed, arrived, left| Progress { elapsed, arrived, left, round_trip: Duration::ZERO };
         assert_eq!(auto.on_progress(&progress(Duration::ZERO, 0, u64::MAX)), None);
         assert_eq!(auto.on_progress(&progress(LEAST_PERIOD, 0, u64::MAX)), None);
         assert_eq!(auto.on_progress(&progress(LEAST_PERIOD * 2, u64::MAX, 0)), None);
         assert_eq!(auto.on_progress(&progress(Duration::MAX, u64::MAX, u64::MAX)), None);
+        let absurd = [(1, 0), (7, u64::MAX), (usize::MAX, u64::MAX)];
+        assert_eq!(Auto::new(usize::MAX, &absurd, u64::MAX, Duration::from_secs(60)).connections(), 7);
+        assert_eq!(Auto::new(0, &absurd, 0, Duration::ZERO).connections(), 1);
+    }
+
+    #[test]
+    fn a_later_download_begins_with_what_was_worth_it() {
+        let mut known = Rates::new();
+        let path = |count| 200_000 * count as u64;
+        let (_, searched) = fetch_knowing(&mut known, 10 * MB, RTT, 8, path);
+        assert_eq!(known.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 4, 8]);
+        let (connections, seconds) = fetch_knowing(&mut known, 10 * MB, RTT, 8, path);
+        assert!(connections == 8 && seconds < 6.3 && searched > 7.0, "{connections}, {seconds}, {searched}");
+        // The size decides, too: 200 kB/s and four periods of 200 ms are 160 kB.
+        assert_eq!(Auto::new(8, &known, 150_000, RTT).connections(), 1);
+        assert_eq!(Auto::new(8, &known, 200_000, RTT).connections(), 2);
+        assert_eq!(Auto::new(8, &known, 500_000, RTT).connections(), 4);
+        assert_eq!(Auto::new(3, &known, 10 * MB, RTT).connections(), 3);
+    }
+
+    #[test]
+    fn what_gained_nothing_is_not_tried_again_and_what_ceases_to_gain_is_dropped() {
+        let mut known = Rates::new();
+        assert_eq!(fetch_knowing(&mut known, 10 * MB, RTT, 8, |_| 200_000).0, 2);
+        assert_eq!(fetch_knowing(&mut known, 10 * MB, RTT, 8, |_| 200_000).0, 1);
+        // Four gained, and the path has become one that they fill.
+        let mut known = vec![(1, 200_000), (2, 400_000), (4, 800_000)];
+        assert_eq!(fetch_knowing(&mut known, 10 * MB, RTT, 8, |_| 250_000).0, 4);
+        assert_eq!(known, [(1, 200_000), (2, 400_000), (4, 250_000)]);
+        assert_eq!(fetch_knowing(&mut known, 10 * MB, RTT, 8, |_| 250_000).0, 2);
     }
 }

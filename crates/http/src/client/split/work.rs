@@ -13,8 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::connect::Live;
 use super::super::{Client, ClientError, Response};
-use super::auto::{Auto, Progress};
+use super::auto::{Auto, Progress, Rates};
 use super::binding::{Binding, Verdict};
+use super::gains;
 use super::lane::{self, Lane, State};
 use super::plan::{PartId, Plan};
 use super::{Piece, SplitReport};
@@ -36,7 +37,7 @@ pub(super) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Lanes {
     Fixed(usize),
-    /// One at first, and as many as are worth it, up to this number.
+    /// As many as are worth it, up to this number: one at first, or what earlier downloads found.
     UpTo(usize),
 }
 
@@ -85,12 +86,16 @@ impl Split {
         binding: Binding,
     ) -> Self {
         let now = Instant::now();
+        let live = Arc::clone(response.live());
         let (lanes, auto) = match lanes {
             Lanes::Fixed(lanes) => (lanes, None),
-            Lanes::UpTo(most) => (1, Some((Auto::new(most), now))),
+            Lanes::UpTo(most) => {
+                let round_trip = live.quic().stats().rtt.smoothed.into();
+                let auto = Auto::new(most, &known(&client, &live), length, round_trip);
+                (auto.connections(), Some((auto, now)))
+            }
         };
         let (plan, first) = Plan::new(length, reach, lanes);
-        let live = Arc::clone(response.live());
         let mut split = Self {
             uri: response.uri().clone(),
             binding,
@@ -131,7 +136,13 @@ impl Split {
         let (arrived, left) = self.plan.progress();
         let round_trip = self.first.quic().stats().rtt.smoothed.into();
         let progress = Progress { elapsed: since.elapsed(), arrived, left, round_trip };
-        if let Some(lanes) = auto.on_progress(&progress) {
+        let lanes = auto.on_progress(&progress);
+        if let Some(rates) = auto.take_news()
+            && let Some(key) = gains::key(self.first.origin(), self.first.quic().remote_address())
+        {
+            self.client.inner.options.connection_gains.learn(&key, rates, gains::now());
+        }
+        if let Some(lanes) = lanes {
             tracing::debug!(lanes, "more connections are tried");
             self.connect_up_to(lanes);
         }
@@ -312,6 +323,12 @@ impl Split {
         report.surplus = counts.surplus;
         report.lost = self.lost;
     }
+}
+
+/// What earlier downloads from this server have found out about numbers of connections.
+fn known(client: &Client, first: &Live) -> Rates {
+    let key = gains::key(first.origin(), first.quic().remote_address());
+    key.map(|key| client.inner.options.connection_gains.of(&key, gains::now())).unwrap_or_default()
 }
 
 /// Makes another connection beside the first, in its group if the server has put it into one.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
+use super::{
+    COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, causes, command, ours, reasons, verdicts_differ,
+};
 use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
 use posthaste_report::html::{escape, frame};
 
@@ -78,7 +80,17 @@ fn summary(judgement: &Judgement, made: &Made) -> String {
             escape(verdict.meaning())
         );
     }
-    out.push_str("</dl>\n</section>\n");
+    out.push_str(
+        "</dl>\n<h3>Rows that are not reproduced, by what would have to be known</h3>\n<div class=\"scroll\"><table><tbody>\n",
+    );
+    for (scheme, cause, rows) in causes(judgement) {
+        let (scheme, cause) = (escape(scheme), escape(cause));
+        let _ = writeln!(
+            out,
+            "<tr><td class=\"label\">{scheme}</td><td>{rows}</td><td class=\"left\">{cause}</td></tr>"
+        );
+    }
+    out.push_str("</tbody>\n</table></div>\n</section>\n");
     out
 }
 

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use posthaste_report::markdown::head;
 
-use super::{COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, command, ours, reasons, verdicts_differ};
+use super::{
+    COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, causes, command, ours, reasons, verdicts_differ,
+};
 use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
 
 /// A page about all rows.
@@ -53,6 +55,11 @@ fn counts(judgement: &Judgement, out: &mut String) {
     }
     out.push_str("\n## Count of all rows, by scheme\n");
     table(judgement, &JudgedBook::count, out);
+    out.push_str("\n## Rows that are not reproduced, by what would have to be known\n");
+    out.push_str(&head(&["scheme", "rows", "what would have to be known of the paper's setting"]));
+    for (scheme, cause, rows) in causes(judgement) {
+        let _ = writeln!(out, "| {} | {rows} | {} |", cell(scheme), cell(cause));
+    }
 }
 
 fn table(judgement: &Judgement, count: &dyn Fn(&JudgedBook, Verdict) -> usize, out: &mut String) {

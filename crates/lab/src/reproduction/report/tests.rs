@@ -22,7 +22,8 @@ fn row(row: usize, verdict: Verdict) -> JudgedRow {
         figures: vec![figure(Some(verdict)), figure(None)],
         stated: None,
         reading: Some("as it stands".to_owned()),
-        varied: (verdict == Verdict::NotReproduced).then(|| "the loss".to_owned()),
+        varied: (verdict == Verdict::NotReproduced).then(|| "the loss.".to_owned()),
+        to_be_known: (verdict == Verdict::NotReproduced).then(|| "the radio.".to_owned()),
         remarks: Vec::new(),
         experiment: Some("hs-simple".to_owned()),
         cells: "path=good,stack=it's".to_owned(),
@@ -74,7 +75,8 @@ fn both_pages_say_the_same_and_notes_stand_once() {
         }
         assert!(page.contains(QUICK));
         assert_eq!(page.matches("Reading: as it stands").count(), 1);
-        assert_eq!(page.matches("Varied: the loss").count(), 1);
+        assert_eq!(page.matches("Varied: the loss. To be known: the radio.").count(), 1);
+        assert_eq!(page.matches("the radio.").count(), 2, "and by cause");
     }
     assert!(!page(&judgement(), &made()).contains("| <b>"), "text is escaped");
     assert!(markdown(&judgement(), &made()).contains("good, 1MB \\| <b>"), "a bar does not end the cell");
