@@ -22,7 +22,7 @@ use scene::Scene;
 /// Of `cargo xtask hostile`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Smaller loads and no long outages: less than two minutes
+    /// Smaller loads and no long outages: three to four minutes
     #[arg(long)]
     short: bool,
     /// Print one JSON object per case

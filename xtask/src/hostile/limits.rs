@@ -29,9 +29,9 @@ fn fetch_again(scene: &Scene, get: &mut Command) -> Result<usize> {
     Ok(connections.iter().filter(|connection| connection["early_data"] == "accepted").count())
 }
 
-/// Early data were accepted on all connections but the first.
-fn expect_early_data(accepted: usize) -> Result<()> {
-    if accepted + 1 < ROUNDS {
+/// Early data were accepted on so many connections at least.
+fn expect_early_data(accepted: usize, least: usize) -> Result<()> {
+    if accepted < least {
         return Err(format!("{accepted} of {} returning connections had 0-RTT", ROUNDS - 1).into());
     }
     Ok(())
@@ -46,7 +46,7 @@ pub(super) fn near_limits(scene: &Scene, _: bool) -> Result<Vec<Figure>> {
     let accepted = fetch_again(scene, &mut scene.get(&served, "small"))?;
     let resident = served.running.resident_bytes()?;
     crowd.disperse()?;
-    expect_early_data(accepted)?;
+    expect_early_data(accepted, ROUNDS - 1)?;
     Ok(vec![
         ("places", PLACES as f64, ""),
         ("taken", (PLACES - LEFT) as f64, ""),
@@ -62,7 +62,8 @@ pub(super) fn moved_flights(scene: &Scene, _: bool) -> Result<Vec<Figure>> {
     let path = Path::with(Trick::Moves, served.address)?;
     let began = Instant::now();
     let accepted = fetch_again(scene, scene.get_at(&served, path.address, "small").args(["--timeout", "8"]))?;
-    expect_early_data(accepted)?;
+    // A ticket that was on its way to the old port, or comes behind the file, is too late for the next connection.
+    expect_early_data(accepted, ROUNDS / 2)?;
     if path.flights() != ROUNDS as u64 {
         return Err(format!("{} first flights of {ROUNDS} connections", path.flights()).into());
     }
