@@ -3,9 +3,12 @@
 //! Each case is a claim of [SECURITY.md](../../SECURITY.md) or of the command line's help. What a case judges does not
 //! depend on how fast the machine is; what does is printed as a figure.
 
+mod careful;
 mod cases;
 mod crowds;
+mod files;
 mod floods;
+mod limits;
 mod path;
 mod scene;
 
@@ -19,7 +22,7 @@ use scene::Scene;
 /// Of `cargo xtask hostile`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Smaller loads and no long outages: less than two minutes
+    /// Smaller loads and no long outages: three to four minutes
     #[arg(long)]
     short: bool,
     /// Print one JSON object per case
@@ -43,7 +46,7 @@ struct Case {
     run: fn(&Scene, bool) -> Result<Vec<Figure>>,
 }
 
-const CASES: [Case; 11] = [
+const CASES: [Case; 18] = [
     Case {
         name: "slow-readers",
         claim: "clients that do not read their responses leave the others theirs",
@@ -67,7 +70,17 @@ const CASES: [Case; 11] = [
     Case {
         name: "hung-files",
         claim: "a file system that does not answer holds up those who ask it, and nobody else",
-        run: crowds::hung_files,
+        run: files::hung_files,
+    },
+    Case {
+        name: "hung-state",
+        claim: "where traces and state are kept nothing answers: the server serves, and ends when it is told to",
+        run: files::hung_state,
+    },
+    Case {
+        name: "certificates",
+        claim: "a clock that is a year off loses no certificate, and is told",
+        run: files::certificates,
     },
     Case {
         name: "log-not-read",
@@ -85,6 +98,26 @@ const CASES: [Case; 11] = [
         run: floods::initials,
     },
     Case {
+        name: "handshakes",
+        claim: "handshakes of one address that nobody goes on with shut out no other",
+        run: floods::handshakes,
+    },
+    Case {
+        name: "near-limits",
+        claim: "a server with places for few more connections gives them 0-RTT",
+        run: limits::near_limits,
+    },
+    Case {
+        name: "moved-flights",
+        claim: "clients whose port changes behind their first flight, with 0-RTT or without, are followed",
+        run: limits::moved_flights,
+    },
+    Case {
+        name: "refused-sends",
+        claim: "sends that the system refuses are survived and hardly fill the log",
+        run: limits::refused_sends,
+    },
+    Case {
         name: "blackout",
         claim: "a transfer goes on within 1 s of an outage's end, or two round trips after the first sign of life",
         run: cases::blackout,
@@ -98,6 +131,12 @@ const CASES: [Case; 11] = [
         name: "second-signal",
         claim: "a second SIGTERM ends the server at once, and its clients are told",
         run: cases::second_signal,
+    },
+    Case {
+        name: "careful-get",
+        claim: "get believes no forged version negotiation and no 206 that it has not asked for, goes on with what it has, \
+                and keeps modes",
+        run: careful::careful,
     },
 ];
 

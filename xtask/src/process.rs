@@ -70,6 +70,11 @@ impl Running {
         }
     }
 
+    /// Its process ID.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// True while it has not ended.
     pub(crate) fn is_running(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())

@@ -24,6 +24,8 @@ const SHORT_ROUNDS: usize = 12;
 const ROUND_ENDS: Duration = Duration::from_secs(1_800);
 /// Between two looks at the server.
 const TICK: Duration = Duration::from_millis(100);
+/// Between two lines of progress.
+const PROGRESS: Duration = Duration::from_secs(60);
 /// Rows of the table, about.
 const ROWS: u32 = 12;
 /// Rounds that are judged, at least.
@@ -52,6 +54,8 @@ client. The first third is for caches and the session store to fill: they take 1
 Behind the edge, responses that have begun, uploads and WebSockets may break off while an application is restarted; these are
 counted (over HTTP/3 as `Head` if the reset overtakes the head), and no others are excused.
 
+Each minute a line on stderr says how far it is. An interrupt ends it with the table so far, which is not judged.
+
 With --short, there are 12 rounds of an eighth of these clients. Then both applications are ended,
 so that no idle connection to them has to time out. All that is judged is judged as in a long run."
 )]
@@ -59,8 +63,8 @@ pub(crate) struct Arguments {
     /// Soak `posthaste edge` in front of applications instead of `posthaste serve`
     #[arg(long)]
     edge: bool,
-    /// Start no further round after this many minutes; default 2, with --edge 10
-    #[arg(long, conflicts_with = "connections", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    /// Start no further round after this many minutes; default 2, with --edge 10, with --connections no bound
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: Option<u64>,
     /// With --edge: a few small rounds, what CI runs
     #[arg(long, requires = "edge", conflicts_with_all = ["minutes", "connections"])]
@@ -97,6 +101,8 @@ struct Record {
     /// Before the first client.
     before: Sample,
     rounds: Vec<Sample>,
+    /// When progress was last told.
+    told: Instant,
 }
 
 /// Runs it; true if nothing grows and no client fails.
@@ -121,20 +127,46 @@ impl Arguments {
         if self.short {
             return record.rounds.len() < SHORT_ROUNDS;
         }
-        let minutes = self.minutes.unwrap_or(MINUTES[usize::from(self.edge)]);
-        let time = Duration::from_secs(60 * minutes);
-        self.connections.map_or(record.began.elapsed() < time, |wanted| record.connections < wanted)
+        let default = self.connections.is_none().then_some(MINUTES[usize::from(self.edge)]);
+        let minutes = self.minutes.or(default).unwrap_or(u64::MAX / 60);
+        let has_time = record.began.elapsed() < Duration::from_secs(60 * minutes);
+        has_time && self.connections.is_none_or(|wanted| record.connections < wanted)
     }
 }
 
 impl Record {
     fn start(server: &Running) -> Result<Self> {
         let began = Instant::now();
-        Ok(Self { began, connections: 0, before: sample(server, began, 0)?, rounds: Vec::new() })
+        let before = sample(server, began, 0)?;
+        Ok(Self { began, connections: 0, before, rounds: Vec::new(), told: began })
     }
 
-    /// Looks at the server while `step` says that a round with this many connections goes on.
+    /// Looks at the server while `step` says that a round with this many connections goes on. One that does not end well ends
+    /// with the table of those before it.
     fn round(
+        &mut self,
+        server: &Running,
+        connections: u64,
+        step: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let done = self.watch(server, connections, step);
+        if done.is_err() && !self.rounds.is_empty() {
+            print(&self.rounds, self.before, None);
+        } else if self.told.elapsed() >= PROGRESS {
+            self.told = Instant::now();
+            self.tell();
+        }
+        done
+    }
+
+    /// Says how far it is.
+    fn tell(&self) {
+        let Some(Sample { at, connections, resident, descriptors, .. }) = self.rounds.last() else { return };
+        let (minutes, memory) = (at.as_secs_f64() / 60.0, megabytes(*resident));
+        eprintln!("{minutes:.1} min: {connections} connections, {memory:.1} MB, {descriptors} descriptors");
+    }
+
+    fn watch(
         &mut self,
         server: &Running,
         connections: u64,
@@ -161,7 +193,7 @@ impl Record {
     /// the factor `noise`.
     fn end(&self, server: &Running, noise: f64) -> Result<Verdict> {
         let after = sample(server, self.began, self.connections)?;
-        print(&self.rounds, self.before, after);
+        print(&self.rounds, self.before, Some(after));
         Ok(judge(&self.rounds, self.before, after, noise))
     }
 }
@@ -199,8 +231,8 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A table of some rounds: the last and others before it, evenly; the server before and after them.
-fn print(loaded: &[Sample], before: Sample, after: Sample) {
+/// A table of some rounds: the last and others before it, evenly; the server before and, if it is known, after them.
+fn print(loaded: &[Sample], before: Sample, after: Option<Sample>) {
     println!(
         "| minutes | connections | resident MB at most | descriptors at most | server's CPU ms per connection |"
     );
@@ -208,7 +240,7 @@ fn print(loaded: &[Sample], before: Sample, after: Sample) {
     let step = loaded.len().div_ceil(ROWS as usize).max(1);
     let shown = loaded.iter().rev().step_by(step).collect::<Vec<_>>();
     let mut earlier = before;
-    for sample in [before].into_iter().chain(shown.into_iter().rev().copied()).chain([after]) {
+    for sample in [before].into_iter().chain(shown.into_iter().rev().copied()).chain(after) {
         let Sample { at, connections, resident, descriptors, cpu } = sample;
         let (minutes, megabytes) = (at.as_secs_f64() / 60.0, megabytes(resident));
         let cost = match connections - earlier.connections {
@@ -238,6 +270,30 @@ mod tests {
     fn judged(loaded: &[Sample], left: usize) -> bool {
         let quiet = samples([(30, 20), (40, left)]);
         judge(loaded, quiet[0], quiet[1], 1.0).is_ok()
+    }
+
+    #[test]
+    fn a_number_of_connections_and_a_time_both_end_it() {
+        let arguments = |minutes, connections| Arguments {
+            edge: false,
+            minutes,
+            short: false,
+            connections,
+            reload_every: 5,
+            restart_every: 20,
+            program: None,
+        };
+        let after = |minutes: u64, connections| {
+            let now = Instant::now();
+            let began = now.checked_sub(Duration::from_secs(60 * minutes)).unwrap();
+            let before = samples([(30, 20)])[0];
+            Record { began, connections, before, rounds: Vec::new(), told: began }
+        };
+        assert!(arguments(None, None).goes_on(&after(1, 1_000_000)));
+        assert!(!arguments(None, None).goes_on(&after(2, 0)));
+        assert!(arguments(None, Some(5_000)).goes_on(&after(60, 4_999)));
+        assert!(!arguments(None, Some(5_000)).goes_on(&after(0, 5_000)));
+        assert!(!arguments(Some(3), Some(5_000)).goes_on(&after(3, 0)), "whichever comes first");
     }
 
     #[test]

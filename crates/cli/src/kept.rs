@@ -3,6 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use posthaste_endpoint::tls::crypto_provider;
 use posthaste_endpoint::{
@@ -26,6 +28,9 @@ const GAINS: &str = "connection-gains";
 
 /// What a server has learnt of paths.
 const HISTORY: &str = "history.redb";
+
+/// What a file system gets to take the last words of a server that ends.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The largest file that is read back.
 const MAX_FILE: u64 = 16 << 20;
@@ -84,10 +89,12 @@ impl KeptSessions {
         Self(path)
     }
 
-    /// Leaves the sessions for the next run.
-    pub(crate) fn save(&self, store: &SessionStore) {
-        let Some(path) = &self.0 else { return };
-        if let Err(error) = replace(path, &store.export()) {
+    /// Leaves the sessions for the next run. A file system that does not answer does not keep the process.
+    pub(crate) fn save(self, store: &SessionStore) {
+        let Some(path) = self.0 else { return };
+        let (sessions, place) = (store.export(), path.clone());
+        let saved = within(FAREWELL, move || replace(&place, &sessions));
+        if let Err(error) = saved {
             // Clients then make full handshakes.
             tracing::warn!(%error, path = %path.display(), "cannot keep the sessions");
         }
@@ -183,6 +190,18 @@ fn save(state: &Path, name: &str, what: &str, text: &str) -> Result<(), Failure>
     })
 }
 
+/// Does `work` on a thread and waits for it, but not for longer than `limit`.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (done, is_done) = sync_channel(1);
+    std::thread::Builder::new().spawn(move || {
+        let _ = done.send(work());
+    })?;
+    is_done.recv_timeout(limit).map_err(|_| io::Error::from(ErrorKind::TimedOut))?
+}
+
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     if std::fs::metadata(path)?.len() > MAX_FILE {
         return Err(io::Error::new(ErrorKind::FileTooLarge, "it is too large"));
@@ -205,6 +224,15 @@ mod tests {
         assert_ne!(secret(state.path()).unwrap(), first);
         std::fs::write(deep.join(SECRET), b"short").unwrap();
         assert!(secret(&deep).is_err_and(|error| error.to_string().contains("32 bytes")));
+    }
+
+    #[test]
+    fn work_that_does_not_end_is_not_waited_for() {
+        let (end, ended) = sync_channel::<()>(1);
+        let waits = move || ended.recv().map_err(io::Error::other);
+        assert_eq!(within(Duration::from_millis(10), waits).unwrap_err().kind(), ErrorKind::TimedOut);
+        drop(end);
+        assert_eq!(within(Duration::from_secs(10), || Ok(7)).unwrap(), 7);
     }
 
     #[test]

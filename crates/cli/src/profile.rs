@@ -75,9 +75,28 @@ fn trace_into(directory: &Path, transport: &mut TransportConfig) -> Result<(), F
     Ok(())
 }
 
+/// A server's traces, which hold up nobody whatever the file system does. What this returns waits for the last of them when
+/// it is dropped.
+#[cfg(feature = "qlog")]
+pub(crate) fn trace_server(
+    directory: &Path,
+    transport: &mut TransportConfig,
+) -> Result<impl Sized + use<>, Failure> {
+    make_trace_folder(directory)?;
+    let no_thread = |error| Failure::runtime(format!("cannot start a thread for traces: {error}"));
+    let traces = Arc::new(QlogDirectory::in_background(directory).map_err(no_thread)?);
+    transport.qlog = Some(Arc::clone(&traces) as _);
+    Ok(traces)
+}
+
 #[cfg(not(feature = "qlog"))]
 fn trace_into(_: &Path, _: &mut TransportConfig) -> Result<(), Failure> {
     Err(crate::exit::not_built("qlog traces"))
+}
+
+#[cfg(not(feature = "qlog"))]
+pub(crate) fn trace_server(directory: &Path, transport: &mut TransportConfig) -> Result<(), Failure> {
+    trace_into(directory, transport)
 }
 
 /// Updates keys after half of so many packets.

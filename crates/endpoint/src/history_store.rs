@@ -16,7 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration as Span, Instant};
 
@@ -50,7 +50,7 @@ const TRIES: u32 = 20;
 const TRY_AGAIN: Span = Span::from_millis(25);
 /// Memory for redb's pages while the file is open.
 const CACHE: usize = 1 << 20;
-/// How long [`HistoryStore::flush`] waits.
+/// How long [`HistoryStore::flush`], and then the end of a store, wait for the disk.
 const FLUSH: Span = Span::from_secs(2);
 
 /// Why a history cannot be kept in, or read from, a file.
@@ -90,6 +90,10 @@ pub struct HistoryStore {
     /// Something could not be queued: the file lacks it.
     is_behind: Arc<AtomicBool>,
     writer: Option<JoinHandle<()>>,
+    /// The disk did not answer when it was last waited for.
+    is_stuck: AtomicBool,
+    /// Closed when the writer is done.
+    done: Mutex<Receiver<()>>,
 }
 
 enum Message {
@@ -143,11 +147,17 @@ impl HistoryStore {
         if let Some(failure) = failure {
             writer.tell(failure);
         }
+        let (running, done) = sync_channel(0);
+        let run = move || {
+            writer.run(&messages);
+            drop(running);
+        };
         let writer = std::thread::Builder::new()
             .name("posthaste-history".to_owned())
-            .spawn(move || writer.run(&messages))
+            .spawn(run)
             .map_err(|error| io_error(path, &error))?;
-        Ok(Self { memory, queue: Some(queue), is_behind, writer: Some(writer) })
+        let (is_stuck, done) = (AtomicBool::new(false), Mutex::new(done));
+        Ok(Self { memory, queue: Some(queue), is_behind, writer: Some(writer), is_stuck, done })
     }
 
     /// The file's rows; none of a damaged one, which is moved aside.
@@ -220,8 +230,10 @@ impl HistoryStore {
     /// Waits until all that is known so far is in the file, for at most two seconds; false if it is not.
     pub fn flush(&self) -> bool {
         let (done, is_done) = sync_channel(1);
-        let sent = self.queue.as_ref().is_some_and(|queue| queue.send(Message::Flush(done)).is_ok());
-        sent && is_done.recv_timeout(FLUSH) == Ok(true)
+        let sent = self.queue.as_ref().is_some_and(|queue| queue.try_send(Message::Flush(done)).is_ok());
+        let flushed = if sent { is_done.recv_timeout(FLUSH) } else { Err(RecvTimeoutError::Timeout) };
+        self.is_stuck.store(flushed == Err(RecvTimeoutError::Timeout), Ordering::Relaxed);
+        flushed == Ok(true)
     }
 
     fn queue(&self, changes: Vec<Change>) {
@@ -249,7 +261,11 @@ impl PathStore for HistoryStore {
 impl Drop for HistoryStore {
     fn drop(&mut self) {
         self.queue = None;
-        if let Some(writer) = self.writer.take() {
+        // A file system that does not answer must not keep the process.
+        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let wait = if *self.is_stuck.get_mut() { Span::ZERO } else { FLUSH };
+        let is_over = done.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+        if let Some(writer) = self.writer.take().filter(|_| is_over) {
             let _ = writer.join();
         }
     }

@@ -1,13 +1,21 @@
 //! qlog traces as files in a directory.
 
+mod background;
+
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use posthaste_transport::{ConnectionId, QlogSink, Side};
+
+use background::Background;
+
+/// What the last traces get to be written when a directory with a thread is dropped.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Writes one trace a connection, `<original destination connection ID>_<client|server>.sqlog`, to a directory.
 ///
@@ -27,12 +35,33 @@ use posthaste_transport::{ConnectionId, QlogSink, Side};
 pub struct QlogDirectory {
     directory: PathBuf,
     failed: Arc<AtomicBool>,
+    background: Option<Arc<Background>>,
 }
 
 impl QlogDirectory {
-    /// Traces go to `directory`, which must exist.
+    /// Traces go to `directory`, which must exist. Connections wait while their blocks are written.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), failed: Arc::default() }
+        Self { directory: directory.into(), failed: Arc::default(), background: None }
+    }
+
+    /// The same for servers: a thread writes, so that a file system that does not answer holds up no connection. At most
+    /// 16 MiB wait for it; a trace that would exceed them ends early, with one warning for all. When this is dropped, it
+    /// waits for up to two seconds until the traces of connections that are gone are written.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn in_background(directory: impl Into<PathBuf>) -> io::Result<Self> {
+        let failed = Arc::default();
+        let background = Some(Background::start(Arc::clone(&failed), create)?);
+        Ok(Self { directory: directory.into(), failed, background })
+    }
+}
+
+impl Drop for QlogDirectory {
+    fn drop(&mut self) {
+        if self.background.as_ref().is_some_and(|background| !background.flush(FAREWELL)) {
+            log_once(&self.failed, &io::Error::other("the file system does not answer"));
+        }
     }
 }
 
@@ -47,7 +76,11 @@ impl QlogSink for QlogDirectory {
             Side::Client => "_client.sqlog",
             Side::Server => "_server.sqlog",
         });
-        match create(&self.directory.join(&name)) {
+        let path = self.directory.join(&name);
+        if let Some(background) = &self.background {
+            return background.open(path).map(|trace| Box::new(trace) as _);
+        }
+        match create(&path) {
             Ok(file) => {
                 Some(Box::new(Trace { file: Some(BufWriter::new(file)), failed: Arc::clone(&self.failed) }))
             }
@@ -132,6 +165,20 @@ mod tests {
         assert!(traces.open(&id, Side::Server).is_none(), "a trace that exists is kept");
         assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
         assert!(traces.open(&id, Side::Client).is_some(), "the other end's trace is another file");
+    }
+
+    #[test]
+    fn a_thread_writes_the_same_and_overwrites_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let traces = QlogDirectory::in_background(directory.path()).unwrap();
+        let id = ConnectionId::new(&[1]).unwrap();
+        for text in ["first", "second"] {
+            let mut trace = traces.open(&id, Side::Server).unwrap();
+            trace.write_all(text.as_bytes()).unwrap();
+            trace.write_all(text.as_bytes()).unwrap();
+        }
+        drop(traces);
+        assert_eq!(std::fs::read(directory.path().join("01_server.sqlog")).unwrap(), b"firstfirst");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A crowd of clients in one process, for `cargo xtask hostile`: many connections that ask for much and read nothing, until
 //! stdin says what comes next.
 //!
-//! `crowd --ca FILE --connect ADDRESS --connections N --requests N --answers N --path PATH`. It prints `ready
+//! `crowd --ca FILE --connect ADDRESS --connections N --requests N --answers N --path PATH --handshakes N` (at once). It prints `ready
 //! CONNECTIONS REQUESTS SECONDS` when all requests are sent and the first N of each connection are answered. Each line on
 //! stdin is a command:
 //! - `move`: another socket; prints `moved-COUNT N SECONDS` when N connections have one more response by the new one.
@@ -27,7 +27,7 @@ type Result<T> = std::result::Result<T, Error>;
 
 /// Where they come from; other clients of the machine come from the first address.
 const ADDRESS: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 0, 2), 0);
-/// Handshakes at once.
+/// Handshakes at once, unless told otherwise.
 const HANDSHAKES: usize = 64;
 /// For a handshake, and for each thing asked.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,6 +45,7 @@ struct Options {
     requests: usize,
     answers: usize,
     path: String,
+    handshakes: usize,
 }
 
 fn options() -> Result<Options> {
@@ -55,6 +56,7 @@ fn options() -> Result<Options> {
         requests: 1,
         answers: 1,
         path: "/".to_owned(),
+        handshakes: HANDSHAKES,
     };
     let mut words = std::env::args().skip(1);
     while let (Some(word), Some(value)) = (words.next(), words.next()) {
@@ -65,6 +67,7 @@ fn options() -> Result<Options> {
             "--requests" => options.requests = value.parse()?,
             "--answers" => options.answers = value.parse()?,
             "--path" => options.path = value,
+            "--handshakes" => options.handshakes = value.parse()?,
             _ => return Err(format!("{word}: unknown").into()),
         }
     }
@@ -143,7 +146,7 @@ async fn main() -> Result<()> {
     let config = ClientConfig::new(tls::client_config_with_roots(roots, &[ALPN])?, transport);
     let endpoint = Endpoint::client(ADDRESS.into())?;
     let began = Instant::now();
-    let places = Arc::new(Semaphore::new(HANDSHAKES));
+    let places = Arc::new(Semaphore::new(options.handshakes));
     let mut tasks = Vec::new();
     for _ in 0..options.connections {
         let place = Arc::clone(&places).acquire_owned().await?;

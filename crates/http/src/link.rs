@@ -52,12 +52,26 @@ struct Outgoing {
     /// What waits to be written, and what of it is being written.
     queued: BytesMut,
     writing: Bytes,
+    /// Its end is waited for.
+    is_watched: bool,
 }
 
 impl Outgoing {
     /// A stream that begins with these bytes.
     fn new(first: &Bytes) -> Self {
-        Self { stream: Stream::Idle, queued: first.as_ref().into(), writing: Bytes::new() }
+        let (queued, writing) = (first.as_ref().into(), Bytes::new());
+        Self { stream: Stream::Idle, queued, writing, is_watched: false }
+    }
+
+    /// What tells of the stream's end, the first time that it is found open: a peer may stop it while there is nothing to
+    /// write.
+    fn watch(&mut self) -> Option<Waiting> {
+        let Stream::Open(stream) = &self.stream else { return None };
+        if std::mem::replace(&mut self.is_watched, true) {
+            return None;
+        }
+        let ended = stream.stopped();
+        Some(Box::pin(async move { Came::Ended(ended.await) }))
     }
 
     /// True if all that was to be sent is with the transport.
@@ -102,8 +116,7 @@ impl Outgoing {
         matches!(self.stream, Stream::Idle) || self.is_written()
     }
 
-    /// As [`Self::poll`], for a QPACK stream that gets further `instructions`; it opens with the first of them. A peer that
-    /// stops it is noticed with the next ones.
+    /// As [`Self::poll`], for a QPACK stream that gets further `instructions`; it opens with the first of them.
     fn poll_instructions(
         &mut self,
         connection: &Connection,
@@ -123,7 +136,7 @@ type Waiting = Pin<Box<dyn Future<Output = Came> + Send>>;
 enum Came {
     /// Data, or the end, of one of the peer's unidirectional streams.
     Read(RecvStream, UniStream, Result<Option<Bytes>, ReadError>),
-    /// What became of this end's control stream.
+    /// What became of one of this end's critical streams.
     Ended(Result<Option<u64>, WriteError>),
 }
 
@@ -152,9 +165,9 @@ pub(crate) struct Link {
     is_encoder_writable: bool,
     /// A message is about to be sent.
     is_sending: bool,
-    /// A read on each of the peer's unidirectional streams, and the end of this end's control stream if that `is_watched`.
+    /// A read on each of the peer's unidirectional streams, and the ends of those of this end that are `watched`.
     waiting: FuturesUnordered<Waiting>,
-    is_watched: bool,
+    watched: usize,
     events: VecDeque<Event>,
 }
 
@@ -171,7 +184,7 @@ impl Link {
         let (waiting, events) = (FuturesUnordered::new(), VecDeque::new());
         let tables = Tables::new(role, settings);
         let peer = Peer::with_tables(role, tables.clone());
-        let (is_encoder_writable, is_sending, is_watched) = (false, false, false);
+        let (is_encoder_writable, is_sending, watched) = (false, false, 0);
         Self {
             connection,
             role,
@@ -183,7 +196,7 @@ impl Link {
             is_encoder_writable,
             is_sending,
             waiting,
-            is_watched,
+            watched,
             events,
         }
     }
@@ -239,12 +252,7 @@ impl Link {
 
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, LinkError>> {
         self.control.poll(&self.connection, cx)?;
-        if let Stream::Open(control) = &self.control.stream
-            && !std::mem::replace(&mut self.is_watched, true)
-        {
-            let ended = control.stopped();
-            self.waiting.push(Box::pin(async move { Came::Ended(ended.await) }));
-        }
+        self.watch();
         if self.role == Role::Client && self.connection.poll_accept_bi(cx)?.is_ready() {
             Peer::on_server_request()?;
         }
@@ -253,7 +261,7 @@ impl Link {
                 return Poll::Ready(Ok(event));
             }
             // Those that have come are read before they are judged: their types may be there.
-            let most = MAX_UNIDIRECTIONAL_STREAMS + usize::from(self.is_watched);
+            let most = MAX_UNIDIRECTIONAL_STREAMS + self.watched;
             while self.waiting.len() <= most
                 && let Poll::Ready(accepted) = self.connection.poll_accept_uni(cx)
             {
@@ -269,12 +277,25 @@ impl Link {
                     return Poll::Ready(Err(Error { code: Code::H3_EXCESSIVE_LOAD, reason }.into()));
                 }
                 Poll::Ready(None) | Poll::Pending => {
-                    // What has been read may call for instructions.
+                    // What has been read may call for instructions, and their streams open with the first.
                     self.poll_qpack(cx)?;
-                    return Poll::Pending;
+                    if !self.watch() {
+                        return Poll::Pending;
+                    }
                 }
             }
         }
+    }
+
+    /// Waits for the ends of this end's streams that have opened, too; true if any has, which is then to be polled.
+    fn watch(&mut self) -> bool {
+        let Self { control, encoder, decoder, waiting, .. } = self;
+        let before = self.watched;
+        for ended in [control, encoder, decoder].into_iter().filter_map(Outgoing::watch) {
+            waiting.push(ended);
+            self.watched += 1;
+        }
+        self.watched > before
     }
 
     /// Sends the QPACK instructions that are due, and has this woken for later ones.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
-use posthaste_endpoint::RecvStream;
+use posthaste_endpoint::{Connection, RecvStream, SendStream};
 use posthaste_http::{Request, text};
 use posthaste_http3::{
     DECODER_TABLE, MAX_BLOCKED_STREAMS, MessageKind, MessageReader, Part, Settings, encode,
@@ -168,6 +169,42 @@ async fn a_hostile_client_gets_the_rfcs_error() {
         waiting.push((send, recv));
     }
     assert_eq!(closed(&connection).await, 0x200, "{} streams wait", waiting.len());
+}
+
+/// The server's control stream and its QPACK streams, by their types, once a client that has a table has made it open them;
+/// and the client's own.
+async fn critical_streams(connection: &Connection) -> ([RecvStream; 3], [SendStream; 2]) {
+    let settings =
+        Settings { qpack_max_table_capacity: 4096, qpack_blocked_streams: 16, ..Settings::default() };
+    let control = say(connection, &encode::control_stream(&settings, None)).await;
+    let encoder = say(connection, ENTRIES).await;
+    let mut streams = [None, None, None];
+    while streams.iter().any(Option::is_none) {
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        send.write_all(WAITS).await.unwrap();
+        send.finish();
+        recv.read_to_end(10_000).await.unwrap();
+        while let Some(Ok(mut stream)) = connection.accept_uni().now_or_never() {
+            let kind = usize::from(read(&mut stream).await[0]);
+            streams[if kind == 0 { 0 } else { kind - 1 }] = Some(stream);
+        }
+    }
+    (streams.map(Option::unwrap), [control, encoder])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn qpack_streams_that_the_peer_stops_end_the_connection() {
+    // spec: rfc9204 4.2 closed-closes
+    for which in [1, 2] {
+        let server = Server::start(mirror(), |_| {});
+        let (_endpoint, connection) = visit(&server).await;
+        let opened = timeout(PATIENCE, critical_streams(&connection)).await;
+        let (mut streams, _own) = opened.expect("a stream is not opened");
+        // Without further requests there are no further instructions, which would meet a stream that is stopped.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        streams[which].stop(0x10c);
+        assert_eq!(closed(&connection).await, 0x104, "{which}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

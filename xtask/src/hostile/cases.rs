@@ -14,7 +14,7 @@ use crate::Result;
 /// A machine's lateness, beyond what a case is about.
 const SLACK: Duration = Duration::from_millis(300);
 
-fn seconds(duration: Duration) -> f64 {
+pub(super) fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
@@ -161,7 +161,7 @@ pub(super) fn blackout(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {
 }
 
 /// Bytes of all that was fetched, partial files included.
-fn received(scene: &Scene) -> Result<u64> {
+pub(super) fn received(scene: &Scene) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(scene.path("in"))? {
         // A file that is renamed meanwhile is counted the next time.

@@ -1,13 +1,12 @@
 //! Crowds: many connections from one address that take what they can, held by `crates/http/examples/crowd.rs`.
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Figure;
 use super::cases::megabytes;
-use super::scene::{PATIENCE, Scene, Served, wait_for};
+use super::scene::{PATIENCE, Scene, Served};
 use crate::Result;
 use crate::process::Running;
 
@@ -21,23 +20,23 @@ const SESSIONS: u64 = 3_400_000;
 const FIRST: usize = 50;
 
 /// Connections of one process, open until this is dropped.
-struct Crowd {
+pub(super) struct Crowd {
     running: Running,
     /// Requests that were sent.
-    requests: f64,
+    pub(super) requests: f64,
     took: f64,
 }
 
 /// Says how many connections, with how many requests each, for what, and how many answers each waits for.
-struct Wish<'a> {
-    connections: usize,
-    requests: usize,
-    path: &'a str,
-    answers: usize,
+pub(super) struct Wish<'a> {
+    pub(super) connections: usize,
+    pub(super) requests: usize,
+    pub(super) path: &'a str,
+    pub(super) answers: usize,
 }
 
 impl Crowd {
-    fn gather(scene: &Scene, served: &Served, wish: &Wish<'_>) -> Result<Self> {
+    pub(super) fn gather(scene: &Scene, served: &Served, wish: &Wish<'_>) -> Result<Self> {
         let mut command = Command::new(scene.clients.join("crowd"));
         command.args(["--ca", &served.certificate, "--connect", &served.address.to_string()]);
         let numbers =
@@ -55,7 +54,7 @@ impl Crowd {
     }
 
     /// Lets it go in order.
-    fn disperse(mut self) -> Result<()> {
+    pub(super) fn disperse(mut self) -> Result<()> {
         self.running.close_stdin();
         self.running.wait(PATIENCE)?;
         Ok(())
@@ -140,82 +139,5 @@ pub(super) fn migration(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {
         measured.push(("a move", took, "s"));
     }
     crowd.disperse()?;
-    Ok(measured)
-}
-
-/// A file system that never answers: a FUSE mount without a server, or a pipe without a writer where mounting is not
-/// permitted.
-struct Hung {
-    holder: Option<Child>,
-    folder: PathBuf,
-}
-
-impl Hung {
-    fn below(scene: &Scene) -> Result<Self> {
-        let folder = scene.path("www/hung");
-        std::fs::create_dir(&folder)?;
-        let script = "exec 3<>/dev/fuse && \
-                      mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0,allow_other hung \"$0\" && \
-                      echo mounted && read _";
-        let mut mount = Command::new("sh");
-        mount.args(["-c", script]).arg(&folder).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut holder = mount.stderr(Stdio::null()).spawn()?;
-        let mut said = [0; 8];
-        let output = holder.stdout.as_mut().ok_or("no output")?;
-        let is_mounted = std::io::Read::read_exact(output, &mut said).is_ok();
-        let mut hung = Self { holder: Some(holder), folder };
-        if !is_mounted {
-            hung.release();
-            let made = Command::new("mkfifo").arg(hung.folder.join("file")).status()?;
-            if !made.success() {
-                return Err("neither a mount nor a pipe can be made".into());
-            }
-        }
-        Ok(hung)
-    }
-
-    /// Calls that hang end with an error.
-    fn release(&mut self) {
-        let Some(mut holder) = self.holder.take() else { return };
-        holder.stdin = None;
-        let _ = holder.wait();
-        let _ = Command::new("umount").arg("-l").arg(&self.folder).stderr(Stdio::null()).status();
-    }
-}
-
-impl Drop for Hung {
-    fn drop(&mut self) {
-        self.release();
-    }
-}
-
-pub(super) fn hung_files(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {
-    let mut hung = Hung::below(scene)?;
-    let is_mounted = hung.holder.is_some();
-    let mut served = scene.serve(&["--grace", "2"])?;
-    let seconds = if is_short { 5 } else { 30 };
-    let work = || {
-        let wish = Wish { connections: 10, requests: 90, path: "/hung/file", answers: 0 };
-        let crowd = Crowd::gather(scene, &served, &wish)?;
-        sleep(Duration::from_secs(seconds));
-        let requests = crowd.requests;
-        crowd.disperse()?;
-        Ok(requests)
-    };
-    let outcome = scene.live_during(&served, work);
-    let began = Instant::now();
-    served.running.terminate();
-    // With calls that still hang.
-    let ended = wait_for("the server's end", || Ok((!served.running.is_running()?).then_some(())));
-    let took = began.elapsed();
-    hung.release();
-    let (requests, live) = outcome?;
-    ended?;
-    let mut measured = vec![
-        ("mounts that hang (else a pipe)", f64::from(u8::from(is_mounted)), ""),
-        ("requests for their files", requests, ""),
-        ("end after SIGTERM", took.as_secs_f64(), "s"),
-    ];
-    measured.extend(live.figures());
     Ok(measured)
 }

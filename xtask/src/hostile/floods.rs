@@ -1,10 +1,12 @@
 //! Floods from addresses that are not their senders'. Loopback lets one process have many.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Figure;
+use super::path::initial;
 use super::scene::{Reader, Scene, Served};
 use crate::Result;
 
@@ -42,6 +44,39 @@ pub(super) fn initials(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {
         ("memory before", before as f64 / 1e6, "MB"),
         ("memory", resident as f64 / 1e6, "MB"),
     ];
+    figures.extend(live.figures());
+    Ok(figures)
+}
+
+/// Real clients of one address, all at once, whom no answer reaches.
+pub(super) fn handshakes(scene: &Scene, is_short: bool) -> Result<Vec<Figure>> {
+    let served = scene.serve(&[])?;
+    let (connections, seconds) = if is_short { ("1500", 6) } else { ("5200", 30) };
+    let (front, back) = (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?, socket(2)?);
+    front.set_read_timeout(Some(Duration::from_millis(10)))?;
+    let mut crowd = Command::new(scene.clients.join("crowd"));
+    crowd.args(["--ca", &served.certificate, "--connect", &front.local_addr()?.to_string()]);
+    crowd.args(["--connections", connections, "--handshakes", connections]);
+    let (mut sent, mut received, mut flights) = (0, 0, BTreeSet::new());
+    let ((), live) = scene.live_during(&served, || {
+        let _crowd = Reader(crowd.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let (began, mut buffer) = (Instant::now(), [0; 2048]);
+        while began.elapsed() < Duration::from_secs(seconds) {
+            let Ok((length, _)) = front.recv_from(&mut buffer) else { continue };
+            let datagram = buffer.get(..length).unwrap_or_default();
+            flights.extend(initial(datagram).map(|[_, source]| source.to_vec()));
+            sent += back.send_to(datagram, served.address).unwrap_or(0) as u64;
+            received += drain(&back);
+        }
+        Ok(())
+    })?;
+    if received > 3 * sent {
+        return Err(format!("{received} bytes came for {sent}").into());
+    }
+    if flights.len() < 600 {
+        return Err(format!("{} clients are no crowd", flights.len()).into());
+    }
+    let mut figures = vec![("handshakes begun", flights.len() as f64, ""), ("in", seconds as f64, "s")];
     figures.extend(live.figures());
     Ok(figures)
 }

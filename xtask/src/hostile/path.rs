@@ -1,6 +1,6 @@
-//! A path between a client and a server that can break: userspace UDP with a rate, a delay and outages.
+//! A path between a client and a server that can break: userspace UDP with a rate, a delay, outages and a NAT.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -18,6 +18,16 @@ const QUEUE: usize = 100_000;
 /// Between two looks at the sockets.
 const TICK: Duration = Duration::from_micros(200);
 
+/// What it does behind each connection's first flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trick {
+    Nothing,
+    /// The client seems to come from another port from then on, and answers to the old one are lost.
+    Moves,
+    /// Version negotiations that the server has not sent reach the client first.
+    ForgesVersions,
+}
+
 /// A path for one client; it ends with this.
 pub(super) struct Path {
     /// Where the client connects.
@@ -32,24 +42,37 @@ struct Shared {
     is_over: AtomicBool,
     /// When the first datagram passed after the last outage, in nanoseconds since `began`; 0 for none.
     first: AtomicU64,
+    /// How many first flights have come.
+    flights: AtomicU64,
+}
+
+/// A socket that leads to the server.
+fn socket_to(server: SocketAddr) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 impl Path {
     pub(super) fn to(server: SocketAddr) -> Result<Self> {
+        Self::with(Trick::Nothing, server)
+    }
+
+    pub(super) fn with(trick: Trick, server: SocketAddr) -> Result<Self> {
         let front = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let back = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        back.connect(server)?;
         front.set_nonblocking(true)?;
-        back.set_nonblocking(true)?;
+        let back = socket_to(server)?;
         let address = front.local_addr()?;
         let shared = Arc::new(Shared {
             began: Instant::now(),
             is_out: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             first: AtomicU64::new(0),
+            flights: AtomicU64::new(0),
         });
         let theirs = Arc::clone(&shared);
-        let thread = Some(std::thread::spawn(move || forward(&front, &back, &theirs)));
+        let thread = Some(std::thread::spawn(move || forward(&front, back, trick, &theirs)));
         Ok(Self { address, shared, thread })
     }
 
@@ -63,6 +86,11 @@ impl Path {
         self.shared.first.store(0, Ordering::Relaxed);
         self.shared.is_out.store(false, Ordering::Relaxed);
         Instant::now()
+    }
+
+    /// How many connections have begun.
+    pub(super) fn flights(&self) -> u64 {
+        self.shared.flights.load(Ordering::Relaxed)
     }
 
     /// When the first datagram came through after that.
@@ -113,16 +141,49 @@ impl Direction {
     }
 }
 
-fn forward(front: &UdpSocket, back: &UdpSocket, shared: &Shared) {
+/// Destination and source ID of a client's first packet (RFC 9000 section 17.2.2), of version 1.
+pub(super) fn initial(datagram: &[u8]) -> Option<[&[u8]; 2]> {
+    let (&[first, 0, 0, 0, 1], rest) = datagram.split_first_chunk()? else { return None };
+    let (&length, rest) = rest.split_first()?;
+    let (destination, rest) = rest.split_at_checked(length.into())?;
+    let (&length, rest) = rest.split_first()?;
+    (first & 0xf0 == 0xc0).then_some([destination, rest.get(..length.into())?])
+}
+
+/// Version negotiations (RFC 9000 section 17.2.1) to the client with these IDs: with another destination, with another source,
+/// and one that names version 1, which the client has.
+fn forged([destination, source]: [&[u8]; 2]) -> [Vec<u8>; 3] {
+    let other = [0x5a; 8];
+    let negotiation = |to: &[u8], from: &[u8], versions: &[u8]| {
+        [&[0xc0, 0, 0, 0, 0, to.len() as u8], to, &[from.len() as u8], from, versions].concat()
+    };
+    let unknown = [0xfa, 0xce, 0xb0, 0x0c];
+    [
+        negotiation(&other, destination, &unknown),
+        negotiation(source, &other, &unknown),
+        negotiation(source, destination, &[0, 0, 0, 1]),
+    ]
+}
+
+fn forward(front: &UdpSocket, mut back: UdpSocket, trick: Trick, shared: &Shared) {
     let (mut up, mut down) = (Direction::new(RATE), Direction::new(RATE));
-    let mut client = None;
+    let (mut client, mut clients, mut is_moving) = (None, BTreeSet::new(), false);
     let mut buffer = vec![0; 65_536];
     while !shared.is_over.load(Ordering::Relaxed) {
         loop {
             match front.recv_from(&mut buffer) {
                 Ok((length, from)) => {
                     client = Some(from);
-                    up.put(buffer.get(..length).unwrap_or_default());
+                    let datagram = buffer.get(..length).unwrap_or_default();
+                    // A client's own ID stays the same while it shakes hands.
+                    if let Some(ids) = initial(datagram).filter(|ids| clients.insert(ids[1].to_vec())) {
+                        shared.flights.fetch_add(1, Ordering::Relaxed);
+                        is_moving = trick == Trick::Moves;
+                        for datagram in forged(ids).iter().filter(|_| trick == Trick::ForgesVersions) {
+                            let _ = front.send_to(datagram, from);
+                        }
+                    }
+                    up.put(datagram);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // A report about a datagram that nobody took.
@@ -130,6 +191,13 @@ fn forward(front: &UdpSocket, back: &UdpSocket, shared: &Shared) {
             }
         }
         while let Ok(length) = back.recv(&mut buffer) {
+            if std::mem::take(&mut is_moving)
+                && let Ok(server) = back.peer_addr()
+                && let Ok(other) = socket_to(server)
+            {
+                back = other;
+                break;
+            }
             down.put(buffer.get(..length).unwrap_or_default());
         }
         let is_out = shared.is_out.load(Ordering::Relaxed);

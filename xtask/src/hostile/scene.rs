@@ -166,7 +166,8 @@ impl Live {
 /// The examples of `posthaste-http` that are clients here, built as `cargo test` builds them: with the features of the whole
 /// workspace nothing is compiled twice.
 pub(super) fn build_clients() -> Result<PathBuf> {
-    run(cargo().args(["build", "--quiet", "--workspace", "--example", "live", "--example", "crowd"]))?;
+    let examples = ["live", "crowd", "careless"].into_iter().flat_map(|name| ["--example", name]);
+    run(cargo().args(["build", "--quiet", "--workspace"]).args(examples))?;
     Ok(target().join("debug/examples"))
 }
 

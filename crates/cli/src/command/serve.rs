@@ -35,12 +35,14 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
         receive_budget: ReceiveBudget::new(args.receive_budget),
         send_budget: SendBudget::new(args.send_budget),
         max_idle_timeout: args.idle_timeout,
-        ..profile::transport(profile, args.qlog.as_deref(), args.max_datagram_size)?
+        ..profile::transport(profile, None, args.max_datagram_size)?
     };
     profile::limit_keys(&mut transport, args.key_limit);
     let profile_name = transport.profile.name().to_owned();
     let files = open_directory(&args)?;
     exposure::refuse(files.root(), &args, state(&args)?.as_deref())?;
+    let traces = args.qlog.as_deref().map(|folder| profile::trace_server(folder, &mut transport));
+    let traces = traces.transpose()?;
     let identity = identity(&args)?;
     let tls = tls_config(&args, &identity)?;
     let interrupts = interrupts()?;
@@ -67,6 +69,7 @@ pub(crate) async fn run(args: Serve, log: &LogQueue) -> Result<ExitCode, Failure
     let end = running
         .run(move |terms| workers::run(terms, move |terms| works(workers, &files, &terms)), interrupts, log)
         .await;
+    drop(traces);
     // What is left for the next run.
     kept_sessions.save(&sessions);
     if history.is_some_and(|history| !history.flush()) {

@@ -388,7 +388,8 @@ fn assert_nearest(expected: u64, truncated: u32, len: u8) {
     }
 }
 
-/// Exhaustive for one byte near both ends and a carry; for two bytes, all numbers at each edge of the window.
+/// Exhaustive for one byte near both ends and a carry; for two and three bytes, all numbers at edges of the window; for four,
+/// those around what is expected and both ends of its window.
 #[test]
 fn every_truncated_number_is_restored_to_the_nearest() {
     let last = crate::varint::MAX;
@@ -402,6 +403,21 @@ fn every_truncated_number_is_restored_to_the_nearest() {
     for expected in edges {
         for truncated in 0..=0xffff {
             assert_nearest(expected, truncated, 2);
+        }
+    }
+    for expected in [0x80_0001, last - 0x80_0000] {
+        for truncated in 0..=0xff_ffff {
+            assert_nearest(expected, truncated, 3);
+        }
+    }
+    let half = 1_u64 << 31;
+    for expected in [0, half - 1, half, half + 1, 2 * half - 1, 2 * half, last - 2 * half, last - half, last]
+    {
+        for centre in [expected, expected.wrapping_add(half), expected.wrapping_sub(half)] {
+            for offset in 0..=0x4000_u64 {
+                // The lowest four bytes, whatever is above them.
+                assert_nearest(expected, centre.wrapping_add(offset).wrapping_sub(0x2000) as u32, 4);
+            }
         }
     }
 }
