@@ -69,6 +69,8 @@ pub(super) struct Cycle {
     pub(super) queue_before: Duration,
     /// The present ease ends startup.
     is_first: bool,
+    /// An ease has ended: whether a queue stands without this flow has been looked at.
+    has_eased: bool,
     /// The rate before it seemed to fall: what a neighbour takes is no fall.
     pub(super) rate_before: f64,
     /// The flight when the last ease began.
@@ -117,7 +119,9 @@ impl Mobile {
         if self.cycle.is_testing {
             return self.step_test(sample);
         }
-        let has_queue = self.path.queue() > self.path.strict_eps();
+        // Before anything has been tested a medium whose delay steps is more likely than somebody else.
+        let is_new = !self.cycle.has_eased && !self.neighbour.is_beside();
+        let has_queue = self.path.queue() > if is_new { self.path.eps() } else { self.path.strict_eps() };
         if self.neighbour.is_beside() && !self.is_test_due(sample.now) {
             // What is given up, others take: only as much as a probe has put into the queue.
             let is_low = sample.in_flight <= self.path.bdp().max(self.minimum_pipe());
@@ -144,6 +148,7 @@ impl Mobile {
     pub(super) fn start_hold(&mut self) {
         self.cycle.is_testing = false;
         self.cycle.is_first = false;
+        self.cycle.has_eased = true;
         self.enter(State::Hold);
     }
 

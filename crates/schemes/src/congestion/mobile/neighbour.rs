@@ -228,7 +228,10 @@ impl Mobile {
             self.neighbour.lift = 0.0;
             return;
         }
-        self.neighbour.longest_queue = self.neighbour.longest_queue.max(self.path.queue());
+        // What startup has left in the queue is nobody else's.
+        if sample.sent_at >= self.neighbour.heard_from {
+            self.neighbour.longest_queue = self.neighbour.longest_queue.max(self.path.queue());
+        }
         let present = self.path.bandwidth() * sample.smoothed_rtt.as_secs_f64();
         let usable = LIFT * self.window_gain() * present;
         self.neighbour.usable = usable;
