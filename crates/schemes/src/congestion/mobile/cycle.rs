@@ -70,7 +70,7 @@ pub(super) struct Cycle {
     /// The present ease ends startup.
     is_first: bool,
     /// An ease has ended: whether a queue stands without this flow has been looked at.
-    has_eased: bool,
+    pub(super) has_eased: bool,
     /// The rate before it seemed to fall: what a neighbour takes is no fall.
     pub(super) rate_before: f64,
     /// The flight when the last ease began.
@@ -119,9 +119,7 @@ impl Mobile {
         if self.cycle.is_testing {
             return self.step_test(sample);
         }
-        // Before anything has been tested a medium whose delay steps is more likely than somebody else.
-        let is_new = !self.cycle.has_eased && !self.neighbour.is_beside();
-        let has_queue = self.path.queue() > if is_new { self.path.eps() } else { self.path.strict_eps() };
+        let has_queue = self.has_queue_to_test();
         if self.neighbour.is_beside() && !self.is_test_due(sample.now) {
             // What is given up, others take: only as much as a probe has put into the queue.
             let is_low = sample.in_flight <= self.path.bdp().max(self.minimum_pipe());
@@ -142,6 +140,13 @@ impl Mobile {
             self.pass_test(sample.now);
             self.start_hold();
         }
+    }
+
+    /// True if a queue stands that may be somebody else's. Before anything has been tested a medium whose delay steps is
+    /// more likely.
+    pub(super) fn has_queue_to_test(&self) -> bool {
+        let is_new = !self.cycle.has_eased && !self.neighbour.is_beside();
+        self.path.queue() > if is_new { self.path.eps() } else { self.path.strict_eps() }
     }
 
     /// Sends at the rate.

@@ -132,6 +132,10 @@ impl Neighbour {
 impl Mobile {
     /// What stands in the queue at the end of an ease is judged after a round with little in flight.
     pub(super) fn step_test(&mut self, sample: &Sample) {
+        if !self.cycle.has_eased && !self.has_queue_to_test() {
+            self.pass_test(sample.now);
+            return self.start_hold();
+        }
         if self.cycle.rounds < 1 || !self.rounds.started && self.cycle.rounds < 2 {
             return;
         }

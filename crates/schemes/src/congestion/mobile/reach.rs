@@ -6,7 +6,7 @@ use posthaste_units::{Duration, Time};
 
 use super::loss::BETA;
 use super::neighbour::OVERRUN;
-use super::{Mobile, Part, State};
+use super::{Mobile, Part, Path, State};
 use crate::congestion::model::Sample;
 
 /// Growth by what is acknowledged, while no queue is seen (draft-kazuho-ccwg-rapid-start-02).
@@ -59,6 +59,8 @@ pub(super) struct Reach {
     first_acked: Option<Time>,
     /// When the first flight began to be acknowledged: packets sent before met the queue of their own burst.
     flight_acked: Option<Time>,
+    /// Acks of what left after that.
+    later_acks: usize,
     /// Startup has ended below what trains have shown, or they have shown nothing: a probe is due soon.
     pub(super) is_doubtful: bool,
     full_rate: f64,
@@ -109,12 +111,14 @@ impl Mobile {
     /// What to do at an ack in startup.
     pub(super) fn step_reach(&mut self, sample: &Sample) {
         let is_first_flight = self.reach.is_first_flight(sample.sent_at);
-        let has_queue =
-            !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.longest_queue();
+        self.reach.later_acks += usize::from(!is_first_flight);
+        // What the first flight has met, and the rate that it was paced at, say nothing of what came behind it.
+        let acks = self.reach.later_acks;
+        let has_queue = Path::is_queue_known(acks) && self.path.queue() > self.longest_queue();
         if self.is_link_crowded() {
             self.leave_to_others(sample);
         } else if has_queue {
-            self.path.raise_bandwidth(self.path.arrival_rate());
+            self.path.raise_bandwidth(self.path.arrival_rate(acks));
             self.leave_early(sample);
         } else if self.is_ceiling_reached() {
             self.start_up(sample);
