@@ -67,8 +67,8 @@ pub(super) struct Neighbour {
     /// Packets settled and lost since the shadow last stepped back.
     settled: f64,
     lost: f64,
-    /// The longest queue that has been seen since the shadow began.
-    longest_queue: Duration,
+    /// The longest queue that has been met by what has left since the shadow began.
+    pub(super) longest_queue: Duration,
 }
 
 impl Neighbour {

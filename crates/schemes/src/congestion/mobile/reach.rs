@@ -92,7 +92,7 @@ impl Reach {
     }
 
     /// True if a packet sent then belongs to the first flight, whose burst queues by itself.
-    fn is_first_flight(&self, sent_at: Time) -> bool {
+    pub(super) fn is_first_flight(&self, sent_at: Time) -> bool {
         self.flight_acked.is_none_or(|first| sent_at <= first)
     }
 

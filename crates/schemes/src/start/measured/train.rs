@@ -90,8 +90,7 @@ impl Train {
         let (spread, bytes) = (ended.since(began), self.bytes_to(last) - self.bytes_to(first));
         let [(pause, brought), (next, _)] = self.pauses;
         let rest = spread.saturating_sub(pause);
-        let has_step =
-            self.bytes.len() <= MOST_STEPPED && pause > next * STEP && rest >= LEAST_SPREAD;
+        let has_step = self.bytes.len() <= MOST_STEPPED && pause > next * STEP && rest >= LEAST_SPREAD;
         if has_step { (rest, bytes - brought) } else { (spread, bytes) }
     }
 
