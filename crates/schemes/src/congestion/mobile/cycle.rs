@@ -69,8 +69,6 @@ pub(super) struct Cycle {
     pub(super) queue_before: Duration,
     /// The present ease ends startup.
     is_first: bool,
-    /// An ease has ended: whether a queue stands without this flow has been looked at.
-    pub(super) has_eased: bool,
     /// The rate before it seemed to fall: what a neighbour takes is no fall.
     pub(super) rate_before: f64,
     /// The flight when the last ease began.
@@ -145,7 +143,7 @@ impl Mobile {
     /// True if a queue stands that may be somebody else's. Before anything has been tested a medium whose delay steps is
     /// more likely.
     pub(super) fn has_queue_to_test(&self) -> bool {
-        let is_new = !self.cycle.has_eased && !self.neighbour.is_beside();
+        let is_new = !self.neighbour.was_looked_for && !self.neighbour.is_beside();
         self.path.queue() > if is_new { self.path.eps() } else { self.path.strict_eps() }
     }
 
@@ -153,7 +151,7 @@ impl Mobile {
     pub(super) fn start_hold(&mut self) {
         self.cycle.is_testing = false;
         self.cycle.is_first = false;
-        self.cycle.has_eased = true;
+        self.neighbour.was_looked_for = true;
         self.enter(State::Hold);
     }
 

@@ -50,6 +50,8 @@ pub(super) fn constants() -> [Constant; 1] {
 /// What is known of other flows.
 #[derive(Debug, Default)]
 pub(super) struct Neighbour {
+    /// An ease has ended: whether a queue stands without this flow has been looked at.
+    pub(super) was_looked_for: bool,
     /// Drain tests in a row that have found a queue, and that have found none.
     tests_failed: u32,
     tests_passed: u32,
@@ -132,7 +134,7 @@ impl Neighbour {
 impl Mobile {
     /// What stands in the queue at the end of an ease is judged after a round with little in flight.
     pub(super) fn step_test(&mut self, sample: &Sample) {
-        if !self.cycle.has_eased && !self.has_queue_to_test() {
+        if !self.neighbour.was_looked_for && !self.has_queue_to_test() {
             self.pass_test(sample.now);
             return self.start_hold();
         }

@@ -54,11 +54,11 @@ fn what_the_first_flight_has_met_does_not_end_startup() {
 
 #[test]
 fn the_first_ease_takes_a_step_of_the_delay_for_the_mediums() {
-    let is_tested = |has_eased| {
+    let is_tested = |was_looked_for| {
         let (mut path, mut controller) = settled(Link::usual());
         path.link.rtt = milliseconds(47);
         path.run(&mut controller, milliseconds(60), |_, _| {});
-        controller.cycle.has_eased = has_eased;
+        controller.neighbour.was_looked_for = was_looked_for;
         controller.start_ease(path.now);
         let mut is_tested = false;
         while controller.state == State::Ease {
