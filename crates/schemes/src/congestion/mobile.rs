@@ -245,7 +245,7 @@ impl Congestion for Mobile {
         }
         self.in_flight = sample.prior_in_flight;
         self.rounds.update(&sample);
-        self.reach.note_ack(ack);
+        self.reach.note_ack(ack, self.datagram());
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
         if let Some(ceiling) = self.reach.ceiling.filter(|_| self.state == State::Reach) {
             self.response.on_ack(ack, ceiling, self.path.least_rtt(), self.datagram());

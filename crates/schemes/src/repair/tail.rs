@@ -57,6 +57,9 @@ const GREATEST_SHARE: u64 = 14;
 const RESERVE_PART: u64 = 8;
 /// Losses among the packets that no copy reaches, from which on copies of others gain nothing.
 const CERTAIN_LOSSES: f64 = 25.0;
+/// Packets at the end of a tail that are copied even so. Nothing that leaves behind the last ones tells that they are lost:
+/// without their copies a probe timeout does, half a round trip or more later than a retransmission would be under way.
+const LAST_COPIES: u64 = 3;
 /// The chance that a tail may keep of having a retransmission lost again.
 const FAILURE: f64 = 0.02;
 /// From this share of lost packets on a retransmission is worth more than two transmissions.
@@ -319,7 +322,8 @@ impl Tail {
         let may_copy = !has_code
             && !is_enough
             && copied <= self.newest_budget(tail)
-            && !self.is_hopeless(tail, current.in_flight);
+            && (copied - current.copied <= datagram * LAST_COPIES
+                || !self.is_hopeless(tail, current.in_flight));
         let may_guard = tail.guarded + datagram <= self.guard_budget(tail);
         let transmissions = if may_guard { self.transmissions(tail, current.in_flight) } else { 1 };
         // A second copy only if the first copies of those that are still to be lost can be paid.

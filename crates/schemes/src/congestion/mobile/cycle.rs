@@ -117,7 +117,7 @@ impl Mobile {
         if self.cycle.is_testing {
             return self.step_test(sample);
         }
-        let has_queue = self.path.queue() > self.path.strict_eps();
+        let has_queue = self.has_queue_to_test();
         if self.neighbour.is_beside() && !self.is_test_due(sample.now) {
             // What is given up, others take: only as much as a probe has put into the queue.
             let is_low = sample.in_flight <= self.path.bdp().max(self.minimum_pipe());
@@ -140,10 +140,18 @@ impl Mobile {
         }
     }
 
+    /// True if a queue stands that may be somebody else's. Before anything has been tested a medium whose delay steps is
+    /// more likely.
+    pub(super) fn has_queue_to_test(&self) -> bool {
+        let is_new = !self.neighbour.was_looked_for && !self.neighbour.is_beside();
+        self.path.queue() > if is_new { self.path.eps() } else { self.path.strict_eps() }
+    }
+
     /// Sends at the rate.
     pub(super) fn start_hold(&mut self) {
         self.cycle.is_testing = false;
         self.cycle.is_first = false;
+        self.neighbour.was_looked_for = true;
         self.enter(State::Hold);
     }
 

@@ -50,6 +50,8 @@ pub(super) fn constants() -> [Constant; 1] {
 /// What is known of other flows.
 #[derive(Debug, Default)]
 pub(super) struct Neighbour {
+    /// An ease has ended: whether a queue stands without this flow has been looked at.
+    pub(super) was_looked_for: bool,
     /// Drain tests in a row that have found a queue, and that have found none.
     tests_failed: u32,
     tests_passed: u32,
@@ -67,8 +69,8 @@ pub(super) struct Neighbour {
     /// Packets settled and lost since the shadow last stepped back.
     settled: f64,
     lost: f64,
-    /// The longest queue that has been seen since the shadow began.
-    longest_queue: Duration,
+    /// The longest queue that has been met by what has left since the shadow began.
+    pub(super) longest_queue: Duration,
 }
 
 impl Neighbour {
@@ -132,6 +134,10 @@ impl Neighbour {
 impl Mobile {
     /// What stands in the queue at the end of an ease is judged after a round with little in flight.
     pub(super) fn step_test(&mut self, sample: &Sample) {
+        if !self.neighbour.was_looked_for && !self.has_queue_to_test() {
+            self.pass_test(sample.now);
+            return self.start_hold();
+        }
         if self.cycle.rounds < 1 || !self.rounds.started && self.cycle.rounds < 2 {
             return;
         }
@@ -228,7 +234,10 @@ impl Mobile {
             self.neighbour.lift = 0.0;
             return;
         }
-        self.neighbour.longest_queue = self.neighbour.longest_queue.max(self.path.queue());
+        // What startup has left in the queue is nobody else's.
+        if sample.sent_at >= self.neighbour.heard_from {
+            self.neighbour.longest_queue = self.neighbour.longest_queue.max(self.path.queue());
+        }
         let present = self.path.bandwidth() * sample.smoothed_rtt.as_secs_f64();
         let usable = LIFT * self.window_gain() * present;
         self.neighbour.usable = usable;

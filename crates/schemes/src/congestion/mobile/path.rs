@@ -239,9 +239,9 @@ impl Path {
         self.delay_of(second_greatest(self.recent.iter().take(self.acks)))
     }
 
-    /// True if [`Self::queue`] is told by enough acks.
-    pub(super) fn is_queue_known(&self) -> bool {
-        self.acks >= RECENT_ACKS
+    /// True if [`Self::queue`] is told by the last `acks` acks alone.
+    pub(super) const fn is_queue_known(acks: usize) -> bool {
+        acks >= RECENT_ACKS
     }
 
     /// True if in both of the last rounds a queue stood that this sender's rate does not explain.
@@ -260,10 +260,11 @@ impl Path {
         }
     }
 
-    /// The rate at which the last acks came, lost packets counted: while a queue stands it is the bottleneck's.
-    pub(super) fn arrival_rate(&self) -> f64 {
+    /// The rate at which the last acks came, at most `acks` of them, lost packets counted: while a queue stands it is the
+    /// bottleneck's.
+    pub(super) fn arrival_rate(&self, acks: usize) -> f64 {
         let newest = self.acks.wrapping_sub(1) % ARRIVALS;
-        let oldest = if self.acks >= ARRIVALS { self.acks % ARRIVALS } else { 0 };
+        let oldest = self.acks.saturating_sub(acks.min(ARRIVALS)) % ARRIVALS;
         let (Some(new), Some(old)) = (self.arrivals.get(newest), self.arrivals.get(oldest)) else {
             return 0.0;
         };

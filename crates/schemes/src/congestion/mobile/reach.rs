@@ -1,12 +1,12 @@
 //! Startup: threefold growth a round below what a start policy has measured, and what ends it.
 
 use posthaste_policy::Constant;
-use posthaste_policy::sample::{AckSample, LossSample, PacketSpace};
+use posthaste_policy::sample::{AckSample, LossSample, PacketSample, PacketSpace};
 use posthaste_units::{Duration, Time};
 
 use super::loss::BETA;
 use super::neighbour::OVERRUN;
-use super::{Mobile, Part, State};
+use super::{Mobile, Part, Path, State};
 use crate::congestion::model::Sample;
 
 /// Growth by what is acknowledged, while no queue is seen (draft-kazuho-ccwg-rapid-start-02).
@@ -55,8 +55,12 @@ pub(super) fn constants() -> [Constant; 2] {
 pub(super) struct Reach {
     /// What the bottleneck's rate is at most, as a start policy has measured it; bytes a second.
     pub(super) ceiling: Option<f64>,
-    /// When the first 1-RTT packet was acknowledged: those sent before met the queue of their own burst.
+    /// When the first 1-RTT packet was acknowledged.
     first_acked: Option<Time>,
+    /// When the first flight began to be acknowledged: packets sent before met the queue of their own burst.
+    flight_acked: Option<Time>,
+    /// Acks of what left after that.
+    later_acks: usize,
     /// Startup has ended below what trains have shown, or they have shown nothing: a probe is due soon.
     pub(super) is_doubtful: bool,
     full_rate: f64,
@@ -66,11 +70,20 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// An ack arrives.
-    pub(super) fn note_ack(&mut self, ack: &AckSample<'_>) {
-        if ack.space == PacketSpace::Data {
-            self.first_acked.get_or_insert(ack.now);
+    /// An ack arrives. The small 1-RTT packets that end the handshake's datagrams are acknowledged before the first flight
+    /// leaves, and are no part of it: a datagram that is half full is, or what left after the first acknowledgement.
+    pub(super) fn note_ack(&mut self, ack: &AckSample<'_>, datagram: f64) {
+        if ack.space != PacketSpace::Data {
+            return;
         }
+        let known = self.first_acked;
+        let is_of_flight = |packet: &PacketSample| {
+            packet.bytes.as_f64() * 2.0 >= datagram || known.is_some_and(|first| packet.sent_at >= first)
+        };
+        if ack.packets.iter().any(is_of_flight) {
+            self.flight_acked.get_or_insert(ack.now);
+        }
+        self.first_acked.get_or_insert(ack.now);
     }
 
     /// True once a 1-RTT packet has been acknowledged.
@@ -79,8 +92,8 @@ impl Reach {
     }
 
     /// True if a packet sent then belongs to the first flight, whose burst queues by itself.
-    fn is_first_flight(&self, sent_at: Time) -> bool {
-        self.first_acked.is_none_or(|first| sent_at <= first)
+    pub(super) fn is_first_flight(&self, sent_at: Time) -> bool {
+        self.flight_acked.is_none_or(|first| sent_at <= first)
     }
 
     /// True if a flight of startup was more than the path holds.
@@ -98,12 +111,14 @@ impl Mobile {
     /// What to do at an ack in startup.
     pub(super) fn step_reach(&mut self, sample: &Sample) {
         let is_first_flight = self.reach.is_first_flight(sample.sent_at);
-        let has_queue =
-            !is_first_flight && self.path.is_queue_known() && self.path.queue() > self.longest_queue();
+        self.reach.later_acks += usize::from(!is_first_flight);
+        // What the first flight has met, and the rate that it was paced at, say nothing of what came behind it.
+        let acks = self.reach.later_acks;
+        let has_queue = Path::is_queue_known(acks) && self.path.queue() > self.longest_queue();
         if self.is_link_crowded() {
             self.leave_to_others(sample);
         } else if has_queue {
-            self.path.raise_bandwidth(self.path.arrival_rate());
+            self.path.raise_bandwidth(self.path.arrival_rate(acks));
             self.leave_early(sample);
         } else if self.is_ceiling_reached() {
             self.start_up(sample);

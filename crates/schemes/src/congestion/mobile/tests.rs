@@ -6,6 +6,7 @@ use super::*;
 use crate::testing::{Bottleneck, DATAGRAM, Link, loss, milliseconds, packet, steady_rtt};
 
 mod bounds;
+mod radio;
 
 fn mobile(parameters: Parameters) -> Mobile {
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 3 };

@@ -232,9 +232,16 @@ fn second_copies_are_only_sent_if_first_ones_can_still_be_paid_for() {
     assert_eq!([lossy(0), lossy(65), lossy(67), lossy(121), lossy(122)], [3, 3, 2, 2, 0]);
 }
 
+/// The same once `copied` packets of the tail have been copied.
+fn copies_newest_after(copied: u64, view: &TailView) -> bool {
+    let mut tail = tail();
+    tail.next(view);
+    copies_newest(&mut tail, &TailView { copied: view.copied + packets(copied), ..*view })
+}
+
 #[test]
 fn newest_packets_are_not_copied_where_others_are_lost_for_certain() {
-    let copies = |in_flight| {
+    let copies = |in_flight, copied| {
         let view = TailView {
             sent: packets(1_000),
             delivered: packets(92),
@@ -242,10 +249,12 @@ fn newest_packets_are_not_copied_where_others_are_lost_for_certain() {
             in_flight: packets(in_flight),
             ..view()
         };
-        copies_newest(&mut tail(), &view)
+        copies_newest_after(copied, &view)
     };
     // A sixteenth of 1,000 packets has a copy: of the others 25 are lost if they are 312.
-    assert!(copies(370) && !copies(380));
+    assert!(copies(370, 3) && !copies(380, 3));
+    // Behind the last three there is nothing that would tell of their loss.
+    assert!(copies(380, 0) && copies(380, 2));
 }
 
 #[test]
@@ -349,8 +358,9 @@ fn first_flight(known: PathLoss) -> TailView {
 fn a_path_that_is_known_to_lose_has_no_copies_where_they_cannot_save_a_round_trip() {
     // 8 % of the 750 that copies do not reach: 60 are lost for certain, and their copies are the guard's.
     let lossy = first_flight(PathLoss::new(1_000, 80));
-    assert!(copies_newest(&mut tail(), &first_flight(PathLoss::UNKNOWN)), "nothing is known");
-    assert!(!copies_newest(&mut tail(), &lossy));
+    assert!(copies_newest_after(3, &first_flight(PathLoss::UNKNOWN)), "nothing is known");
+    assert!(!copies_newest_after(3, &lossy));
+    assert!(copies_newest_after(2, &lossy), "the last three");
     let guarded = Tail::new(Parameters { guard: 3, ..Parameters::default() });
     let step = guarded.clone().next(&TailView { delivered: packets(2), ..lossy });
     assert_eq!(step.retransmissions, 3, "the first that is lost is sent three times");

@@ -49,12 +49,21 @@ struct Group {
     behind_first: ByteCount,
 }
 
+/// When what `ack` acknowledges arrived, plus the way back; it left at `sent_at`. A browser verifies a certificate for tens of
+/// milliseconds before it acknowledges what came with it, and says so.
+fn arrival(ack: &AckSample<'_>, sent_at: Time) -> Time {
+    sent_at + ack.now.since(sent_at).saturating_sub(ack.ack_delay)
+}
+
 impl Group {
+    /// True if what `ack` acknowledges, of packets that left at `sent_at`, arrived with the first of the group.
+    fn is_with_first(&self, ack: &AckSample<'_>, sent_at: Time) -> bool {
+        self.first_acked.is_some_and(|first| arrival(ack, sent_at) <= first)
+    }
+
     /// `bytes` of packets that left at `sent_at` or later are acknowledged.
     fn on_ack(&mut self, ack: &AckSample<'_>, sent_at: Time, bytes: ByteCount) {
-        // A browser verifies a certificate for tens of milliseconds before it acknowledges what came with it, and says so.
-        let waited = ack.now.since(sent_at);
-        let arrived = sent_at + waited.saturating_sub(ack.ack_delay);
+        let arrived = arrival(ack, sent_at);
         if self.first_acked.is_some_and(|first| first < arrived) {
             self.behind_first += bytes;
             self.last_acked = self.last_acked.max(Some(arrived));
@@ -133,10 +142,9 @@ impl Ends {
     /// Packets are acknowledged: only of the newest is known when it arrived.
     fn on_ack(&mut self, ack: &AckSample<'_>) {
         let Some(newest) = ack.packets.last() else { return };
-        let waited = ack.now.since(newest.sent_at);
         for (number, arrived) in self.numbers.iter().zip(&mut self.arrived) {
             if *number == Some(newest.number) {
-                arrived.get_or_insert(newest.sent_at + waited.saturating_sub(ack.ack_delay));
+                arrived.get_or_insert(arrival(ack, newest.sent_at));
             }
         }
     }
@@ -186,13 +194,14 @@ impl Opening {
     }
 
     /// 1-RTT packets are acknowledged that end datagrams of the flight. What ends the second came with it, and is a part of
-    /// its 1,200 bytes.
+    /// its 1,200 bytes; so is what ends the third, if all of them came at one instant.
     pub(super) fn on_datagram_end_ack(&mut self, ack: &AckSample<'_>) {
         self.ends.on_ack(ack);
-        let newest = ack.packets.last();
-        let second = newest.filter(|newest| self.ends.numbers[0] == Some(newest.number));
-        if let (Some(sent_at), Some(second)) = (self.sent_at, second) {
-            self.flight.on_ack(ack, sent_at, second.bytes);
+        let (Some(sent_at), Some(newest)) = (self.sent_at, ack.packets.last()) else { return };
+        let is_second = self.ends.numbers[0] == Some(newest.number);
+        if is_second || self.flight.is_with_first(ack, sent_at) {
+            let ends = ack.packets.iter().filter(|packet| self.ends.contains(packet.number));
+            self.flight.on_ack(ack, sent_at, ends.map(|packet| packet.bytes).sum());
         }
     }
 

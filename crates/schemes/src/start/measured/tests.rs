@@ -10,6 +10,7 @@ use crate::testing::{DATAGRAM, ack, milliseconds, packet, steady_rtt};
 mod early;
 mod ends;
 mod history;
+mod steps;
 
 const RTT: Duration = milliseconds(40);
 const MBIT: u64 = 1_000_000;

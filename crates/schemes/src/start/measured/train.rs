@@ -13,6 +13,11 @@ const MOST_TRAINS: usize = 16;
 const LEAST_PACKETS: u64 = 6;
 /// Least time that a train takes to arrive: clocks and schedulers are no finer.
 const LEAST_SPREAD: Duration = Duration::from_micros(500);
+/// How many times the next longest pause between two acknowledgements the longest is, if the medium's delay has stepped in
+/// between. What arrives in lumps has more than one such pause, or nothing between them.
+const STEP: u64 = 4;
+/// Packets of a train up to which a step is looked for: in a longer one it is a small part, and a lump can be a large one.
+const MOST_STEPPED: usize = 16;
 
 /// What trains have shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +38,8 @@ struct Train {
     ended: Time,
     /// Arrival and highest number of the first acknowledgement and of the latest.
     acked: Option<[(Time, u64); 2]>,
+    /// The two longest pauses between acknowledgements, the longer one first, with the bytes that ended it.
+    pauses: [(Duration, ByteCount); 2],
     /// The latest acknowledgement was shared with a later train.
     is_late: bool,
 }
@@ -56,15 +63,35 @@ impl Train {
     /// train, this one had arrived before it: what is known without it is better.
     fn on_ack(&mut self, now: Time, number: u64, is_shared: bool) -> bool {
         let is_known = self.shown().is_some();
-        match &mut self.acked {
+        match self.acked {
             None => self.acked = Some([(now, number); 2]),
-            Some([_, latest]) if number > latest.1 && !(is_shared && is_known) => {
-                *latest = (now, number);
+            Some([first, latest]) if number > latest.1 && !(is_shared && is_known) => {
+                self.note_pause(now.since(latest.0), self.bytes_to(number) - self.bytes_to(latest.1));
+                self.acked = Some([first, (now, number)]);
                 self.is_late = is_shared;
             }
             Some(_) => return false,
         }
         self.shown().is_some()
+    }
+
+    /// An acknowledgement brings `bytes` after a pause.
+    fn note_pause(&mut self, pause: Duration, bytes: ByteCount) {
+        let [longest, next] = self.pauses;
+        if pause > longest.0 {
+            self.pauses = [(pause, bytes), longest];
+        } else if pause > next.0 {
+            self.pauses[1] = (pause, bytes);
+        }
+    }
+
+    /// Time and bytes between the first acknowledgement and the latest, without a step of the medium's delay.
+    fn spread(&self, [(began, first), (ended, last)]: [(Time, u64); 2]) -> (Duration, ByteCount) {
+        let (spread, bytes) = (ended.since(began), self.bytes_to(last) - self.bytes_to(first));
+        let [(pause, brought), (next, _)] = self.pauses;
+        let rest = spread.saturating_sub(pause);
+        let has_step = self.bytes.len() <= MOST_STEPPED && pause > next * STEP && rest >= LEAST_SPREAD;
+        if has_step { (rest, bytes - brought) } else { (spread, bytes) }
     }
 
     /// The rate between two acknowledgements, however few packets that are.
@@ -83,15 +110,14 @@ impl Train {
     ///
     /// By number, so that a packet lost within the train does not look like a slower link.
     fn shown(&self) -> Option<Shown> {
-        let [(began, first), (ended, last)] = self.acked?;
-        let spread = ended.since(began);
+        let acked @ [(_, first), (_, last)] = self.acked?;
+        let (spread, bytes) = self.spread(acked);
         let is_long_enough = spread >= LEAST_SPREAD || last + 1 >= self.last();
         // Packets that left as slowly as they arrived tell the sender's rate.
         let is_spread_by_link = self.ended.since(self.began) * 2 <= spread;
         if last < first + LEAST_PACKETS || spread.is_zero() || !is_long_enough || !is_spread_by_link {
             return None;
         }
-        let bytes = self.bytes_to(last) - self.bytes_to(first);
         let rate = Rate::from_transfer(bytes, spread.max(LEAST_SPREAD));
         Some(Shown { rate, is_least: spread < LEAST_SPREAD || self.is_late })
     }
@@ -128,6 +154,7 @@ impl Trains {
                 began: sent.now,
                 ended: sent.now,
                 acked: None,
+                pauses: Default::default(),
                 is_late: false,
             });
         }

@@ -94,3 +94,29 @@ fn the_window_keeps_what_it_has_grown_by() {
     assert!(pacing(&world).unwrap().rate > planned, "more of the second datagram is known to have come");
     assert_eq!(world.window, grown);
 }
+
+#[test]
+fn what_ends_datagrams_counts_where_all_came_at_one_instant() {
+    // The first datagram is lost, so that the client can read the second only with the copy in the third.
+    let mut world = World::new();
+    let sizes = [
+        (PacketSpace::Initial, 1, 137),
+        (PacketSpace::Handshake, 0, 1_155),
+        (PacketSpace::Handshake, 1, 1_018),
+    ];
+    world.send(PacketSpace::Initial, 0);
+    let flight = sizes.map(|(space, number, bytes)| PacketSample {
+        bytes: ByteCount::new(bytes),
+        ..world.send(space, number)
+    });
+    let ends = [0, 2].map(|number| {
+        world.start.on_datagram_end(number);
+        PacketSample { bytes: END, ..world.send(PacketSpace::Data, number) }
+    });
+    world.now += RTT;
+    world.ack(PacketSpace::Initial, &flight[..1]);
+    world.ack(PacketSpace::Handshake, &flight[1..]);
+    world.ack(PacketSpace::Data, &ends);
+    assert_eq!(world.window, DATAGRAM * 84);
+    assert_eq!(pacing(&world).unwrap().burst, DATAGRAM * (CAREFUL_BURST - 1));
+}
