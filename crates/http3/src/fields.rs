@@ -43,6 +43,11 @@ pub(crate) fn request(fields: Vec<Field>, permits_protocol: bool) -> Result<http
         // spec: rfc9114 4.3 of-responses-not-in-requests
         return Err("a status in a request");
     }
+    // Behind an HTTP/1.1 hop they would be gone (RFC 9110 section 5.5; RFC 9113 section 8.2.1 says so of HTTP/2). Servers that
+    // send them are borne with.
+    if headers.values().any(has_outer_blanks) {
+        return Err("a field's value begins or ends with a blank");
+    }
     let method = pseudo.method.as_ref().ok_or("a request without a method")?;
     let method = Method::from_bytes(method).map_err(|_| "the method is no token")?;
     let protocol = match pseudo.protocol.take() {
@@ -194,6 +199,11 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
         headers.try_append(COOKIE, value).map_err(|_| "too many fields")?;
     }
     Ok((pseudo, headers))
+}
+
+fn has_outer_blanks(value: &HeaderValue) -> bool {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    is_blank(value.as_bytes().first()) || is_blank(value.as_bytes().last())
 }
 
 /// Target of CONNECT: only an authority (RFC 9114 section 4.4).

@@ -15,6 +15,7 @@ mod heads;
 mod hints;
 mod kept;
 mod lengths;
+mod mixtures;
 mod observed;
 mod raw;
 mod recorder;

@@ -31,6 +31,8 @@ async fn malformed_heads_are_reset_and_nothing_is_sent() {
         ("x", "a\r\nb: c"),
         ("x", "a\nb"),
         ("x", "a\0b"),
+        ("x", " a"),
+        ("x", "a\t"),
         ("x\r\ny", "a"),
         ("X-Upper", "a"),
         ("x y", "a"),
