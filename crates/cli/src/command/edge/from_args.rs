@@ -29,7 +29,7 @@ pub(super) fn config(args: &Edge) -> Config {
     config.edge.redirect = args.redirect;
     config.edge.admin = args.admin.map(somewhere);
     config.edge.admin_public = args.admin_public;
-    config.edge.profile.clone_from(&args.profile);
+    config.edge.profile = somewhere(args.profile.clone());
     config.edge.workers = args.workers;
     config.edge.state = args.state.clone().map(somewhere);
     config.edge.tls_min = args.tls_min;
