@@ -167,7 +167,10 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
         has_regular = true;
         // spec: rfc9114 4.2 uppercase-malformed, 10.3 invalid-names-malformed
         let name = HeaderName::from_lowercase(&field.name)
-            .map_err(|_| "a field's name is no token in lower case")?;
+            .ok()
+            // The crate `http` takes it for a token's (RFC 9110 section 5.6.2).
+            .filter(|name| !name.as_str().contains('"'))
+            .ok_or("a field's name is no token in lower case")?;
         let is_sensitive = field.is_sensitive;
         // spec: rfc9114 10.3 invalid-values-malformed
         let mut value = HeaderValue::from_maybe_shared(field.value)

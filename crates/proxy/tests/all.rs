@@ -21,6 +21,9 @@ mod raw;
 mod recorder;
 mod scene;
 mod tls;
+#[cfg(unix)]
+#[path = "support/translated.rs"]
+mod translated;
 mod tunnels;
 mod upstreams;
 mod versions;

@@ -36,6 +36,7 @@ async fn malformed_heads_are_reset_and_nothing_is_sent() {
         ("x\r\ny", "a"),
         ("X-Upper", "a"),
         ("x y", "a"),
+        ("x\"y", "a"),
         ("", "a"),
         (":path", "/again"),
         (":status", "200"),
