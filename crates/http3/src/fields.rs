@@ -43,11 +43,7 @@ pub(crate) fn request(fields: Vec<Field>, permits_protocol: bool) -> Result<http
         // spec: rfc9114 4.3 of-responses-not-in-requests
         return Err("a status in a request");
     }
-    // Behind an HTTP/1.1 hop they would be gone (RFC 9110 section 5.5; RFC 9113 section 8.2.1 says so of HTTP/2). Servers that
-    // send them are borne with.
-    if headers.values().any(has_outer_blanks) {
-        return Err("a field's value begins or ends with a blank");
-    }
+    check_blanks(&headers)?;
     let method = pseudo.method.as_ref().ok_or("a request without a method")?;
     let method = Method::from_bytes(method).map_err(|_| "the method is no token")?;
     let protocol = match pseudo.protocol.take() {
@@ -204,9 +200,13 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
     Ok((pseudo, headers))
 }
 
-fn has_outer_blanks(value: &HeaderValue) -> bool {
+/// Values of a request have no blanks around them: behind an HTTP/1.1 hop they would be gone (RFC 9110 section 5.5; RFC 9113
+/// section 8.2.1 says so of HTTP/2). Servers that send them are borne with.
+pub(crate) fn check_blanks(fields: &HeaderMap) -> Result<(), Malformed> {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    is_blank(value.as_bytes().first()) || is_blank(value.as_bytes().last())
+    let has_blanks = |value: &[u8]| is_blank(value.first()) || is_blank(value.last());
+    let any = fields.values().any(|value| has_blanks(value.as_bytes()));
+    if any { Err("a field's value begins or ends with a blank") } else { Ok(()) }
 }
 
 /// Target of CONNECT: only an authority (RFC 9114 section 4.4).
