@@ -33,8 +33,8 @@ pub(crate) struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Sends the request. If that fails before any of its body was read, and the request may be repeated (RFC 9110
-    /// section 9.2.2) or there was no connection to send it by, sends it once more: to another upstream if there is one,
-    /// else by another connection.
+    /// section 9.2.2), sends it once more: to another upstream if there is one, else by another connection. Whatever it is,
+    /// another upstream gets it if there was no connection to send it by.
     ///
     /// # Errors
     /// There is no response.
@@ -51,7 +51,7 @@ impl Attempt<'_> {
         let other = self.group.choose_other(Instant::now(), &first);
         let next = match other {
             Some(other) if failure.may_pass_elsewhere() => other,
-            _ if failure.may_pass() => first,
+            _ if failure.may_pass() && self.is_repeatable() => first,
             _ => return Err(failure),
         };
         tracing::debug!(failure = failure.detail(), upstream = %next.upstream(), "asking once more");

@@ -13,6 +13,7 @@ mod faults;
 mod forwarding;
 mod heads;
 mod hints;
+mod hostile;
 mod kept;
 mod lengths;
 mod mixtures;

@@ -1,7 +1,7 @@
 //! An HTTP/3 client that writes what no client would.
 
 use bytes::Bytes;
-use posthaste_endpoint::{Connection, Endpoint, ReadError, RecvStream, SendStream};
+use posthaste_endpoint::{Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream};
 use posthaste_http3::{MessageKind, MessageReader, Part, encode};
 use tokio::time::timeout;
 
@@ -29,7 +29,12 @@ impl Raw {
     }
 
     pub(crate) async fn open(&self) -> (SendStream, RecvStream) {
-        self.connection.open_bi().await.unwrap()
+        self.try_open().await.unwrap()
+    }
+
+    /// The same where the server may have had enough.
+    pub(crate) async fn try_open(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        self.connection.open_bi().await
     }
 
     /// Sends these bytes as a request, ends it, and waits for what becomes of it.
