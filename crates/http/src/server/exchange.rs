@@ -268,7 +268,7 @@ async fn asked_for(wanted: &mut Wanted) {
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Resolves only if the rest of the request breaks the protocol. What the service has left unread is read to a limit and
