@@ -45,19 +45,19 @@ async fn requests_that_are_reset_at_once_leave_nothing() {
     })
     .await;
     let raw = Raw::connect(&scene.server).await;
-    let mut sent = 0;
+    let mut asked = 0;
     for count in 0..2000 {
         let Ok((mut send, recv)) = raw.try_open().await else { break };
         let _ = send.write_all(&request("GET", &[])).await;
         send.reset(0x10c);
         drop(recv);
-        sent += 1;
+        asked += 1;
         if count % 500 == 0 {
             // Others are served meanwhile.
             scene.is_well().await;
         }
     }
-    assert!(sent >= 500, "{sent}");
+    assert!(asked >= 500, "{asked}");
     let others_end =
         |links: &[crate::recorder::Link]| links.iter().filter(|link| !link.is_closed).count() <= 1;
     scene.upstream.wait("requests that nobody wants stay", others_end).await;

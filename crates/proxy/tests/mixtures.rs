@@ -273,9 +273,9 @@ async fn ask(raw: &Raw, case: &Case) -> Result<End, ReadError> {
         tokio::task::yield_now().await;
     }
     if case.is_reset {
-        send.reset(0x10c)
+        send.reset(0x10c);
     } else {
-        send.finish()
+        send.finish();
     }
     raw::try_end(recv).await
 }
@@ -305,7 +305,7 @@ async fn over_http3_the_upstream_gets_what_is_right_and_nothing_else() {
     assert!((200..800).contains(&right) && done > right * 3 / 4, "{right} are right, {done} are done");
 }
 
-/// Reads until the first stream has a head or its end, or the connection ends: HEADERS, RST_STREAM, GOAWAY, or nothing more.
+/// Reads until the first stream has a head or its end, or the connection ends: HEADERS, `RST_STREAM`, GOAWAY, or nothing more.
 async fn until_end(stream: &mut (impl AsyncReadExt + Unpin)) {
     let mut head = [0; 9];
     while stream.read_exact(&mut head).await.is_ok() && !matches!(head[3], 1 | 3 | 7) {
