@@ -39,6 +39,7 @@ macro_rules! signatures_by_judge {
         }
     };
 }
+#[cfg(feature = "edge")]
 pub(crate) use signatures_by_judge;
 
 /// The certificates in this file, or the system's.
