@@ -54,6 +54,15 @@ impl Failure {
         self
     }
 
+    /// The same with the place in a file to which it is due.
+    #[cfg(feature = "edge")]
+    pub(crate) fn at(mut self, place: Option<String>) -> Self {
+        if let Some(place) = place {
+            self.message = format!("{place}: {}", self.message);
+        }
+        self
+    }
+
     /// Prints it and gives its exit code.
     pub(crate) fn report(&self) -> ExitCode {
         printer::error(self);

@@ -215,6 +215,40 @@ fn a_check_finds_faults_without_serving() {
 }
 
 #[test]
+fn a_check_finds_what_would_keep_it_from_serving() {
+    let folders = Folders::new();
+    certificate(&folders);
+    std::fs::create_dir_all(folders.path("www")).unwrap();
+    let check = |text: &str| {
+        std::fs::write(folders.path("edge.toml"), text).unwrap();
+        let (code, stdout, stderr) = run(posthaste().args(["edge", "check"]).current_dir(folders.path("")));
+        (code, String::from_utf8(stdout).unwrap() + &stderr)
+    };
+    let (code, said) = check(&replying("200").replace("[edge]", "[edge]\nprofile = \"mobil\""));
+    assert!(code == 2 && said.contains("edge.toml:2:11: there is no profile `mobil`"), "{code}: {said}");
+    // Over UDP the port is free.
+    let taken = std::net::TcpListener::bind(("127.0.0.1", free_port())).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, said) = check(&replying("200").replace("127.0.0.1:0", &address));
+    assert!(code == 1 && said.contains(&format!("cannot listen on {address}/tcp")), "{code}: {said}");
+    // Where an upstream is there, but would not be trusted, each request would be a 502.
+    let upstream = Edge::start(
+        &folders,
+        &["--listen", "127.0.0.1:0", "--cert", "cert.pem", "--key", "key.pem", "--files", "www"],
+    );
+    let to = |host: &str, more: &str| {
+        let to = format!("to = \"https://{host}:{}\"{more}", upstream.port());
+        check(&replying("200").replace("reply = \"200\"", &to))
+    };
+    let (code, said) = to("localhost", "");
+    assert!(code == 1 && said.contains("no TLS with it"), "{code}: {said}");
+    let (code, said) = to("127.0.0.1", "\nca = \"cert.pem\"");
+    assert!(code == 1 && said.contains("not valid for name"), "{code}: {said}");
+    let (code, said) = to("localhost", "\nca = \"cert.pem\"");
+    assert!(code == 0 && said.ends_with("no faults\n"), "{code}: {said}");
+}
+
+#[test]
 fn names_that_the_certificate_does_not_cover_are_not_answered() {
     let folders = Folders::new();
     certificate(&folders);

@@ -264,6 +264,17 @@ fn sites_that_begin_together_have_certificates_of_their_own_and_one_account() {
 }
 
 #[test]
+fn a_domain_without_files_is_certified_by_lets_encrypt() {
+    let mut command = posthaste();
+    command.args(["edge", "--to", "http://127.0.0.1:3000", "--domain", "example.org", "--print-config"]);
+    let (code, stdout, stderr) = run(command.env("STATE_DIRECTORY", "/somewhere"));
+    let text = String::from_utf8(stdout).unwrap();
+    assert_eq!(code, 0, "{stderr}");
+    let acme = "[edge.acme]\nstate = \"/somewhere\"\ndirectory = \"https://acme-v02.api.letsencrypt.org/directory\"\n";
+    assert!(text.contains(acme) && !text.contains("certificate"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_certified_is_refused_before_anything_starts() {
     let folders = Folders::new();
     let refused = |arguments: &[&str], expected: &str| {
@@ -279,5 +290,9 @@ fn what_cannot_be_certified_is_refused_before_anything_starts() {
     refused(&with(&["--domain", "*.example.org"]), "it certifies single host names");
     refused(&with(&["--domain", "a.test", "--acme-directory", "http://a.test/"]), "is no https URL");
     refused(&["--beside", "https://127.0.0.1", "--domain", "a.test", "--acme", "x"], "--acme");
+    // Without files, --domain is certified; not by accident.
+    refused(&["--files", "www"], "--cert");
+    refused(&["--files", "www", "--domain", "localhost"], "no public authority certifies localhost");
+    refused(&["--beside", "https://127.0.0.1", "--domain", "a.test"], "--cert");
     assert!(!folders.path("state").exists());
 }

@@ -3,10 +3,15 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use common::edge::{Edge, certificate};
 use common::{Folders, posthaste, run, sample};
+use posthaste_endpoint::rustls;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Value;
 
 /// More than any step takes on a busy machine.
@@ -143,6 +148,39 @@ fn a_closed_udp_port_is_found() {
     found.says("addresses", "warning", "127.0.0.1: TCP", "");
     found.says("quic-versions", "skipped", "", "");
     assert!(!found.report.to_string().contains("\"http3\""));
+}
+
+/// A server over TCP that has nothing newer than TLS 1.2, as nginx before 1.23.4 unless it is told otherwise.
+fn old(folders: &Folders) -> u16 {
+    let chain =
+        CertificateDer::pem_file_iter(folders.path("cert.pem")).unwrap().map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_file(folders.path("key.pem")).unwrap();
+    let config = rustls::ServerConfig::builder_with_protocol_versions(&[&rustls::version::TLS12]);
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            std::thread::spawn(move || {
+                let mut stream = BufReader::new(rustls::StreamOwned::new(tls, client));
+                let mut line = String::new();
+                while stream.read_line(&mut line).is_ok_and(|length| length > 2) {
+                    line.clear();
+                }
+                let _ = stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn a_server_without_tls_1_3_is_no_fault() {
+    let folders = folders();
+    let found = Examination::of(&folders, "localhost", old(&folders), IMPATIENT);
+    found.says("certificate", "ok", "for localhost", "");
+    found.says("http", "ok", "200 OK over http/1.1, 2 bytes", "");
 }
 
 /// As with `--beside`: the server over TCP says nothing of HTTP/3, for its port is another one behind the redirection.

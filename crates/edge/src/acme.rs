@@ -140,6 +140,9 @@ impl Authority {
             Some(_) => store::read(&files.chain).await?.and_then(|pem| identifier(&pem)),
             None => None,
         };
+        if known.is_none() {
+            store::has_room(&files.chain).await?;
+        }
         let account = order::account(self).await;
         if let Some(state) = &known {
             let (due, ask) = match (&account, &replaces) {
@@ -152,6 +155,7 @@ impl Authority {
                 return Ok(Attended { renewed: false, again: left.min(ask) });
             }
         }
+        store::has_room(&files.chain).await?;
         let issued = order::issue(self, &account?, &site.names, kind, replaces).await?;
         store::write(&files.chain, issued).await?;
         let (resolver, names) = (resolver.clone(), site.names.clone());
@@ -222,6 +226,28 @@ mod tests {
             ends: day(190),
             warn_from: day(176),
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn an_authority_is_asked_for_nothing_that_cannot_be_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        // Nobody listens there; that would be another error.
+        let directory = "https://127.0.0.1:1/directory".to_owned();
+        let config = AcmeConfig { directory, ..AcmeConfig::lets_encrypt(folder.path().to_owned()) };
+        // What is written for the site meets a full disk.
+        std::fs::create_dir(config.folder()).unwrap();
+        std::os::unix::fs::symlink("/dev/full", config.folder().join("a.test.new")).unwrap();
+        let tls = rustls::ClientConfig::builder_with_provider(posthaste_endpoint::tls::crypto_provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        let resolver = Resolver::new(crate::certificates::Certificates::default());
+        let authority = Authority::new(config, tls, Challenges::default());
+        let site = AcmeSite { name: "a.test".to_owned(), names: vec!["a.test".to_owned()] };
+        let attended = authority.attend(&site, Challenge::TlsAlpn, &resolver, SystemTime::UNIX_EPOCH).await;
+        assert!(matches!(attended, Err(AcmeError::Store { .. })), "{attended:?}");
     }
 
     #[test]

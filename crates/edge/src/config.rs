@@ -62,7 +62,7 @@ pub struct Settings {
     pub redirect: Option<SocketAddr>,
     /// Profile, the bundle of policies. Default `mobile@history=true`: clients that return within an hour begin near the rate
     /// that their path had.
-    pub profile: String,
+    pub profile: Spanned<String>,
     /// Directory for what outlives the process: the secret of address tokens and stateless resets, TLS sessions for 0-RTT,
     /// path histories. Default none: clients then begin anew after a restart.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 443),
             redirect: None,
-            profile: "mobile@history=true".to_owned(),
+            profile: Spanned::new(0..0, "mobile@history=true".to_owned()),
             state: None,
             tls_min: TlsVersion::default(),
             workers: Workers::default(),
@@ -379,6 +379,11 @@ impl Config {
             None if key == "certificate" => ConfigError::new(format!("--cert {value}: {reason}")),
             None => ConfigError::new(format!("--{key} {value}: {reason}")),
         }
+    }
+
+    /// File, line and column of a value; `None` if the command line said it.
+    pub fn place(&self, span: Range<usize>) -> Option<String> {
+        self.source.as_ref().map(|source| error::place(&source.file, &source.text, span))
     }
 
     /// Something that is missing.

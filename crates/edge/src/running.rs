@@ -219,6 +219,12 @@ impl Builder<'_> {
             let reason = format!("{name} cannot be certified by [edge.acme]: it certifies single host names");
             return Err(self.missing(&reason).hint("name the files of its certificate"));
         }
+        if let Some(name) = names.iter().find(|name| acme.get_ref().is_public() && !name.contains('.')) {
+            let reason = format!("no public authority certifies {name}");
+            return Err(self
+                .missing(&reason)
+                .hint("name the files of its certificate: --cert and --key, or `certificate`"));
+        }
         if self.config.has_neighbour() {
             let reason = "with `beside`, the authority's questions go to the server on the TCP port";
             return Err(self.missing(reason).hint("name the files of that server's certificate"));

@@ -43,6 +43,7 @@ pub(crate) fn request(fields: Vec<Field>, permits_protocol: bool) -> Result<http
         // spec: rfc9114 4.3 of-responses-not-in-requests
         return Err("a status in a request");
     }
+    check_blanks(&headers)?;
     let method = pseudo.method.as_ref().ok_or("a request without a method")?;
     let method = Method::from_bytes(method).map_err(|_| "the method is no token")?;
     let protocol = match pseudo.protocol.take() {
@@ -162,7 +163,10 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
         has_regular = true;
         // spec: rfc9114 4.2 uppercase-malformed, 10.3 invalid-names-malformed
         let name = HeaderName::from_lowercase(&field.name)
-            .map_err(|_| "a field's name is no token in lower case")?;
+            .ok()
+            // The crate `http` takes it for a token's (RFC 9110 section 5.6.2).
+            .filter(|name| !name.as_str().contains('"'))
+            .ok_or("a field's name is no token in lower case")?;
         let is_sensitive = field.is_sensitive;
         // spec: rfc9114 10.3 invalid-values-malformed
         let mut value = HeaderValue::from_maybe_shared(field.value)
@@ -194,6 +198,15 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
         headers.try_append(COOKIE, value).map_err(|_| "too many fields")?;
     }
     Ok((pseudo, headers))
+}
+
+/// Values of a request have no blanks around them: behind an HTTP/1.1 hop they would be gone (RFC 9110 section 5.5; RFC 9113
+/// section 8.2.1 says so of HTTP/2). Servers that send them are borne with.
+pub(crate) fn check_blanks(fields: &HeaderMap) -> Result<(), Malformed> {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let has_blanks = |value: &[u8]| is_blank(value.first()) || is_blank(value.last());
+    let any = fields.values().any(|value| has_blanks(value.as_bytes()));
+    if any { Err("a field's value begins or ends with a blank") } else { Ok(()) }
 }
 
 /// Target of CONNECT: only an authority (RFC 9114 section 4.4).

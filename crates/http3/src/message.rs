@@ -204,7 +204,11 @@ impl MessageReader {
         // spec: rfc9114 4.1 further-message-malformed
         if self.state == State::Content {
             self.state = State::Trailers;
-            return fields::trailers(fields).map(Part::Trailers).map_err(MessageError::Malformed);
+            let trailers = fields::trailers(fields).map_err(MessageError::Malformed)?;
+            if matches!(self.kind, MessageKind::Request) {
+                fields::check_blanks(&trailers).map_err(MessageError::Malformed)?;
+            }
+            return Ok(Part::Trailers(trailers));
         }
         match self.kind {
             MessageKind::Request => {

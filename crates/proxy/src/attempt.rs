@@ -33,7 +33,8 @@ pub(crate) struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Sends the request. If that fails before any of its body was read, and the request may be repeated (RFC 9110
-    /// section 9.2.2), sends it once more: to another upstream if there is one, else by another connection.
+    /// section 9.2.2), sends it once more: to another upstream if there is one, else by another connection. Whatever it is,
+    /// another upstream gets it if there was no connection to send it by.
     ///
     /// # Errors
     /// There is no response.
@@ -43,13 +44,14 @@ impl Attempt<'_> {
             Ok(response) => return Ok((response, first)),
             Err(failure) => failure,
         };
-        if !self.is_repeatable() || !self.upload.is_untouched() {
+        let may_have_arrived = !failure.is_of_connecting();
+        if (may_have_arrived && !self.is_repeatable()) || !self.upload.is_untouched() {
             return Err(failure);
         }
         let other = self.group.choose_other(Instant::now(), &first);
         let next = match other {
             Some(other) if failure.may_pass_elsewhere() => other,
-            _ if failure.may_pass() => first,
+            _ if failure.may_pass() && self.is_repeatable() => first,
             _ => return Err(failure),
         };
         tracing::debug!(failure = failure.detail(), upstream = %next.upstream(), "asking once more");
@@ -72,7 +74,7 @@ impl Attempt<'_> {
                 lease.answered(began.elapsed());
             }
             Err(failure) => {
-                if matches!(failure, Failure::Connect(_) | Failure::ConnectTimeout(_)) {
+                if failure.is_of_connecting() {
                     lease.not_connected(Instant::now());
                 }
                 lease.failed(failure.reason());

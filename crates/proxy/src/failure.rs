@@ -88,6 +88,11 @@ impl Failure {
         !matches!(self, Self::Refused(..) | Self::Body(_))
     }
 
+    /// True if there was no connection, so that nothing of the request was sent.
+    pub(crate) fn is_of_connecting(&self) -> bool {
+        matches!(self, Self::Connect(_) | Self::ConnectTimeout(_))
+    }
+
     /// True if another upstream may be reached where this one was not.
     pub(crate) fn may_pass_elsewhere(&self) -> bool {
         self.may_pass() || matches!(self, Self::ConnectTimeout(_))

@@ -1,8 +1,8 @@
 //! A response's head and trailers on their way from the upstream.
 
-use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::response::Parts;
+use http::{StatusCode, Version};
 use posthaste_service::EarlyHints;
 
 use crate::failure::Failure;
@@ -56,6 +56,9 @@ pub(crate) fn any_head(mut parts: Parts) -> Result<Parts, Failure> {
         fields.insert(header::CONTENT_LENGTH, length.into());
     }
     parts.extensions.clear();
+    // RFC 9110 section 6.2: what is sent on has the version of who sends it. As HTTP/1.0 it would end the client's connection,
+    // and one that breaks off would look whole.
+    parts.version = Version::HTTP_11;
     Ok(parts)
 }
 

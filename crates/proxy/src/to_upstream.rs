@@ -73,6 +73,13 @@ pub(crate) fn outline(parts: &Parts, who: &Introduction) -> Result<Outline, Fail
     fields.insert(header::HOST, host);
     let named = named_by_connection(came);
     for (name, value) in came {
+        // HTTP/2's library lets both pass (RFC 9113 section 8.2.1).
+        if value.as_bytes().trim_ascii().len() != value.len() {
+            return Err(bad("a field's value begins or ends with a blank"));
+        }
+        if name.as_str().contains('"') {
+            return Err(bad("a field's name is no token"));
+        }
         if !is_dropped(name) && !named.contains(name) {
             fields.append(name, value.clone());
         }

@@ -13,13 +13,18 @@ mod faults;
 mod forwarding;
 mod heads;
 mod hints;
+mod hostile;
 mod kept;
 mod lengths;
+mod mixtures;
 mod observed;
 mod raw;
 mod recorder;
 mod scene;
 mod tls;
+#[cfg(unix)]
+#[path = "support/translated.rs"]
+mod translated;
 mod tunnels;
 mod upstreams;
 mod versions;

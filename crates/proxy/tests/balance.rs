@@ -92,6 +92,22 @@ async fn what_may_not_be_repeated_is_not() {
 }
 
 #[tokio::test]
+async fn what_was_never_sent_goes_to_another_upstream_whatever_it_is() {
+    let (_socket, dead) = nobody();
+    let second = named("second").await;
+    let server = Server::start(balanced(&[dead, second.address], |_| {}), |_| {});
+    let client = server.client();
+    // As many as before the first upstream is left out.
+    for method in [Method::POST, Method::PATCH, Method::from_bytes(b"REPORT").unwrap()] {
+        let asked = http::Request::builder().method(&method).uri(server.uri("/")).body("form".into());
+        let response = timeout(PATIENCE, client.send(asked.unwrap())).await.expect("no answer").unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{method}");
+        assert_eq!(second.messages().last().unwrap().body, b"form");
+    }
+    assert_eq!(second.messages().len(), 3, "each once");
+}
+
+#[tokio::test]
 async fn health_checks_take_upstreams_out_and_bring_them_back() {
     let is_well = Arc::new(AtomicBool::new(true));
     let judged = Arc::clone(&is_well);

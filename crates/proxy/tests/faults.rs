@@ -7,7 +7,8 @@ use posthaste_http::{Body, ClientError};
 use posthaste_proxy::ProxyOptions;
 
 use crate::common::{PATIENCE, Server, body};
-use crate::recorder::{Reply, Then, When};
+use crate::over_tcp;
+use crate::recorder::{Recorder, Reply, Then, When};
 use crate::scene::{Scene, proxy};
 
 /// The statuses of requests with these methods, and how many connections the upstream saw.
@@ -75,6 +76,30 @@ async fn bodies_that_break_off_are_reset_and_their_connections_closed() {
         scene.upstream.wait("the connection ends", |links| links[0].is_closed).await;
         scene.is_well().await;
     }
+}
+
+/// All that an HTTP/1.1 client gets of two requests, the second of which has the connection closed.
+async fn by_http1(reply: Reply) -> String {
+    let upstream = Recorder::start(When::Whole, move |_| reply.clone()).await;
+    let service = proxy(&format!("http://{}", upstream.address), |_| {});
+    let server = over_tcp::Server::start(service, |_| {}).await;
+    server
+        .http1("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_of_http_1_0_are_passed_on_as_ours() {
+    // RFC 9110 section 6.2. Many applications answer so, Python's `http.server` among them.
+    let whole = by_http1(Reply::close("HTTP/1.0 200 OK\r\n\r\nwhole")).await;
+    assert_eq!(whole.matches("HTTP/1.1 200 OK\r\n").count(), 2, "the client's connection stays: {whole}");
+    assert!(whole.ends_with("5\r\nwhole\r\n0\r\n\r\n"), "{whole}");
+    let length = by_http1(Reply::close("HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nwhole")).await;
+    assert_eq!(length.matches("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n").count(), 2, "{length}");
+    // Its end is that of the connection: one that breaks must not look like it.
+    let reset = Reply { bytes: "HTTP/1.0 200 OK\r\n\r\nhalf".into(), then: Then::Reset };
+    let broken = by_http1(reset).await;
+    assert!(!broken.contains("0\r\n\r\n") && !broken.contains("HTTP/1.0"), "{broken}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

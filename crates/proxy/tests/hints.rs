@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::common::{PATIENCE, Server};
-use crate::raw::{Raw, request};
+use crate::raw::{Raw, data, request};
 use crate::scene::proxy;
 
 /// An upstream that sends `ahead`, and a response once it is told to.
@@ -88,4 +88,29 @@ async fn a_storm_of_hints_ends_in_a_response() {
     let heads = heads(storm).await;
     assert_eq!(heads.last().unwrap().status(), StatusCode::OK);
     assert!(heads.len() <= 9, "{} heads", heads.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_asks_first_is_told_to_send_what_somebody_waits_for() {
+    // RFC 9110 section 10.1.1.
+    let (url, go) = upstream(String::new()).await;
+    let server = Server::start(proxy(&url, |_| {}), |_| {});
+    let client = Raw::connect(&server).await;
+    let mut go = Some(go);
+    for (more, expected) in [(("x-a", "1"), [100, 200].as_slice()), (("via", "1.1 edge"), &[508])] {
+        let (mut send, mut recv) = client.open().await;
+        let fields = [("content-length", "4"), ("expect", "100-Continue"), more];
+        send.write_all(&request("POST", &fields)).await.unwrap();
+        let mut reader = MessageReader::new(MessageKind::Response { to_head: false }, 100_000);
+        let mut rest = bytes::Bytes::new();
+        for status in expected {
+            let head = head(&mut recv, &mut reader, &mut rest).await;
+            assert_eq!(head.status().as_u16(), *status, "{more:?}");
+            if *status == 100 {
+                send.write_bytes(data("four")).await.unwrap();
+                send.finish();
+                go.take().unwrap().send(()).unwrap();
+            }
+        }
+    }
 }

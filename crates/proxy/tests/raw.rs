@@ -1,7 +1,7 @@
 //! An HTTP/3 client that writes what no client would.
 
 use bytes::Bytes;
-use posthaste_endpoint::{Connection, Endpoint, ReadError, RecvStream, SendStream};
+use posthaste_endpoint::{Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream};
 use posthaste_http3::{MessageKind, MessageReader, Part, encode};
 use tokio::time::timeout;
 
@@ -29,7 +29,12 @@ impl Raw {
     }
 
     pub(crate) async fn open(&self) -> (SendStream, RecvStream) {
-        self.connection.open_bi().await.unwrap()
+        self.try_open().await.unwrap()
+    }
+
+    /// The same where the server may have had enough.
+    pub(crate) async fn try_open(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        self.connection.open_bi().await
     }
 
     /// Sends these bytes as a request, ends it, and waits for what becomes of it.
@@ -42,19 +47,24 @@ impl Raw {
 }
 
 /// Waits for a response's head, or a reset.
-pub(crate) async fn end(mut recv: RecvStream) -> End {
+pub(crate) async fn end(recv: RecvStream) -> End {
+    try_end(recv).await.unwrap()
+}
+
+/// The same where the connection may end.
+pub(crate) async fn try_end(mut recv: RecvStream) -> Result<End, ReadError> {
     let mut reader = MessageReader::new(MessageKind::Response { to_head: false }, 100_000);
     let reading = async {
         loop {
             match recv.read_chunk(65_536).await {
                 Ok(Some(mut data)) => {
                     if let Some(Part::Response(head)) = reader.next(&mut data).unwrap() {
-                        return End::Status(head.status().as_u16());
+                        return Ok(End::Status(head.status().as_u16()));
                     }
                 }
                 Ok(None) => panic!("the stream ended without a response"),
-                Err(ReadError::Reset(code)) => return End::Reset(code),
-                Err(error) => panic!("{error}"),
+                Err(ReadError::Reset(code)) => return Ok(End::Reset(code)),
+                Err(error) => return Err(error),
             }
         }
     };

@@ -215,19 +215,24 @@ async fn serve(
 }
 
 /// The whole requests at the beginning of `bytes`.
-fn parse(mut bytes: &[u8]) -> Result<Vec<Message>, String> {
+fn parse(bytes: &[u8]) -> Result<Vec<Message>, String> {
+    parse_and_rest(bytes).map(|parsed| parsed.0)
+}
+
+/// The same, and what follows them.
+pub(crate) fn parse_and_rest(mut bytes: &[u8]) -> Result<(Vec<Message>, &[u8]), String> {
     let mut messages = Vec::new();
     while let Some((mut message, length)) = head(bytes)? {
         let Some(end) = body(&mut message, &bytes[length..])? else { break };
         messages.push(message);
         bytes = &bytes[length + end..];
     }
-    Ok(messages)
+    Ok((messages, bytes))
 }
 
 fn head(bytes: &[u8]) -> Result<Option<(Message, usize)>, String> {
     let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
-    let text = std::str::from_utf8(&bytes[..end]).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&bytes[..end]);
     let (line, fields) = text.split_once("\r\n").ok_or("a head without fields")?;
     let [method, target, version] = line.split(' ').collect::<Vec<_>>()[..] else {
         return Err(format!("not a request line: {line:?}"));
@@ -246,8 +251,9 @@ fn head(bytes: &[u8]) -> Result<Option<(Message, usize)>, String> {
 fn lines(text: &str) -> Result<Vec<(String, String)>, String> {
     let line = |line: &str| {
         let (name, value) = line.split_once(": ").ok_or_else(|| format!("not a field: {line:?}"))?;
-        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-        let is_value = !value.contains(['\r', '\n', '\0']) && value.trim() == value;
+        let is_name =
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+        let is_value = !value.contains(['\r', '\n', '\0']) && value.trim_matches([' ', '\t']) == value;
         if is_name && is_value { Ok((name.to_owned(), value.to_owned())) } else { Err(format!("{line:?}")) }
     };
     text.split("\r\n").filter(|text| !text.is_empty()).map(line).collect()

@@ -16,8 +16,9 @@ use super::seconds;
 /// With --beside, the site's server keeps TCP port 443 and everything else; this command takes UDP port 443 only, and has
 /// each request answered by that server. If it stops, browsers go on over TCP. With --to, it takes TCP and UDP port 443
 /// (HTTP/1.1, HTTP/2 and HTTP/3), and the requests go to an application that has no TLS of its own; requests to port 80
-/// are redirected. With --files, the files below a directory answer. All need the site's certificate, or --acme, which gets and renews it. Several sites,
-/// routes and rules for fields are for a file: --config.
+/// are redirected. With --files, the files below a directory answer. All need the site's
+/// certificate; without --cert, one for --domain comes from Let's Encrypt and is renewed (--acme). Several sites, routes and
+/// rules for fields are for a file: --config.
 ///
 /// It prints what makes browsers come: one line for the server's configuration, and a DNS record.
 #[derive(Debug, clap::Args)]
@@ -29,7 +30,7 @@ Examples:
   posthaste edge --beside https://127.0.0.1 --domain example.org \\
       --cert /etc/letsencrypt/live/example.org/fullchain.pem --key /etc/letsencrypt/live/example.org/privkey.pem
   posthaste edge --to http://127.0.0.1:3000 --cert fullchain.pem --key privkey.pem
-  posthaste edge --to http://127.0.0.1:3000 --domain example.org --acme /var/lib/posthaste   certificate by itself
+  posthaste edge --to http://127.0.0.1:3000 --domain example.org     with a certificate from Let's Encrypt
   posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --listen 127.0.0.1:4433   without privileges
   posthaste edge --to http://127.0.0.1:3000 --cert cert.pem --key key.pem --print-config > edge.toml
   posthaste edge check edge.toml
@@ -58,7 +59,7 @@ pub(crate) struct Edge {
     pub(crate) command: Option<EdgeCommand>,
 
     /// The server of the same site, which keeps TCP port 443
-    #[arg(long = "beside", value_name = "URL", required_unless_present_any = ["to", "files", "config", "print_schema"], conflicts_with_all = ["to", "files", "config"])]
+    #[arg(long = "beside", value_name = "URL", required_unless_present_any = ["to", "files", "config", "print_schema"], conflicts_with_all = ["to", "files", "config"], requires = "cert")]
     pub(crate) neighbour: Option<String>,
 
     /// The application behind this server
@@ -81,11 +82,13 @@ pub(crate) struct Edge {
     #[arg(long, exclusive = true)]
     pub(crate) print_schema: bool,
 
-    /// Address and port to listen on, UDP with --beside, TCP and UDP without; port 0 picks a free one
+    /// Address and port to listen on, UDP with --beside, TCP and UDP without; `[::]:443` is IPv6 and IPv4, port 0 picks a free
+    /// one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:443", conflicts_with = "config")]
     pub(crate) listen: SocketAddr,
 
-    /// Address and TCP port from which plain HTTP is redirected to https; if --listen has port 443, the default is 0.0.0.0:80
+    /// Address and TCP port from which plain HTTP is redirected to https; if --listen has port 443, the
+    /// default is port 80 of the same address
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["neighbour", "config"])]
     pub(crate) redirect: Option<SocketAddr>,
 
@@ -98,11 +101,11 @@ pub(crate) struct Edge {
     #[arg(long, requires = "admin", conflicts_with = "config")]
     pub(crate) admin_public: bool,
 
-    /// Certificate chain in PEM, the site's own certificate first
+    /// Certificate chain in PEM, the site's own certificate first; without it, --domain is certified as with --acme
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present_any = ["acme", "config", "print_schema"],
+        required_unless_present_any = ["acme", "config", "domain", "print_schema"],
         conflicts_with = "config",
         requires = "key"
     )]
@@ -113,7 +116,8 @@ pub(crate) struct Edge {
     pub(crate) key: Option<PathBuf>,
 
     /// Get the certificate for --domain from Let's Encrypt, whose terms of service you accept by this, and keep it and the
-    /// account's key in this directory; TCP port 443 must be reachable
+    /// account's key in this directory; TCP port 443 must be reachable. Without --cert, this is what happens, and the default
+    /// is $STATE_DIRECTORY, /var/lib/posthaste for root, else posthaste in $XDG_STATE_HOME or ~/.local/state
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "neighbour", "config"], requires = "domain")]
     pub(crate) acme: Option<PathBuf>,
 

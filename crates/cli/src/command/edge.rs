@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use admin::Admin;
 use posthaste_edge::{About, Config, ConfigError, Edge, Metrics, QueryInLog};
+use posthaste_policy::Profile;
 use rustls::client::danger::ServerCertVerifier;
 
 use super::running::{Running, cannot_listen, interrupts};
@@ -47,7 +48,7 @@ pub(crate) async fn run(args: Args, passed: Passed, log: &LogQueue) -> Result<Ex
     if args.print_config {
         return print(&config.to_toml());
     }
-    let profile = profile::complete(&config.edge.profile)?;
+    let profile = named_profile(&config)?;
     profile::warn(&profile);
     let transport = profile::transport(profile, None, None)?;
     let profile_name = transport.profile.name().to_owned();
@@ -113,6 +114,12 @@ fn print(file: &str) -> Result<ExitCode, Failure> {
 
 fn no_tls(error: &rustls::Error) -> Failure {
     Failure::runtime(format!("TLS cannot be used: {error}"))
+}
+
+/// The profile that a configuration names.
+fn named_profile(config: &Config) -> Result<Profile, Failure> {
+    let named = &config.edge.profile;
+    profile::complete(named.get_ref()).map_err(|failure| failure.at(config.place(named.span())))
 }
 
 /// Whom `https` upstreams must be certified by.

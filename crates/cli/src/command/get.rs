@@ -374,8 +374,9 @@ fn tls_config(args: &Get) -> Result<Arc<rustls::ClientConfig>, Failure> {
 
 /// The client for `--fallback`.
 fn over_tcp(args: &Get) -> Result<Fallback, Failure> {
-    let tls =
-        fallback::tls_config(provider(args), trusted(args)?).map_err(|error| trust::unusable(&error))?;
+    // Whoever names a cipher gets that one only.
+    let provider = args.cipher.map_or_else(fallback::provider_over_tcp, |_| provider(args));
+    let tls = fallback::tls_config(provider, trusted(args)?).map_err(|error| trust::unusable(&error))?;
     Ok(Fallback::new(Reach { max_redirects: args.max_redirects, timeout: args.timeout }, tls))
 }
 

@@ -16,6 +16,17 @@ pub(super) async fn write(path: &Path, content: String) -> Result<(), AcmeError>
     written.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|source| failed(path, source))
 }
 
+/// Bytes of a chain with its key, and more.
+const ROOM: usize = 32 * 1024;
+
+/// Whether [`write`] has room for a certificate: one that is issued and cannot be kept would be asked for again, and
+/// authorities give few.
+pub(super) async fn has_room(path: &Path) -> Result<(), AcmeError> {
+    let probe = path.with_extension("probe");
+    write(&probe, " ".repeat(ROOM)).await?;
+    fs::remove_file(&probe).map_err(|source| failed(&probe, source))
+}
+
 /// A file's content; `None` if there is none.
 pub(super) async fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
     let own = path.to_owned();
@@ -78,6 +89,25 @@ mod tests {
         assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap()) & 0o777, 0o600);
         let names = fs::read_dir(path.parent().unwrap()).unwrap().map(|it| it.unwrap().file_name());
         assert_eq!(names.collect::<Vec<_>>(), ["key.pem"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_full_disk_is_noticed_and_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.test.pem");
+        has_room(&path).await.unwrap();
+        fs::write(&path, "old").unwrap();
+        // What is written there meets a full disk.
+        let full = || std::os::unix::fs::symlink("/dev/full", folder.path().join("a.test.new")).unwrap();
+        full();
+        let error = has_room(&path).await.unwrap_err();
+        assert!(error.to_string().contains("No space left"), "{error}");
+        full();
+        write(&path, "new".to_owned()).await.unwrap_err();
+        let names = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["a.test.pem"]);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
     }
 
     #[test]

@@ -36,6 +36,11 @@ impl AcmeConfig {
         Self { state, directory: lets_encrypt(), contact: Vec::new(), ca: None }
     }
 
+    /// True if the authority certifies public names only.
+    pub(crate) fn is_public(&self) -> bool {
+        self.directory == LETS_ENCRYPT
+    }
+
     /// Where what comes from this authority is kept: another one gets an account and certificates of its own.
     pub(crate) fn folder(&self) -> PathBuf {
         let name = self.directory.split_once("://").map_or(self.directory.as_str(), |(_, rest)| rest);

@@ -31,8 +31,7 @@ impl ConfigError {
 
     /// At a place of the file.
     pub(super) fn at(file: &Path, text: &str, span: Range<usize>, message: &str) -> Self {
-        let (line, column) = position(text, span.start);
-        Self::new(format!("{}:{line}:{column}: {message}", file.display()))
+        Self::new(format!("{}: {message}", place(file, text, span)))
     }
 
     /// What the parser says.
@@ -65,6 +64,12 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// A place of the file, as editors and compilers name it.
+pub(super) fn place(file: &Path, text: &str, span: Range<usize>) -> String {
+    let (line, column) = position(text, span.start);
+    format!("{}:{line}:{column}", file.display())
+}
 
 /// Line and column, both from 1, of a byte of `text`.
 fn position(text: &str, at: usize) -> (usize, usize) {

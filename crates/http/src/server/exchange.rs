@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::incoming::{self, Rest};
+use super::incoming::{self, Begun, Rest, Wanted};
 use super::outgoing::Outgoing;
 use super::slots::Seat;
 use super::visitor::RequestStream;
@@ -65,14 +65,15 @@ pub(super) async fn run(
     let is_upgrade = request.extensions().get::<ConnectProtocol>().is_some();
     // How long a tunnel may be silent is the service's matter.
     let stall = (!is_upgrade).then_some(shared.options.stall_timeout);
-    let (body, rest) = match incoming::body(receiver, &stream.visitor, stall).await {
-        Ok(both) => both,
-        Err(error) => {
-            tracing::debug!(%client, %error, "no request");
-            Box::pin(decline(&shared, stream, &error.into())).await;
-            return Served::Abandoned;
-        }
-    };
+    let Begun { body, rest, wanted } =
+        match incoming::body(receiver, &stream.visitor, request.headers(), stall).await {
+            Ok(begun) => begun,
+            Err(error) => {
+                tracing::debug!(%client, %error, "no request");
+                Box::pin(decline(&shared, stream, &error.into())).await;
+                return Served::Abandoned;
+            }
+        };
     let asked = (request.method().clone(), request.uri().clone());
     let (stream, seat) = (&mut stream, &mut seat);
     let remarks = Remarks::default();
@@ -81,7 +82,7 @@ pub(super) async fn run(
         request.extensions_mut().insert(remarks.clone());
     }
     let mut exchange = Exchange { shared: &shared, stream, seat, responded: None, body_bytes: 0 };
-    let outcome = exchange.answer(service, request, rest).await;
+    let outcome = exchange.answer(service, request, (rest, wanted)).await;
     let (responded, body_bytes) = (exchange.responded, exchange.body_bytes);
     if let Some(log) = &shared.options.access_log {
         log.record(&AccessRecord {
@@ -149,7 +150,7 @@ impl Exchange<'_, '_> {
         &mut self,
         service: Box<dyn AnyService>,
         mut request: Request,
-        rest: oneshot::Receiver<Rest>,
+        (rest, wanted): (oneshot::Receiver<Rest>, Wanted),
     ) -> Outcome {
         let visitor = &self.stream.visitor;
         let early = visitor.early();
@@ -166,7 +167,7 @@ impl Exchange<'_, '_> {
             if let Some(early) = early {
                 request.extensions_mut().insert(early);
             }
-            match self.call(service, request, upgrade.as_ref()).await {
+            match self.call(service, request, upgrade.as_ref(), wanted).await {
                 Ok(answer) => answer,
                 Err(gave_up) => return gave_up,
             }
@@ -194,6 +195,7 @@ impl Exchange<'_, '_> {
         service: Box<dyn AnyService>,
         mut request: Request,
         upgrade: Option<&Upgrade>,
+        mut wanted: Wanted,
     ) -> Result<(Response, Option<String>), Outcome> {
         let (hints, mut hinted) = EarlyHints::channel();
         // A tunnel has nothing to fetch.
@@ -209,8 +211,9 @@ impl Exchange<'_, '_> {
                 answer = &mut answering => break answer,
                 fields = hinted.next(), if left > 0 => {
                     left -= 1;
-                    self.hint(fields).await?;
+                    self.ahead(StatusCode::EARLY_HINTS, fields).await?;
                 }
+                () = asked_for(&mut wanted) => self.ahead(StatusCode::CONTINUE, HeaderMap::new()).await?,
                 reason = &mut unwanted => {
                     self.stream.sender.reset(Code::H3_REQUEST_CANCELLED);
                     return Err(Outcome::Aborted(reason));
@@ -232,10 +235,10 @@ impl Exchange<'_, '_> {
         })
     }
 
-    /// Sends a 103 (RFC 8297).
-    async fn hint(&mut self, fields: HeaderMap) -> Result<(), Outcome> {
+    /// Sends an informational response: a 103 (RFC 8297), or 100.
+    async fn ahead(&mut self, status: StatusCode, fields: HeaderMap) -> Result<(), Outcome> {
         let mut head = http::Response::new(());
-        *head.status_mut() = StatusCode::EARLY_HINTS;
+        *head.status_mut() = status;
         *head.headers_mut() = fields;
         Outgoing::new(self.shared, self.stream, self.seat).ahead(&head).await
     }
@@ -254,6 +257,18 @@ impl Exchange<'_, '_> {
         self.stream.sender.reset(malformed.code());
         Outcome::Aborted(malformed.to_string())
     }
+}
+
+/// Resolves once, if the service waits for a body for which the client waits to be asked. Cancel safe.
+async fn asked_for(wanted: &mut Wanted) {
+    if let Some(word) = wanted {
+        let is_asked_for = word.await.is_ok();
+        *wanted = None;
+        if is_asked_for {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Resolves only if the rest of the request breaks the protocol. What the service has left unread is read to a limit and

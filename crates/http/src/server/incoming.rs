@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{self, HeaderMap};
 use http_body::{Frame, SizeHint};
 use posthaste_http3::{Code, MessageError, Part};
 use posthaste_service::PolledFrame;
@@ -31,16 +32,27 @@ pub(super) enum Rest {
     Malformed(MessageError),
 }
 
-/// The body of a request whose head has been read, and where its rest goes. A service that waits for more of it waits up to
-/// `stall`, or for any time.
+/// A request's body, and what its exchange learns of it.
+pub(super) struct Begun {
+    pub(super) body: Body,
+    pub(super) rest: oneshot::Receiver<Rest>,
+    /// The service waits for a body that the client sends only when it is told to.
+    pub(super) wanted: Wanted,
+}
+
+/// `None` if the client does not wait for a word.
+pub(super) type Wanted = Option<oneshot::Receiver<()>>;
+
+/// The body of a request whose head has been read. A service that waits for more of it waits up to `stall`, or for any time.
 ///
 /// # Errors
 /// What follows the head is not what HTTP/3 permits.
 pub(super) async fn body(
     mut receiver: MessageReceiver,
     visitor: &Arc<Visitor>,
+    head: &HeaderMap,
     stall: Option<Duration>,
-) -> Result<(Body, oneshot::Receiver<Rest>), MessageError> {
+) -> Result<Begun, MessageError> {
     let (rest, left) = oneshot::channel();
     // Most requests end with their heads: what arrived with it tells.
     let first = match poll_fn(|cx| Poll::Ready(receiver.poll_next(cx))).await {
@@ -48,7 +60,7 @@ pub(super) async fn body(
         Poll::Ready(Ok(None)) => {
             // The exchange waits for it.
             let _ = rest.send(Rest::Over);
-            return Ok((Body::empty(), left));
+            return Ok(Begun { body: Body::empty(), rest: left, wanted: None });
         }
         Poll::Ready(Err(ReceiveError::Message(error))) => return Err(error),
         Poll::Ready(Ok(Some(part))) => Some(Ok(part)),
@@ -56,15 +68,22 @@ pub(super) async fn body(
     };
     let announced = receiver.announced();
     let visitor = Arc::clone(visitor);
+    let (want, wanted) = expects(head).then(oneshot::channel).unzip();
     let incoming = Incoming {
         receiver: Some(receiver),
         first,
         announced,
         received: 0,
         rest: Some(rest),
+        want,
         patience: Patience { visitor, stall, timer: None, seen: 0 },
     };
-    Ok((Body::new(incoming), left))
+    Ok(Begun { body: Body::new(incoming), rest: left, wanted })
+}
+
+/// Whether the client waits for 100 before it sends the body (RFC 9110 section 10.1.1).
+fn expects(head: &HeaderMap) -> bool {
+    head.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 struct Incoming {
@@ -75,6 +94,8 @@ struct Incoming {
     announced: Option<u64>,
     received: u64,
     rest: Option<oneshot::Sender<Rest>>,
+    /// Until the first wait, if the client waits, too.
+    want: Option<oneshot::Sender<()>>,
     patience: Patience,
 }
 
@@ -122,6 +143,10 @@ impl Incoming {
             None => match receiver.poll_next(cx) {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
+                    if let Some(want) = self.want.take() {
+                        // An exchange that is over has answered.
+                        let _ = want.send(());
+                    }
                     let stall = ready!(self.patience.poll(cx));
                     receiver.stop(Code::H3_REQUEST_CANCELLED);
                     self.end(Rest::Over);

@@ -1,6 +1,7 @@
 //! What the edge says when it has started: what makes browsers come.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use http::Uri;
 use posthaste_edge::{Config, Discovery, Edge, SiteConfig, TcpSide};
@@ -41,6 +42,9 @@ struct Start<'a> {
     admin: Option<SocketAddr>,
     profile: &'a str,
     sites: Vec<SiteStart<'a>>,
+    /// Who certifies sites without files, and where its certificates are kept.
+    #[serde(skip)]
+    authority: Option<(&'a str, &'a Path)>,
     certificates: Vec<CertificateStart>,
 }
 
@@ -84,9 +88,16 @@ impl Start<'_> {
             format!("  certificate  {}, good until {}\n", it.names.join(", "), it.ends)
         };
         let certificates: String = self.certificates.iter().map(certificate).collect();
+        let authority = self.authority.as_ref().map(|(directory, state)| {
+            format!(
+                "  authority    {directory}, whose terms of service you accept; kept in {}\n",
+                state.display()
+            )
+        });
+        let authority = authority.unwrap_or_default();
         let sites: String = self.sites.iter().map(|site| site.text() + "\n").collect();
         format!(
-            "{protocols} on {address}/{transports}\n\x20 profile      {profile}\n{redirect}{admin}{certificates}\n{sites}\
+            "{protocols} on {address}/{transports}\n\x20 profile      {profile}\n{redirect}{admin}{authority}{certificates}\n{sites}\
              Firewalls must let {ports} {} in. Ctrl-C stops.",
             address.port()
         )
@@ -171,6 +182,10 @@ pub(super) fn announce(
         admin,
         profile,
         sites: config.sites.iter().map(|(domain, site)| SiteStart::new(domain, site, place)).collect(),
+        authority: config.edge.acme.as_ref().map(|acme| {
+            let acme = acme.get_ref();
+            (acme.directory.as_str(), acme.state.as_path())
+        }),
         certificates: states.collect(),
     };
     let follows = if form.access_log { " One line per request follows." } else { "" };

@@ -1,25 +1,19 @@
 //! `posthaste edge check`: faults of a configuration, and of what is around it.
 
 use std::fmt::Write as _;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use http::Uri;
 use posthaste_edge::{Config, Edge};
 use serde::Serialize;
-use tokio::net::TcpStream;
-#[cfg(unix)]
-use tokio::net::UnixStream;
-use tokio::time::timeout;
 
-use super::{refused, trusted};
+use super::{named_profile, refused, trusted};
 use crate::args::EdgeCheck;
 use crate::exit::{FAILED, Failure};
-use crate::{printer, profile};
+use crate::printer;
 
-/// Time for an upstream to accept a connection.
-const PATIENCE: Duration = Duration::from_secs(2);
+mod upstreams;
 
 /// What was found.
 #[derive(Serialize)]
@@ -34,14 +28,15 @@ struct Findings {
 
 pub(super) async fn run(args: &EdgeCheck) -> Result<ExitCode, Failure> {
     let config = Config::read(&args.file).map_err(|error| refused(&error))?;
-    profile::complete(&config.edge.profile)?;
+    named_profile(&config)?;
     let edge = Edge::new(&config, &trusted).map_err(|error| refused(&error))?;
     let states = edge.resolver().states();
     let mut warnings: Vec<String> = states.iter().filter_map(|it| it.warning(SystemTime::now())).collect();
     warnings.extend(unbound(&config));
     for url in config.upstreams() {
-        warnings.extend(unreachable(url).await);
+        warnings.extend(upstreams::unreachable(url).await);
     }
+    warnings.extend(upstreams::unproved(&config).await);
     let findings = Findings {
         file: args.file.display().to_string(),
         sites: config.sites.keys().cloned().collect(),
@@ -66,23 +61,16 @@ fn text(findings: &Findings) -> String {
     text
 }
 
-fn unbound(config: &Config) -> Option<String> {
-    let address = config.edge.listen;
-    UdpSocket::bind(address).err().map(|error| format!("cannot listen on {address}/udp: {error}"))
-}
-
-async fn unreachable(url: &str) -> Option<String> {
-    #[cfg(unix)]
-    if let Some(path) = url.strip_prefix("unix:") {
-        let connected = UnixStream::connect(path).await;
-        return connected.err().map(|error| format!("{url} cannot be reached: {error}"));
-    }
-    let uri: Uri = url.parse().ok()?;
-    let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
-    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');
-    match timeout(PATIENCE, TcpStream::connect((host, port))).await {
-        Ok(Ok(_)) => None,
-        Ok(Err(error)) => Some(format!("{url} cannot be reached: {error}")),
-        Err(_) => Some(format!("{url} did not accept a connection within {} s", PATIENCE.as_secs())),
-    }
+/// Ports that cannot be had.
+fn unbound(config: &Config) -> Vec<String> {
+    let listen = config.edge.listen;
+    let over_udp = [(listen, "udp", UdpSocket::bind(listen).map(drop))];
+    // A neighbour has the TCP port.
+    let over_tcp = (!config.has_neighbour()).then_some(listen).into_iter().chain(config.edge.redirect);
+    let over_tcp = over_tcp.map(|address| (address, "tcp", TcpListener::bind(address).map(drop)));
+    let all = over_udp.into_iter().chain(over_tcp);
+    all.filter_map(|(address, transport, bound)| {
+        bound.err().map(|error| format!("cannot listen on {address}/{transport}: {error}"))
+    })
+    .collect()
 }

@@ -1,5 +1,8 @@
 //! The configuration that the command line's options say.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
 use posthaste_edge::{AcmeConfig, CertificateFiles, Coding, Config, SiteConfig};
 use toml::Spanned;
 
@@ -29,12 +32,15 @@ pub(super) fn config(args: &Edge) -> Config {
     config.edge.redirect = args.redirect;
     config.edge.admin = args.admin.map(somewhere);
     config.edge.admin_public = args.admin_public;
-    config.edge.profile.clone_from(&args.profile);
+    config.edge.profile = somewhere(args.profile.clone());
     config.edge.workers = args.workers;
     config.edge.state = args.state.clone().map(somewhere);
     config.edge.tls_min = args.tls_min;
     config.edge.grace = args.grace.into();
-    config.edge.acme = args.acme.clone().map(|state| {
+    // Without files there is an authority: the arguments have one or the other.
+    let state =
+        args.acme.clone().or_else(|| args.cert.is_none().then(|| usual_state(|name| std::env::var_os(name))));
+    config.edge.acme = state.map(|state| {
         let mut acme = AcmeConfig { ca: args.acme_ca.clone(), ..AcmeConfig::lets_encrypt(state) };
         if let Some(directory) = &args.acme_directory {
             acme.directory.clone_from(directory);
@@ -43,6 +49,22 @@ pub(super) fn config(args: &Edge) -> Config {
     });
     config.sites.insert(args.domain.clone(), site);
     config
+}
+
+/// Where certificates are kept if nobody says where: the service manager's place, that of the system, or the user's (XDG Base
+/// Directory Specification).
+fn usual_state(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
+    const SYSTEM: &str = "/var/lib/posthaste";
+    let path = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(given) = path("STATE_DIRECTORY") {
+        return given;
+    }
+    match path("HOME") {
+        Some(home) if home != Path::new("/root") => {
+            path("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("posthaste")
+        }
+        _ => SYSTEM.into(),
+    }
 }
 
 /// What a file has to say of it: nothing if it is as without a word.
@@ -57,4 +79,23 @@ fn compress(codings: &[String]) -> Option<Vec<Spanned<String>>> {
 /// A value without a place in a file.
 fn somewhere<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_have_a_usual_place() {
+        let state = |all: &[(&str, &str)]| {
+            usual_state(|name| all.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into()))
+        };
+        let home = ("HOME", "/home/a");
+        assert_eq!(state(&[home]), Path::new("/home/a/.local/state/posthaste"));
+        assert_eq!(state(&[home, ("XDG_STATE_HOME", "/s")]), Path::new("/s/posthaste"));
+        assert_eq!(state(&[home, ("XDG_STATE_HOME", "")]), Path::new("/home/a/.local/state/posthaste"));
+        assert_eq!(state(&[("HOME", "/root")]), Path::new("/var/lib/posthaste"));
+        assert_eq!(state(&[]), Path::new("/var/lib/posthaste"));
+        assert_eq!(state(&[("STATE_DIRECTORY", "/d"), home]), Path::new("/d"));
+    }
 }

@@ -1,7 +1,7 @@
 //! The sockets: UDP for HTTP/3, TCP for HTTP/1.1 and HTTP/2 on the same port, a pair for each worker, and port 80.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU16;
 
 use posthaste_edge::{Config, Workers};
@@ -150,7 +150,7 @@ async fn listen_for_redirects(config: &Config) -> Result<Option<TcpListener>, Fa
     if config.edge.listen.port() != HTTPS {
         return Ok(None);
     }
-    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, HTTP));
+    let address = SocketAddr::new(config.edge.listen.ip(), HTTP);
     let listener = TcpListener::bind(address).await;
     Ok(listener.inspect_err(|error| tracing::warn!(%address, %error, "no redirects from http")).ok())
 }

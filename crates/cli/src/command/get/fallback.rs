@@ -39,6 +39,15 @@ pub(crate) struct Reach {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// What QUIC uses, and the suites of TLS 1.2, all of which have ephemeral keys and authenticated encryption: servers over TCP
+/// may have nothing newer.
+pub(crate) fn provider_over_tcp() -> Arc<CryptoProvider> {
+    let mut provider = posthaste_endpoint::tls::crypto_provider().as_ref().clone();
+    let all = rustls::crypto::aws_lc_rs::default_provider().cipher_suites;
+    provider.cipher_suites.extend(all.into_iter().filter(|suite| suite.tls13().is_none()));
+    Arc::new(provider)
+}
+
 /// TLS for TCP: the connector says which versions of HTTP it speaks.
 ///
 /// # Errors

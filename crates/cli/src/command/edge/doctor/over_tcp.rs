@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use posthaste_endpoint::tls;
 use tokio::time::{Instant, timeout_at};
 
 use super::Subject;
 use super::addresses::Reached;
 use super::certificate::Observer;
 use super::finding::Finding;
-use crate::command::get::fallback::{Fallback, Reach, Reply, tls_config};
+use crate::command::get::fallback::{Fallback, Reach, Reply, provider_over_tcp, tls_config};
 
 /// Bytes of a body that are read to compare its length.
 const MAX_BODY: u64 = 16 << 20;
@@ -44,7 +43,7 @@ pub(super) fn reachable(subject: &Subject, reached: &[Reached]) -> Finding {
 pub(super) async fn visit(subject: &Subject, observer: &Arc<Observer>) -> Result<Visit, String> {
     let uri = subject.uri().ok_or("the URL is not valid")?;
     let config =
-        tls_config(tls::crypto_provider(), Arc::clone(observer) as _).map_err(|error| error.to_string())?;
+        tls_config(provider_over_tcp(), Arc::clone(observer) as _).map_err(|error| error.to_string())?;
     let client = Fallback::new(Reach { max_redirects: 0, timeout: Some(subject.timeout) }, config);
     let started = Instant::now();
     let response = client.over_tcp(&uri, started).await.map_err(|error| error.to_string())?;
