@@ -140,7 +140,13 @@ impl Parameters {
             ),
             Constant::new(
                 "first flight, slow path",
-                format!("what was shown for a round trip, {} to {} datagrams", SLOW.0, SLOW.1),
+                format!(
+                    "{}/{} of what was shown for a round trip, {} to {} datagrams",
+                    opening::SLOW_PACE.0,
+                    opening::SLOW_PACE.1,
+                    SLOW.0,
+                    SLOW.1
+                ),
             ),
             Constant::new("fast", format!("the handshake's datagrams came at {} or more", opening::FAST)),
             Constant::new("jump", format!("{share} of what trains show, at most {factor} first flights")),
@@ -232,18 +238,18 @@ impl Measured {
             Showing::Slow(rate) => Showing::Slow(rate.max(least_rate)),
             showing => showing,
         };
+        let is_slow = matches!(showing, Showing::Slow(_));
         let (rate, (least, most), burst) = match showing {
             Showing::VeryFast => (of.rate, (of.least, of.most.max(of.least)), of.burst.max(of.least)),
             Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
             Showing::Together => (of.rate, (of.least, of.least), CAREFUL_BURST),
             Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),
             Showing::Slow(rate) if rate < VERY_SLOW => (rate, SLOW, LEAST_BURST),
-            Showing::Slow(rate) => (rate, SLOW, CAREFUL_BURST),
+            Showing::Slow(rate) => (self.opening.slow_pace(rate), SLOW, CAREFUL_BURST),
         };
         let window = rate.bytes_in(rtt).clamp(datagram * least, datagram * most);
         // The first packet leaves before there is a flight to pace.
         let burst = datagram * burst.saturating_sub(1);
-        let is_slow = matches!(showing, Showing::Slow(_));
         Flight { window, pacing: Pacing { rate, burst }, is_slow }
     }
 
@@ -341,7 +347,8 @@ impl Measured {
     }
 
     /// A handshake can make a path look slow that is not: a thin uplink, a lost packet, a radio's pause. The first packets
-    /// that are acknowledged apart tell. If they agree that the path is too slow for a train, it is a ceiling.
+    /// that are acknowledged apart tell, and what they tell is paced at if it is more. If they agree that the path is too
+    /// slow for a train, it is a ceiling.
     fn look_again(&mut self, seen: Rate) -> Option<Adjustment> {
         let flight = self.flight.as_mut().filter(|flight| flight.is_slow)?;
         let shown = flight.pacing.rate;
@@ -350,7 +357,8 @@ impl Measured {
             flight.pacing.rate = self.parameters.unknown_rate.min(seen);
             return None;
         }
-        let rate_ceiling = (shown < VERY_SLOW).then(|| shown.max(seen));
+        flight.pacing.rate = shown.max(seen);
+        let rate_ceiling = (shown < VERY_SLOW).then_some(flight.pacing.rate);
         rate_ceiling.map(|_| Adjustment { rate_ceiling, ..Adjustment::default() })
     }
 

@@ -121,7 +121,7 @@ impl Mobile {
             self.path.raise_bandwidth(self.path.arrival_rate(acks));
             self.leave_early(sample);
         } else if self.is_ceiling_reached() {
-            self.start_up(sample);
+            self.probe_or_drain(sample);
         } else if self.losses.round_ended
             && self.losses.ranges_last_round >= LOSS_RANGES
             && self.is_too_much(sample.lost, sample.tx_in_flight)
@@ -137,6 +137,17 @@ impl Mobile {
             && self.is_plateau(sample.rate)
         {
             self.leave_early(sample);
+        }
+    }
+
+    /// The ceiling is reached. A probe takes a queue that stands before it for somebody else's and puts its own on top, which
+    /// overflows a queue of ten packets. Startup's own queue is drained first, and the probe follows a round later.
+    fn probe_or_drain(&mut self, sample: &Sample) {
+        if self.path.queue() > self.path.eps() {
+            self.reach.is_doubtful = self.has(Part::EarlyProbe);
+            self.start_ease(sample.now);
+        } else {
+            self.start_up(sample);
         }
     }
 

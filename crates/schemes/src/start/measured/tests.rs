@@ -118,7 +118,7 @@ fn is_near(rate: Option<Rate>, bits: u64) -> bool {
 #[test]
 fn the_handshake_sizes_the_first_flight() {
     // (how far apart in microseconds, datagrams of the first flight): 400 bytes in 0.1, 0.25, 0.32, 0.64 and 8 ms.
-    for (apart, datagrams) in [(100, 200), (250, 200), (320, 41), (640, 20), (8_000, 10)] {
+    for (apart, datagrams) in [(100, 200), (250, 200), (320, 52), (640, 26), (8_000, 10)] {
         let mut world = World::new();
         world.handshake(Duration::from_micros(apart));
         assert_eq!(world.window.get() / DATAGRAM.get(), datagrams, "{apart} us");
@@ -378,6 +378,25 @@ fn a_path_too_slow_for_a_train_has_a_ceiling() {
     assert!(is_near(world.ceiling, 400_000), "{:?}", world.ceiling);
     let paced = world.start.pacing(&steady_rtt(RTT), DATAGRAM).map(|pacing| pacing.rate);
     assert!(is_near(paced, 400_000), "{paced:?}");
+}
+
+#[test]
+fn packets_that_arrive_faster_than_a_slow_handshake_has_shown_are_paced_at() {
+    let world = very_slow(milliseconds(24));
+    let paced = world.start.pacing(&steady_rtt(RTT), DATAGRAM).map(|pacing| pacing.rate);
+    assert!(is_near(paced, 800_000), "{paced:?}");
+    assert_eq!(world.ceiling, paced);
+}
+
+#[test]
+fn a_slow_path_is_paced_at_five_quarters_of_what_the_padding_leaves() {
+    // 400 bytes in 0.64 and 8 ms; the second is too slow to be paced at more.
+    for (apart, rate) in [(640, 6_250_000), (8_000, 400_000)] {
+        let mut world = World::new();
+        world.handshake(Duration::from_micros(apart));
+        let paced = world.start.flight.map(|flight| flight.pacing.rate);
+        assert!(is_near(paced, rate), "{apart} us: {paced:?}");
+    }
 }
 
 #[test]

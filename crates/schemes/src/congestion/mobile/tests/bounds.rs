@@ -67,6 +67,25 @@ fn a_slow_path_that_pretends_to_be_fast_drops_little_more_than_one_flight() {
     assert!(path.delivered >= link.rate.bytes_in(milliseconds(2_000)), "{}", path.delivered);
 }
 
+/// Startup reaches its ceiling while 0 or 8 ms of its own queue stand on a path of 40 ms.
+#[test]
+fn a_probe_does_not_begin_on_the_queue_of_startup() {
+    for (queue, state) in [(0, State::Up), (8, State::Ease)] {
+        let (_, mut controller) = super::settled(Link::usual());
+        controller.reach.ceiling = Some(controller.path.bandwidth());
+        controller.reach.is_doubtful = false;
+        controller.state = State::Reach;
+        let sample = sample_of(controller.path.least_rtt() + milliseconds(queue));
+        for _ in 0..8 {
+            controller.path.update(&sample, &Rounds::default(), ByteCount::ZERO, 1_200.0);
+        }
+        let sample = Sample { sent_at: Time::ZERO + milliseconds(60_000), ..sample };
+        controller.step_reach(&sample);
+        assert_eq!(controller.state, state, "a queue of {queue} ms");
+        assert_eq!(controller.reach.is_doubtful, queue > 0, "a probe follows");
+    }
+}
+
 /// A path that becomes longer, 40 to 120 ms, is filled again only because a rest shows its least round trip.
 #[test]
 fn a_path_that_becomes_longer_is_filled_again() {
