@@ -92,20 +92,31 @@ fn fetch(case: &Case, site: &mut Site, by: SocketAddr, failures: &mut Vec<String
                 Event::Nothing => {}
             }
         }
+        let file = site.path("in/file");
         if get.wait(GET_ENDS)?.success() {
-            let whole = fs::read(site.path("in/file"))? == content(case.bytes);
-            return if whole { Ok(failed) } else { Err("the file is not what was served".into()) };
+            return if is_whole(&file, case)? {
+                Ok(failed)
+            } else {
+                Err("the file is not what was served".into())
+            };
         }
         let said = fs::read_to_string(site.path(&format!("logs/{name}.stderr")))?;
         if !is_killed {
             failures.push(said);
         }
-        if site.path("in/file").exists() {
-            return Err("a file that is not whole has its name".into());
+        if file.exists() {
+            // A client can be killed between the end of its work and its own.
+            let is_done = is_killed && is_whole(&file, case)?;
+            return if is_done { Ok(failed) } else { Err("a file that is not whole has its name".into()) };
         }
         check_kept(&site.path("in"), &content(case.bytes))?;
     }
     Err(format!("{ATTEMPTS} clients one behind another did not fetch the file").into())
+}
+
+/// True if the file is what was served.
+fn is_whole(file: &Path, case: &Case) -> Result<bool> {
+    Ok(fs::read(file)? == content(case.bytes))
 }
 
 /// What a client keeps for the next one is the file's beginning.
