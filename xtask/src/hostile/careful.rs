@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::Figure;
 use super::cases::received;
@@ -69,19 +70,28 @@ fn continued(scene: &Scene) -> Result<f64> {
         let bytes = report["connections"][0]["bytes_received"].as_f64().ok_or("no count of bytes")?;
         if same { Ok(bytes) } else { Err("the file is another".into()) }
     };
-    scene.publish("long", &vec![7; LONG])?;
+    publish(scene, 7, Duration::from_secs(120))?;
     interrupt()?;
     let rest = go_on()?;
     if rest > LONG as f64 * 0.6 {
         return Err(format!("{rest} of {LONG} bytes came again").into());
     }
     interrupt()?;
-    scene.publish("long", &vec![9; LONG])?;
+    publish(scene, 9, Duration::from_secs(60))?;
     let whole = go_on()?;
     if whole < LONG as f64 {
         return Err(format!("{whole} of {LONG} bytes of another file came").into());
     }
     Ok(rest)
+}
+
+/// A file of one byte again and again that looks so old: of one that has only just changed the entity tag is weak, and no
+/// download of it is continued (RFC 9110 section 13.1.5).
+fn publish(scene: &Scene, byte: u8, age: Duration) -> Result<()> {
+    scene.publish("long", &vec![byte; LONG])?;
+    let file = fs::File::options().write(true).open(scene.path("www/long"))?;
+    let modified = file.metadata()?.modified()?;
+    Ok(file.set_modified(modified - age)?)
 }
 
 /// A 206 that nobody has asked for is no file; streams of unknown types are no fault. How many of those there were.
