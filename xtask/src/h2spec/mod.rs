@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::identity::Identity;
+use crate::interop::application::port;
 use crate::interop::cell::START_TIMEOUT;
 use crate::process::Running;
 use crate::workspace::{build_posthaste_debug, root, run as run_to_end};
@@ -72,12 +73,6 @@ fn installed() -> Result<PathBuf> {
     build.args(["build", "-mod=readonly", "-o"]).arg(&program).arg("github.com/summerwind/h2spec/cmd/h2spec");
     run_to_end(&mut build)?;
     Ok(program)
-}
-
-/// The port in what the edge says when it listens.
-fn port(line: &str) -> Option<u16> {
-    let start: serde_json::Value = serde_json::from_str(line).ok()?;
-    start["address"].as_str()?.rsplit(':').next()?.parse().ok()
 }
 
 /// One run of h2spec.

@@ -13,6 +13,7 @@ use clap::Args;
 
 use crate::Result;
 use crate::identity::Identity;
+use crate::interop::application::Application;
 use crate::interop::case::PLAIN;
 use crate::interop::cell::{START_TIMEOUT, free_port};
 use crate::interop::side::Side;
@@ -52,6 +53,7 @@ const EXCEPTIONS: [Exception; 1] = [Exception {
 #[command(after_help = "Examples:
   cargo xtask h3spec                     all cases
   cargo xtask h3spec --match 'HTTP/3'    those with this in their name
+  cargo xtask h3spec --edge              of `posthaste edge`, which forwards to an application
   cargo xtask h3spec --against quiche    the harness itself: quiche is tested
 
 Maven fetches the artifact that h3spec's binary for Linux on x86-64 comes in, once; mvn and libgmp are needed.
@@ -63,21 +65,14 @@ pub(crate) struct Arguments {
     /// Let this peer be tested instead, to prove the harness
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
+    /// Let `posthaste edge` be tested, in front of an application
+    #[arg(long, conflicts_with = "against")]
+    edge: bool,
 }
 
 /// Runs all cases; true if each passes or is excepted.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let program = install::installed()?;
-    let server = if let Some(name) = &arguments.against {
-        let peer = peers::find(name)?;
-        if !peer.server {
-            return Err(format!("{name} cannot serve").into());
-        }
-        peers::build([peer])?;
-        Side::Peer(peer)
-    } else {
-        Side::posthaste(build_posthaste_debug()?)
-    };
     let logs = root().join("artifacts/h3spec");
     if logs.exists() {
         fs::remove_dir_all(&logs)?;
@@ -89,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let content = folder.path().join("root");
     fs::create_dir(&content)?;
     fs::write(content.join("index.html"), "<!doctype html><title>h3spec</title>\n")?;
+    let server = tested(arguments, &content, &identity, &logs)?;
     let listen = free_port(std::net::Ipv4Addr::LOCALHOST.into())?;
     let mut command = server.server(&PLAIN, &content, listen, &identity, folder.path());
     let mut serving = Running::spawn(&mut command, "server", &logs)?;
@@ -116,6 +112,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         fs::remove_dir_all(&logs)?;
     }
     Ok(passed)
+}
+
+/// Who is tested, with these files.
+fn tested(arguments: &Arguments, content: &Path, identity: &Identity, logs: &Path) -> Result<Side> {
+    if let Some(name) = &arguments.against {
+        let peer = peers::find(name)?;
+        if !peer.server {
+            return Err(format!("{name} cannot serve").into());
+        }
+        peers::build([peer])?;
+        return Ok(Side::Peer(peer));
+    }
+    let program = build_posthaste_debug()?;
+    if !arguments.edge {
+        return Ok(Side::posthaste(program));
+    }
+    let application = Application::start(&program, content, identity, logs)?;
+    Ok(Side::edge(program, application))
 }
 
 /// One run of h3spec.

@@ -1,5 +1,6 @@
 //! `cargo xtask interop`: third-party clients and servers against ours, a cell for each peer and case.
 
+pub(crate) mod application;
 pub(crate) mod case;
 pub(crate) mod cell;
 mod content;
@@ -25,6 +26,7 @@ use crate::Result;
 use crate::identity::Identity;
 use crate::peers::{self, PEERS, Peer};
 use crate::workspace::{build_posthaste, root, target};
+use application::Application;
 use case::{CASES, Case, Proof};
 use content::Content;
 use side::Side;
@@ -47,6 +49,7 @@ enum Role {
   cargo xtask interop --peer curl --case lossy           one peer, one case
   cargo xtask interop --role server --json report.json   our client against third-party servers
   cargo xtask interop --against quic-go                  the harness itself: quic-go plays our part
+  cargo xtask interop --edge --quick                     third-party clients through `posthaste edge`, which forwards to an application (CI)
   cargo xtask interop --quick                            what CI runs: without the cases that take long
   cargo xtask interop --markdown docs/results/interop.md         all of it, as a table for people
   cargo xtask interop --profiles all                     every profile at our side: nobody must notice (an hour and a half)
@@ -89,6 +92,9 @@ pub(crate) struct Arguments {
     /// Let this peer play our part, to prove the harness
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
+    /// Let `posthaste edge` serve, in front of an application: third-party clients only
+    #[arg(long, conflicts_with_all = ["against", "profiles", "role", "markdown"])]
+    edge: bool,
 }
 
 /// What came of a cell.
@@ -127,14 +133,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         return profiles::run(arguments);
     }
     let peers = chosen_peers(&arguments.peers)?;
-    let cases = chosen_cases(&arguments.cases, arguments.quick)?;
+    let mut cases = chosen_cases(&arguments.cases, arguments.quick)?;
+    if arguments.edge {
+        cases.retain(|case| application::missing(case).is_none());
+    }
     if arguments.list {
         for case in &cases {
             println!("{:<16}{}", case.name, case.about);
         }
         return Ok(true);
     }
-    let rows = rows(&peers, arguments.role);
+    let rows = rows(&peers, if arguments.edge { Some(Role::Client) } else { arguments.role });
     if rows.is_empty() {
         return Err("no peer can play that role".into());
     }
@@ -144,12 +153,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         peers::build(peers.iter().copied().chain(against))?;
         build_ours(&cases)?;
     }
-    let ours = match against {
-        Some(peer) => Side::Peer(peer),
-        None => Side::posthaste(our_program(arguments)?),
-    };
     let folder = tempfile::tempdir()?;
     let bench = bench(folder.path())?;
+    let ours = match against {
+        Some(peer) => Side::Peer(peer),
+        None => our_side(arguments, &bench, folder.path())?,
+    };
     let mut outcomes = Vec::new();
     for &(peer, role) in &rows {
         for case in &cases {
@@ -167,6 +176,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         std::fs::write(path, section::kept(&page, &section::read(path)?))?;
     }
     Ok(outcomes.iter().all(|outcome| outcome.verdict != Verdict::Failed))
+}
+
+/// Our program, as `serve` or as `edge` in front of another one.
+fn our_side(arguments: &Arguments, bench: &cell::Bench, logs: &Path) -> Result<Side> {
+    let program = our_program(arguments)?;
+    if !arguments.edge {
+        return Ok(Side::posthaste(program));
+    }
+    let application = Application::start(&program, &bench.content.root, &bench.identity, logs)?;
+    Ok(Side::edge(program, application))
 }
 
 /// Our side of the case that is not HTTP/3.

@@ -50,7 +50,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool> {
     let bench = bench(folder.path())?;
     let mut outcomes = Vec::new();
     for (index, profile) in profiles.iter().enumerate() {
-        let ours = Side::Posthaste { program: program.clone(), profile: Some(profile.clone()) };
+        let ours =
+            Side::Posthaste { program: program.clone(), profile: Some(profile.clone()), application: None };
         let cells =
             if arguments.quick { in_turn(index, profiles.len(), &rows, &cases) } else { all(&rows, &cases) };
         for (peer, role, case) in cells {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
+use super::application::{self, Application};
 use super::case::{Case, MOVE_AFTER, MOVE_TO, Proof};
 use crate::Result;
 use crate::identity::Identity;
@@ -19,6 +20,8 @@ pub(crate) enum Side {
         program: PathBuf,
         /// What decides about speed, as `--profile` takes it; the default without.
         profile: Option<String>,
+        /// As a server it is `edge` in front of this, or `serve`.
+        application: Option<Application>,
     },
     /// A third party.
     Peer(&'static Peer),
@@ -40,12 +43,18 @@ struct Report {
 impl Side {
     /// Our binary with the default profile.
     pub(crate) fn posthaste(program: PathBuf) -> Self {
-        Self::Posthaste { program, profile: None }
+        Self::Posthaste { program, profile: None, application: None }
+    }
+
+    /// Our binary as `edge`, in front of an application.
+    pub(crate) fn edge(program: PathBuf, application: Application) -> Self {
+        Self::Posthaste { program, profile: None, application: Some(application) }
     }
 
     /// For tables.
     pub(crate) fn name(&self) -> &str {
         match self {
+            Self::Posthaste { application: Some(_), .. } => "posthaste edge",
             Self::Posthaste { .. } => "posthaste",
             Self::Peer(peer) => peer.name,
         }
@@ -67,7 +76,12 @@ impl Side {
         folder: &Path,
     ) -> Command {
         let mut command = match self {
-            Self::Posthaste { program, profile } => {
+            Self::Posthaste { program, application: Some(application), .. } => {
+                let mut command = application.front(program);
+                command.arg("--state").arg(folder.join("state"));
+                command
+            }
+            Self::Posthaste { program, profile, .. } => {
                 let mut command = Command::new(program);
                 command.arg("serve").arg(root).arg("--state").arg(folder.join("state"));
                 command.args(profile.iter().flat_map(|profile| ["--profile", profile]));
@@ -104,6 +118,7 @@ impl Side {
     /// True for the line of a server's output that says that it takes connections.
     pub(crate) fn is_ready_line(&self, line: &str) -> bool {
         match self {
+            Self::Posthaste { application: Some(_), .. } => application::port(line).is_some(),
             Self::Posthaste { .. } => line.contains("https://"),
             Self::Peer(_) => line.starts_with("READY "),
         }
@@ -120,7 +135,7 @@ impl Side {
         qlog: &Path,
     ) -> Command {
         let mut command = match self {
-            Self::Posthaste { program, profile } => {
+            Self::Posthaste { program, profile, .. } => {
                 let mut command = Command::new(program);
                 command.arg("get").arg("-O").arg(output).arg("--json");
                 command.args(profile.iter().flat_map(|profile| ["--profile", profile]));
