@@ -60,6 +60,7 @@ enum Role {
 Every file is checked by SHA-256, and every case proves that what it names has happened.
 Needs python3 with venv, go, cmake and a C++ compiler, and chromium. The first run builds the peers (minutes).
 The logs of failing cells stay in artifacts/interop.")]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line, each by itself")]
 pub(crate) struct Arguments {
     /// Only these third parties (repeatable)
     #[arg(long = "peer", value_name = "NAME")]
