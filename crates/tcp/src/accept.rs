@@ -10,7 +10,8 @@ use tokio::time::sleep;
 /// Time to wait when the system has no descriptor or memory for a connection; by then some connection may have ended.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The next connection, and its client: an IPv4 address as such, also where the listener takes both families. Errors are survived: those of one connection at once, those of the system after a pause. Cancel safe.
+/// The next connection, and its client: an IPv4 address as such, also where the listener takes both families. Errors are
+/// survived: those of one connection at once, those of the system after a pause. Cancel safe.
 pub(crate) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
