@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::net::{IpAddr, ToSocketAddrs};
-#[cfg(target_os = "linux")]
-use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use posthaste_units::Rate;
 
@@ -43,12 +41,7 @@ fn interface(_: IpAddr) -> Option<String> {
 /// The interface by which packets to `address` leave: the one with the address that the system would send them from.
 #[cfg(target_os = "linux")]
 fn interface(address: IpAddr) -> Option<String> {
-    let any: IpAddr =
-        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    // Sends nothing.
-    socket.connect((address, 443)).ok()?;
-    let own = socket.local_addr().ok()?.ip();
+    let own = posthaste_endpoint::source_towards((address, 443).into()).ok()?;
     let mut interfaces = nix::ifaddrs::getifaddrs().ok()?;
     let found = interfaces.find(|interface| interface.address.as_ref().and_then(ip) == Some(own))?;
     Some(found.interface_name)
@@ -75,6 +68,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn the_route_decides() {
+        use std::net::Ipv4Addr;
+
         assert_eq!(interface(Ipv4Addr::new(127, 1, 2, 3).into()), interface(Ipv4Addr::LOCALHOST.into()));
         assert_eq!(interface(Ipv4Addr::LOCALHOST.into()).as_deref(), Some("lo"));
     }

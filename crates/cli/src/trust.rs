@@ -134,12 +134,10 @@ mod tests {
 
     #[test]
     fn a_named_certificate_is_trusted_although_it_is_an_authoritys() {
-        let directory = std::env::temp_dir().join(format!("posthaste-trust-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let (own, file) = made(&directory, "own.pem");
-        let (foreign, _) = made(&directory, "foreign.pem");
+        let directory = tempfile::tempdir().unwrap();
+        let (own, file) = made(directory.path(), "own.pem");
+        let (foreign, _) = made(directory.path(), "foreign.pem");
         let verifier = in_file_or_system(Some(&file)).unwrap();
-        std::fs::remove_dir_all(&directory).unwrap();
         let verify = |certificate: &CertificateDer<'_>, name: &'static str, year: u64| {
             let now = UnixTime::since_unix_epoch(Duration::from_secs((year - 1970) * 31_557_600));
             let name = ServerName::try_from(name).unwrap();

@@ -141,6 +141,7 @@ impl Authority {
             None => None,
         };
         if known.is_none() {
+            // An account is made for it, too.
             store::has_room(&files.chain).await?;
         }
         let account = order::account(self).await;
@@ -154,8 +155,8 @@ impl Authority {
             {
                 return Ok(Attended { renewed: false, again: left.min(ask) });
             }
+            store::has_room(&files.chain).await?;
         }
-        store::has_room(&files.chain).await?;
         let issued = order::issue(self, &account?, &site.names, kind, replaces).await?;
         store::write(&files.chain, issued).await?;
         let (resolver, names) = (resolver.clone(), site.names.clone());

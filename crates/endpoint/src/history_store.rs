@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration as Span, Instant};
@@ -230,8 +230,10 @@ impl HistoryStore {
     /// Waits until all that is known so far is in the file, for at most two seconds; false if it is not.
     pub fn flush(&self) -> bool {
         let (done, is_done) = sync_channel(1);
-        let sent = self.queue.as_ref().is_some_and(|queue| queue.try_send(Message::Flush(done)).is_ok());
-        let flushed = if sent { is_done.recv_timeout(FLUSH) } else { Err(RecvTimeoutError::Timeout) };
+        let until = clock::instant() + FLUSH;
+        let is_sent = self.queue.as_ref().is_some_and(|queue| send_until(queue, Message::Flush(done), until));
+        let left = until.saturating_duration_since(clock::instant());
+        let flushed = if is_sent { is_done.recv_timeout(left) } else { Err(RecvTimeoutError::Timeout) };
         self.is_stuck.store(flushed == Err(RecvTimeoutError::Timeout), Ordering::Relaxed);
         flushed == Ok(true)
     }
@@ -268,6 +270,22 @@ impl Drop for HistoryStore {
         if let Some(writer) = self.writer.take().filter(|_| is_over) {
             let _ = writer.join();
         }
+    }
+}
+
+/// Queues a message as soon as there is room for it, until then; false if it is not queued.
+#[expect(clippy::disallowed_methods, reason = "whoever flushes waits for the disk")]
+fn send_until(queue: &SyncSender<Message>, mut message: Message, until: Instant) -> bool {
+    loop {
+        message = match queue.try_send(message) {
+            Ok(()) => return true,
+            Err(TrySendError::Disconnected(_)) => return false,
+            Err(TrySendError::Full(message)) => message,
+        };
+        if clock::instant() >= until {
+            return false;
+        }
+        std::thread::sleep(TRY_AGAIN);
     }
 }
 

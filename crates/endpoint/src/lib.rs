@@ -114,6 +114,7 @@ pub use error::{ConnectionError, ReadError, RebindError, WriteError};
 pub use history_store::{HistoryError, HistoryStore};
 #[cfg(feature = "qlog")]
 pub use qlog_files::QlogDirectory;
+pub use roaming::source_towards;
 pub use sessions::SessionStore;
 pub use socket::SocketStats;
 pub use stream::{RecvStream, SendStream};

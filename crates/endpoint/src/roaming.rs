@@ -149,8 +149,11 @@ impl Route {
     }
 }
 
-/// The local address by which the system would reach `remote`. An error if there is no way at present.
-fn source_towards(remote: SocketAddr) -> io::Result<IpAddr> {
+/// The local address by which the system would reach `remote`: it asks the routing table, and sends nothing.
+///
+/// # Errors
+/// What the system says; there is no way at present, or no descriptor is left.
+pub fn source_towards(remote: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;

@@ -289,3 +289,15 @@ fn gathering_ends_at_its_time_however_closely_messages_follow() {
     let (changes, waiting) = gather(messages.recv().unwrap(), &messages, || begun);
     assert_eq!((changes.len(), waiting.is_some()), (96, true));
 }
+
+#[test]
+fn a_flush_finds_room_behind_a_full_queue_or_gives_up_in_time() {
+    let flush = || Message::Flush(sync_channel(1).0);
+    let (queue, messages) = sync_channel(1);
+    queue.try_send(flush()).unwrap();
+    assert!(!send_until(&queue, flush(), clock::instant() + Span::from_millis(1)), "nobody takes anything");
+    let reader = std::thread::spawn(move || messages.recv().map(|_| messages).unwrap());
+    assert!(send_until(&queue, flush(), clock::instant() + Span::from_secs(20)));
+    drop(reader.join().unwrap());
+    assert!(!send_until(&queue, flush(), clock::instant() + Span::from_secs(20)), "the writer is gone");
+}

@@ -1,7 +1,7 @@
 //! The configuration that the command line's options say.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use posthaste_edge::{AcmeConfig, CertificateFiles, Coding, Config, SiteConfig};
 use toml::Spanned;
@@ -38,8 +38,8 @@ pub(super) fn config(args: &Edge) -> Config {
     config.edge.tls_min = args.tls_min;
     config.edge.grace = args.grace.into();
     // Without files there is an authority: the arguments have one or the other.
-    let state =
-        args.acme.clone().or_else(|| args.cert.is_none().then(|| usual_state(|name| std::env::var_os(name))));
+    let usual = || usual_state(is_root(), |name| std::env::var_os(name));
+    let state = args.acme.clone().or_else(|| args.cert.is_none().then(usual));
     config.edge.acme = state.map(|state| {
         let mut acme = AcmeConfig { ca: args.acme_ca.clone(), ..AcmeConfig::lets_encrypt(state) };
         if let Some(directory) = &args.acme_directory {
@@ -53,18 +53,24 @@ pub(super) fn config(args: &Edge) -> Config {
 
 /// Where certificates are kept if nobody says where: the service manager's place, that of the system, or the user's (XDG Base
 /// Directory Specification).
-fn usual_state(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
-    const SYSTEM: &str = "/var/lib/posthaste";
+fn usual_state(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
     let path = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(given) = path("STATE_DIRECTORY") {
         return given;
     }
-    match path("HOME") {
-        Some(home) if home != Path::new("/root") => {
-            path("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("posthaste")
-        }
-        _ => SYSTEM.into(),
-    }
+    let of_user = || path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local/state")));
+    let usual = if is_root { None } else { of_user() };
+    usual.unwrap_or_else(|| "/var/lib".into()).join("posthaste")
+}
+
+#[cfg(target_os = "linux")]
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_root() -> bool {
+    false
 }
 
 /// What a file has to say of it: nothing if it is as without a word.
@@ -83,19 +89,25 @@ fn somewhere<T>(value: T) -> Spanned<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn certificates_have_a_usual_place() {
-        let state = |all: &[(&str, &str)]| {
-            usual_state(|name| all.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into()))
+        let state = |is_root, all: &[(&str, &str)]| {
+            let value = |name: &str| all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            usual_state(is_root, |name| value(name).map(Into::into))
         };
         let home = ("HOME", "/home/a");
-        assert_eq!(state(&[home]), Path::new("/home/a/.local/state/posthaste"));
-        assert_eq!(state(&[home, ("XDG_STATE_HOME", "/s")]), Path::new("/s/posthaste"));
-        assert_eq!(state(&[home, ("XDG_STATE_HOME", "")]), Path::new("/home/a/.local/state/posthaste"));
-        assert_eq!(state(&[("HOME", "/root")]), Path::new("/var/lib/posthaste"));
-        assert_eq!(state(&[]), Path::new("/var/lib/posthaste"));
-        assert_eq!(state(&[("STATE_DIRECTORY", "/d"), home]), Path::new("/d"));
+        assert_eq!(state(false, &[home]), Path::new("/home/a/.local/state/posthaste"));
+        assert_eq!(state(false, &[home, ("XDG_STATE_HOME", "/s")]), Path::new("/s/posthaste"));
+        assert_eq!(
+            state(false, &[home, ("XDG_STATE_HOME", "")]),
+            Path::new("/home/a/.local/state/posthaste")
+        );
+        assert_eq!(state(true, &[home]), Path::new("/var/lib/posthaste"), "by sudo");
+        assert_eq!(state(false, &[]), Path::new("/var/lib/posthaste"));
+        assert_eq!(state(true, &[("STATE_DIRECTORY", "/d"), home]), Path::new("/d"));
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use http::Uri;
+use posthaste_endpoint::source_towards;
 use posthaste_units::client_network;
 
 use super::super::lock;
@@ -128,11 +129,8 @@ fn parse(line: &str) -> Option<(Key, Known)> {
 
 /// What a server is known by: itself, and the address from which it is reached now. Nothing is sent.
 pub(super) fn key(origin: &Origin, remote: SocketAddr) -> Option<Key> {
-    let any: IpAddr =
-        if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(remote).ok()?;
-    Some((origin.clone(), client_network(socket.local_addr().ok()?.ip())))
+    let own = source_towards(remote).ok()?;
+    Some((origin.clone(), client_network(own)))
 }
 
 #[expect(
