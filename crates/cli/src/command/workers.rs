@@ -191,7 +191,15 @@ mod tests {
         let (endpoint, config) = server(&worker);
         let address = endpoint.local_addr().unwrap();
         let (fail, failing) = oneshot::channel::<()>();
+        // Until the server has the client's Finished, a CONNECTION_CLOSE of the application names no code of its own
+        // (RFC 9000 section 10.2.3).
+        let accepting = endpoint.clone();
+        let (confirm, confirmed) = oneshot::channel();
         let work = async move {
+            let accepted = accepting.accept().await.unwrap();
+            accepted.handshake().await.unwrap();
+            // Not dropped by the panic, which would close it before the worker's end does.
+            confirm.send(accepted).unwrap();
             let _ = failing.await;
             panic!("as the test wants it");
         };
@@ -200,6 +208,7 @@ mod tests {
         let visiting = async {
             let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
             let connection = client.connect(&config, address, "localhost").await.unwrap();
+            let _at_server = confirmed.await.unwrap();
             fail.send(()).unwrap();
             connection.closed().await
         };
