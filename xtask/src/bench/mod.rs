@@ -14,6 +14,7 @@ mod pair;
 mod quiet;
 mod requests;
 mod table;
+mod workers;
 
 use std::path::Path;
 use std::process;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Files(files::Arguments),
     /// The edge next to nginx, Caddy and HAProxy over HTTP/3: CPU time, latency and memory
     Edge(edge::Arguments),
+    /// What a second worker of the edge is worth, over HTTP/3 and HTTP/2
+    Workers(workers::Arguments),
     /// Instructions of transfers, requests and handshakes, alone or compared with an earlier build
     Instructions(instructions::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
@@ -62,6 +65,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Handshakes(arguments) => cost::handshakes(arguments),
         Command::Files(arguments) => files::run(arguments),
         Command::Edge(arguments) => edge::run(arguments),
+        Command::Workers(arguments) => workers::run(arguments),
         Command::Instructions(arguments) => instructions::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Build(arguments) => build::run(arguments),
