@@ -7,10 +7,10 @@
 mod cells;
 mod ends;
 mod journal;
-mod meeting;
 mod origin;
 mod page;
-mod standing;
+mod run;
+mod summary;
 
 use std::path::PathBuf;
 
@@ -22,9 +22,9 @@ use crate::emulated;
 use crate::workspace::{build_posthaste, build_posthaste_debug, target};
 use cells::{Axes, Cell, Rival, grid};
 use journal::Journal;
-use meeting::{Conditions, Ground};
 use origin::Build;
-use standing::Standing;
+use run::{Conditions, Ground};
+use summary::Summary;
 
 pub(crate) use ends::{End, play};
 
@@ -149,17 +149,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     } else {
         eprintln!("nothing is left to run: all figures are the journal's; --fresh begins anew");
     }
-    let standings = standing::all(&cells, &journal, &conditions);
+    let summaries = summary::all(&cells, &journal, &conditions);
     let origins = origin::describe(&journal.of_all(&cells, &conditions));
-    let not_measured = not_measured(&cells, &standings);
-    println!("{}", page::table(&standings));
+    let not_measured = not_measured(&cells, &summaries);
+    println!("{}", page::table(&summaries));
     println!("void runs: {void}\n{origins}");
     if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_string_pretty(&standings)?)?;
+        std::fs::write(path, serde_json::to_string_pretty(&summaries)?)?;
     }
     if let Some(path) = &arguments.markdown {
         let about = page::About { command: &command(arguments)?, conditions: &conditions, origins: &origins };
-        std::fs::write(path, page::page(&standings, &about, &not_measured)?)?;
+        std::fs::write(path, page::page(&summaries, &about, &not_measured)?)?;
     }
     for cell in &not_measured {
         println!("not measured, every run of it or of its baseline was void: {cell}");
@@ -218,9 +218,9 @@ fn listed<T: ToString>(values: &[T]) -> String {
 }
 
 /// The cells that have no figures.
-fn not_measured<'a>(cells: &'a [Cell], standings: &[Standing]) -> Vec<&'a Cell> {
+fn not_measured<'a>(cells: &'a [Cell], summaries: &[Summary]) -> Vec<&'a Cell> {
     let wanted = cells.iter().filter(|cell| cell.baseline() != **cell);
-    wanted.filter(|cell| standings.iter().all(|standing| standing.cell != **cell)).collect()
+    wanted.filter(|cell| summaries.iter().all(|summary| summary.cell != **cell)).collect()
 }
 
 fn conditions(arguments: &Arguments) -> Result<Conditions> {

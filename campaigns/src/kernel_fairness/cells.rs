@@ -78,7 +78,7 @@ impl std::fmt::Display for Contender {
     }
 }
 
-/// One meeting.
+/// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Cell {
     pub(super) contender: Contender,

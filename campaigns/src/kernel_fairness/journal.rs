@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::Cell;
 use super::ends::Shares;
-use super::meeting::Conditions;
 use super::origin::Origin;
+use super::run::Conditions;
 use crate::Result;
 
 /// A valid run.

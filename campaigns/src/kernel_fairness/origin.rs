@@ -127,7 +127,7 @@ pub(super) fn describe(entries: &[&Entry]) -> String {
 mod tests {
     use super::super::cells::Rival;
     use super::super::ends::Shares;
-    use super::super::meeting::Conditions;
+    use super::super::run::Conditions;
     use super::*;
 
     fn entry(profile: &str, origin: Option<(&str, Option<&str>, &str)>) -> Entry {

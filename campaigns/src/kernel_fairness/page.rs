@@ -6,8 +6,8 @@ use std::fmt::Write;
 use posthaste_report::markdown::head;
 
 use super::cells::Cell;
-use super::meeting::Conditions;
-use super::standing::{Standing, bounds};
+use super::run::Conditions;
+use super::summary::{Summary, bounds};
 use crate::Result;
 use crate::median;
 
@@ -22,7 +22,7 @@ pub(super) struct About<'a> {
 }
 
 /// One row a cell.
-pub(super) fn table(standings: &[Standing]) -> String {
+pub(super) fn table(summaries: &[Summary]) -> String {
     let mut text = head(&[
         "profile",
         "next to",
@@ -37,9 +37,9 @@ pub(super) fn table(standings: &[Standing]) -> String {
         "runs",
         "lateness, p99",
     ]);
-    for standing in standings {
-        let Standing { cell, contender, kernel, kernel_alone, share, shares, jain, harm, runs, lateness } =
-            standing;
+    for summary in summaries {
+        let Summary { cell, contender, kernel, kernel_alone, share, shares, jain, harm, runs, lateness } =
+            summary;
         let spread = if *runs > 1 { format!(" ({:.2} to {:.2})", shares.0, shares.1) } else { String::new() };
         let _ = writeln!(
             text,
@@ -61,7 +61,7 @@ pub(super) fn table(standings: &[Standing]) -> String {
 }
 
 /// One row for each profile, controller and number of flows.
-fn overview(standings: &[Standing]) -> String {
+fn overview(summaries: &[Summary]) -> String {
     let mut text = head(&[
         "profile",
         "next to",
@@ -71,32 +71,32 @@ fn overview(standings: &[Standing]) -> String {
         "cells",
         "runs",
     ]);
-    let groups: BTreeSet<_> = standings
+    let groups: BTreeSet<_> = summaries
         .iter()
-        .map(|standing| (standing.cell.contender.clone(), standing.cell.rival, standing.cell.flows))
+        .map(|summary| (summary.cell.contender.clone(), summary.cell.rival, summary.cell.flows))
         .collect();
     for (contender, rival, flows) in groups {
-        let members: Vec<&Standing> = standings
+        let members: Vec<&Summary> = summaries
             .iter()
-            .filter(|standing| {
-                let cell = &standing.cell;
+            .filter(|summary| {
+                let cell = &summary.cell;
                 cell.contender == contender && cell.rival == rival && cell.flows == flows
             })
             .collect();
-        let figures = |figure: fn(&Standing) -> f64| members.iter().map(move |standing| figure(standing));
-        let (share, harm) = (figures(|standing| standing.share), figures(|standing| standing.harm));
+        let figures = |figure: fn(&Summary) -> f64| members.iter().map(move |summary| figure(summary));
+        let (share, harm) = (figures(|summary| summary.share), figures(|summary| summary.harm));
         let (least, greatest) =
-            bounds(members.iter().flat_map(|standing| [standing.shares.0, standing.shares.1]));
+            bounds(members.iter().flat_map(|summary| [summary.shares.0, summary.shares.1]));
         let _ = writeln!(
             text,
             "| {contender} | {flows} x {} | {:.2} ({least:.2} to {greatest:.2}) | {:.3} | {:+.0} % ({:+.0} %) | {} | {} |",
             rival.name(),
             median(share),
-            figures(|standing| standing.jain).fold(f64::INFINITY, f64::min),
+            figures(|summary| summary.jain).fold(f64::INFINITY, f64::min),
             median(harm.clone()) * 100.0,
             harm.fold(f64::NEG_INFINITY, f64::max) * 100.0,
             members.len(),
-            members.iter().map(|standing| standing.runs).sum::<usize>(),
+            members.iter().map(|summary| summary.runs).sum::<usize>(),
         );
     }
     text.truncate(text.trim_end().len());
@@ -104,9 +104,9 @@ fn overview(standings: &[Standing]) -> String {
 }
 
 /// How far figures of cells can be trusted.
-fn scatter(standings: &[Standing], seconds: f64) -> String {
+fn scatter(summaries: &[Summary], seconds: f64) -> String {
     let (fewest, most) = bounds(
-        standings.iter().map(|standing| standing.runs as f64).chain(standings.is_empty().then_some(1.0)),
+        summaries.iter().map(|summary| summary.runs as f64).chain(summaries.is_empty().then_some(1.0)),
     );
     if most <= 1.0 {
         return format!(
@@ -135,13 +135,13 @@ fn missing(cells: &[&Cell]) -> String {
 }
 
 /// The whole page.
-pub(super) fn page(standings: &[Standing], about: &About<'_>, not_measured: &[&Cell]) -> Result<String> {
+pub(super) fn page(summaries: &[Summary], about: &About<'_>, not_measured: &[&Cell]) -> Result<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let version = kernel.split('-').next().unwrap_or_default().trim();
     let About { command, conditions, origins } = about;
     let Conditions { rtt, warm_up, seconds } = conditions;
-    let (overview, table) = (overview(standings), table(standings));
-    let (scatter, missing) = (scatter(standings, *seconds), missing(not_measured));
+    let (overview, table) = (overview(summaries), table(summaries));
+    let (scatter, missing) = (scatter(summaries, *seconds), missing(not_measured));
     Ok(format!(
         "# Posthaste next to the kernel's TCP\n\
          <!-- Written by `{command}`; do not edit. -->\n\
@@ -173,7 +173,7 @@ mod tests {
             megabits,
             buffer: 0.25,
         };
-        let standing = |megabits, share, runs| Standing {
+        let summary = |megabits, share, runs| Summary {
             cell: cell(megabits),
             runs,
             contender: 2e6,
@@ -187,7 +187,7 @@ mod tests {
         };
         let conditions = Conditions { rtt: 40.0, warm_up: 5.0, seconds: 20.0 };
         let about = About { command: "the command", conditions: &conditions, origins: "Measured one day." };
-        let text = page(&[standing(10.0, 0.5, 3), standing(100.0, 1.5, 2)], &about, &[]).unwrap();
+        let text = page(&[summary(10.0, 0.5, 3), summary(100.0, 1.5, 2)], &about, &[]).unwrap();
         assert!(
             text.contains("Written by `the command`") && text.contains("read them.\nMeasured one day.\n"),
             "{text}"
@@ -200,7 +200,7 @@ mod tests {
         assert!(!text.contains("Not measured"), "{text}");
 
         let gone = [cell(30.0), Cell { flows: 1, ..cell(30.0) }];
-        let text = page(&[standing(10.0, 0.5, 1)], &about, &gone.iter().collect::<Vec<_>>()).unwrap();
+        let text = page(&[summary(10.0, 0.5, 1)], &about, &gone.iter().collect::<Vec<_>>()).unwrap();
         assert!(text.contains("one run of 20 s scatters") && text.contains("| 0.50 | 0.900 |"), "{text}");
         let missing = "\n## Not measured\nEvery run of these cells, or of their baselines, was void:\n\
                        - standard, 4 x bbr, 30 Mbit/s, 0.25 BDP\n- standard, 1 x bbr, 30 Mbit/s, 0.25 BDP\n";

@@ -6,9 +6,9 @@ use crate::config::PathConfig;
 use crate::correlation::CorrelatedChance;
 use crate::loss::BurstLoss;
 
-/// The fate of one packet.
+/// The outcome of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fate {
+pub(crate) struct Outcome {
     pub(crate) lost: bool,
     pub(crate) duplicated: bool,
     /// What picks the bit to flip, if one is.
@@ -47,11 +47,11 @@ impl Medium {
         }
     }
 
-    /// Draws the fate of the next packet.
-    pub(crate) fn draw(&mut self) -> Fate {
+    /// Draws the outcome of the next packet.
+    pub(crate) fn draw(&mut self) -> Outcome {
         let is_lost_alone = self.loss.draw();
         let is_lost_in_burst = self.burst_loss.as_mut().is_some_and(BurstLoss::draw);
-        Fate {
+        Outcome {
             lost: is_lost_alone || is_lost_in_burst,
             duplicated: self.duplication.draw(),
             corruption: self.corruption.draw().then(|| self.corruption.rng.next_u64()),

@@ -158,27 +158,27 @@ impl<P: Packet> Path<P> {
     }
 
     fn enter_medium(&mut self, now: Time, mut packet: P) {
-        let fate = self.medium.draw();
+        let outcome = self.medium.draw();
         let is_in_burst = self.loss_periods.as_mut().is_some_and(|periods| periods.is_lost(now));
         let route = self.routes.as_mut().map_or(Some(Duration::ZERO), |routes| routes.added(now));
         let handed_on = self.framer.as_mut().map_or(now, |framer| framer.hand_on(now));
         let on_time = self.delays.arrival(handed_on, route.unwrap_or_default());
         let is_out = route.is_none() || self.outage.is_some_and(|outage| outage.covers(now));
-        if fate.lost || is_in_burst || is_out {
+        if outcome.lost || is_in_burst || is_out {
             self.stats.lost += 1;
             return;
         }
-        let copy = fate.duplicated.then(|| {
+        let copy = outcome.duplicated.then(|| {
             let mut copy = packet.clone();
             copy.mark_duplicate();
             copy
         });
-        if let Some(draw) = fate.corruption {
+        if let Some(draw) = outcome.corruption {
             self.stats.corrupted += 1;
             packet.flip_bit(draw);
         }
-        self.stats.reordered += u64::from(!fate.extra_delay.is_zero());
-        self.under_way.push(next_tick(on_time + fate.extra_delay, self.batch), packet);
+        self.stats.reordered += u64::from(!outcome.extra_delay.is_zero());
+        self.under_way.push(next_tick(on_time + outcome.extra_delay, self.batch), packet);
         if let Some(copy) = copy {
             self.stats.duplicated += 1;
             self.under_way.push(next_tick(on_time, self.batch), copy);

@@ -6,7 +6,7 @@ use posthaste_path::{Bottleneck, PathConfig, Reordering};
 use posthaste_units::{ByteCount, Rate};
 
 use super::content::Files;
-use super::tap::{Harm, Plan, Rebinding, Share};
+use super::recorder::{Harm, Plan, Rebinding, Share};
 use crate::Result;
 
 /// A case.
@@ -23,8 +23,8 @@ pub(crate) struct Case {
     pub(crate) parallel: usize,
     /// Each direction of the relay between client and server, if there is one.
     pub(crate) path: Option<fn() -> PathConfig>,
-    /// What the tap beside the server does, if there is one.
-    pub(crate) tap: Option<Plan>,
+    /// What the recorder beside the server does, if there is one.
+    pub(crate) recorder: Option<Plan>,
     /// Bound for the client.
     pub(crate) timeout: Duration,
     /// Over `::1`.
@@ -48,13 +48,13 @@ pub(crate) enum Proof {
     LossAndReordering,
     /// It took two round trips at least.
     RoundTrips(Duration),
-    /// The tap lost of the handshake.
+    /// The recorder lost of the handshake.
     HandshakeLoss,
-    /// The tap lost of the transfer.
+    /// The recorder lost of the transfer.
     TransferLoss,
-    /// The tap corrupted of both.
+    /// The recorder corrupted of both.
     Corruption,
-    /// The tap was silent in the midst of it.
+    /// The recorder was silent in the midst of it.
     Silence,
     /// The client's side changed, and the transfer went on over the new one; our server has validated it.
     Rebinding,
@@ -96,7 +96,7 @@ pub(crate) const PLAIN: Case = Case {
     files: Files::One("small.bin"),
     parallel: 1,
     path: None,
-    tap: None,
+    recorder: None,
     timeout: Duration::from_secs(60),
     ipv6: false,
     large_certificate: false,
@@ -152,7 +152,7 @@ pub(crate) const CASES: [Case; 24] = [
     Case {
         name: "retry",
         about: "the server asks for proof of the address first",
-        tap: Some(WATCH),
+        recorder: Some(WATCH),
         proof: Proof::Retry,
         ..PLAIN
     },
@@ -167,7 +167,7 @@ pub(crate) const CASES: [Case; 24] = [
     Case {
         name: "handshakeloss",
         about: "30 % of the handshake's datagrams are lost both ways",
-        tap: Some(Plan { handshake: Harm { loss: THIRTY_PERCENT, corruption: NONE }, ..WATCH }),
+        recorder: Some(Plan { handshake: Harm { loss: THIRTY_PERCENT, corruption: NONE }, ..WATCH }),
         proof: Proof::HandshakeLoss,
         ..PLAIN
     },
@@ -176,7 +176,7 @@ pub(crate) const CASES: [Case; 24] = [
         about: "1 MB, 30 ms round trip, 2 % lost both ways",
         files: ONE_MEGABYTE,
         path: Some(short_path),
-        tap: Some(Plan { transfer: Harm { loss: TWO_PERCENT, corruption: NONE }, ..WATCH }),
+        recorder: Some(Plan { transfer: Harm { loss: TWO_PERCENT, corruption: NONE }, ..WATCH }),
         proof: Proof::TransferLoss,
         ..PLAIN
     },
@@ -184,7 +184,7 @@ pub(crate) const CASES: [Case; 24] = [
         name: "corruption",
         about: "1 MB; one bit is flipped in 30 % of the handshake's and 2 % of the transfer's datagrams",
         files: ONE_MEGABYTE,
-        tap: Some(Plan {
+        recorder: Some(Plan {
             handshake: Harm { loss: NONE, corruption: THIRTY_PERCENT },
             transfer: Harm { loss: NONE, corruption: TWO_PERCENT },
             ..WATCH
@@ -197,7 +197,7 @@ pub(crate) const CASES: [Case; 24] = [
         about: "10 MB at 10 Mbit/s; nothing passes for 2 s after each 5 s",
         files: TEN_MEGABYTES,
         path: Some(slow_path),
-        tap: Some(Plan { silence: Some((Duration::from_secs(5), Duration::from_secs(2))), ..WATCH }),
+        recorder: Some(Plan { silence: Some((Duration::from_secs(5), Duration::from_secs(2))), ..WATCH }),
         quick: false,
         proof: Proof::Silence,
         ..PLAIN
@@ -207,7 +207,7 @@ pub(crate) const CASES: [Case; 24] = [
         about: "10 MB; the client's port changes in the midst of it",
         files: TEN_MEGABYTES,
         path: Some(fast_path),
-        tap: Some(Plan { rebinding: Some(Rebinding::Port), ..WATCH }),
+        recorder: Some(Plan { rebinding: Some(Rebinding::Port), ..WATCH }),
         qlog: true,
         proof: Proof::Rebinding,
         ..PLAIN
@@ -217,7 +217,7 @@ pub(crate) const CASES: [Case; 24] = [
         about: "10 MB; the client's address changes in the midst of it",
         files: TEN_MEGABYTES,
         path: Some(fast_path),
-        tap: Some(Plan { rebinding: Some(Rebinding::Address), ..WATCH }),
+        recorder: Some(Plan { rebinding: Some(Rebinding::Address), ..WATCH }),
         qlog: true,
         proof: Proof::Rebinding,
         ..PLAIN
@@ -225,7 +225,7 @@ pub(crate) const CASES: [Case; 24] = [
     Case {
         name: "amplification",
         about: "a long certificate for a client that is not heard for 1 s after its first datagram",
-        tap: Some(Plan { mute_client: Some(Duration::from_secs(1)), ..WATCH }),
+        recorder: Some(Plan { mute_client: Some(Duration::from_secs(1)), ..WATCH }),
         large_certificate: true,
         proof: Proof::Amplification,
         ..PLAIN
@@ -249,7 +249,7 @@ pub(crate) const CASES: [Case; 24] = [
     Case {
         name: "resumption",
         about: "1 kB twice, the second time with a ticket",
-        tap: Some(WATCH),
+        recorder: Some(WATCH),
         proof: Proof::Resumption,
         ..PLAIN
     },
@@ -258,7 +258,7 @@ pub(crate) const CASES: [Case; 24] = [
         about: "1 kB twice, the second time asked for with the first packets; 30 ms round trip",
         // Without a round trip worth the name, a busy machine completes the handshake before a client has asked.
         path: Some(short_path),
-        tap: Some(WATCH),
+        recorder: Some(WATCH),
         qlog: true,
         proof: Proof::ZeroRtt,
         ..PLAIN
@@ -276,7 +276,7 @@ pub(crate) const CASES: [Case; 24] = [
         name: "v2",
         about: "1 MB over QUIC version 2, from the first packet on",
         files: ONE_MEGABYTE,
-        tap: Some(WATCH),
+        recorder: Some(WATCH),
         proof: Proof::Version2,
         ..PLAIN
     },
@@ -284,7 +284,7 @@ pub(crate) const CASES: [Case; 24] = [
         name: "chacha20",
         about: "1 MB under TLS_CHACHA20_POLY1305_SHA256, the only cipher that our side agrees to",
         files: ONE_MEGABYTE,
-        tap: Some(WATCH),
+        recorder: Some(WATCH),
         proof: Proof::ChaCha20,
         ..PLAIN
     },
@@ -292,7 +292,7 @@ pub(crate) const CASES: [Case; 24] = [
         name: "migration",
         about: "10 MB; the client moves to another address (Chromium: to another port) after the first megabyte",
         files: TEN_MEGABYTES,
-        tap: Some(WATCH),
+        recorder: Some(WATCH),
         qlog: true,
         proof: Proof::Migration,
         ..PLAIN
@@ -307,11 +307,11 @@ pub(crate) const CASES: [Case; 24] = [
 ];
 
 impl Case {
-    /// What the tap does to this client. Chromium cannot be told to move: it takes another port when its path does not
+    /// What the recorder does to this client. Chromium cannot be told to move: it takes another port when its path does not
     /// answer any more.
-    pub(crate) fn tap_for(&self, client: &str) -> Option<Plan> {
+    pub(crate) fn recorder_for(&self, client: &str) -> Option<Plan> {
         let dies = self.proof == Proof::Migration && client == "chromium";
-        self.tap.map(|plan| Plan { first_socket_dies: dies.then_some(1_000), ..plan })
+        self.recorder.map(|plan| Plan { first_socket_dies: dies.then_some(1_000), ..plan })
     }
 }
 

@@ -12,8 +12,8 @@ use super::case::{Case, Proof};
 use super::content::Content;
 use super::datagrams;
 use super::proof::{self, Evidence};
+use super::recorder::{Plan, Recorder};
 use super::side::Side;
-use super::tap::{Plan, Tap};
 use crate::Result;
 use crate::identity::Identity;
 use crate::process::Running;
@@ -22,7 +22,7 @@ use crate::process::Running;
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The relay's clients: one connection, and room for a client that migrates or probes.
 const RELAY_CLIENTS: usize = 8;
-/// Of relay and tap.
+/// Of relay and recorder.
 const SEED: u64 = 1;
 
 /// What all cells share.
@@ -72,8 +72,9 @@ impl Bench {
         let mut serving = Running::spawn(&mut command, "server", logs)?;
         serving.wait_for(START_TIMEOUT, |line| server.is_ready_line(line).then_some(()))?;
 
-        let tap = case.tap_for(client.name()).map(|plan| self.start_tap(listen, plan)).transpose()?;
-        listen = tap.as_ref().map_or(listen, Tap::local_addr);
+        let recorder =
+            case.recorder_for(client.name()).map(|plan| self.start_recorder(listen, plan)).transpose()?;
+        listen = recorder.as_ref().map_or(listen, Recorder::local_addr);
         let relay = case.path.map(|path| self.start_relay(listen, &path())).transpose()?;
         listen = relay.as_ref().map_or(listen, UdpRelay::local_addr);
         let files = case.files.names();
@@ -90,8 +91,8 @@ impl Bench {
             serving.end();
         }
         let relay = relay.map(|relay| self.runtime.block_on(relay.shutdown()));
-        let tap = tap.map(|tap| tap.seen());
-        std::fs::write(logs.join("relay"), format!("{relay:#?}\n{tap:#?}\n"))?;
+        let recorder = recorder.map(|recorder| recorder.seen());
+        std::fs::write(logs.join("relay"), format!("{relay:#?}\n{recorder:#?}\n"))?;
         let status = status?;
         if !status.success() {
             return Err(format!("the client ended with {status}").into());
@@ -101,7 +102,7 @@ impl Bench {
         client.check_report(case, &report, urls.len())?;
         let our_report = client.is_ours().then_some(report);
         let evidence =
-            Evidence { relay, tap, elapsed, qlog: &qlog, our_report, our_server: server.is_ours() };
+            Evidence { relay, recorder, elapsed, qlog: &qlog, our_report, our_server: server.is_ours() };
         let proved = proof::check(case.proof, &evidence)?;
         Ok(format!("{} files, {bytes} bytes{proved}", files.len()))
     }
@@ -118,8 +119,8 @@ impl Bench {
         Ok(self.runtime.block_on(UdpRelay::start(config))?)
     }
 
-    fn start_tap(&self, upstream: SocketAddr, plan: Plan) -> Result<Tap> {
-        Ok(self.runtime.block_on(Tap::start(upstream.ip(), upstream, plan, SEED))?)
+    fn start_recorder(&self, upstream: SocketAddr, plan: Plan) -> Result<Recorder> {
+        Ok(self.runtime.block_on(Recorder::start(upstream.ip(), upstream, plan, SEED))?)
     }
 }
 

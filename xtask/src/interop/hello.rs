@@ -1,5 +1,5 @@
 //! What servers say first. Initial packets are protected with keys that everybody on the path can derive (RFC 9001
-//! section 5.2), so a tap can read which cipher a server has chosen and whether it goes on from a session: true of
+//! section 5.2), so a recorder can read which cipher a server has chosen and whether it goes on from a session: true of
 //! both ends, whoever they are.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a tap hears of a server's first words.
+//! What a recorder hears of a server's first words.
 
 use bytes::BytesMut;
 use posthaste_wire::frame::CryptoFrame;

@@ -5,16 +5,16 @@ pub(crate) mod case;
 pub(crate) mod cell;
 mod content;
 mod datagrams;
-mod deck;
 mod hello;
 mod moves;
 mod profiles;
 mod proof;
+mod recorder;
 mod section;
+mod shuffled;
 pub(crate) mod side;
 mod support;
 mod table;
-mod tap;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -11,13 +11,13 @@ use serde::Deserialize;
 
 use super::case::Proof;
 use super::hello::Hello;
-use super::tap::{Flow, Seen};
+use super::recorder::{Flow, Seen};
 use crate::Result;
 
 /// What a cell leaves behind.
 pub(crate) struct Evidence<'a> {
     pub(crate) relay: Option<RelayStats>,
-    pub(crate) tap: Option<Seen>,
+    pub(crate) recorder: Option<Seen>,
     /// From the client's start to its end.
     pub(crate) elapsed: Duration,
     /// The folder with our side's traces.
@@ -57,21 +57,21 @@ pub(crate) fn check(proof: Proof, evidence: &Evidence<'_>) -> Result<String> {
         }
         Proof::Silence => harmed(evidence, "datagrams swallowed in silence", |flow| flow.silenced),
         Proof::Rebinding => rebinding(evidence),
-        Proof::Retry => retry(tap(evidence)?),
-        Proof::Amplification => amplification(tap(evidence)?, evidence.our_server),
+        Proof::Retry => retry(recorder(evidence)?),
+        Proof::Amplification => amplification(recorder(evidence)?, evidence.our_server),
         Proof::Ecn => trace_with(evidence, r#""new":"capable""#, "ECN validated"),
         Proof::Resumption => resumption(evidence),
         Proof::ZeroRtt => zero_rtt(evidence),
         Proof::KeyUpdate => trace_with(evidence, r#""trigger":"remote_update""#, "keys updated by the peer"),
         Proof::KeyUpdateByUs => our_key_updates(evidence),
-        Proof::Version2 => version_2(tap(evidence)?),
-        Proof::ChaCha20 => chacha20(tap(evidence)?),
+        Proof::Version2 => version_2(recorder(evidence)?),
+        Proof::ChaCha20 => chacha20(recorder(evidence)?),
         Proof::Migration => migration(evidence),
     }
 }
 
-fn tap<'a>(evidence: &'a Evidence<'_>) -> Result<&'a Seen> {
-    evidence.tap.as_ref().ok_or_else(|| "the case has no tap".into())
+fn recorder<'a>(evidence: &'a Evidence<'_>) -> Result<&'a Seen> {
+    evidence.recorder.as_ref().ok_or_else(|| "the case has no recorder".into())
 }
 
 /// A relay that harmed nothing has proved nothing.
@@ -95,7 +95,7 @@ fn round_trips(evidence: &Evidence<'_>, rtt: Duration) -> Result<String> {
 }
 
 fn harmed(evidence: &Evidence<'_>, what: &str, count: impl Fn(&Flow) -> u64) -> Result<String> {
-    let seen = tap(evidence)?;
+    let seen = recorder(evidence)?;
     let (down, up) = (count(&seen.down), count(&seen.up));
     if down + up == 0 {
         return Err(format!("no {what}: {seen:?}").into());
@@ -104,7 +104,7 @@ fn harmed(evidence: &Evidence<'_>, what: &str, count: impl Fn(&Flow) -> u64) -> 
 }
 
 fn rebinding(evidence: &Evidence<'_>) -> Result<String> {
-    let seen = tap(evidence)?;
+    let seen = recorder(evidence)?;
     if seen.rebindings != 1 {
         return Err(format!("the client's side did not change: {seen:?}").into());
     }
@@ -157,7 +157,7 @@ fn amplification(seen: &Seen, our_server: bool) -> Result<String> {
 
 /// Both ends agree about it: the server says so in the clear, our client in its report.
 fn resumption(evidence: &Evidence<'_>) -> Result<String> {
-    let hellos = tap(evidence)?.hellos.all();
+    let hellos = recorder(evidence)?.hellos.all();
     let is_resumed: Vec<bool> = hellos.iter().map(|hello| hello.is_resumed).collect();
     if is_resumed != [false, true] {
         return Err(format!("one server's hello new and one resumed were expected: {hellos:?}").into());
@@ -169,7 +169,7 @@ fn resumption(evidence: &Evidence<'_>) -> Result<String> {
 }
 
 fn zero_rtt(evidence: &Evidence<'_>) -> Result<String> {
-    let packets = tap(evidence)?.of_client(PacketType::ZeroRtt);
+    let packets = recorder(evidence)?.of_client(PacketType::ZeroRtt);
     if packets == 0 {
         return Err("the client sent no 0-RTT packets".into());
     }
@@ -228,7 +228,7 @@ fn chacha20(seen: &Seen) -> Result<String> {
 }
 
 fn migration(evidence: &Evidence<'_>) -> Result<String> {
-    let sockets = &tap(evidence)?.moves.sockets;
+    let sockets = &recorder(evidence)?.moves.sockets;
     let [old, new] = sockets.as_slice() else {
         return Err(format!("the client used {} sockets, not two", sockets.len()).into());
     };

@@ -3,10 +3,10 @@
 use super::*;
 use crate::interop::hello::Hellos;
 
-fn evidence(tap: Option<Seen>, report: Option<&str>) -> Evidence<'static> {
+fn evidence(recorder: Option<Seen>, report: Option<&str>) -> Evidence<'static> {
     Evidence {
         relay: None,
-        tap,
+        recorder,
         elapsed: Duration::from_secs(1),
         qlog: Path::new("nowhere"),
         our_report: report.map(str::to_owned),
@@ -54,7 +54,7 @@ fn three_times_is_the_limit() {
 const CHACHA20: CipherSuite = CipherSuite::TLS13_CHACHA20_POLY1305_SHA256;
 const AES: CipherSuite = CipherSuite::TLS13_AES_128_GCM_SHA256;
 
-/// A tap that has read these hellos: cipher, and whether it was resumed.
+/// A recorder that has read these hellos: cipher, and whether it was resumed.
 fn hellos(all: &[(CipherSuite, bool)]) -> Seen {
     let all: Vec<Hello> = all.iter().map(|&(cipher, is_resumed)| Hello { cipher, is_resumed }).collect();
     Seen { hellos: Hellos::of(&all), ..Seen::default() }

@@ -20,8 +20,8 @@ use crate::interrupt::Interrupts;
 use crate::output_file::OutputError;
 use crate::{kept, link_rate, printer, profile, trust};
 
+mod disruption;
 pub(crate) mod fallback;
-mod mover;
 mod output;
 mod parts;
 mod progress;
@@ -29,8 +29,8 @@ mod report;
 mod resume;
 mod upload;
 
+use disruption::Disruption;
 use fallback::{Fallback, Reach, Reply, TcpError};
-use mover::Mover;
 use output::{Destination, Output, Wanted};
 use progress::Progress;
 use report::Transfer;
@@ -70,11 +70,11 @@ pub(crate) async fn run(args: Get) -> Result<ExitCode, Failure> {
     let writes_to_terminal =
         destinations.contains(&Destination::Stdout) && std::io::IsTerminal::is_terminal(&std::io::stdout());
     let progress = Progress::new(uris.len(), writes_to_terminal);
-    let mover = Mover::new(&client, &args);
+    let disruption = Disruption::new(&client, &args);
     let means = Means {
         client: &client,
         fallback: fallback.as_ref(),
-        mover: &mover,
+        disruption: &disruption,
         args: &args,
         progress: &progress,
     };
@@ -152,7 +152,7 @@ struct Means<'a> {
     client: &'a Client,
     /// With `--fallback`.
     fallback: Option<&'a Fallback>,
-    mover: &'a Mover,
+    disruption: &'a Disruption,
     args: &'a Get,
     progress: &'a Progress,
 }
@@ -234,7 +234,7 @@ async fn receive(
     while let Some(chunk) = reply.chunk().await? {
         transfer.bytes = reply.received();
         bar.advance(chunk.len() as u64);
-        means.mover.received(chunk.len() as u64);
+        means.disruption.received(chunk.len() as u64);
         if output.write(chunk).await? == Wanted::No {
             return Ok(());
         }

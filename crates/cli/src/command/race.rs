@@ -9,7 +9,6 @@ use crate::exit::{FAILED, Failure, INTERRUPTED};
 use crate::interrupt::Interrupts;
 use crate::printer;
 
-mod arena;
 mod bare;
 mod client;
 mod figures;
@@ -20,12 +19,13 @@ mod progress;
 mod report;
 mod table;
 mod tally;
+mod testbed;
 mod tls;
 
-use arena::{Arena, Run};
 use plan::{Plan, Start};
 use progress::{Progress, spoken};
 use tally::Tally;
+use testbed::{Run, Testbed};
 
 pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
     let plans = Plan::all(&args)?;
@@ -35,10 +35,10 @@ pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
     let mut races: Vec<(Arc<Plan>, Tally)> = Vec::new();
     for plan in plans {
         let plan = Arc::new(plan);
-        let mut arena = Arena::start(&plan)?;
+        let mut testbed = Testbed::start(&plan)?;
         announce(&plan, &args)?;
-        arena.warm_up().await?;
-        let tally = race(&plan, arena, &args, &mut interrupts).await?;
+        testbed.warm_up().await?;
+        let tally = race(&plan, testbed, &args, &mut interrupts).await?;
         show(&plan, &tally, &args)?;
         let was_interrupted = tally.was_interrupted;
         races.push((plan, tally));
@@ -67,13 +67,13 @@ pub(crate) async fn run(args: Race) -> Result<ExitCode, Failure> {
 /// Makes all runs.
 async fn race(
     plan: &Arc<Plan>,
-    arena: Arena,
+    testbed: Testbed,
     args: &Race,
     interrupts: &mut Interrupts,
 ) -> Result<Tally, Failure> {
     let mut heats = Heats {
         plan: Arc::clone(plan),
-        arena: Arc::new(arena),
+        testbed: Arc::new(testbed),
         progress: Arc::new(Progress::new(plan, args.output.json)),
         tally: Tally::new(plan.racers.len()),
         waiting: plan.order().collect(),
@@ -88,7 +88,7 @@ async fn race(
 /// A race under way.
 struct Heats {
     plan: Arc<Plan>,
-    arena: Arc<Arena>,
+    testbed: Arc<Testbed>,
     progress: Arc<Progress>,
     tally: Tally,
     waiting: Vec<Start>,
@@ -102,8 +102,8 @@ impl Campaign for Heats {
     fn start(&mut self, running: &mut Running<Run>) -> bool {
         let Some(start) = take_next(&mut self.waiting, &self.busy) else { return false };
         self.busy[start.racer] += 1;
-        let (arena, progress) = (Arc::clone(&self.arena), Arc::clone(&self.progress));
-        running.spawn(async move { arena.run(start, &progress).await });
+        let (testbed, progress) = (Arc::clone(&self.testbed), Arc::clone(&self.progress));
+        running.spawn(async move { testbed.run(start, &progress).await });
         true
     }
 

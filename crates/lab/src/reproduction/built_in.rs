@@ -1,7 +1,7 @@
-//! The books that come with Posthaste.
+//! The rule sets that come with Posthaste.
 
 /// Name and text of each, in the order of the schemes.
-pub(super) const BOOKS: [(&str, &str); 6] = [
+pub(super) const RULE_SETS: [(&str, &str); 6] = [
     ("history_start", include_str!("../../experiments/reproduction/history_start.toml")),
     ("guaranteed_rate", include_str!("../../experiments/reproduction/guaranteed_rate.toml")),
     ("guaranteed_rate_times", include_str!("../../experiments/reproduction/guaranteed_rate_times.toml")),

@@ -10,7 +10,7 @@ use crate::experiment::file::{Column, OneOrMany};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BookFile {
+pub(super) struct RuleSetFile {
     pub(super) scheme: String,
     pub(super) source: String,
     pub(super) file: Spanned<String>,

@@ -9,20 +9,20 @@ use super::interval::{self, Sides};
 use super::measure::slope;
 use super::resolve::{Claim, Figure, Place, Task};
 use super::verdict::{self, Range, Verdict};
-use super::{Book, Needed, Reproduction};
+use super::{Needed, Reproduction, RuleSet};
 use crate::experiment_result::{CellResult, ExperimentResult};
 use crate::statistics::{self, Interval};
 
-/// All rows of all books.
+/// All rows of all rule sets.
 #[derive(Debug, Clone, Serialize)]
 pub struct Judgement {
-    /// The books.
-    pub books: Vec<JudgedBook>,
+    /// The rule sets.
+    pub rule_sets: Vec<JudgedRuleSet>,
 }
 
 /// All rows of a paper.
 #[derive(Debug, Clone, Serialize)]
-pub struct JudgedBook {
+pub struct JudgedRuleSet {
     /// The scheme.
     pub scheme: String,
     /// The paper.
@@ -88,24 +88,24 @@ pub struct JudgedFigure {
 }
 
 impl Judgement {
-    /// Rows with this verdict, all books together.
+    /// Rows with this verdict, all rule sets together.
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.books.iter().map(|book| book.count(verdict)).sum()
+        self.rule_sets.iter().map(|rule_set| rule_set.count(verdict)).sum()
     }
 
     /// Rows with this verdict that judge effects (`true`) or plain values.
     pub fn count_of(&self, is_effect: bool, verdict: Verdict) -> usize {
-        self.books.iter().map(|book| book.count_of(is_effect, verdict)).sum()
+        self.rule_sets.iter().map(|rule_set| rule_set.count_of(is_effect, verdict)).sum()
     }
 
-    /// Rows of all books.
+    /// Rows of all rule sets.
     pub fn rows(&self) -> usize {
-        self.books.iter().map(|book| book.rows.len()).sum()
+        self.rule_sets.iter().map(|rule_set| rule_set.rows.len()).sum()
     }
 
     /// Rows that are not reproduced and of which nothing is said.
     pub fn unexplained(&self) -> usize {
-        let rows = self.books.iter().flat_map(|book| &book.rows);
+        let rows = self.rule_sets.iter().flat_map(|rule_set| &rule_set.rows);
         rows.filter(|row| {
             row.verdict == Verdict::NotReproduced && row.varied.is_none() && row.stated.is_none()
         })
@@ -113,7 +113,7 @@ impl Judgement {
     }
 }
 
-impl JudgedBook {
+impl JudgedRuleSet {
     /// Rows with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|row| row.verdict == verdict).count()
@@ -129,22 +129,22 @@ impl Reproduction {
     /// Judges every row. `results` are those of what [`Self::plan`] names; what is not among them cannot be judged and
     /// is said to be not measured.
     pub fn judge(&self, results: &[ExperimentResult]) -> Judgement {
-        let book = |book: &Book| JudgedBook {
-            scheme: book.scheme.clone(),
-            source: book.source.clone(),
-            file: book.table.file.clone(),
-            note: book.note.clone(),
-            rows: book
+        let rule_set = |rule_set: &RuleSet| JudgedRuleSet {
+            scheme: rule_set.scheme.clone(),
+            source: rule_set.source.clone(),
+            file: rule_set.table.file.clone(),
+            note: rule_set.note.clone(),
+            rows: rule_set
                 .tasks
                 .iter()
                 .enumerate()
-                .map(|(row, task)| self.row(book, row, task, results))
+                .map(|(row, task)| self.row(rule_set, row, task, results))
                 .collect(),
         };
-        Judgement { books: self.books.iter().map(book).collect() }
+        Judgement { rule_sets: self.rule_sets.iter().map(rule_set).collect() }
     }
 
-    fn row(&self, book: &Book, row: usize, task: &Task, results: &[ExperimentResult]) -> JudgedRow {
+    fn row(&self, rule_set: &RuleSet, row: usize, task: &Task, results: &[ExperimentResult]) -> JudgedRow {
         let needed = task.experiment.as_ref().and_then(|name| self.experiments.get(name));
         let found =
             task.experiment.as_ref().and_then(|name| results.iter().find(|result| result.name == *name));
@@ -164,7 +164,7 @@ impl Reproduction {
         let is_fitted = task.fitted.is_some() && verdict == Verdict::Reproduced;
         let verdict = if is_fitted { Verdict::Fitted } else { verdict };
         let fitted = task.fitted.iter().map(|what| format!("Fitted: {what}"));
-        let columns = book.table.columns_of(&book.table.rows[row]);
+        let columns = rule_set.table.columns_of(&rule_set.table.rows[row]);
         let column = |heading: &str| {
             columns
                 .iter()

@@ -1,7 +1,7 @@
 //! Every published figure beside ours, and what became of it.
 //!
-//! A *book* of rules a paper (`experiments/reproduction/NAME.toml`) says for each row of its file of published
-//! figures where ours is found and how the two are compared. Every row is chosen by exactly one rule; a book in which
+//! One *rule set* a paper (`experiments/reproduction/NAME.toml`) says for each row of its file of published
+//! figures where ours is found and how the two are compared. Every row is chosen by exactly one rule; a rule set in which
 //! one is not, or twice, is refused, as is a rule that names a column, axis, label, experiment or metric that there
 //! is none of. Nothing here runs anything: [`Reproduction::plan`] says what must be run, [`Reproduction::judge`] takes
 //! the results.
@@ -82,18 +82,18 @@ mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use judge::{JudgedBook, JudgedFigure, JudgedRow, Judgement};
+pub use judge::{JudgedFigure, JudgedRow, JudgedRuleSet, Judgement};
 pub use verdict::{NO_EFFECT, Range, TOLERANCE, Verdict, of_claims, of_effect, of_sure_effect, of_value};
 
 use crate::experiment::Experiment;
 use crate::experiment::rows::Table;
 use resolve::Task;
 
-/// Why there is no book of rules.
+/// Why there is no rule set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rules {name}{}: {message}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
 pub struct RuleError {
-    /// The book.
+    /// The rule set.
     pub name: String,
     /// The line, counted from 1, where the fault is at one place.
     pub line: Option<usize>,
@@ -101,16 +101,16 @@ pub struct RuleError {
     pub message: String,
 }
 
-/// All books of rules, checked.
+/// All rule sets, checked.
 #[derive(Debug)]
 pub struct Reproduction {
-    books: Vec<Book>,
+    rule_sets: Vec<RuleSet>,
     experiments: BTreeMap<String, Needed>,
 }
 
 /// One paper.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct RuleSet {
     scheme: String,
     source: String,
     note: Option<String>,
@@ -142,46 +142,48 @@ pub struct Planned<'a> {
 }
 
 impl Reproduction {
-    /// The books that come with Posthaste.
+    /// The rule sets that come with Posthaste.
     ///
     /// # Errors
     /// If one is not valid.
     pub fn built_in() -> Result<Self, RuleError> {
-        let mut all = Self { books: Vec::new(), experiments: BTreeMap::new() };
-        for (name, text) in built_in::BOOKS {
+        let mut all = Self { rule_sets: Vec::new(), experiments: BTreeMap::new() };
+        for (name, text) in built_in::RULE_SETS {
             all.add(name, text)?;
         }
         Ok(all)
     }
 
-    /// A book alone, from its text; `name` is for messages.
+    /// A rule set alone, from its text; `name` is for messages.
     ///
     /// # Errors
     /// For whatever is wrong with it, with the line and the valid choices.
     pub fn from_toml(name: &str, text: &str) -> Result<Self, RuleError> {
-        let mut all = Self { books: Vec::new(), experiments: BTreeMap::new() };
+        let mut all = Self { rule_sets: Vec::new(), experiments: BTreeMap::new() };
         all.add(name, text)?;
         Ok(all)
     }
 
     fn add(&mut self, name: &str, text: &str) -> Result<(), RuleError> {
-        let book = resolve::book(text, &mut self.experiments).map_err(|fault| RuleError {
+        let rule_set = resolve::rule_set(text, &mut self.experiments).map_err(|fault| RuleError {
             name: name.to_owned(),
             line: fault.line(text),
             message: fault.message.trim().to_owned(),
         })?;
-        self.books.push(book);
+        self.rule_sets.push(rule_set);
         Ok(())
     }
 
-    /// Rows of all books.
+    /// Rows of all rule sets.
     pub fn rows(&self) -> usize {
-        self.books.iter().map(|book| book.tasks.len()).sum()
+        self.rule_sets.iter().map(|rule_set| rule_set.tasks.len()).sum()
     }
 
-    /// Scheme, source and number of rows of each book.
-    pub fn books(&self) -> impl Iterator<Item = (&str, &str, usize)> {
-        self.books.iter().map(|book| (book.scheme.as_str(), book.source.as_str(), book.tasks.len()))
+    /// Scheme, source and number of rows of each rule set.
+    pub fn rule_sets(&self) -> impl Iterator<Item = (&str, &str, usize)> {
+        self.rule_sets
+            .iter()
+            .map(|rule_set| (rule_set.scheme.as_str(), rule_set.source.as_str(), rule_set.tasks.len()))
     }
 
     /// What must be run before it can be judged, in the order in which experiments are listed.

@@ -12,7 +12,7 @@ pub use html::page;
 pub use markdown::markdown;
 
 use crate::experiment_result::ExperimentResult;
-use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
+use crate::reproduction::{JudgedFigure, JudgedRow, JudgedRuleSet, Judgement, Verdict};
 
 /// How the runs were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ const QUICK: &str = "These are the few runs of the short form, which shows that 
 
 /// Counts by scheme, for a terminal.
 pub fn table(judgement: &Judgement) -> String {
-    let width = judgement.books.iter().map(|book| book.scheme.len()).max().unwrap_or(0).max(12);
+    let width = judgement.rule_sets.iter().map(|rule_set| rule_set.scheme.len()).max().unwrap_or(0).max(12);
     let mut out = format!("\x1b[1m{:width$}\x1b[0m  {:>6}", "scheme", "rows");
     for verdict in COLUMNS {
         // Writing to a text cannot fail.
@@ -54,8 +54,8 @@ pub fn table(judgement: &Judgement) -> String {
         }
         out.push('\n');
     };
-    for book in &judgement.books {
-        line(&book.scheme, book.rows.len(), &|verdict| book.count(verdict));
+    for rule_set in &judgement.rule_sets {
+        line(&rule_set.scheme, rule_set.rows.len(), &|verdict| rule_set.count(verdict));
     }
     line("all", judgement.rows(), &|verdict| judgement.count(verdict));
     for (name, is_effect) in KINDS {
@@ -79,12 +79,13 @@ pub fn json(judgement: &Judgement, results: &[ExperimentResult]) -> String {
 /// most rows want first.
 fn causes(judgement: &Judgement) -> Vec<(&str, &str, usize)> {
     let mut causes: Vec<(&str, &str, usize)> = Vec::new();
-    for book in &judgement.books {
-        let rows = book.rows.iter().filter(|row| row.verdict == Verdict::NotReproduced);
+    for rule_set in &judgement.rule_sets {
+        let rows = rule_set.rows.iter().filter(|row| row.verdict == Verdict::NotReproduced);
         for cause in rows.map(|row| row.to_be_known.as_deref().unwrap_or("Its note says.")) {
-            match causes.iter_mut().find(|(scheme, known, _)| (*scheme, *known) == (&*book.scheme, cause)) {
+            match causes.iter_mut().find(|(scheme, known, _)| (*scheme, *known) == (&*rule_set.scheme, cause))
+            {
                 Some((_, _, count)) => *count += 1,
-                None => causes.push((&book.scheme, cause, 1)),
+                None => causes.push((&rule_set.scheme, cause, 1)),
             }
         }
     }
@@ -92,13 +93,13 @@ fn causes(judgement: &Judgement) -> Vec<(&str, &str, usize)> {
     causes
 }
 
-/// Notes of a book, each once, numbered in the order in which rows first have them.
+/// Notes of a rule set, each once, numbered in the order in which rows first have them.
 struct Notes(Vec<String>);
 
 impl Notes {
-    fn of(book: &JudgedBook) -> Self {
+    fn of(rule_set: &JudgedRuleSet) -> Self {
         let mut notes = Self(Vec::new());
-        for text in book.rows.iter().flat_map(texts_of) {
+        for text in rule_set.rows.iter().flat_map(texts_of) {
             if !notes.0.contains(&text) {
                 notes.0.push(text);
             }

@@ -1,11 +1,11 @@
-//! A book's text made into one task a row: names into positions, printed figures into numbers.
+//! A rule set's text made into one task a row: names into positions, printed figures into numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::{BookFile, Budget, ClaimFile, FigureFile, Judge, Over, RemarkFile, RuleFile, quick};
+use super::file::{Budget, ClaimFile, FigureFile, Judge, Over, RemarkFile, RuleFile, RuleSetFile, quick};
 use super::measure::Measure;
 use super::verdict::Range;
-use super::{Book, Needed, Verdict};
+use super::{Needed, RuleSet, Verdict};
 use crate::experiment::error::Fault;
 use crate::experiment::file::{Column, OneOrMany, from_toml};
 use crate::experiment::rows::{Choice, Placement, Table};
@@ -77,9 +77,9 @@ pub(super) struct Claim {
 
 type Experiments = BTreeMap<String, Needed>;
 
-/// Reads a book and notes what it needs of which experiment.
-pub(super) fn book(text: &str, experiments: &mut Experiments) -> Result<Book, Fault> {
-    let file: BookFile = from_toml(text)?;
+/// Reads a rule set and notes what it needs of which experiment.
+pub(super) fn rule_set(text: &str, experiments: &mut Experiments) -> Result<RuleSet, Fault> {
+    let file: RuleSetFile = from_toml(text)?;
     let table = Table::read(file.file.get_ref(), None)
         .map_err(|message| Fault::at(file.file.span(), format!("file: {message}")))?;
     for (name, budget) in &file.experiments {
@@ -109,7 +109,7 @@ pub(super) fn book(text: &str, experiments: &mut Experiments) -> Result<Book, Fa
         add_remark(remark.get_ref(), &table, &mut tasks)
             .map_err(|message| Fault::at(remark.span(), format!("remark: {message}")))?;
     }
-    Ok(Book { scheme: file.scheme, source: file.source, note: file.note, table, tasks })
+    Ok(RuleSet { scheme: file.scheme, source: file.source, note: file.note, table, tasks })
 }
 
 /// The experiment, read when it is first named.
@@ -122,7 +122,7 @@ fn needed<'a>(name: &str, experiments: &'a mut Experiments) -> Result<&'a mut Ne
     experiments.get_mut(name).ok_or_else(String::new)
 }
 
-/// Several books may want the same experiment: the most runs are made.
+/// Several rule sets may want the same experiment: the most runs are made.
 fn set_budget(name: &str, budget: Budget, experiments: &mut Experiments) -> Result<(), String> {
     for count in [budget.seeds, budget.quick] {
         if !(1..=MAX_SEEDS).contains(&count) {
@@ -157,7 +157,7 @@ fn add_remark(remark: &RemarkFile, table: &Table, tasks: &mut [Task]) -> Result<
 
 fn add_rule(
     rule: &RuleFile,
-    file: &BookFile,
+    file: &RuleSetFile,
     table: &Table,
     experiments: &mut Experiments,
     tasks: &mut [Option<Task>],
@@ -222,7 +222,7 @@ fn add_rule(
 /// A row under a rule.
 struct Site<'a> {
     rule: &'a RuleFile,
-    file: &'a BookFile,
+    file: &'a RuleSetFile,
     table: &'a Table,
     row: usize,
     experiment: &'a Experiment,
@@ -476,7 +476,7 @@ impl Site<'_> {
     }
 }
 
-/// A column with those labels only that the axis has: a book's translations are for several experiments.
+/// A column with those labels only that the axis has: a rule set's translations are for several experiments.
 fn only_known(how: &Column, values: &[String]) -> Column {
     let Column::Labelled { column, labels } = how else { return how.clone() };
     let known = |labels: &OneOrMany| {

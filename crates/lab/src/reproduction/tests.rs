@@ -2,8 +2,8 @@ use super::*;
 use crate::experiment_result::{Axis, CellResult, ExperimentResult};
 use crate::result::{FlowResult, Outcome, RunResult};
 
-/// A book for the smallest file, every row of it by one rule.
-const BOOK: &str = r#"scheme = "Guaranteed rate"
+/// A rule set for the smallest file, every row of it by one rule.
+const RULE_SET: &str = r#"scheme = "Guaranteed rate"
 source = "a paper"
 file = "guaranteed_rate.csv"
 [axes]
@@ -23,13 +23,13 @@ choose = { loss_pct = "10" }
 text = "much loss"
 "#;
 
-fn book(from: &str, to: &str) -> Result<Reproduction, RuleError> {
-    assert_eq!(BOOK.matches(from).count(), 1, "{from}");
-    Reproduction::from_toml("own", &BOOK.replace(from, to))
+fn rule_set(from: &str, to: &str) -> Result<Reproduction, RuleError> {
+    assert_eq!(RULE_SET.matches(from).count(), 1, "{from}");
+    Reproduction::from_toml("own", &RULE_SET.replace(from, to))
 }
 
 fn fault(from: &str, to: &str) -> String {
-    match book(from, to) {
+    match rule_set(from, to) {
         Ok(_) => panic!("{to} is accepted"),
         Err(error) => error.to_string(),
     }
@@ -138,7 +138,7 @@ fn the_worst_figure_is_the_rows() {
 fn every_row_of_every_file_has_exactly_one_rule() {
     let all = Reproduction::built_in().unwrap();
     let rows: Vec<(&str, usize)> =
-        all.books.iter().map(|book| (book.table.file.as_str(), book.tasks.len())).collect();
+        all.rule_sets.iter().map(|rule_set| (rule_set.table.file.as_str(), rule_set.tasks.len())).collect();
     let expected = [
         ("history_start.csv", 18),
         ("guaranteed_rate.csv", 12),
@@ -149,8 +149,8 @@ fn every_row_of_every_file_has_exactly_one_rule() {
     ];
     assert_eq!(rows, expected);
     assert_eq!(all.rows(), 503);
-    for book in &all.books {
-        assert_eq!(book.table.rows.len(), book.tasks.len());
+    for rule_set in &all.rule_sets {
+        assert_eq!(rule_set.table.rows.len(), rule_set.tasks.len());
     }
 }
 
@@ -224,7 +224,7 @@ fn what_there_is_none_of_is_refused_with_place_and_choices() {
 
 #[test]
 fn what_must_be_run_follows_from_the_rules() {
-    let all = Reproduction::from_toml("own", BOOK).unwrap();
+    let all = Reproduction::from_toml("own", RULE_SET).unwrap();
     let plan = all.plan();
     assert_eq!(plan.len(), 1);
     assert_eq!((plan[0].experiment.name.as_str(), plan[0].seeds, plan[0].quick), ("gr-page", 4, 1));
@@ -263,10 +263,10 @@ fn results(all: &Reproduction, seconds: impl Fn(&str) -> Option<f64>) -> Experim
 
 #[test]
 fn rows_are_judged_by_their_ratio_to_the_baseline() {
-    let all = Reproduction::from_toml("own", BOOK).unwrap();
+    let all = Reproduction::from_toml("own", RULE_SET).unwrap();
     let result = results(&all, |stack| Some(if stack == "cubic" { 10.0 } else { 8.0 }));
     let judged = all.judge(&[result]);
-    let rows = &judged.books[0].rows;
+    let rows = &judged.rule_sets[0].rows;
     // 9 to 7 s is 22 % less, 29 to 25 is 14 %; ours is 20 % less.
     assert_eq!((rows[0].verdict, rows[10].verdict), (Verdict::Reproduced, Verdict::SameDirection));
     assert_eq!(rows[0].figures[0].published, "7 s (-22 %)");
@@ -293,28 +293,28 @@ fn what_is_faster_than_the_path_cannot_hold() {
     // 1 Mbit/s: 1,311 kB take more than ten seconds.
     let value = "judge = \"value\", measure = \"completion.mean\", column = \"quicming_s\", unit = \"s\"";
     let ratio = "judge = \"ratio\", measure = \"completion.mean\", column = \"quicming_s\", against-column = \"quic_s\", unit = \"s\"";
-    let text = BOOK.replace("8mbit", "1mbit").replace(ratio, value);
+    let text = RULE_SET.replace("8mbit", "1mbit").replace(ratio, value);
     let all = Reproduction::from_toml("own", &text).unwrap();
     let result = results(&all, |stack| Some(if stack == "cubic" { 10.0 } else { 8.0 }));
     let judged = all.judge(&[result]);
-    let row = &judged.books[0].rows[0];
+    let row = &judged.rule_sets[0].rows[0];
     assert_eq!(row.verdict, Verdict::CannotHold);
     let why = row.figures[0].why.as_deref().unwrap();
     assert!(why.starts_with("7 s is less than the 1") && why.contains("1.00 Mbit/s"), "{why}");
-    assert_ne!(judged.books[0].rows[11].verdict, Verdict::CannotHold, "25 s are possible");
+    assert_ne!(judged.rule_sets[0].rows[11].verdict, Verdict::CannotHold, "25 s are possible");
     // The ratio of two values that cannot be is judged as a ratio, and says so of the value.
-    let all = book("8mbit", "1mbit").unwrap();
+    let all = rule_set("8mbit", "1mbit").unwrap();
     let result = results(&all, |stack| Some(if stack == "cubic" { 10.0 } else { 8.0 }));
-    let row = &all.judge(&[result]).books[0].rows[0];
+    let row = &all.judge(&[result]).rule_sets[0].rows[0];
     assert_eq!(row.verdict, Verdict::Reproduced);
     assert!(row.figures[0].why.as_deref().unwrap().starts_with("7 s is less than the 1"));
     // A bound of the rule's own.
     let bound = format!("{value}, floor = {{ value = 20, because = \"so it is\" }}");
-    let all = Reproduction::from_toml("own", &BOOK.replace(ratio, &bound)).unwrap();
+    let all = Reproduction::from_toml("own", &RULE_SET.replace(ratio, &bound)).unwrap();
     let result = results(&all, |_| Some(1.0));
     let judged = all.judge(&[result]);
     assert_eq!(judged.count(Verdict::CannotHold), 10);
-    assert_eq!(judged.books[0].rows[0].figures[0].why.as_deref(), Some("7 s is below 20 s: so it is"));
+    assert_eq!(judged.rule_sets[0].rows[0].figures[0].why.as_deref(), Some("7 s is below 20 s: so it is"));
 }
 
 #[test]
@@ -322,14 +322,14 @@ fn what_is_fitted_shown_or_printed_twice_is_never_reproduced() {
     let result = |all: &Reproduction| results(all, |stack| Some(if stack == "cubic" { 9.0 } else { 7.0 }));
     let verdict = |all: Result<Reproduction, RuleError>| {
         let all = all.unwrap();
-        let row = all.judge(&[result(&all)]).books[0].rows[0].clone();
+        let row = all.judge(&[result(&all)]).rule_sets[0].rows[0].clone();
         (row.verdict, row.is_effect)
     };
-    assert_eq!(verdict(book("8mbit", "8mbit")), (Verdict::Reproduced, true));
-    let with = |key: &str| book("varied =", &format!("{key}\nvaried ="));
+    assert_eq!(verdict(rule_set("8mbit", "8mbit")), (Verdict::Reproduced, true));
+    let with = |key: &str| rule_set("varied =", &format!("{key}\nvaried ="));
     assert_eq!(verdict(with("fitted = \"the rate\"")).0, Verdict::Fitted);
     assert_eq!(verdict(with("repeats = \"row 2\"")).0, Verdict::Repeated);
-    let shown = book("unit = \"s\"", "unit = \"s\", is-shown = true");
+    let shown = rule_set("unit = \"s\"", "unit = \"s\", is-shown = true");
     assert_eq!(verdict(shown), (Verdict::NotMeasured, false), "nothing is judged");
     assert!(fault("varied =", "repeats = \"a\"\ncannot-hold = \"b\"\nvaried =").contains("one is possible"));
 }

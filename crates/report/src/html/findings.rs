@@ -11,16 +11,16 @@ const MAX_SENTENCES: usize = 6;
 
 /// The list of findings, as HTML.
 pub(super) fn list(layout: &Layout<'_>) -> String {
-    let standings: Vec<Standings<'_>> =
-        layout.groups.iter().filter_map(|group| Standings::new(layout, group)).collect();
+    let rankings: Vec<Ranking<'_>> =
+        layout.groups.iter().filter_map(|group| Ranking::new(layout, group)).collect();
     let mut items: Vec<String> = Vec::new();
-    if let Some(text) = lead(layout, &standings) {
+    if let Some(text) = lead(layout, &rankings) {
         items.push(format!(r#"<li class="lead">{text}</li>"#));
     }
     if let Some(text) = like(layout) {
         items.push(format!(r#"<li class="lead">{text}</li>"#));
     }
-    items.extend(telling(&standings).map(|group| format!("<li>{}</li>", sentence(layout, group))));
+    items.extend(telling(&rankings).map(|group| format!("<li>{}</li>", sentence(layout, group))));
     if let Some(text) = incomplete(layout) {
         items.push(format!(r#"<li class="bad">{text}</li>"#));
     }
@@ -32,12 +32,12 @@ pub(super) fn list(layout: &Layout<'_>) -> String {
 }
 
 /// A group's members with their medians, the best first.
-struct Standings<'a> {
+struct Ranking<'a> {
     group: &'a Group<'a>,
     order: Vec<(&'a Member<'a>, f64)>,
 }
 
-impl<'a> Standings<'a> {
+impl<'a> Ranking<'a> {
     fn new(layout: &Layout<'_>, group: &'a Group<'a>) -> Option<Self> {
         let medians = group.members.iter().filter_map(|member| {
             let summary = layout.sample(member.cell).summary()?;
@@ -68,22 +68,22 @@ impl<'a> Standings<'a> {
 }
 
 /// The groups in which stacks differ most, in their order.
-fn telling<'a, 'b>(standings: &'b [Standings<'a>]) -> impl Iterator<Item = &'b Standings<'a>> {
-    let mut spreads: Vec<f64> = standings.iter().map(Standings::spread).collect();
+fn telling<'a, 'b>(rankings: &'b [Ranking<'a>]) -> impl Iterator<Item = &'b Ranking<'a>> {
+    let mut spreads: Vec<f64> = rankings.iter().map(Ranking::spread).collect();
     spreads.sort_by(|a, b| b.total_cmp(a));
     let least = spreads.get(MAX_SENTENCES - 1).copied().unwrap_or(0.0);
-    standings.iter().filter(move |group| group.spread() >= least).take(MAX_SENTENCES)
+    rankings.iter().filter(move |group| group.spread() >= least).take(MAX_SENTENCES)
 }
 
 /// Who is best in how many groups, where there are several of both.
-fn lead(layout: &Layout<'_>, standings: &[Standings<'_>]) -> Option<String> {
-    if standings.len() < 2 || layout.series.len() < 2 || layout.headline.metric.better == Better::Neither {
+fn lead(layout: &Layout<'_>, rankings: &[Ranking<'_>]) -> Option<String> {
+    if rankings.len() < 2 || layout.series.len() < 2 || layout.headline.metric.better == Better::Neither {
         return None;
     }
     let mut wins: Vec<(usize, usize)> = Vec::new();
     for series in 0..layout.series.len() {
-        let is_won = |group: &&Standings<'_>| group.best().0.series == series && group.best().1.is_finite();
-        wins.push((standings.iter().filter(is_won).count(), series));
+        let is_won = |group: &&Ranking<'_>| group.best().0.series == series && group.best().1.is_finite();
+        wins.push((rankings.iter().filter(is_won).count(), series));
     }
     // A stable sort: of equal ones the first on the axis stands first.
     wins.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
@@ -94,7 +94,7 @@ fn lead(layout: &Layout<'_>, standings: &[Standings<'_>]) -> Option<String> {
         .map(|(count, series)| format!("<b>{}</b> in {count}", escape(layout.series[*series])))
         .collect();
     let adjective = if layout.is_completion() { "Fastest" } else { "Best" };
-    let count = standings.len();
+    let count = rankings.len();
     match wins.first() {
         Some((most, series)) if *most == count => Some(format!(
             "<b>{}</b> is {} in all {count} conditions.",
@@ -148,16 +148,16 @@ fn controller(name: &str) -> &str {
 }
 
 /// A group in one sentence: the baseline (or the best), then the best and the worst.
-fn sentence(layout: &Layout<'_>, standings: &Standings<'_>) -> String {
-    let label = escape(&standings.group.label());
-    let is_alone = standings.group.conditions.is_empty();
+fn sentence(layout: &Layout<'_>, rankings: &Ranking<'_>) -> String {
+    let label = escape(&rankings.group.label());
+    let is_alone = rankings.group.conditions.is_empty();
     let place = if is_alone { String::new() } else { format!("<span class=\"where\">{label}:</span> ") };
-    let best = standings.best();
+    let best = rankings.best();
     if !best.1.is_finite() {
         return format!("{place}no stack finishes more than half of its runs before the deadline.");
     }
     let is_baseline = |(member, _): &&(&Member<'_>, f64)| Some(member.name) == layout.baseline;
-    let subject = standings.order.iter().find(is_baseline).copied().unwrap_or(best);
+    let subject = rankings.order.iter().find(is_baseline).copied().unwrap_or(best);
     let mut text = place + &opening(layout, subject);
     let is_subject = |other: (&Member<'_>, f64)| other.0.series == subject.0.series;
     let (good, bad) = match (layout.is_completion(), layout.headline.metric.better) {
@@ -165,8 +165,8 @@ fn sentence(layout: &Layout<'_>, standings: &Standings<'_>) -> String {
         (false, Better::Higher) => ("highest", "lowest"),
         (false, _) => ("lowest", "highest"),
     };
-    let worst = standings.worst();
-    if standings.order.len() > 1 && subject.1.is_finite() {
+    let worst = rankings.worst();
+    if rankings.order.len() > 1 && subject.1.is_finite() {
         if is_subject(best) {
             text = format!("{text}, the {good}");
         } else if is_subject(worst) {
@@ -174,20 +174,20 @@ fn sentence(layout: &Layout<'_>, standings: &Standings<'_>) -> String {
         }
     }
     for (word, (member, median)) in [(good, best), (bad, worst)] {
-        if standings.order.len() < 2 || is_subject((member, median)) || !median.is_finite() {
+        if rankings.order.len() < 2 || is_subject((member, median)) || !median.is_finite() {
             continue;
         }
         let paired = layout.against_baseline(member.cell).map(ratio).unwrap_or_default();
         let (name, value) = (escape(member.name), quantity(layout.headline.metric.unit, median));
         text = format!("{text}; {word} <b>{name}</b> {value}{paired}");
     }
-    text + &others_unfinished(standings, subject.0.series) + "."
+    text + &others_unfinished(rankings, subject.0.series) + "."
 }
 
 /// The stacks beside the subject of a sentence that do not finish.
-fn others_unfinished(standings: &Standings<'_>, subject: usize) -> String {
+fn others_unfinished(rankings: &Ranking<'_>, subject: usize) -> String {
     let others =
-        standings.order.iter().filter(|(member, median)| member.series != subject && !median.is_finite());
+        rankings.order.iter().filter(|(member, median)| member.series != subject && !median.is_finite());
     match others.map(|(member, _)| escape(member.name)).collect::<Vec<_>>().as_slice() {
         [] => String::new(),
         [one] => format!("; {one} finishes at most half of its runs by the deadline"),

@@ -23,7 +23,7 @@ pub(super) fn check(args: &Get, destinations: &[Destination]) -> Result<(), Fail
 
 /// Fetches one URL over several connections, if that can be.
 pub(super) async fn fetch(
-    Means { client, mover, args, progress, .. }: Means<'_>,
+    Means { client, disruption, args, progress, .. }: Means<'_>,
     uri: &Uri,
     destination: Destination,
     transfer: &mut Transfer,
@@ -52,7 +52,7 @@ pub(super) async fn fetch(
                 let count = data.len() as u64;
                 transfer.bytes += count;
                 bar.advance(count);
-                mover.received(count);
+                disruption.received(count);
                 output.write_at(offset, &data).await?;
             }
             Some(Piece::Restart) => {

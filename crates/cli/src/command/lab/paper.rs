@@ -139,7 +139,7 @@ pub(super) fn describe() -> Result<String, Failure> {
         reproduction.rows(),
         runs(&reproduction)
     );
-    for (scheme, source, rows) in reproduction.books() {
+    for (scheme, source, rows) in reproduction.rule_sets() {
         let _ = writeln!(text, "  {scheme} ({source}): {rows} rows");
     }
     text.push_str("\n\x1b[1mexperiments\x1b[0m\n");

@@ -12,8 +12,8 @@ use posthaste_report::result::FlowResult;
 use posthaste_units::Time;
 use tokio::time::{Instant, sleep_until};
 
-use super::arena::OBJECT;
 use super::bare;
+use super::testbed::OBJECT;
 use crate::exit::Failure;
 
 /// One of the ways to download.

@@ -8,8 +8,8 @@ use posthaste_report::experiment_result::{CellResult, ExperimentResult};
 use posthaste_report::metric::{self, Statistic, Unit};
 use posthaste_report::result::{FlowResult, Outcome};
 
-use super::arena::Run;
 use super::plan::Plan;
+use super::testbed::Run;
 use crate::printer;
 
 /// A column of the table.

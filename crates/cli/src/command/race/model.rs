@@ -6,8 +6,8 @@ use posthaste_lab::spec::RunSpec;
 use posthaste_path::{PathSpec, PathStats, TraceStart};
 use posthaste_report::result::{LinkResult, Outcome, RunResult};
 
-use super::arena::Run;
 use super::plan::{Plan, Start};
+use super::testbed::Run;
 use crate::exit::Failure;
 
 /// Computes one run on a thread for blocking work.

@@ -8,11 +8,11 @@ use posthaste_path::PathStats;
 use posthaste_report::experiment_result::{Axis, CellResult, ExperimentResult};
 use posthaste_report::result::{DirectionResult, FlowResult, LinkResult, Outcome, RunResult};
 
-use super::arena::Run;
 use super::figures;
 use super::plan::{Plan, Racer};
 use super::table::{trust, warnings};
 use super::tally::Tally;
+use super::testbed::Run;
 use crate::args::Race;
 use crate::exit::Failure;
 use crate::output_file::OutputFile;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::arena::Run;
 use super::figures::headline;
 use super::plan::Plan;
 use super::tally::median;
+use super::testbed::Run;
 use crate::printer;
 
 /// Racers up to which each has a bar: more do not fit into a terminal.

@@ -7,14 +7,14 @@ use posthaste_path::PathStats;
 use posthaste_report::experiment_result::ExperimentResult;
 use posthaste_report::result::ExchangeResult;
 
-use super::arena::Run;
 use super::plan::Plan;
-use super::tally::{Standing, Tally};
+use super::tally::{Summary, Tally};
+use super::testbed::Run;
 use super::{figures, page};
 
 /// All that `--json` prints.
 pub(super) fn report(plan: &Plan, tally: &Tally) -> Race {
-    let standings = tally.standings(plan);
+    let summaries = tally.summaries(plan);
     let result = page::result(plan, tally);
     Race {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn report(plan: &Plan, tally: &Tally) -> Race {
         lateness: lateness(&tally.lateness()),
         missed: tally.missed(),
         profiles: (0..plan.racers.len())
-            .map(|index| profile(plan, (&result, index), &standings[index], &tally.runs[index]))
+            .map(|index| profile(plan, (&result, index), &summaries[index], &tally.runs[index]))
             .collect(),
     }
 }
@@ -45,22 +45,22 @@ pub(super) fn report(plan: &Plan, tally: &Tally) -> Race {
 fn profile(
     plan: &Plan,
     (result, index): (&ExperimentResult, usize),
-    standing: &Standing,
+    summary: &Summary,
     runs: &[Run],
 ) -> raced::Racer {
     let (racer, cell) = (&plan.racers[index], &result.cells[index]);
     raced::Racer {
         profile: racer.name.clone(),
         model: racer.is_model(),
-        completed: standing.completed,
-        failed: standing.failed,
-        median: standing.median,
-        p95: standing.p95,
-        fastest: standing.fastest,
-        mean: standing.mean,
-        standard_deviation: standing.deviation,
-        ratio_to_limit: standing.ratio_to_limit,
-        saving: standing.saving,
+        completed: summary.completed,
+        failed: summary.failed,
+        median: summary.median,
+        p95: summary.p95,
+        fastest: summary.fastest,
+        mean: summary.mean,
+        standard_deviation: summary.deviation,
+        ratio_to_limit: summary.ratio_to_limit,
+        saving: summary.saving,
         figures: figures::values(&plan.workload.spec, result, cell),
         runs: runs.iter().map(|made| run(plan, made)).collect(),
     }

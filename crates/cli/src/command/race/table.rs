@@ -8,7 +8,7 @@ use posthaste_emulator::Lateness;
 use super::figures::{self, Figure};
 use super::page;
 use super::plan::{Plan, Racer};
-use super::tally::{Standing, Tally};
+use super::tally::{Summary, Tally};
 use crate::printer::{self, printable};
 
 /// Lateness at the 99th percentile from which on the figures are doubtful.
@@ -22,8 +22,8 @@ const SHOWN_FAILURES: usize = 5;
 
 /// The table and what must be known beside it.
 pub(super) fn table(plan: &Plan, tally: &Tally) -> String {
-    let standings = tally.standings(plan);
-    let mut text = rows(plan, tally, &standings);
+    let summaries = tally.summaries(plan);
+    let mut text = rows(plan, tally, &summaries);
     let _ = writeln!(text, "\nLimit   {}: {}", time(plan.limit.seconds), plan.limit.terms);
     if plan.racers.iter().any(Racer::is_model) {
         let _ = writeln!(text, "Models  computed in virtual time over the same path with the same seeds");
@@ -35,10 +35,10 @@ pub(super) fn table(plan: &Plan, tally: &Tally) -> String {
     text + &failures(plan, tally)
 }
 
-fn rows(plan: &Plan, tally: &Tally, standings: &[Standing]) -> String {
+fn rows(plan: &Plan, tally: &Tally, summaries: &[Summary]) -> String {
     let names: Vec<String> = plan.labels().iter().map(|name| printable(name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("profile".len());
-    let has_failures = standings.iter().any(|standing| standing.failed > 0);
+    let has_failures = summaries.iter().any(|summary| summary.failed > 0);
     let baseline = names.get(plan.baseline).map_or("", String::as_str);
     let columns = columns(plan, tally);
     let mut text = format!("\x1b[1m{:width$}  {:>5}", "profile", "runs");
@@ -49,22 +49,22 @@ fn rows(plan: &Plan, tally: &Tally, standings: &[Standing]) -> String {
         let _ = write!(text, "  {:>width$}", column.head, width = column.width);
     }
     let _ = write!(text, "  {:>7}", "x limit");
-    if standings.len() > 1 {
+    if summaries.len() > 1 {
         let _ = write!(text, "  saves against {baseline}");
     }
     text.push_str("\x1b[0m\n");
-    for (row, (name, standing)) in names.iter().zip(standings).enumerate() {
-        let _ = write!(text, "{name:width$}  {:>5}", standing.completed + standing.failed);
+    for (row, (name, summary)) in names.iter().zip(summaries).enumerate() {
+        let _ = write!(text, "{name:width$}  {:>5}", summary.completed + summary.failed);
         if has_failures {
-            let _ = write!(text, "  {:>6}", standing.failed);
+            let _ = write!(text, "  {:>6}", summary.failed);
         }
         for column in &columns {
             let _ = write!(text, "  {}", column.cell(row));
         }
-        let ratio = optional(standing.ratio_to_limit, |ratio| format!("{ratio:.2}"));
+        let ratio = optional(summary.ratio_to_limit, |ratio| format!("{ratio:.2}"));
         let _ = write!(text, "  {ratio:>7}");
-        if standings.len() > 1 {
-            let _ = write!(text, "  {}", saves(standing));
+        if summaries.len() > 1 {
+            let _ = write!(text, "  {}", saves(summary));
         }
         text.push('\n');
     }
@@ -104,8 +104,8 @@ fn columns(plan: &Plan, tally: &Tally) -> Vec<Column> {
 }
 
 /// `24 % (10 to 35 %)`.
-fn saves(standing: &Standing) -> String {
-    let Some(saving) = &standing.saving else { return "-".to_owned() };
+fn saves(summary: &Summary) -> String {
+    let Some(saving) = &summary.saving else { return "-".to_owned() };
     let percent = |share: f64| {
         let rounded = (share * 100.0).round();
         // No negative zero.

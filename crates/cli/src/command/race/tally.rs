@@ -5,9 +5,9 @@ use posthaste_campaign::raced::Saving;
 use posthaste_emulator::{Lateness, LatenessHistogram};
 use posthaste_report::statistics::{self, Interval, bootstrap_interval, quantile};
 
-use super::arena::Run;
 use super::figures::headline;
 use super::plan::Plan;
+use super::testbed::Run;
 
 /// Resamples for a confidence interval.
 const RESAMPLES: usize = 2_000;
@@ -21,7 +21,7 @@ pub(super) struct Tally {
 
 /// What one racer's runs amount to in the workload's first figure, in seconds; `None` where too many failed.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Standing {
+pub(super) struct Summary {
     pub(super) completed: usize,
     pub(super) failed: usize,
     pub(super) median: Option<f64>,
@@ -67,14 +67,14 @@ impl Tally {
         self.all_runs().map(|run| run.relay.missed).sum()
     }
 
-    pub(super) fn standings(&self, plan: &Plan) -> Vec<Standing> {
+    pub(super) fn summaries(&self, plan: &Plan) -> Vec<Summary> {
         let base = &self.runs[plan.baseline];
         let seconds = |run: &Run| headline(plan, run);
-        let standing = |(index, runs): (usize, &Vec<Run>)| {
+        let summary = |(index, runs): (usize, &Vec<Run>)| {
             let times: Vec<f64> = runs.iter().map(seconds).collect();
             let completed: Vec<f64> = times.iter().copied().filter(|time| time.is_finite()).collect();
             let median = median(&times);
-            Standing {
+            Summary {
                 completed: completed.len(),
                 failed: times.len() - completed.len(),
                 median,
@@ -86,7 +86,7 @@ impl Tally {
                 saving: if index == plan.baseline { None } else { saving(base, runs, seconds) },
             }
         };
-        self.runs.iter().enumerate().map(standing).collect()
+        self.runs.iter().enumerate().map(summary).collect()
     }
 }
 

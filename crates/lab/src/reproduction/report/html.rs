@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 use super::{
     COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, causes, command, ours, reasons, verdicts_differ,
 };
-use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
+use crate::reproduction::{JudgedFigure, JudgedRow, JudgedRuleSet, Judgement, Verdict};
 use posthaste_report::html::{escape, frame};
 
 /// A self-contained page about all rows.
 pub fn page(judgement: &Judgement, made: &Made) -> String {
     let links: Vec<(String, &str)> = judgement
-        .books
+        .rule_sets
         .iter()
         .enumerate()
-        .map(|(index, book)| (format!("s{index}"), book.scheme.as_str()))
+        .map(|(index, rule_set)| (format!("s{index}"), rule_set.scheme.as_str()))
         .collect();
     let mut sections = summary(judgement, made);
-    for (index, book) in judgement.books.iter().enumerate() {
-        section(index, book, &mut sections);
+    for (index, rule_set) in judgement.rule_sets.iter().enumerate() {
+        section(index, rule_set, &mut sections);
     }
     frame("Published figures compared with ours", "Posthaste lab", &links, &sections, FOOTER)
 }
@@ -57,13 +57,13 @@ fn summary(judgement: &Judgement, made: &Made) -> String {
         let _ = write!(out, "<th>{}</th>", verdict.label());
     }
     out.push_str("</tr></thead>\n<tbody>\n");
-    for (index, book) in judgement.books.iter().enumerate() {
+    for (index, rule_set) in judgement.rule_sets.iter().enumerate() {
         let name = format!(
             "<a href=\"#s{index}\">{}</a> <span class=\"ci\">{}</span>",
-            escape(&book.scheme),
-            escape(&book.source)
+            escape(&rule_set.scheme),
+            escape(&rule_set.source)
         );
-        count_row(&name, book.rows.len(), &|verdict| book.count(verdict), &mut out);
+        count_row(&name, rule_set.rows.len(), &|verdict| rule_set.count(verdict), &mut out);
     }
     count_row("all", judgement.rows(), &|verdict| judgement.count(verdict), &mut out);
     for (name, is_effect) in KINDS {
@@ -129,16 +129,16 @@ fn square(verdict: Verdict) -> String {
     )
 }
 
-fn section(index: usize, book: &JudgedBook, out: &mut String) {
-    let notes = Notes::of(book);
+fn section(index: usize, rule_set: &JudgedRuleSet, out: &mut String) {
+    let notes = Notes::of(rule_set);
     let _ = write!(
         out,
         "<section id=\"s{index}\">\n<div class=\"name\">reference/{}</div>\n<h2>{}</h2>\n<p class=\"question\">{}</p>\n",
-        escape(&book.file),
-        escape(&book.scheme),
-        escape(&book.source)
+        escape(&rule_set.file),
+        escape(&rule_set.scheme),
+        escape(&rule_set.source)
     );
-    if let Some(note) = &book.note {
+    if let Some(note) = &rule_set.note {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", escape(note));
     }
     out.push_str(
@@ -146,7 +146,7 @@ fn section(index: usize, book: &JudgedBook, out: &mut String) {
          <th class=\"left\">published</th><th class=\"left\">ours</th><th class=\"left\">verdict</th><th class=\"left\">notes</th></tr></thead>\n",
     );
     let mut group = None;
-    for row in &book.rows {
+    for row in &rule_set.rows {
         if group != Some(&row.published_as) {
             let (end, name) = (if group.is_some() { "</tbody>\n" } else { "" }, escape(&row.published_as));
             let _ = writeln!(out, "{end}<tbody><tr class=\"group\"><th colspan=\"7\">{name}</th></tr>");
@@ -156,7 +156,7 @@ fn section(index: usize, book: &JudgedBook, out: &mut String) {
     }
     out.push_str("</tbody>\n</table></div>\n");
     note_list(index, &notes, out);
-    commands(book, out);
+    commands(rule_set, out);
     out.push_str("</section>\n");
 }
 
@@ -219,9 +219,9 @@ fn note_list(index: usize, notes: &Notes, out: &mut String) {
     out.push_str("</dl>\n");
 }
 
-fn commands(book: &JudgedBook, out: &mut String) {
+fn commands(rule_set: &JudgedRuleSet, out: &mut String) {
     out.push_str("<details><summary>Commands<span>each row alone</span></summary>\n<dl>");
-    for row in &book.rows {
+    for row in &rule_set.rows {
         if let Some(command) = command(row) {
             let _ = writeln!(out, "<dt>row {}</dt><dd><code>{}</code></dd>", row.row, escape(&command));
         }

@@ -8,7 +8,7 @@ use posthaste_report::markdown::head;
 use super::{
     COLUMNS, INTRODUCTION, KINDS, Made, Notes, QUICK, causes, command, ours, reasons, verdicts_differ,
 };
-use crate::reproduction::{JudgedBook, JudgedFigure, JudgedRow, Judgement, Verdict};
+use crate::reproduction::{JudgedFigure, JudgedRow, JudgedRuleSet, Judgement, Verdict};
 
 /// A page about all rows.
 pub fn markdown(judgement: &Judgement, made: &Made) -> String {
@@ -29,15 +29,15 @@ pub fn markdown(judgement: &Judgement, made: &Made) -> String {
         let _ = writeln!(out, "- *{}*: {}", verdict.label(), verdict.meaning());
     }
     counts(judgement, &mut out);
-    for book in &judgement.books {
-        section(book, &mut out);
+    for rule_set in &judgement.rule_sets {
+        section(rule_set, &mut out);
     }
     out
 }
 
 /// How often each experiment was run.
 fn seeds(judgement: &Judgement) -> String {
-    let rows = judgement.books.iter().flat_map(|book| &book.rows);
+    let rows = judgement.rule_sets.iter().flat_map(|rule_set| &rule_set.rows);
     let runs = rows.filter_map(|row| Some((row.experiment.as_deref()?, row.seeds)));
     let runs: BTreeMap<&str, u64> = runs.collect();
     runs.iter().map(|(name, seeds)| format!("`{name}` {seeds}")).collect::<Vec<_>>().join(", ")
@@ -51,10 +51,10 @@ fn counts(judgement: &Judgement, out: &mut String) {
     );
     for (name, is_effect) in KINDS {
         let _ = writeln!(out, "\n## Count of {name}, by scheme");
-        table(judgement, &|book, verdict| book.count_of(is_effect, verdict), out);
+        table(judgement, &|rule_set, verdict| rule_set.count_of(is_effect, verdict), out);
     }
     out.push_str("\n## Count of all rows, by scheme\n");
-    table(judgement, &JudgedBook::count, out);
+    table(judgement, &JudgedRuleSet::count, out);
     out.push_str("\n## Rows that are not reproduced, by what would have to be known\n");
     out.push_str(&head(&["scheme", "rows", "what would have to be known of the paper's setting"]));
     for (scheme, cause, rows) in causes(judgement) {
@@ -62,7 +62,7 @@ fn counts(judgement: &Judgement, out: &mut String) {
     }
 }
 
-fn table(judgement: &Judgement, count: &dyn Fn(&JudgedBook, Verdict) -> usize, out: &mut String) {
+fn table(judgement: &Judgement, count: &dyn Fn(&JudgedRuleSet, Verdict) -> usize, out: &mut String) {
     let columns: Vec<&str> =
         ["scheme", "rows"].into_iter().chain(COLUMNS.iter().map(|verdict| verdict.label())).collect();
     out.push_str(&head(&columns));
@@ -70,22 +70,22 @@ fn table(judgement: &Judgement, count: &dyn Fn(&JudgedBook, Verdict) -> usize, o
         let texts = counts.map(|count| count.to_string());
         let _ = writeln!(out, "| {name} | {} | {} |", counts.iter().sum::<usize>(), texts.join(" | "));
     };
-    for book in &judgement.books {
-        line(&cell(&book.scheme), COLUMNS.map(|verdict| count(book, verdict)));
+    for rule_set in &judgement.rule_sets {
+        line(&cell(&rule_set.scheme), COLUMNS.map(|verdict| count(rule_set, verdict)));
     }
-    let all = |verdict| judgement.books.iter().map(|book| count(book, verdict)).sum();
+    let all = |verdict| judgement.rule_sets.iter().map(|rule_set| count(rule_set, verdict)).sum();
     line("**all**", COLUMNS.map(all));
 }
 
-fn section(book: &JudgedBook, out: &mut String) {
-    let notes = Notes::of(book);
-    let _ = writeln!(out, "\n## {} ({})\n`reference/{}`.", book.scheme, book.source, book.file);
-    if let Some(note) = &book.note {
+fn section(rule_set: &JudgedRuleSet, out: &mut String) {
+    let notes = Notes::of(rule_set);
+    let _ = writeln!(out, "\n## {} ({})\n`reference/{}`.", rule_set.scheme, rule_set.source, rule_set.file);
+    if let Some(note) = &rule_set.note {
         let _ = writeln!(out, "{note}");
     }
     let columns = ["row", "published as", "what", "published", "ours", "verdict", "notes"];
     let _ = write!(out, "\n{}", head(&columns));
-    for row in &book.rows {
+    for row in &rule_set.rows {
         let _ = writeln!(
             out,
             "| {} | {}, {}{} | {} | {} | {} | {} | {} |",
@@ -106,7 +106,7 @@ fn section(book: &JudgedBook, out: &mut String) {
     for (index, note) in notes.0.iter().enumerate() {
         let _ = writeln!(out, "{}. {}", index + 1, note.replace('\n', " "));
     }
-    if let Some(example) = book.rows.iter().find_map(command) {
+    if let Some(example) = rule_set.rows.iter().find_map(command) {
         let _ = writeln!(out, "\nOne row alone, for example the first that was run: `{example}`.");
     }
 }

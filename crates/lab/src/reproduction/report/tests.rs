@@ -32,14 +32,14 @@ fn row(row: usize, verdict: Verdict) -> JudgedRow {
 }
 
 fn judgement() -> Judgement {
-    let book = JudgedBook {
+    let rule_set = JudgedRuleSet {
         scheme: "History start".to_owned(),
         source: "a paper".to_owned(),
         file: "history_start.csv".to_owned(),
         note: Some("a note of all".to_owned()),
         rows: vec![row(1, Verdict::Reproduced), row(2, Verdict::NotReproduced), row(3, Verdict::CannotHold)],
     };
-    Judgement { books: vec![book] }
+    Judgement { rule_sets: vec![rule_set] }
 }
 
 fn made() -> Made {
@@ -95,6 +95,6 @@ fn a_row_has_the_command_that_repeats_it() {
 fn programs_get_the_judgement_and_the_runs() {
     let text = json(&judgement(), &[]);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(value["reproduction"]["books"][0]["rows"][1]["verdict"], "not_reproduced");
+    assert_eq!(value["reproduction"]["rule_sets"][0]["rows"][1]["verdict"], "not_reproduced");
     assert_eq!(value["experiments"].as_array().map(Vec::len), Some(0));
 }

@@ -45,7 +45,7 @@ pub(super) struct Run {
 }
 
 /// Servers and what clients need.
-pub(super) struct Arena {
+pub(super) struct Testbed {
     plan: Arc<Plan>,
     keys: Keys,
     object: Bytes,
@@ -72,14 +72,14 @@ fn answer(request: &Request, object: &Bytes) -> Response {
     }
 }
 
-impl Arena {
+impl Testbed {
     /// Starts a server for each racer.
     pub(super) fn start(plan: &Arc<Plan>) -> Result<Self, Failure> {
         let keys = Keys::make()?;
         let object = content(plan.workload.answer().get());
-        let mut arena = Self { plan: Arc::clone(plan), keys, object, servers: Vec::new() };
-        arena.servers = plan.racers.iter().map(|racer| arena.serve(racer)).collect::<Result<_, _>>()?;
-        Ok(arena)
+        let mut testbed = Self { plan: Arc::clone(plan), keys, object, servers: Vec::new() };
+        testbed.servers = plan.racers.iter().map(|racer| testbed.serve(racer)).collect::<Result<_, _>>()?;
+        Ok(testbed)
     }
 
     /// A server that has met nobody yet. With a profile that makes use of it, it remembers its clients' paths.

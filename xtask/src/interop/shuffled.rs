@@ -2,16 +2,16 @@
 
 use posthaste_units::Rng;
 
-/// A deck of cards, some of them bad, that is shuffled anew when it is used up: independent draws would spare a
+/// A schedule of cards, some of them bad, that is shuffled anew when it is used up: independent draws would spare a
 /// short handshake every now and then, or hit it beyond what was asked for.
-pub(crate) struct Deck {
+pub(crate) struct ShuffledSchedule {
     bad: usize,
     size: usize,
     cards: Vec<bool>,
     rng: Rng,
 }
 
-impl Deck {
+impl ShuffledSchedule {
     /// `bad` of `size` cards; none of none is never bad.
     pub(crate) fn new(bad: usize, size: usize, rng: Rng) -> Self {
         Self { bad, size, cards: Vec::new(), rng }
@@ -35,15 +35,15 @@ mod tests {
 
     #[test]
     fn each_deck_has_exactly_its_bad_cards() {
-        let mut deck = Deck::new(3, 10, Rng::from_test_seed(1));
+        let mut schedule = ShuffledSchedule::new(3, 10, Rng::from_test_seed(1));
         for _ in 0..50 {
-            assert_eq!((0..10).filter(|_| deck.draw()).count(), 3);
+            assert_eq!((0..10).filter(|_| schedule.draw()).count(), 3);
         }
     }
 
     #[test]
     fn no_cards_are_never_bad() {
-        let mut deck = Deck::new(0, 0, Rng::from_test_seed(1));
-        assert!((0..100).all(|_| !deck.draw()));
+        let mut schedule = ShuffledSchedule::new(0, 0, Rng::from_test_seed(1));
+        assert!((0..100).all(|_| !schedule.draw()));
     }
 }

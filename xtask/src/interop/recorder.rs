@@ -13,9 +13,9 @@ use posthaste_wire::packet::{PacketType, split};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-use super::deck::Deck;
 use super::hello::Hellos;
 use super::moves::Moves;
+use super::shuffled::ShuffledSchedule;
 
 /// The largest UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
@@ -81,7 +81,7 @@ pub(crate) struct Flow {
     pub(crate) after_rebinding: u64,
 }
 
-/// What the tap has seen.
+/// What the recorder has seen.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) up: Flow,
@@ -118,17 +118,17 @@ fn count(packets: &BTreeMap<(u32, PacketType), u64>, wanted: PacketType) -> u64 
 
 /// The draws of one direction.
 struct Draws {
-    handshake: [Deck; 2],
-    transfer: [Deck; 2],
+    handshake: [ShuffledSchedule; 2],
+    transfer: [ShuffledSchedule; 2],
     rng: Rng,
 }
 
 impl Draws {
     fn new(plan: &Plan, rng: &mut Rng) -> Self {
-        let mut deck = |share: Share| Deck::new(share.0, share.1, rng.fork());
+        let mut schedule = |share: Share| ShuffledSchedule::new(share.0, share.1, rng.fork());
         Self {
-            handshake: [deck(plan.handshake.loss), deck(plan.handshake.corruption)],
-            transfer: [deck(plan.transfer.loss), deck(plan.transfer.corruption)],
+            handshake: [schedule(plan.handshake.loss), schedule(plan.handshake.corruption)],
+            transfer: [schedule(plan.transfer.loss), schedule(plan.transfer.corruption)],
             rng: rng.fork(),
         }
     }
@@ -241,14 +241,14 @@ impl State {
     }
 }
 
-/// A running tap; dropping it stops it.
-pub(crate) struct Tap {
+/// A running recorder; dropping it stops it.
+pub(crate) struct Recorder {
     local: SocketAddr,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
-impl Tap {
+impl Recorder {
     /// Listens on a free port of `ip`, in front of `upstream`.
     pub(crate) async fn start(ip: IpAddr, upstream: SocketAddr, plan: Plan, seed: u64) -> io::Result<Self> {
         let listener = UdpSocket::bind((ip, 0)).await?;
@@ -270,7 +270,7 @@ impl Tap {
     }
 }
 
-impl Drop for Tap {
+impl Drop for Recorder {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -348,5 +348,5 @@ async fn carry_back(shared: Arc<Shared>, socket: Arc<UdpSocket>, client: SocketA
 }
 
 #[cfg(test)]
-#[path = "tap_tests.rs"]
+#[path = "recorder_tests.rs"]
 mod tests;

@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::cells::{Cell, Contender, Rival};
 use super::ends::Shares;
 use super::journal::Journal;
-use super::meeting::Conditions;
+use super::run::Conditions;
 use crate::median;
 
 /// A cell's figures: medians over its runs. Rates in bits a second.
 #[derive(Debug, Serialize)]
-pub(super) struct Standing {
+pub(super) struct Summary {
     pub(super) cell: Cell,
     pub(super) runs: usize,
     /// The profile's goodput.
@@ -31,13 +31,13 @@ pub(super) struct Standing {
     pub(super) lateness: f64,
 }
 
-/// The standings of all cells that have runs, baselines aside.
-pub(super) fn all(cells: &[Cell], journal: &Journal, conditions: &Conditions) -> Vec<Standing> {
+/// The summaries of all cells that have runs, baselines aside.
+pub(super) fn all(cells: &[Cell], journal: &Journal, conditions: &Conditions) -> Vec<Summary> {
     let profiles = cells.iter().filter(|cell| matches!(cell.contender, Contender::Profile(_)));
     profiles.filter_map(|cell| of(cell, journal, conditions)).collect()
 }
 
-fn of(cell: &Cell, journal: &Journal, conditions: &Conditions) -> Option<Standing> {
+fn of(cell: &Cell, journal: &Journal, conditions: &Conditions) -> Option<Summary> {
     let baseline = cell.baseline();
     let runs: Vec<&Shares> = journal.of(cell, conditions).map(|entry| &entry.shares).collect();
     let alone: Vec<&Shares> = journal.of(&baseline, conditions).map(|entry| &entry.shares).collect();
@@ -50,7 +50,7 @@ fn of(cell: &Cell, journal: &Journal, conditions: &Conditions) -> Option<Standin
     let baseline_mean = if cell.rival == Rival::Cubic { mean_of_all } else { mean };
     let (kernel, kernel_alone) = (over(&runs, mean), over(&alone, baseline_mean));
     let entries = journal.of(cell, conditions).chain(journal.of(&baseline, conditions));
-    Some(Standing {
+    Some(Summary {
         cell: cell.clone(),
         runs: runs.len(),
         contender: over(&runs, |shares| shares.contender),
@@ -115,14 +115,14 @@ mod tests {
         note(cell.baseline(), 6.0, [4.0, 2.0]);
         note(cell.clone(), 6.0, [1.0, 2.0]);
         let cells = [cell.baseline(), cell];
-        let standings = all(&cells, &journal, &conditions);
-        let [standing] = &standings[..] else { panic!("{standings:?}") };
-        assert!(is_near(standing.kernel, 1.5) && is_near(standing.kernel_alone, 4.0));
-        assert!(is_near(standing.harm, 0.625), "of what it has beside one more CUBIC flow");
-        assert!(is_near(standing.share, 6.0 / 9.0 * 3.0));
-        assert!(is_near(standing.jain, 81.0 / (3.0 * 41.0)));
+        let summaries = all(&cells, &journal, &conditions);
+        let [summary] = &summaries[..] else { panic!("{summaries:?}") };
+        assert!(is_near(summary.kernel, 1.5) && is_near(summary.kernel_alone, 4.0));
+        assert!(is_near(summary.harm, 0.625), "of what it has beside one more CUBIC flow");
+        assert!(is_near(summary.share, 6.0 / 9.0 * 3.0));
+        assert!(is_near(summary.jain, 81.0 / (3.0 * 41.0)));
         assert!(
-            is_near(standing.shares.0, standing.share) && is_near(standing.shares.1, standing.share),
+            is_near(summary.shares.0, summary.share) && is_near(summary.shares.1, summary.share),
             "one run"
         );
         assert!(all(&cells, &Journal::open(None).unwrap(), &conditions).is_empty());
@@ -141,8 +141,8 @@ mod tests {
             let (cell, conditions) = (bbr[1].clone(), conditions.clone());
             journal.add(Entry { cell, conditions, seed: 2, shares, lateness: 1e-4, origin: None }).unwrap();
         }
-        let standing = all(&bbr, &journal, &conditions).remove(0);
-        assert!(is_near(standing.share, 1.5), "{standing:?}");
-        assert!(is_near(standing.shares.0, 0.75) && is_near(standing.shares.1, 2.0), "{standing:?}");
+        let summary = all(&bbr, &journal, &conditions).remove(0);
+        assert!(is_near(summary.share, 1.5), "{summary:?}");
+        assert!(is_near(summary.shares.0, 0.75) && is_near(summary.shares.1, 2.0), "{summary:?}");
     }
 }

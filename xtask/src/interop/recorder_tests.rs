@@ -1,4 +1,4 @@
-//! What the tap does to datagrams, without sockets.
+//! What the recorder does to datagrams, without sockets.
 
 use super::*;
 

@@ -13,7 +13,7 @@ use crate::printer;
 const DROPPED: usize = 1;
 
 /// Counts what arrives, and moves the client once, or closes a connection once.
-pub(super) struct Mover {
+pub(super) struct Disruption {
     client: Client,
     /// Bytes that arrive before, and where to go.
     plan: Option<(u64, SocketAddr)>,
@@ -21,7 +21,7 @@ pub(super) struct Mover {
     received: AtomicU64,
 }
 
-impl Mover {
+impl Disruption {
     pub(super) fn new(client: &Client, args: &Get) -> Self {
         let plan = args.move_after.map(|bytes| (bytes, SocketAddr::new(args.move_to, 0)));
         Self { client: client.clone(), plan, drop_after: args.drop_after, received: AtomicU64::new(0) }
