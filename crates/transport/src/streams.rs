@@ -151,6 +151,8 @@ pub struct StreamsStats {
     pub granted: ByteCount,
     /// Streams open, both ends' together.
     pub open: usize,
+    /// Bidirectional streams of the peer that the application has accepted.
+    pub accepted: u64,
     /// Streams that have data which their limit keeps back.
     pub blocked_streams: usize,
     /// True if the connection's limit keeps data back.
@@ -394,9 +396,19 @@ impl Streams {
                 self.receive_window.advertised().saturating_sub(self.receive_window.consumed()),
             ),
             open: self.map.open_count(),
+            accepted: self.remote[Direction::Bidirectional.index()].accepted,
             blocked_streams: self.blocked_count,
-            is_connection_blocked: self.send_window.is_blocked() && self.schedule.needs_credit(),
+            is_connection_blocked: self.is_connection_blocked(),
         }
+    }
+
+    fn is_connection_blocked(&self) -> bool {
+        self.send_window.is_blocked() && self.schedule.needs_credit()
+    }
+
+    /// True if there are data that the peer's limits, of a stream or of the connection, keep back.
+    pub(crate) fn waits_for_credit(&self) -> bool {
+        self.blocked_count > 0 || self.is_connection_blocked()
     }
 
     /// Streams that are open at either half.
