@@ -504,7 +504,7 @@ impl Streams {
                 stream.send = None;
             }
         }
-        let ending = stream.send.as_ref().map_or(Ending::Open, SendHalf::ending);
+        let ending = stream.send.as_deref().map_or(Ending::Open, SendHalf::ending);
         let is_ending = ending == Ending::Unacknowledged && stream.counted_ending != ending;
         self.tail.change(&mut stream.counted_ending, ending);
         if is_blocked != stream.is_counted_blocked {
@@ -515,7 +515,7 @@ impl Streams {
             self.blocked_count =
                 if is_blocked { self.blocked_count + 1 } else { self.blocked_count.saturating_sub(1) };
         }
-        if stream.recv.as_ref().is_some_and(recv::RecvHalf::is_done_after_stop) {
+        if stream.recv.as_deref().is_some_and(recv::RecvHalf::is_done_after_stop) {
             stream.recv = None;
         }
         self.code.refresh(id, stream, is_ending);
