@@ -136,8 +136,8 @@ pub use posthaste_schemes::{ProfileError, named};
 pub use posthaste_transport::QlogSink;
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, DatagramOrder,
-    DatagramStats, Direction, EcnState, EndpointStats, GroupToken, KeyLimits, LocalError, MemoryStore, PathMemory,
-    PathStore, PeerError, Priority, ReceiveBudget, RetryPolicy, Secret, SendBudget,
+    DatagramStats, Direction, EcnState, EndpointStats, GroupToken, KeyLimits, LocalError, MemoryStore,
+    PathMemory, PathStore, PeerError, Priority, ReceiveBudget, RetryPolicy, Secret, SendBudget,
     SendDatagramError as DatagramRefusal, ServerConfig, Side, Steering, StreamId, StreamsStats, TokenOwner,
     TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version, Waited,
 };

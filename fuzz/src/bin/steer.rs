@@ -34,8 +34,9 @@ fuzz_target!(|input: &[u8]| {
     let key = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let keys = [key(0), key(4), key(8), key(12)];
     let endpoints = NonZeroU16::from(NonZeroU16::MIN.saturating_add(u16::from(head[16] % ENDPOINTS)));
-    let all: Vec<Steering> =
-        (0..endpoints.get()).map(|index| Steering::new(keys, endpoints, index).expect("it is below")).collect();
+    let all: Vec<Steering> = (0..endpoints.get())
+        .map(|index| Steering::new(keys, endpoints, index).expect("it is below"))
+        .collect();
     let chosen = run(&program::instructions(&all[0]), datagram);
     assert!(chosen < u32::from(endpoints.get()), "{chosen} of {endpoints}");
     if let Ok(invariants) = Invariants::parse(datagram, ID) {
@@ -60,9 +61,8 @@ fn seed(head: &[u8; 17]) -> [u8; 32] {
 
 fn server(steering: Steering) -> ServerConfig {
     static CONFIG: OnceLock<ServerConfig> = OnceLock::new();
-    let config = CONFIG.get_or_init(|| {
-        support::tls::server_config(1).with_transport(Arc::new(support::defaults()))
-    });
+    let config =
+        CONFIG.get_or_init(|| support::tls::server_config(1).with_transport(Arc::new(support::defaults())));
     ServerConfig { steering: Some(steering), ..config.clone() }
 }
 
@@ -70,7 +70,8 @@ fn server(steering: Steering) -> ServerConfig {
 fn give_back(all: &[Steering], datagram: &[u8], owner: Option<u16>) {
     let index = usize::from(datagram[0]) % all.len();
     let mut endpoint = Endpoint::new([1; 32], Some(server(all[index])));
-    let info = DatagramInfo { remote: "127.0.0.1:666".parse().expect("an address"), local_ip: None, ecn: None };
+    let info =
+        DatagramInfo { remote: "127.0.0.1:666".parse().expect("an address"), local_ip: None, ecn: None };
     let given_back = endpoint.on_datagram(Time::ZERO, &info, BytesMut::from(datagram));
     let expected = owner.filter(|owner| usize::from(*owner) != index);
     assert_eq!(given_back.as_ref().map(|it| it.owner), expected, "at endpoint {index}");
@@ -84,7 +85,8 @@ fn give_back(all: &[Steering], datagram: &[u8], owner: Option<u16>) {
 fn wrong_keys_find_no_more_than_chance(all: &[Steering], rng: &mut Rng) {
     let mut word = [0; 16];
     rng.fill(&mut word);
-    let keys = [0, 4, 8, 12].map(|at| u32::from_be_bytes([word[at], word[at + 1], word[at + 2], word[at + 3]]));
+    let keys =
+        [0, 4, 8, 12].map(|at| u32::from_be_bytes([word[at], word[at + 1], word[at + 2], word[at + 3]]));
     let wrong = Steering::new(keys, all[0].endpoints(), 0).expect("it is below");
     let (mut own, mut found) = (0, 0);
     for _ in 0..TRIES * u32::from(all[0].endpoints().get()) {
@@ -98,7 +100,11 @@ fn wrong_keys_find_no_more_than_chance(all: &[Steering], rng: &mut Rng) {
     let (own, chance) = (f64::from(own), 1.0 / all.len() as f64);
     let deviation = (own * chance * (1.0 - chance)).sqrt();
     // Eight standard deviations: less than once in 10^14 executions.
-    assert!(f64::from(found) <= own * chance + 8.0 * deviation + 8.0, "{found} of {own}, {} endpoints", all.len());
+    assert!(
+        f64::from(found) <= own * chance + 8.0 * deviation + 8.0,
+        "{found} of {own}, {} endpoints",
+        all.len()
+    );
 }
 
 /// The IDs by which a client addresses the endpoint that took its connection.
@@ -118,7 +124,9 @@ fn ids_that_are_given_are_own(all: &[Steering]) {
     pair.establish();
     let captured = pair.capture.take().expect("it was set");
     let mut later = 0;
-    for (_, datagram) in captured.iter().filter(|(from_client, datagram)| *from_client && datagram[0] & 0x80 == 0) {
+    for (_, datagram) in
+        captured.iter().filter(|(from_client, datagram)| *from_client && datagram[0] & 0x80 == 0)
+    {
         assert_eq!(all[0].owner(&datagram[1..=ID]), Some(owner));
         later += 1;
     }

@@ -163,8 +163,7 @@ impl Requests {
         page.histogram(("request", help, Some(&Unit::Seconds)), &whole)?;
         let urgencies = URGENCIES.each_ref().map(|urgency| [("urgency", *urgency)]);
         let streams = self.by_urgency.each_ref().map(|streams| streams.load(Ordering::Relaxed));
-        let streams: Vec<_> =
-            urgencies.iter().map(|own| &own[..] as Labels<'_>).zip(streams).collect();
+        let streams: Vec<_> = urgencies.iter().map(|own| &own[..] as Labels<'_>).zip(streams).collect();
         let help = "Requests over HTTP/3 that are over, by the urgency of their response (RFC 9218)";
         page.counter("http3_streams", help, &streams)
     }

@@ -443,9 +443,7 @@ impl Handshake for Pending {
         *self.0.borrow() == Some(true)
     }
 
-    fn completed(
-        &self,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), HandshakeFailed>> + Send + '_>> {
+    fn completed(&self) -> std::pin::Pin<Box<dyn Future<Output = Result<(), HandshakeFailed>> + Send + '_>> {
         let mut word = self.0.clone();
         Box::pin(async move {
             let ended = word.wait_for(Option::is_some).await.map(|ended| *ended);

@@ -134,7 +134,16 @@ struct Requests {
 
 impl Requests {
     fn new(shared: Arc<Shared>, service: Box<dyn AnyService>, visitor: Arc<Visitor>) -> Self {
-        Self { shared, service, visitor, tasks: JoinSet::new(), pings: None, abandoned: 0, next: 0, last: None }
+        Self {
+            shared,
+            service,
+            visitor,
+            tasks: JoinSet::new(),
+            pings: None,
+            abandoned: 0,
+            next: 0,
+            last: None,
+        }
     }
 
     /// True if nothing is left to be answered, and of what was answered nothing to be read. The client's transport

@@ -1,7 +1,7 @@
 //! Counters and gauges of a connection: what each is, and where it is read.
 
-use posthaste_policy::{CongestionState, Jumps};
 use posthaste_policy::sample::RttView;
+use posthaste_policy::{CongestionState, Jumps};
 use posthaste_units::{ByteCount, Rate, Time};
 
 use crate::connection::Connection;
