@@ -26,19 +26,12 @@ fuzz_target!(|input: &[u8]| {
         if kind & 1 == 0 {
             let honest = original.get(at..(at + len).min(length)).unwrap_or_default();
             decoder.write(at, if is_honest { honest } else { forged });
-            has.iter_mut()
-                .skip(at)
-                .take(if is_honest { len } else { forged.len() })
-                .for_each(|has| *has = true);
+            has.iter_mut().skip(at).take(if is_honest { len } else { forged.len() }).for_each(|has| *has = true);
         } else {
             let first = at % shape.recovery_count();
             let honest = symbols.chunks(SYMBOL_UNIT).nth(first).expect("within the count");
             let room = ROOM - decoder.recovery_bytes();
-            decoder.add_recovery(
-                if is_honest { first } else { at },
-                if is_honest { honest } else { forged },
-                room,
-            );
+            decoder.add_recovery(if is_honest { first } else { at }, if is_honest { honest } else { forged }, room);
         }
         assert!(decoder.recovery_bytes() <= ROOM);
     }
