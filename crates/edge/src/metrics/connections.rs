@@ -5,11 +5,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use posthaste_endpoint::{Connection, ConnectionHandle, ConnectionStats, EarlyData, EcnState};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
+use tokio::time::Instant;
 
 use self::live::Live;
 use super::page::{Labels, Page};
@@ -188,7 +188,7 @@ impl Connections {
             let all = families.iter().flat_map(|family| &family.open);
             all.map(|(key, live)| (key.0, live.clone())).collect()
         };
-        live::slowest(open, now, most)
+        live::slowest(&open, now, most)
     }
 
     pub(super) fn write(&self, page: &mut Page<'_>) -> fmt::Result {

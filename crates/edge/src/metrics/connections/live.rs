@@ -1,10 +1,10 @@
 //! Open connections one by one, for operators on the machine: addresses are in no other figure.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use posthaste_endpoint::{Connection, ConnectionStats, Rate};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 /// Open HTTP/3 connections: the slowest of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ fn rate(stats: &ConnectionStats) -> Rate {
 }
 
 /// The slowest of these connections and their workers, at most `most`.
-pub(super) fn slowest(open: Vec<(usize, Live)>, now: Instant, most: usize) -> LiveConnections {
+pub(super) fn slowest(open: &[(usize, Live)], now: Instant, most: usize) -> LiveConnections {
     let number = open.len();
     let mut all: Vec<_> =
         open.iter().map(|(worker, live)| ConnectionStatus::of(*worker, live, now)).collect();
