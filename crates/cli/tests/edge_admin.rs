@@ -120,6 +120,38 @@ fn start(folders: &Folders, upstream: &str) -> Edge {
     Edge::start(folders, &["--config", "edge.toml", "--no-access-log"])
 }
 
+/// What QUIC did on the eight connections of a page, and that it has all figures that are promised.
+fn check_what_connections_did(page: &str, read: &BTreeMap<String, f64>) {
+    let sum = |name: &str| -> f64 {
+        let own = read.iter().filter(|(key, _)| key.starts_with(&format!("{name}{{")));
+        own.map(|(_, value)| value).sum()
+    };
+    // One of them is still open, if its client has closed it but the edge waits for what is on its way.
+    let ended = read["edge_quic_window_bytes_count{family=\"ipv4\"}"];
+    assert!(ended > 0.0, "{page}");
+    assert_eq!(sum("edge_quic_ecn_total"), ended);
+    assert_eq!(sum("edge_quic_datagram_bytes_count"), ended);
+    assert!(read["edge_quic_datagram_bytes_sum{family=\"ipv4\"}"] >= ended * 1200.0);
+    // curl's and `get`'s default urgency.
+    assert_eq!(read["edge_http3_streams_total{urgency=\"3\"}"], sum("edge_http3_streams_total"));
+    assert_eq!(sum("edge_http3_streams_total"), 8.0);
+    assert!(read["edge_quic_waited_seconds_total{family=\"ipv4\",for=\"application\"}"] > 0.0, "{page}");
+    for (name, series) in [
+        ("edge_quic_waited_seconds_total", 10),
+        ("edge_quic_ecn_total", 6),
+        ("edge_http3_streams_total", 8),
+        ("edge_quic_packets_marked_total", 2),
+        ("edge_quic_jumps_total", 2),
+        ("edge_quic_jumps_undone_total", 2),
+    ] {
+        let own = read.keys().filter(|key| key.starts_with(&format!("{name}{{"))).count();
+        assert_eq!(own, series, "{name} in {page}");
+    }
+    for name in ["edge_quic_misplaced_total", "edge_quic_misplaced_lost_total"] {
+        assert_eq!(read.get(name), Some(&0.0), "{name} in {page}");
+    }
+}
+
 #[test]
 fn figures_are_those_of_the_requests_that_were_made() {
     let folders = Folders::new();
@@ -172,6 +204,7 @@ fn figures_are_those_of_the_requests_that_were_made() {
     assert_eq!(read["edge_http3_early_data_total{family=\"ipv4\"}"], 1.0);
     assert!(read["edge_quic_sent_bytes_total{family=\"ipv4\"}"] > 8.0 * 1200.0);
     assert_eq!(read["edge_quic_accepted_total"], 8.0);
+    check_what_connections_did(&page, &read);
     let status: serde_json::Value = serde_json::from_str(&get(&edge, "/status").1).unwrap();
     assert_eq!(status["requests"]["all"], requests as u64);
     assert_eq!(status["requests"]["by_protocol"]["h3"], 8);
@@ -232,6 +265,40 @@ fn it_is_not_ready_while_it_drains() {
     assert_eq!(get(&edge, "/healthz").0, 200);
     edge.signal("TERM");
     wait(&mut edge.child);
+    drop(held);
+    wait(&mut client);
+}
+
+#[test]
+fn open_connections_are_listed_one_by_one() {
+    let folders = Folders::new();
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let edge = start(&folders, &format!("http://{}", upstream.local_addr().unwrap()));
+    let admin = edge.start["admin"].as_str().unwrap().to_owned();
+    let ask = |more: &[&str]| {
+        let mut asking = posthaste();
+        asking.args(["edge", "status", "--connections", "--admin", &admin]).args(more);
+        let (code, told, stderr) = run(&mut asking);
+        assert_eq!(code, 0, "{stderr}");
+        String::from_utf8(told).unwrap()
+    };
+    assert!(ask(&[]).starts_with("0 HTTP/3 connections open\n"));
+    let mut client = edge.get(&folders, "/hang").stderr(Stdio::null()).spawn().unwrap();
+    // The request is here, and nobody answers it.
+    let (held, _) = upstream.accept().unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&ask(&["--json"])).unwrap();
+    assert_eq!(listed["open"], 1, "{listed}");
+    let one = &listed["slowest"][0];
+    assert!(one["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{listed}");
+    assert_eq!((&one["requests"], &one["worker"]), (&1.into(), &0.into()), "{listed}");
+    assert!(one["datagram_size"].as_u64().unwrap() >= 1200, "{listed}");
+    for figure in ["rtt", "rate", "age"] {
+        assert!(one[figure].as_f64().unwrap() > 0.0, "{figure} in {listed}");
+    }
+    let told = ask(&[]);
+    assert!(told.starts_with("1 HTTP/3 connections open\n"), "{told}");
+    assert!(told.contains(one["address"].as_str().unwrap()), "{told}");
+    assert!(!get(&edge, "/metrics").1.contains(one["address"].as_str().unwrap()));
     drop(held);
     wait(&mut client);
 }

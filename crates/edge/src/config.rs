@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 mod acme;
+mod early_data;
 mod error;
 mod limits;
 mod request_id;
@@ -21,6 +22,7 @@ mod upstreams;
 mod workers;
 
 pub use acme::AcmeConfig;
+pub use early_data::EarlyDataUse;
 pub use error::ConfigError;
 pub use limits::Limits;
 pub use request_id::RequestIdConfig;
@@ -175,6 +177,9 @@ pub struct SiteConfig {
     /// `Link` fields of a 103 (RFC 8297) that browsers get over HTTP/3 while they wait for a page. Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub early_hints: Option<Vec<Spanned<String>>>,
+    /// Requests that came as early data. Default `safe`.
+    #[serde(default, skip_serializing_if = "EarlyDataUse::is_default")]
+    pub early_data: EarlyDataUse,
     /// Time for which browsers use only https (`strict-transport-security`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hsts: Option<Span>,

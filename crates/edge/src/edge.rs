@@ -16,6 +16,7 @@ use tower_service::Service;
 use crate::body_limit::{bound, too_long};
 use crate::certificates::Resolver;
 use crate::config::{Config, ConfigError};
+use crate::early_data;
 use crate::hints;
 use crate::hosts::normal;
 use crate::metrics::Upstreams;
@@ -156,6 +157,10 @@ async fn answer(site: &Site, worker: usize, request: Request) -> Response {
         Err((status, detail)) => return text(status, detail),
     };
     let action = route.action.clone();
+    let request = match early_data::admit(site.early_data, &action, request).await {
+        Ok(request) => request,
+        Err((status, detail)) => return text(status, detail),
+    };
     hints::send(&request, route.hints.as_ref());
     let negotiated = route.compression.negotiate(&request);
     let mut response = match site.max_body {

@@ -13,6 +13,7 @@ mod actions;
 mod body_limit;
 mod certificates;
 mod config;
+mod early_data;
 mod edge;
 mod hints;
 mod hosts;
@@ -26,13 +27,14 @@ mod tls;
 pub use acme::{ACME_TLS, AcmeError, AcmeSite, Attended, Authority, Challenge, Challenges};
 pub use certificates::{CertificateState, Resolver, Watched, names_and_validity};
 pub use config::{
-    AcmeConfig, CertificateFiles, Config, ConfigError, FieldRules, HealthConfig, Limits, QueryInLog,
-    RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts, TlsVersion, Workers,
+    AcmeConfig, CertificateFiles, Config, ConfigError, EarlyDataUse, FieldRules, HealthConfig, Limits,
+    QueryInLog, RequestIdConfig, RouteConfig, Settings, SiteConfig, Span, Targets, Timeouts, TlsVersion,
+    Workers,
 };
 pub use edge::Edge;
 pub use metrics::{
-    About, CertificateStatus, DiscoveryStatus, Http3Status, MEDIA_TYPE, MedianTimes, Metrics, ReloadStatus,
-    RequestsStatus, SiteStatus, Status, TimesStatus, UpstreamStatus,
+    About, CertificateStatus, ConnectionStatus, DiscoveryStatus, Http3Status, LiveConnections, MEDIA_TYPE,
+    MedianTimes, Metrics, ReloadStatus, RequestsStatus, SiteStatus, Status, TimesStatus, UpstreamStatus,
 };
 pub use posthaste_service::Coding;
 pub use records::{Discovery, TcpSide};

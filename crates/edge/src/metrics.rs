@@ -26,6 +26,7 @@ mod requests;
 mod status;
 mod upstreams;
 
+pub use connections::{ConnectionStatus, LiveConnections};
 pub use status::{
     CertificateStatus, DiscoveryStatus, Http3Status, MedianTimes, ReloadStatus, RequestsStatus, SiteStatus,
     Status, TimesStatus, UpstreamStatus,
@@ -34,6 +35,9 @@ pub(crate) use upstreams::Upstreams;
 
 /// The media type of [`Metrics::text`].
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Connections that [`Metrics::live_connections`] lists at most.
+const LISTED: usize = 100;
 
 /// Counts what an edge does. Clones count together.
 #[derive(Debug, Clone)]
@@ -144,6 +148,11 @@ impl Metrics {
     pub fn status(&self, now: SystemTime) -> Status {
         self.counted.status(now)
     }
+
+    /// The open HTTP/3 connections with the greatest round-trip times, at most a hundred.
+    pub fn live_connections(&self) -> LiveConnections {
+        self.counted.connections.live(LISTED)
+    }
 }
 
 /// Seconds since 1970.
@@ -221,6 +230,11 @@ impl Counted {
                 "quic_misplaced",
                 "Datagrams that another worker's socket got, and passed on",
                 sum(|it| it.misplaced),
+            ),
+            (
+                "quic_misplaced_lost",
+                "Of these, datagrams that were lost because the other worker had too many to read",
+                udp(|it| it.passing_on_failed),
             ),
             ("quic_malformed", "Datagrams whose header could not be parsed", sum(|it| it.malformed)),
             ("quic_unroutable", "Datagrams for no connection", sum(|it| it.unroutable)),

@@ -19,7 +19,7 @@ use toml::Spanned;
 use self::upstreams::Terms;
 use crate::actions::Action;
 use crate::certificates::{Certificates, Loaded};
-use crate::config::{Config, ConfigError, FieldRules, RouteConfig, SiteConfig, Targets};
+use crate::config::{Config, ConfigError, EarlyDataUse, FieldRules, RouteConfig, SiteConfig, Targets};
 use crate::hints;
 use crate::hosts::{self, Hosts, normal};
 use crate::metrics::Upstreams;
@@ -45,6 +45,7 @@ pub(crate) struct Site {
     pub(crate) name: Arc<str>,
     /// Bytes of a request's body.
     pub(crate) max_body: Option<u64>,
+    pub(crate) early_data: EarlyDataUse,
     pub(crate) routes: Routes,
 }
 
@@ -120,6 +121,7 @@ impl Running {
             let built = Arc::new(Site {
                 name: name.as_str().into(),
                 max_body: max_body.map(ByteCount::get),
+                early_data: site.early_data,
                 routes: Routes::new(builder.routes()?),
             });
             if site.default || sites.len() == 1 {

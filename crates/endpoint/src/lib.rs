@@ -126,7 +126,7 @@ pub use bytes::{self, Bytes};
 /// The traits of policies and what they are told, for programs that bring their own.
 pub use posthaste_policy as policy;
 pub use posthaste_policy::sample::RttView;
-pub use posthaste_policy::{CongestionState, Profile, ProfileBuilder};
+pub use posthaste_policy::{CongestionState, Jumps, Profile, ProfileBuilder};
 /// The policies that come with Posthaste, and profiles made of them.
 pub use posthaste_schemes as schemes;
 pub use posthaste_schemes::default_profile;
@@ -136,10 +136,10 @@ pub use posthaste_schemes::{ProfileError, named};
 pub use posthaste_transport::QlogSink;
 pub use posthaste_transport::{
     ClientConfig, CloseReason, ConnectError, ConnectionHandle, ConnectionId, ConnectionStats, DatagramOrder,
-    DatagramStats, Direction, EndpointStats, GroupToken, KeyLimits, LocalError, MemoryStore, PathMemory,
-    PathStore, PeerError, Priority, ReceiveBudget, RetryPolicy, Secret, SendBudget,
+    DatagramStats, Direction, EcnState, EndpointStats, GroupToken, KeyLimits, LocalError, MemoryStore,
+    PathMemory, PathStore, PeerError, Priority, ReceiveBudget, RetryPolicy, Secret, SendBudget,
     SendDatagramError as DatagramRefusal, ServerConfig, Side, Steering, StreamId, StreamsStats, TokenOwner,
-    TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version,
+    TokenStore, TokenTimes, Traffic, TransportConfig, TransportErrorCode, Version, Waited,
 };
 /// Integer time, byte counts and rates, in which policies and statistics speak. Their times convert from and into those of
 /// std, which settings have.

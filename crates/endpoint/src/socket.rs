@@ -35,6 +35,8 @@ pub struct SocketStats {
     pub receive_errors: u64,
     /// Sockets that took the place of one that reported nothing but errors for 10 s.
     pub replacements: u64,
+    /// Datagrams of another endpoint on the port that were lost on the way there: it had too many to read.
+    pub passing_on_failed: u64,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +47,7 @@ struct Counters {
     receptions: AtomicU64,
     receive_errors: AtomicU64,
     replacements: AtomicU64,
+    passing_on_failed: AtomicU64,
 }
 
 /// Counts one, and answers whether it was the first.
@@ -194,8 +197,15 @@ impl Socket {
     }
 
     pub(crate) fn stats(&self) -> SocketStats {
-        let Counters { sends, send_errors, sends_blocked, receptions, receive_errors, replacements } =
-            &*self.counters;
+        let Counters {
+            sends,
+            send_errors,
+            sends_blocked,
+            receptions,
+            receive_errors,
+            replacements,
+            passing_on_failed,
+        } = &*self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         SocketStats {
             sends: read(sends),
@@ -204,7 +214,13 @@ impl Socket {
             receptions: read(receptions),
             receive_errors: read(receive_errors),
             replacements: read(replacements),
+            passing_on_failed: read(passing_on_failed),
         }
+    }
+
+    /// A datagram of another endpoint on the port could not be passed on.
+    pub(crate) fn on_passing_on_failed(&self) {
+        count(&self.counters.passing_on_failed);
     }
 
     /// Receives a batch; the number of receptions.

@@ -49,4 +49,4 @@ pub use profile::{BuildError, Profile, ProfileBuilder};
 pub use repair::{Repair, RepairFactory};
 pub use silence::{Silence, SilenceFactory, Verdict};
 pub use slow_start::{SlowStart, SlowStartFactory, SlowStartStep};
-pub use start::{Start, StartFactory};
+pub use start::{Jumps, Start, StartFactory};

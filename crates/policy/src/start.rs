@@ -10,6 +10,15 @@ use crate::sample::{
 };
 use crate::{Adjustment, Description, LossCause, Pacing};
 
+/// Increases of the window to a saved or measured value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Jumps {
+    /// Those made.
+    pub taken: u64,
+    /// Of these, those taken back: their packets met congestion, or the path proved to be another.
+    pub undone: u64,
+}
+
 /// What a new path may send first, and what is worth remembering of it.
 ///
 /// Beside [`Self::initial_window`] every method has a default that does nothing: most starts are over with the first
@@ -96,6 +105,11 @@ pub trait Start: Debug + Send {
     /// True if what was recalled has proved wrong: it is to be forgotten, so that nobody else relies on it.
     fn has_failed(&self) -> bool {
         false
+    }
+
+    /// How often the policy has raised the window to what it recalls or measured, since the path began.
+    fn jumps(&self) -> Jumps {
+        Jumps::default()
     }
 
     /// The name of what the policy is doing, where that is worth a line in a trace.

@@ -35,6 +35,9 @@ pub struct AccessRecord<'a> {
     pub duration: Duration,
     /// The response tells the client of HTTP/3 (`Alt-Svc`, which only servers over TCP send).
     pub tells_http3: bool,
+    /// Over HTTP/3: the urgency of the response when its head was sent, 0 (first) to 7 (RFC 9218); the default, 3, without a
+    /// response. `None` over TCP.
+    pub urgency: Option<u8>,
     /// How it ended.
     pub outcome: &'a Outcome,
     /// What the service has said of it.

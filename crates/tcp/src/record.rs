@@ -81,6 +81,7 @@ impl Drop for Record {
             body_bytes: self.body_bytes,
             duration: self.began.elapsed(),
             tells_http3: self.tells_http3,
+            urgency: None,
             outcome: &outcome,
             remarks: &self.remarks,
         });

@@ -31,10 +31,12 @@ mod tokens;
 #[cfg(feature = "qlog")]
 mod trace;
 mod transmit;
+mod waiting;
 
 pub use datagrams::{DatagramOrder, DatagramStats, SendDatagramError, WhenFull};
 pub use roaming::Move;
 pub use stats::{ConnectionStats, Traffic};
+pub use waiting::Waited;
 
 use std::sync::Arc;
 
@@ -75,6 +77,7 @@ use repair::Repairs;
 use roaming::{Roaming, fresh_control};
 use stats::Counters;
 use timers::{Timer, Timers};
+use waiting::Waiting;
 
 /// Probe timeouts for which a closed connection lingers (RFC 9000 section 10.2).
 const CLOSE_PROBE_TIMEOUTS: u64 = 3;
@@ -102,6 +105,7 @@ pub struct Connection {
     /// What recovery has found out and nobody has been told yet; kept for its memory until the connection rests.
     pub(crate) outcome: Option<Box<AckOutcome>>,
     pub(crate) counters: Counters,
+    waiting: Waiting,
     pub(crate) log: Log,
     pub(crate) grouping: Grouping,
     pub(crate) repairs: Repairs,
@@ -138,6 +142,7 @@ impl Connection {
             eliciting: Eliciting::new(side),
             outcome: None,
             counters: Counters::default(),
+            waiting: Waiting::default(),
             log,
             grouping: Grouping::new(birth.offers_group),
             repairs: Repairs::new(config.profile.repair()),

@@ -18,7 +18,7 @@ use posthaste_policy::sample::{
     SentSample, SilenceSample, SpuriousSample,
 };
 use posthaste_policy::{
-    Adjustment, Congestion, CongestionState, Notice, Pacing, Phase, Silence, Start, Verdict,
+    Adjustment, Congestion, CongestionState, Jumps, Notice, Pacing, Phase, Silence, Start, Verdict,
 };
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
@@ -80,6 +80,8 @@ pub(crate) struct PathControl {
     bounds: Bounds,
     /// A round trip has begun since anyone asked.
     round_started: bool,
+    /// The start policy's jumps that the connection has counted.
+    counted_jumps: Jumps,
     /// What was known of the path at its beginning.
     recalled: Option<PathHistory>,
     in_flight: ByteCount,
@@ -115,6 +117,7 @@ impl PathControl {
             sampler: RateSampler::default(),
             bounds: Bounds::default(),
             round_started: false,
+            counted_jumps: Jumps::default(),
             recalled: None,
             in_flight: ByteCount::ZERO,
             max_datagram_size,

@@ -138,7 +138,7 @@ pub use flow::receive_budget::ReceiveBudget;
 pub use flow::send_budget::SendBudget;
 pub use group::GroupToken;
 pub use packet::datagram::{DatagramInfo, Transmit};
-pub use packet::ecn::EcnCodepoint;
+pub use packet::ecn::{EcnCodepoint, EcnState};
 pub use path::history::{MemoryStore, PathMemory, PathStore, path_to_server};
 /// The traits of policies, and profiles made of them.
 pub use posthaste_policy as policy;

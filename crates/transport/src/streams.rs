@@ -151,6 +151,8 @@ pub struct StreamsStats {
     pub granted: ByteCount,
     /// Streams open, both ends' together.
     pub open: usize,
+    /// Bidirectional streams of the peer that the application has accepted.
+    pub accepted: u64,
     /// Streams that have data which their limit keeps back.
     pub blocked_streams: usize,
     /// True if the connection's limit keeps data back.
@@ -394,9 +396,19 @@ impl Streams {
                 self.receive_window.advertised().saturating_sub(self.receive_window.consumed()),
             ),
             open: self.map.open_count(),
+            accepted: self.remote[Direction::Bidirectional.index()].accepted,
             blocked_streams: self.blocked_count,
-            is_connection_blocked: self.send_window.is_blocked() && self.schedule.needs_credit(),
+            is_connection_blocked: self.is_connection_blocked(),
         }
+    }
+
+    fn is_connection_blocked(&self) -> bool {
+        self.send_window.is_blocked() && self.schedule.needs_credit()
+    }
+
+    /// True if there are data that the peer's limits, of a stream or of the connection, keep back.
+    pub(crate) fn waits_for_credit(&self) -> bool {
+        self.blocked_count > 0 || self.is_connection_blocked()
     }
 
     /// Streams that are open at either half.
@@ -492,7 +504,7 @@ impl Streams {
                 stream.send = None;
             }
         }
-        let ending = stream.send.as_ref().map_or(Ending::Open, SendHalf::ending);
+        let ending = stream.send.as_deref().map_or(Ending::Open, SendHalf::ending);
         let is_ending = ending == Ending::Unacknowledged && stream.counted_ending != ending;
         self.tail.change(&mut stream.counted_ending, ending);
         if is_blocked != stream.is_counted_blocked {
@@ -503,7 +515,7 @@ impl Streams {
             self.blocked_count =
                 if is_blocked { self.blocked_count + 1 } else { self.blocked_count.saturating_sub(1) };
         }
-        if stream.recv.as_ref().is_some_and(recv::RecvHalf::is_done_after_stop) {
+        if stream.recv.as_deref().is_some_and(recv::RecvHalf::is_done_after_stop) {
             stream.recv = None;
         }
         self.code.refresh(id, stream, is_ending);

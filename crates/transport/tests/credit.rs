@@ -8,7 +8,7 @@ use bytes::Bytes;
 use posthaste_policy::Profile;
 use posthaste_transport::{
     ClientConfig, ConnectionHandle, ConnectionStats, Direction, ReceiveBudget, SendBudget, StreamId,
-    TransportConfig,
+    TransportConfig, Waited,
 };
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 
@@ -409,5 +409,30 @@ fn no_hint_leads_beyond_the_budget() {
         let budget = ReceiveBudget::LEAST.get() * 4;
         let (_, taken) = upload_with_hint(Some(mbit), Some(Duration::from_secs(60)), budget);
         assert!(taken <= budget, "{taken} of {budget}");
+    }
+}
+
+/// The time that has passed, and what the client waited for meanwhile, with windows of `kib` and a reader that takes a chunk
+/// every `pause`.
+fn waited(kib: u64, pause: Duration) -> (Duration, Waited) {
+    let (mut pair, client, server) = pair(kib, true);
+    let began = pair.now;
+    upload(&mut pair, (client, server), &[500_000], pause, 10_000);
+    (pair.now.since(began), stats(&mut pair, client, true).waited)
+}
+
+#[test]
+fn what_sending_waited_for_is_told() {
+    let sum = |waited: &Waited| {
+        waited.application + waited.credit + waited.window + waited.pacing + waited.validation
+    };
+    let (slow, by_reader) = waited(64, Duration::from_millis(100));
+    assert!(by_reader.credit > slow.mul_ratio(3, 4), "{slow:?} {by_reader:?}");
+    let (quick, by_sender) = waited(4096, Duration::ZERO);
+    assert_eq!(by_sender.credit, Duration::ZERO, "{by_sender:?}");
+    assert!(by_sender.window + by_sender.pacing > quick / 4, "{quick:?} {by_sender:?}");
+    for waited in [by_reader, by_sender] {
+        // The handshake before it counts, too.
+        assert!(sum(&waited) <= slow.max(quick) + Duration::from_millis(200), "{waited:?}");
     }
 }

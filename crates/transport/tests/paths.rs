@@ -9,7 +9,7 @@ use crate::support::transfer::{Readers, Writers};
 use crate::support::{Pair, tls};
 use bytes::BytesMut;
 use posthaste_transport::{
-    CloseReason, ConnectionHandle, DatagramInfo, Direction, Event, LocalError, Move, StreamId,
+    CloseReason, ConnectionHandle, DatagramInfo, Direction, EcnState, Event, LocalError, Move, StreamId,
     TransportConfig,
 };
 use posthaste_units::{Duration, Time};
@@ -136,8 +136,13 @@ fn a_rebound_port_leaves_ecn_on() {
         assert!(download.received() < download.len);
         let marked = marked(&download);
         assert!(marked >= 95, "{marked} in turn {turn}");
+        let server = download.pair.server.connection(download.server).stats();
+        assert_eq!((server.ecn, server.packets_marked), (EcnState::Capable, 0));
     }
+    download.pair.down.mark = 0.1;
     download.finish();
+    let server = download.pair.server.connection(download.server).stats();
+    assert!(server.packets_marked > 0, "the client reports what met congestion");
 }
 
 #[test]

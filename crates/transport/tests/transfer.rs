@@ -95,6 +95,9 @@ fn a_certificate_longer_than_the_amplification_limit_allows_gets_through() {
     let answered: usize = answer.map(|(_, data)| data.len()).sum();
     assert!(answered <= 3 * first_flight, "{answered} bytes for {first_flight}");
     assert!(answered > 2 * first_flight, "the certificate must be what fills the limit: {answered}");
+    let server = pair.server.accepted[0];
+    let waited = pair.server.connection(server).stats().waited;
+    assert!(waited.validation >= Duration::from_millis(20), "a round trip: {waited:?}");
 }
 
 #[test]

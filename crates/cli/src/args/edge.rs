@@ -255,6 +255,10 @@ pub(crate) struct EdgeStatus {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9443")]
     pub(crate) admin: SocketAddr,
 
+    /// List open HTTP/3 connections instead: the slowest hundred
+    #[arg(long)]
+    pub(crate) connections: bool,
+
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

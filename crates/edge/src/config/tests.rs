@@ -33,6 +33,7 @@ certificate = { chain = "chain.pem", key = "key.pem" }
 to = "http://127.0.0.1:3000"
 hsts = "180d"
 early-hints = ["</app.css>; rel=preload; as=style"]
+early-data = "files"
 
 [site."example.org".headers]
 set = { "x-frame-options" = "DENY" }
@@ -134,6 +135,7 @@ fn values_that_cannot_be_are_errors_with_their_place() {
         ),
         ("[edge.limits]\nhead = 32768", "edge.toml:2:8: "),
         ("[edge]\nlog-query = \"none\"", "edge.toml:2:13: "),
+        ("[site.a]\nearly-data = \"on\"", "edge.toml:2:14: "),
         ("[edge\n", "edge.toml:1:"),
         ("[site.a]\nto = 1", "edge.toml:2:6: "),
     ] {

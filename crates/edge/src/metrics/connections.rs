@@ -1,4 +1,4 @@
-//! HTTP/3 connections: sums over those that are over and those that are open, by address family.
+//! HTTP/3 connections: sums over those that are over and those that are open, by address family, and a list of open ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,11 +6,19 @@ use std::net::SocketAddr;
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use posthaste_endpoint::{Connection, ConnectionHandle, ConnectionStats, EarlyData};
+use posthaste_endpoint::{Connection, ConnectionHandle, ConnectionStats, EarlyData, EcnState};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
+use tokio::time::Instant;
 
+use self::live::Live;
 use super::page::{Labels, Page};
+
+mod live;
+mod waits;
+
+pub use live::{ConnectionStatus, LiveConnections};
+use waits::Waits;
 
 /// Bounds of ranges of round-trip times, in seconds.
 const ROUND_TRIPS: [f64; 12] = [0.001, 0.005, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.25, 0.5, 1.0, 3.0];
@@ -20,6 +28,12 @@ const SHARES: [f64; 9] = [0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3];
 
 /// Of congestion windows, in bytes.
 const WINDOWS: [f64; 9] = [5e3, 15e3, 5e4, 1.5e5, 5e5, 1.5e6, 5e6, 1.5e7, 5e7];
+
+/// Of datagrams, in bytes of UDP payload: at the sizes that common links and tunnels leave.
+const DATAGRAMS: [f64; 8] = [1200.0, 1232.0, 1280.0, 1350.0, 1400.0, 1452.0, 1472.0, 9000.0];
+
+/// What validation of ECN has come to.
+const ECN: [&str; 3] = ["validated", "failed", "unknown"];
 
 /// IPv4 and IPv6.
 const FAMILIES: [Labels<'static>; 2] = [&[("family", "ipv4")], &[("family", "ipv6")]];
@@ -32,13 +46,16 @@ pub(super) struct Connections(Mutex<[Family; 2]>);
 #[derive(Debug)]
 struct Family {
     /// By worker: each counts its connections for itself.
-    open: BTreeMap<(usize, ConnectionHandle), Connection>,
+    open: BTreeMap<(usize, ConnectionHandle), Live>,
     /// Over those that are over.
     over: Totals,
     smoothed: Histogram,
     least: Histogram,
     lost: Histogram,
     window: Histogram,
+    datagram: Histogram,
+    /// As [`ECN`] has them.
+    ecn: [u64; ECN.len()],
 }
 
 impl Default for Family {
@@ -50,6 +67,8 @@ impl Default for Family {
             least: Histogram::new(ROUND_TRIPS),
             lost: Histogram::new(SHARES),
             window: Histogram::new(WINDOWS),
+            datagram: Histogram::new(DATAGRAMS),
+            ecn: [0; ECN.len()],
         }
     }
 }
@@ -70,6 +89,10 @@ pub(super) struct Totals {
     probe_timeouts: u64,
     moves: u64,
     black_holes: u64,
+    marked: u64,
+    jumps: u64,
+    jumps_undone: u64,
+    waits: Waits,
 }
 
 impl Totals {
@@ -87,6 +110,10 @@ impl Totals {
             probe_timeouts: stats.probe_timeouts,
             moves: stats.moves,
             black_holes: stats.black_holes,
+            marked: stats.packets_marked,
+            jumps: stats.jumps.taken,
+            jumps_undone: stats.jumps.undone,
+            waits: Waits::of(&stats.waited),
         }
     }
 }
@@ -105,6 +132,10 @@ impl AddAssign for Totals {
         self.probe_timeouts += other.probe_timeouts;
         self.moves += other.moves;
         self.black_holes += other.black_holes;
+        self.marked += other.marked;
+        self.jumps += other.jumps;
+        self.jumps_undone += other.jumps_undone;
+        self.waits += other.waits;
     }
 }
 
@@ -125,7 +156,8 @@ impl Connections {
 
     pub(super) fn opened(&self, worker: usize, connection: &Connection) {
         let family = index(connection.remote_address());
-        self.lock()[family].open.insert((worker, connection.id()), connection.clone());
+        let live = Live { connection: connection.clone(), since: Instant::now() };
+        self.lock()[family].open.insert((worker, connection.id()), live);
     }
 
     pub(super) fn closed(&self, worker: usize, connection: &Connection) {
@@ -146,6 +178,17 @@ impl Connections {
         }
         now.round_trips.sort_by(f64::total_cmp);
         now
+    }
+
+    /// The slowest open connections, at most `most`.
+    pub(super) fn live(&self, most: usize) -> LiveConnections {
+        let now = Instant::now();
+        let open: Vec<_> = {
+            let families = self.lock();
+            let all = families.iter().flat_map(|family| &family.open);
+            all.map(|(key, live)| (key.0, live.clone())).collect()
+        };
+        live::slowest(&open, now, most)
     }
 
     pub(super) fn write(&self, page: &mut Page<'_>) -> fmt::Result {
@@ -174,6 +217,13 @@ impl Connections {
         page.counter("quic_moves", "Moves of connections to another network path", &of(|it| it.moves))?;
         let help = "Times that a path ceased to carry datagrams of the usual size";
         page.counter("quic_black_holes", help, &of(|it| it.black_holes))?;
+        let help = "QUIC packets that clients reported as marked by congestion (ECN-CE)";
+        page.counter("quic_packets_marked", help, &of(|it| it.marked))?;
+        let help = "Increases of the window to what a path's history or a measurement showed";
+        page.counter("quic_jumps", help, &of(|it| it.jumps))?;
+        page.counter("quic_jumps_undone", "Of these, those that met congestion", &of(|it| it.jumps_undone))?;
+        waits::write(page, totals.each_ref().map(|it| &it.waits))?;
+        write_ecn(page, &families)?;
         let each = |get: fn(&Family) -> &Histogram| {
             [(FAMILIES[0], get(&families[0])), (FAMILIES[1], get(&families[1]))]
         };
@@ -185,15 +235,28 @@ impl Connections {
         let help = "Share of a connection's packets that was declared lost";
         page.histogram(("quic_loss", help, Some(&Unit::Ratios)), &each(|it| &it.lost))?;
         let help = "Congestion window at a connection's end";
-        page.histogram(("quic_window", help, Some(&Unit::Bytes)), &each(|it| &it.window))
+        page.histogram(("quic_window", help, Some(&Unit::Bytes)), &each(|it| &it.window))?;
+        let help = "Size of datagrams that a connection reached";
+        page.histogram(("quic_datagram", help, Some(&Unit::Bytes)), &each(|it| &it.datagram))
     }
+}
+
+fn write_ecn(page: &mut Page<'_>, families: &[Family; 2]) -> fmt::Result {
+    let mut labels = Vec::new();
+    for (family, own) in families.iter().zip(FAMILIES) {
+        for (state, number) in ECN.iter().zip(family.ecn) {
+            labels.push(([own[0], ("state", *state)], number));
+        }
+    }
+    let values: Vec<_> = labels.iter().map(|(own, number)| (&own[..] as Labels<'_>, *number)).collect();
+    page.counter("quic_ecn", "Connections that are over, by what validation of ECN came to", &values)
 }
 
 impl Family {
     fn now(&self) -> (Totals, Vec<f64>) {
         let mut totals = self.over;
         let mut round_trips = Vec::new();
-        for connection in self.open.values() {
+        for Live { connection, .. } in self.open.values() {
             let stats = connection.stats();
             totals += Totals::of(connection, &stats);
             if stats.rtt.is_measured {
@@ -215,6 +278,13 @@ impl Family {
         }
         self.lost.observe(stats.packets_lost as f64 / stats.packets_sent.max(1) as f64);
         self.window.observe(stats.congestion.window.get() as f64);
+        self.datagram.observe(stats.max_datagram_size as f64);
+        let ecn = match stats.ecn {
+            EcnState::Capable => 0,
+            EcnState::Failed => 1,
+            EcnState::Testing | EcnState::Unknown => 2,
+        };
+        self.ecn[ecn] += 1;
     }
 }
 

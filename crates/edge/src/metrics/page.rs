@@ -28,6 +28,13 @@ impl Page<'_> {
         self.family((name, help, Some(&Unit::Bytes), MetricType::Counter), values, write)
     }
 
+    /// The same in seconds.
+    pub(super) fn seconds(&mut self, name: &str, help: &str, values: &[(Labels<'_>, f64)]) -> fmt::Result {
+        let write =
+            |mut at: MetricEncoder<'_>, value: &f64| at.encode_counter::<NoLabelSet, _, u64>(value, None);
+        self.family((name, help, Some(&Unit::Seconds), MetricType::Counter), values, write)
+    }
+
     /// A number as it is now.
     pub(super) fn gauge(&mut self, name: &str, help: &str, values: &[(Labels<'_>, f64)]) -> fmt::Result {
         let write = |mut at: MetricEncoder<'_>, value: &f64| at.encode_gauge(value);

@@ -21,10 +21,15 @@ const NO_SITE: &str = "none";
 /// Classes of statuses; the last is for requests without a response.
 pub(super) const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "none"];
 
+/// Urgencies of RFC 9218.
+const URGENCIES: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+
 /// All requests. The sites are those of the configurations that were in use.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     by_kind: RwLock<BTreeMap<Kind, Arc<Counted>>>,
+    /// Streams of requests over HTTP/3, by the urgency of the response.
+    by_urgency: [AtomicU64; URGENCIES.len()],
 }
 
 /// A site and a version of HTTP.
@@ -90,6 +95,9 @@ impl Requests {
             Outcome::Aborted(_) => count(&counted.aborted, 1),
             Outcome::Failed(_) => count(&counted.failed, 1),
         };
+        if let Some(streams) = record.urgency.and_then(|urgency| self.by_urgency.get(usize::from(urgency))) {
+            count(streams, 1);
+        }
         counted.whole.observe(record.duration.as_secs_f64());
         if let Some(first_byte) = record.first_byte {
             counted.first_byte.observe(first_byte.as_secs_f64());
@@ -152,7 +160,12 @@ impl Requests {
         page.histogram(("first_byte", help, Some(&Unit::Seconds)), &first)?;
         let whole: Vec<_> = labels.iter().map(|(own, it)| (&own[..] as Labels<'_>, &it.whole)).collect();
         let help = "From a request's beginning to the response's end";
-        page.histogram(("request", help, Some(&Unit::Seconds)), &whole)
+        page.histogram(("request", help, Some(&Unit::Seconds)), &whole)?;
+        let urgencies = URGENCIES.each_ref().map(|urgency| [("urgency", *urgency)]);
+        let streams = self.by_urgency.each_ref().map(|streams| streams.load(Ordering::Relaxed));
+        let streams: Vec<_> = urgencies.iter().map(|own| &own[..] as Labels<'_>).zip(streams).collect();
+        let help = "Requests over HTTP/3 that are over, by the urgency of their response (RFC 9218)";
+        page.counter("http3_streams", help, &streams)
     }
 }
 

@@ -1,7 +1,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use posthaste_service::{Body, EarlyHints, Peer, Protocol, Remarks, Request, Response};
+use posthaste_service::{
+    Body, Early, EarlyHints, Handshake, HandshakeFailed, Peer, Protocol, Remarks, Request, Response,
+};
+use tokio::sync::watch;
 use tower_service::Service as _;
 
 use crate::{Config, ConfigError, Edge};
@@ -430,4 +433,70 @@ fn an_unknown_coding_is_an_error() {
     let error = edge.unwrap_err().message().to_owned();
     assert!(error.contains("compress \"lzma\": is not \"zstd\", \"br\" or \"gzip\""), "{error}");
     assert!(error.contains("edge.toml:4:"), "{error}");
+}
+
+/// A handshake that ends when the test wants; `None`: it fails.
+struct Pending(watch::Receiver<Option<bool>>);
+
+impl Handshake for Pending {
+    fn is_complete(&self) -> bool {
+        *self.0.borrow() == Some(true)
+    }
+
+    fn completed(&self) -> std::pin::Pin<Box<dyn Future<Output = Result<(), HandshakeFailed>> + Send + '_>> {
+        let mut word = self.0.clone();
+        Box::pin(async move {
+            let ended = word.wait_for(Option::is_some).await.map(|ended| *ended);
+            if matches!(ended, Ok(Some(true))) { Ok(()) } else { Err(HandshakeFailed::new("it is over")) }
+        })
+    }
+}
+
+/// What a request that comes as early data gets: at once, or else when the handshake has ended.
+async fn early_answer(edge: &Edge, path: &str, succeeds: bool) -> (bool, u16) {
+    let (handshake, word) = watch::channel(None);
+    let mut request = request(Some("a.test"), &format!("https://a.test{path}"));
+    request.extensions_mut().insert(Early::new(Pending(word)));
+    let mut answering = std::pin::pin!(answer(edge, request));
+    let at_once = tokio::select! {
+        biased;
+        response = &mut answering => Some(response),
+        () = std::future::ready(()) => None,
+    };
+    let waited = at_once.is_none();
+    let response = match at_once {
+        Some(response) => response,
+        None => {
+            handshake.send(Some(succeeds)).unwrap();
+            answering.await
+        }
+    };
+    (waited, response.status().as_u16())
+}
+
+#[tokio::test]
+async fn early_data_wait_for_the_handshake_where_the_site_says_so() {
+    let place = Place::new();
+    for (early_data, own, forwarded) in [
+        ("", (false, 200), None),
+        ("early-data = \"safe\"", (false, 200), None),
+        ("early-data = \"files\"", (false, 200), Some(425)),
+        ("early-data = \"off\"", (true, 200), Some(425)),
+    ] {
+        let text = format!(
+            "[site.\"a.test\"]\nCERTIFICATE-a\nreply = \"200 a\"\n{early_data}\n\
+             [[site.\"a.test\".route]]\npath = \"/app\"\nto = \"http://127.0.0.1:1\""
+        );
+        let edge = place.edge(&text).unwrap();
+        assert_eq!(early_answer(&edge, "/", true).await, own, "{early_data}");
+        if let Some(status) = forwarded {
+            // Nobody listens there: 502 says that the upstream was asked, behind the handshake.
+            assert_eq!(early_answer(&edge, "/app", true).await, (true, 502), "{early_data}");
+            assert_eq!(early_answer(&edge, "/app", false).await, (true, status), "{early_data}");
+        }
+        let mut told = request(Some("a.test"), "https://a.test/app");
+        told.headers_mut().insert("early-data", "1".parse().unwrap());
+        let status = answer(&edge, told).await.status().as_u16();
+        assert_eq!(status, forwarded.unwrap_or(502), "{early_data}, by an intermediary");
+    }
 }

@@ -23,12 +23,12 @@ struct Held {
 }
 
 impl Mailbox {
-    /// Copies a datagram in, so that it does not pin the memory of who received it.
-    pub(crate) fn put(&self, info: DatagramInfo, data: &[u8]) {
+    /// Copies a datagram in, so that it does not pin the memory of who received it; false if there is no room for it.
+    pub(crate) fn put(&self, info: DatagramInfo, data: &[u8]) -> bool {
         let reader = {
             let mut held = self.lock();
             if held.datagrams.len() >= CAPACITY {
-                return;
+                return false;
             }
             held.datagrams.push((info, BytesMut::from(data)));
             held.reader.take()
@@ -36,6 +36,7 @@ impl Mailbox {
         if let Some(reader) = reader {
             reader.wake();
         }
+        true
     }
 
     /// All that waits, in the order in which it came.

@@ -35,7 +35,7 @@ pub(super) fn attach(_socket: &UdpSocket, _steering: &Steering) -> io::Result<()
 /// Code, jumps if true and if false, and operand of each instruction (the kernel's networking/filter documentation). What
 /// is too short to be read goes to the first socket.
 #[cfg(target_os = "linux")]
-fn instructions(steering: &Steering) -> [(u16, u8, u8, u32); 21] {
+pub(super) fn instructions(steering: &Steering) -> [(u16, u8, u8, u32); 21] {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_BYTE: u16 = 0x30;
     const LOAD_MEMORY: u16 = 0x60;

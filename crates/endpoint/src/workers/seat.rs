@@ -31,11 +31,10 @@ impl Seat {
         !self.mailboxes.is_empty()
     }
 
-    /// Passes a datagram on to its owner; lost where that has too many to read.
-    pub(crate) fn pass_on(&self, info: &DatagramInfo, misplaced: &Misplaced) {
-        if let Some(mailbox) = self.mailboxes.get(usize::from(misplaced.owner)) {
-            mailbox.put(*info, &misplaced.data);
-        }
+    /// Passes a datagram on to its owner; false if it is lost, because that has too many to read.
+    pub(crate) fn pass_on(&self, info: &DatagramInfo, misplaced: &Misplaced) -> bool {
+        let owner = self.mailboxes.get(usize::from(misplaced.owner));
+        owner.is_some_and(|mailbox| mailbox.put(*info, &misplaced.data))
     }
 
     /// Takes what others have passed on.

@@ -9,7 +9,7 @@ use posthaste_http3::{Code, Event, Role};
 use posthaste_service::Phase;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use super::Shared;
 use super::connections::Observed;
@@ -70,11 +70,11 @@ pub(super) async fn serve(
                 }
                 phase == Phase::Over
             }
-            _ = requests.pings.tick(), if !requests.tasks.is_empty() => {
+            () = tick(&mut requests.pings), if !requests.tasks.is_empty() => {
                 quic.ping();
                 false
             }
-            () = sleep_until(done.unwrap_or_else(Instant::now)), if done.is_some() => false,
+            () = wait_until(done), if done.is_some() => false,
             accepted = quic.accept_bi() => match accepted {
                 Ok(stream) => {
                     requests.on_stream(stream, phase);
@@ -95,9 +95,26 @@ pub(super) async fn serve(
 
 /// When a client with an open request is asked whether it is still there.
 fn pings(period: Duration) -> Interval {
-    let mut pings = interval(period.max(LEAST_KEEP_ALIVE));
+    let period = period.max(LEAST_KEEP_ALIVE);
+    let mut pings = interval_at(Instant::now() + period, period);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     pings
+}
+
+/// Waits for the next tick, if there is one. Cancel safe.
+async fn tick(pings: &mut Option<Interval>) {
+    match pings {
+        Some(pings) => drop(pings.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until then. Only servers that stop do so: a timer in a box takes nothing of every connection's task.
+async fn wait_until(at: Option<Instant>) {
+    match at {
+        Some(at) => Box::pin(sleep_until(at)).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The requests of one connection.
@@ -106,8 +123,8 @@ struct Requests {
     service: Box<dyn AnyService>,
     visitor: Arc<Visitor>,
     tasks: JoinSet<Served>,
-    /// Counts from when the first of the open requests came.
-    pings: Interval,
+    /// Counts from when the first of the open requests came; none without one.
+    pings: Option<Interval>,
     abandoned: usize,
     /// The stream of the first request that has not come.
     next: u64,
@@ -117,8 +134,16 @@ struct Requests {
 
 impl Requests {
     fn new(shared: Arc<Shared>, service: Box<dyn AnyService>, visitor: Arc<Visitor>) -> Self {
-        let pings = pings(shared.options.keep_alive);
-        Self { shared, service, visitor, tasks: JoinSet::new(), pings, abandoned: 0, next: 0, last: None }
+        Self {
+            shared,
+            service,
+            visitor,
+            tasks: JoinSet::new(),
+            pings: None,
+            abandoned: 0,
+            next: 0,
+            last: None,
+        }
     }
 
     /// True if nothing is left to be answered, and of what was answered nothing to be read. The client's transport
@@ -153,6 +178,9 @@ impl Requests {
             Served::Answered => self.last = Some(Instant::now()),
             Served::Abandoned => self.abandoned += 1,
         }
+        if self.tasks.is_empty() {
+            self.pings = None;
+        }
     }
 
     fn on_stream(&mut self, (send, recv): (SendStream, RecvStream), phase: Phase) {
@@ -160,7 +188,7 @@ impl Requests {
             return reject(send, recv);
         }
         if self.tasks.is_empty() {
-            self.pings.reset();
+            self.pings = Some(pings(self.shared.options.keep_alive));
         }
         self.next = send.id().to_wire() + 4;
         let request = RequestStream::arrived(Arc::clone(&self.visitor), send, recv, &self.shared.options);

@@ -84,6 +84,7 @@ pub(super) async fn run(
     let mut exchange = Exchange { shared: &shared, stream, seat, responded: None, body_bytes: 0 };
     let outcome = exchange.answer(service, request, (rest, wanted)).await;
     let (responded, body_bytes) = (exchange.responded, exchange.body_bytes);
+    let urgency = exchange.stream.urgency();
     if let Some(log) = &shared.options.access_log {
         log.record(&AccessRecord {
             client,
@@ -95,6 +96,7 @@ pub(super) async fn run(
             body_bytes,
             duration: started.elapsed(),
             tells_http3: false,
+            urgency: Some(urgency),
             outcome: &outcome,
             remarks: &remarks,
         });

@@ -86,6 +86,8 @@ pub(super) struct RequestStream {
     stream: u64,
     /// By the request's header.
     asked: Priority,
+    /// What the response was ranked as last.
+    ranked: Priority,
 }
 
 impl RequestStream {
@@ -105,7 +107,7 @@ impl RequestStream {
         }
         visitor.priorities().on_arrival(stream);
         sender.set_priority(visitor.priorities().on_header(stream, Priority::default()));
-        (Self { visitor, sender, stream, asked: Priority::default() }, receiver)
+        (Self { visitor, sender, stream, asked: Priority::default(), ranked: Priority::default() }, receiver)
     }
 
     /// Ranks the response as the request's header says, unless an update said something else.
@@ -136,6 +138,12 @@ impl RequestStream {
         // Under the lock, so that an update cannot come in between and be overwritten.
         self.sender.set_priority(priority);
         drop(priorities);
+        self.ranked = priority;
+    }
+
+    /// The urgency of the response, as far as it has been ranked.
+    pub(super) fn urgency(&self) -> u8 {
+        self.ranked.urgency
     }
 }
 

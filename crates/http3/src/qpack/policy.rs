@@ -46,28 +46,25 @@ pub(crate) fn is_secret(name: &[u8], value: &[u8]) -> bool {
     }
 }
 
-/// The fields that were sent last, by hashes: a collision costs an insertion and nothing else.
-#[derive(Debug)]
+/// The fields that were sent last, by hashes: a collision costs an insertion and nothing else. Most connections send few
+/// different ones, and have no memory for more.
+#[derive(Debug, Default)]
 pub(super) struct Repeats {
-    hashes: [u64; REMEMBERED],
+    hashes: Vec<u32>,
     next: usize,
-}
-
-impl Default for Repeats {
-    fn default() -> Self {
-        Self { hashes: [0; REMEMBERED], next: 0 }
-    }
 }
 
 impl Repeats {
     /// True if the field is among those seen last; else it is now.
     pub(super) fn is_repeated(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let hash = hash(hash(1, name), value);
+        // The high bits are folded into these.
+        let hash = hash(hash(1, name), value) as u32;
         if self.hashes.contains(&hash) {
             return true;
         }
-        if let Some(slot) = self.hashes.get_mut(self.next) {
-            *slot = hash;
+        match self.hashes.get_mut(self.next) {
+            Some(slot) => *slot = hash,
+            None => self.hashes.push(hash),
         }
         self.next = (self.next + 1) % REMEMBERED;
         false

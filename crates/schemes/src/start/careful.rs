@@ -14,7 +14,7 @@ use posthaste_policy::sample::{
     AckSample, LossSample, PathHistory, PathLoss, PathSummary, PathView, RttView, SentSample,
 };
 use posthaste_policy::{
-    Adjustment, Constant, Description, LossCause, Pacing, Phase, PolicyText, Seam, Start, StartFactory,
+    Adjustment, Constant, Description, Jumps, LossCause, Pacing, Phase, PolicyText, Seam, Start, StartFactory,
 };
 use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
@@ -396,6 +396,11 @@ impl Start for Careful {
 
     fn has_failed(&self) -> bool {
         matches!(&self.state, State::Jumped(jump, _) if jump.has_failed())
+    }
+
+    fn jumps(&self) -> Jumps {
+        let State::Jumped(jump, _) = &self.state else { return Jumps::default() };
+        Jumps { taken: 1, undone: u64::from(jump.has_failed()) }
     }
 
     fn phase(&self) -> Option<&'static str> {

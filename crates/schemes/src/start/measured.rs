@@ -10,6 +10,7 @@
 //! - Shown by: the experiments `mo-cells` and `mo-first-flight`; `docs/results/mobile.md`.
 
 mod opening;
+mod proof;
 mod recalled;
 mod train;
 
@@ -18,7 +19,7 @@ use posthaste_policy::sample::{
     AckSample, LossSample, PacketSpace, PathHistory, PathLoss, PathSummary, PathView, RttView, SentSample,
 };
 use posthaste_policy::{
-    Adjustment, Constant, Description, LossCause, Pacing, PolicyText, Start, StartFactory,
+    Adjustment, Constant, Description, Jumps, LossCause, Pacing, PolicyText, Start, StartFactory,
 };
 use posthaste_units::{ByteCount, Duration, Rate, Time};
 use serde::Deserialize;
@@ -26,6 +27,7 @@ use serde::Deserialize;
 use super::initial::{self, Initial};
 use crate::{Entry, value};
 use opening::{Opening, Showing};
+use proof::Proof;
 use recalled::Recalled;
 use train::{Shown, Trains};
 
@@ -210,6 +212,7 @@ pub struct Measured {
     acked: ByteCount,
     has_jumped: bool,
     recalled: Recalled,
+    proof: Proof,
 }
 
 impl Measured {
@@ -226,6 +229,7 @@ impl Measured {
             acked: ByteCount::ZERO,
             has_jumped: false,
             recalled: Recalled::default(),
+            proof: Proof::default(),
         }
     }
 
@@ -336,6 +340,9 @@ impl Measured {
             ..Adjustment::default()
         });
         self.has_jumped |= answer.is_some();
+        if answer.as_ref().is_some_and(|answer| answer.window.is_some()) {
+            self.proof.on_jump(ack.now, ack.rtt.smoothed);
+        }
         if let Some(shown) = shown.filter(|shown| may_jump && !shown.is_least) {
             self.recalled.on_promise(shown.rate.bytes_in(ack.rtt.min));
         }
@@ -411,7 +418,7 @@ impl Start for Measured {
         self.opening.on_datagram_end(number);
     }
 
-    fn on_sent(&mut self, sent: &SentSample, _view: &PathView) -> Option<Adjustment> {
+    fn on_sent(&mut self, sent: &SentSample, view: &PathView) -> Option<Adjustment> {
         if sent.space != PacketSpace::Data {
             self.opening.on_sent(sent);
         } else if self.opening.ends_datagram(sent.number) {
@@ -422,6 +429,9 @@ impl Start for Measured {
             }
             self.trains.on_sent(sent);
             if self.flight.is_some() {
+                if self.phase == Phase::Opening && self.recalled.is_used() {
+                    self.proof.on_jump(sent.now, view.rtt.smoothed);
+                }
                 self.phase = Phase::Flight;
             }
         }
@@ -454,15 +464,18 @@ impl Start for Measured {
         }
     }
 
-    fn on_loss(&mut self, _loss: &LossSample<'_>, cause: LossCause, _view: &PathView) -> Option<Adjustment> {
+    fn on_loss(&mut self, loss: &LossSample<'_>, cause: LossCause, _view: &PathView) -> Option<Adjustment> {
         if cause == LossCause::Congestion {
+            self.proof.on_congestion(loss.packets.iter().map(|packet| packet.sent_at));
             self.on_congestion();
         }
         None
     }
 
-    fn on_congestion_experienced(&mut self, _view: &PathView) -> Option<Adjustment> {
+    fn on_congestion_experienced(&mut self, view: &PathView) -> Option<Adjustment> {
         self.opening.on_mark();
+        // What was marked left a round trip ago.
+        self.proof.on_congestion([view.now - view.rtt.smoothed]);
         if self.phase == Phase::Flight {
             self.on_congestion();
         }
@@ -477,6 +490,7 @@ impl Start for Measured {
     fn on_path_change(&mut self, _view: &PathView) -> Option<Adjustment> {
         self.phase = Phase::Over;
         self.recalled.forget();
+        self.proof.on_path_change();
         None
     }
 
@@ -509,6 +523,10 @@ impl Start for Measured {
         // pacing keeps apart never tell better.
         let most = flight.window.max(max_datagram_size * train::LEAST_FLIGHT);
         (self.acked < most).then_some(flight.pacing)
+    }
+
+    fn jumps(&self) -> Jumps {
+        self.proof.jumps()
     }
 
     fn phase(&self) -> Option<&'static str> {

@@ -113,6 +113,10 @@ impl Connection {
         }
         self.counters.packets_lost += outcome.lost_packets.len() as u64;
         self.counters.packets_spuriously_lost += outcome.spurious_packets();
+        self.counters.packets_marked += outcome.newly_marked;
+        let jumps = self.path.control.take_jumps();
+        self.counters.jumps.taken += jumps.taken;
+        self.counters.jumps.undone += jumps.undone;
         self.log.packets_lost(now, &outcome);
         outcome.clear();
         self.outcome = Some(outcome);

@@ -1,11 +1,13 @@
 //! Counters and gauges of a connection: what each is, and where it is read.
 
-use posthaste_policy::CongestionState;
 use posthaste_policy::sample::RttView;
+use posthaste_policy::{CongestionState, Jumps};
 use posthaste_units::{ByteCount, Rate, Time};
 
 use crate::connection::Connection;
 use crate::connection::datagrams::DatagramStats;
+use crate::connection::waiting::Waited;
+use crate::packet::ecn::EcnState;
 use crate::streams::StreamsStats;
 
 /// One connection's statistics. Counters start at zero with the connection.
@@ -35,6 +37,8 @@ pub struct ConnectionStats {
     pub packets_lost: u64,
     /// Of these, packets that had arrived after all.
     pub packets_spuriously_lost: u64,
+    /// Packets that the peer has reported as marked by congestion (ECN-CE).
+    pub packets_marked: u64,
     /// Packets that were dropped: not opened, duplicate, or not meant for the state of the connection.
     pub packets_dropped: u64,
     /// Probe timeouts.
@@ -57,6 +61,12 @@ pub struct ConnectionStats {
     pub max_datagram_size: usize,
     /// Times that datagrams became smaller because the path had ceased to carry them, or seemed to.
     pub black_holes: u64,
+    /// Where the validation of ECN on the present path stands.
+    pub ecn: EcnState,
+    /// Increases of the window to what a path's history or a measurement showed.
+    pub jumps: Jumps,
+    /// What sending waited for.
+    pub waited: Waited,
     /// Moves to another network path, by either end.
     pub moves: u64,
     /// Notices of policies ([`crate::Event::Notice`]).
@@ -94,6 +104,7 @@ impl Connection {
             packets_received: counters.packets_received,
             packets_lost: counters.packets_lost,
             packets_spuriously_lost: counters.packets_spuriously_lost,
+            packets_marked: counters.packets_marked,
             packets_dropped: counters.packets_dropped,
             probe_timeouts: counters.probe_timeouts,
             acks_sent: counters.acks_sent,
@@ -106,6 +117,9 @@ impl Connection {
             max_datagram_size: self.path.max_datagram_size(),
             black_holes: counters.black_holes,
             notices: counters.notices,
+            ecn: control.ecn.state(),
+            jumps: counters.jumps,
+            waited: self.waiting.waited(),
             moves: self.roaming.moves,
             streams: self.streams.stats(),
             datagrams: self.datagrams.stats(),
@@ -134,10 +148,12 @@ pub(crate) struct Counters {
     pub(crate) packets_received: u64,
     pub(crate) packets_lost: u64,
     pub(crate) packets_spuriously_lost: u64,
+    pub(crate) packets_marked: u64,
     pub(crate) packets_dropped: u64,
     pub(crate) probe_timeouts: u64,
     pub(crate) black_holes: u64,
     pub(crate) notices: u64,
+    pub(crate) jumps: Jumps,
     pub(crate) acks_sent: u64,
     pub(crate) acks_received: u64,
     pub(crate) connected_at: Option<Time>,

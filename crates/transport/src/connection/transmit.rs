@@ -10,6 +10,7 @@ use crate::config::ACK_DELAY_EXPONENT;
 use crate::connection::Connection;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::timers::Timer;
+use crate::connection::waiting::Reason;
 use crate::control::budget::{Budget, Limit};
 use crate::crypto::{OneRttKeys, SealError, seal};
 use crate::error::TransportErrorCode;
@@ -98,7 +99,9 @@ impl Connection {
             // spec: rfc9000 9.3 unvalidated-is-limited, 8.1.4 changed-address-limited
             // A datagram that is larger than a batch may be leaves alone.
             let is_full = buffer.len() > start && buffer.len() - start + limit > limits::TRANSMIT_BYTES;
-            if self.path.amplification_budget() < limit || is_full {
+            let is_unproven = self.path.amplification_budget() < limit;
+            if is_unproven || is_full {
+                self.waiting.set(now, is_unproven.then_some(Reason::Validation));
                 break;
             }
             let (permit, room, wants) = self.permit(now);
@@ -139,7 +142,20 @@ impl Connection {
     fn permit(&mut self, now: Time) -> (Permit, Option<usize>, bool) {
         let wants = self.has_controlled_frames();
         let (permit, room) = self.permit_for(now, wants);
+        let reason = self.reason_to_wait(wants, permit);
+        self.waiting.set(now, reason);
         (permit, room, wants)
+    }
+
+    /// What sending waits for; `None` while it goes on, or before there is anything to say of the application.
+    fn reason_to_wait(&self, wants: bool, permit: Permit) -> Option<Reason> {
+        match (wants, permit) {
+            (true, Permit::Everything) => None,
+            (true, _) if self.timers.get(Timer::Pacing).is_some() => Some(Reason::Pacing),
+            (true, _) => Some(Reason::Window),
+            (false, _) if self.streams.waits_for_credit() => Some(Reason::Credit),
+            (false, _) => self.handshake.is_complete().then_some(Reason::Application),
+        }
     }
 
     fn permit_for(&mut self, now: Time, wants: bool) -> (Permit, Option<usize>) {

@@ -1,7 +1,7 @@
-//! The window that a path begins with, if it is another than the start policy's own.
+//! The window that a path begins with, if it is another than the start policy's own, and how often that policy raises it.
 
 use posthaste_policy::sample::PathHistory;
-use posthaste_policy::{Adjustment, Start};
+use posthaste_policy::{Adjustment, Jumps, Start};
 use posthaste_units::{ByteCount, Time};
 
 use super::PathControl;
@@ -24,6 +24,16 @@ impl PathControl {
         let window = self.start.initial_window(self.max_datagram_size);
         if window != before {
             self.congestion.adjust(&Adjustment { window: Some(window), ..Adjustment::default() });
+        }
+    }
+
+    /// The start policy's jumps since the last call.
+    pub(crate) fn take_jumps(&mut self) -> Jumps {
+        let all = self.start.jumps();
+        let before = std::mem::replace(&mut self.counted_jumps, all);
+        Jumps {
+            taken: all.taken.saturating_sub(before.taken),
+            undone: all.undone.saturating_sub(before.undone),
         }
     }
 

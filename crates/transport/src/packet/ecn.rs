@@ -19,10 +19,11 @@ pub enum EcnCodepoint {
 /// Packets marked before the peer has reported any (RFC 9000 section A.4).
 const TESTING_PACKETS: u64 = 10;
 
-/// Where validation stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EcnState {
+/// Where the validation of ECN on a path stands (RFC 9000 section 13.4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EcnState {
     /// The first packets are marked to see what becomes of them.
+    #[default]
     Testing,
     /// Enough have been marked; none is until the peer reports those.
     Unknown,

@@ -106,7 +106,7 @@ impl Streams {
             return Err(LocalError::WrongDirection(id));
         }
         let recv = match self.map.find(id) {
-            Found::Live(stream) => stream.recv.as_mut().ok_or(LocalError::UnknownStream(id))?,
+            Found::Live(stream) => stream.recv.as_deref_mut().ok_or(LocalError::UnknownStream(id))?,
             Found::Future | Found::Gone => return Err(LocalError::UnknownStream(id)),
         };
         if recv.is_stopped() { Err(LocalError::Finished(id)) } else { Ok(recv) }
@@ -207,7 +207,7 @@ impl StreamMap {
             return Err(LocalError::WrongDirection(id));
         }
         match self.find(id) {
-            Found::Live(stream) => stream.send.as_mut().ok_or(LocalError::UnknownStream(id)),
+            Found::Live(stream) => stream.send.as_deref_mut().ok_or(LocalError::UnknownStream(id)),
             Found::Future | Found::Gone => Err(LocalError::UnknownStream(id)),
         }
     }

@@ -48,7 +48,7 @@ impl TailCode {
     pub(super) fn refresh(&mut self, id: StreamId, stream: &Stream, is_ending: bool) {
         let Self { receiver, sender } = self;
         if sender.is_on() {
-            if stream.send.as_ref().is_none_or(SendHalf::is_reset) {
+            if stream.send.as_deref().is_none_or(SendHalf::is_reset) {
                 sender.forget(id);
             } else if is_ending {
                 sender.ended(id);
@@ -196,7 +196,7 @@ impl Streams {
 fn unacknowledged(map: &mut super::map::StreamMap, id: StreamId) -> Option<(&SendHalf, (u64, u64))> {
     match map.find(id) {
         Found::Live(Stream { send: Some(send), .. }) if send.ending() == Ending::Unacknowledged => {
-            Some((&*send, send.unacknowledged())).filter(|(_, (start, end))| start < end)
+            Some((&**send, send.unacknowledged())).filter(|(_, (start, end))| start < end)
         }
         _ => None,
     }

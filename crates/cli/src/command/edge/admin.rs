@@ -18,6 +18,7 @@ use crate::exit::Failure;
 
 /// What there is, for those who ask for something else.
 const PATHS: &str = "/         dashboard for browsers\n/metrics  figures for Prometheus\n/status   the most important ones as JSON\n\
+                     /connections  open HTTP/3 connections as JSON: the slowest hundred\n\
                      /healthz  200 while the process lives\n/readyz   503 once it takes no more connections\n";
 
 /// A listener that runs until it is dropped.
@@ -65,10 +66,8 @@ fn answer(
     match request.uri().path() {
         "/" => page(dashboard),
         "/metrics" => of_type(MEDIA_TYPE, metrics.text()),
-        "/status" => match serde_json::to_string_pretty(&metrics.status(SystemTime::now())) {
-            Ok(json) => of_type("application/json", json + "\n"),
-            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
-        },
+        "/status" => json(&metrics.status(SystemTime::now())),
+        "/connections" => json(&metrics.live_connections()),
         "/healthz" => text(StatusCode::OK, "alive\n"),
         "/readyz" if metrics.is_ready() => text(StatusCode::OK, "ready\n"),
         "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
@@ -87,6 +86,13 @@ fn text(status: StatusCode, text: &str) -> Response<Bytes> {
     let mut response = of_type("text/plain; charset=utf-8", text.to_owned());
     *response.status_mut() = status;
     response
+}
+
+fn json(value: &impl serde::Serialize) -> Response<Bytes> {
+    match serde_json::to_string_pretty(value) {
+        Ok(json) => of_type("application/json", json + "\n"),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    }
 }
 
 fn page(Dashboard { html, policy }: &Dashboard) -> Response<Bytes> {

@@ -1,4 +1,4 @@
-//! `posthaste edge status`: how a running edge is.
+//! `posthaste edge status`: how a running edge is, or its open connections.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
-use posthaste_edge::{RequestsStatus, Status};
+use posthaste_edge::{ConnectionStatus, LiveConnections, RequestsStatus, Status};
 
 use crate::args::EdgeStatus;
 use crate::civil_date::year_month_day;
@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_ANSWER: u64 = 16 << 20;
 
 pub(super) fn run(args: &EdgeStatus) -> Result<ExitCode, Failure> {
-    let body = ask(args.admin).map_err(|error| {
+    let path = if args.connections { "/connections" } else { "/status" };
+    let body = ask(args.admin, path).map_err(|error| {
         Failure::runtime(format!("no status from {}: {error}", args.admin))
             .hint("the edge must run with --admin ADDRESS:PORT, or `admin` in [edge] of its file")
     })?;
@@ -28,6 +29,8 @@ pub(super) fn run(args: &EdgeStatus) -> Result<ExitCode, Failure> {
     let printed = if args.json {
         // Also what a newer edge says.
         printer::json(&serde_json::from_str::<serde_json::Value>(&body).map_err(unexpected)?)
+    } else if args.connections {
+        printer::line(list(&serde_json::from_str(&body).map_err(unexpected)?).trim_end())
     } else {
         printer::line(text(&serde_json::from_str(&body).map_err(unexpected)?).trim_end())
     };
@@ -36,13 +39,13 @@ pub(super) fn run(args: &EdgeStatus) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The body of the answer to `GET /status`.
-fn ask(address: SocketAddr) -> io::Result<String> {
+/// The body of the answer to a GET of `path`.
+fn ask(address: SocketAddr, path: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(
-        format!("GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
     )?;
     let mut answer = String::new();
     stream.take(MAX_ANSWER).read_to_string(&mut answer)?;
@@ -76,9 +79,6 @@ fn text(status: &Status) -> String {
         "  HTTP/3       {} connections, {} open, {} resumed",
         http3.connections, http3.open, http3.resumed
     );
-    let time = |seconds: Option<f64>| {
-        seconds.map_or_else(|| "-".to_owned(), |seconds| printer::duration(Duration::from_secs_f64(seconds)))
-    };
     let lost = percent(http3.packets_lost as f64 / http3.packets_sent.max(1) as f64);
     let (median, p95) = (time(http3.rtt_median), time(http3.rtt_p95));
     let _ = writeln!(text, "  paths        RTT {median}, 95th percentile {p95}; {lost} of packets lost");
@@ -95,6 +95,35 @@ fn text(status: &Status) -> String {
         }
     }
     text
+}
+
+fn list(connections: &LiveConnections) -> String {
+    let LiveConnections { open, slowest } = connections;
+    let mut text = format!("{open} HTTP/3 connections open");
+    if slowest.len() < *open {
+        // Writing into a string does not fail.
+        let _ = write!(text, ", the slowest {}", slowest.len());
+    }
+    let _ = writeln!(
+        text,
+        "\n  {:<47} {:>9} {:>7} {:>12} {:>8} {:>9} {:>8}",
+        "address", "RTT", "lost", "rate", "datagram", "age", "requests"
+    );
+    for it in slowest {
+        let ConnectionStatus { address, rtt, loss, rate, datagram_size, age, requests, .. } = it;
+        let rate = rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.1} Mbit/s", rate as f64 / 1e6));
+        let (rtt, lost, age) = (time(*rtt), percent(*loss), span(*age));
+        let address = address.to_string();
+        let _ = writeln!(
+            text,
+            "  {address:<47} {rtt:>9} {lost:>7} {rate:>12} {datagram_size:>8} {age:>9} {requests:>8}"
+        );
+    }
+    text
+}
+
+fn time(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), |seconds| printer::duration(Duration::from_secs_f64(seconds)))
 }
 
 fn percent(share: f64) -> String {

@@ -259,6 +259,14 @@ fn a_fast_path_that_the_handshake_has_not_shown_is_jumped_to_as_far_as_any() {
     let half = Rate::from_bits_per_second(200 * MBIT).bytes_in(RTT);
     let ratio = world.window.as_f64() / half.as_f64();
     assert!((0.9..=1.1).contains(&ratio) && world.window > flight * 6, "{} of {half}", world.window);
+    assert_eq!(world.start.jumps(), Jumps { taken: 1, undone: 0 });
+    let lost = world.send(PacketSpace::Data, 64);
+    let lost = crate::testing::loss(world.now, std::slice::from_ref(&lost), steady_rtt(RTT));
+    let view = world.view();
+    world.start.on_loss(&lost, LossCause::Path, &view);
+    assert_eq!(world.start.jumps().undone, 0, "the path's own loss says nothing of the window");
+    world.start.on_loss(&lost, LossCause::Congestion, &view);
+    assert_eq!(world.start.jumps(), Jumps { taken: 1, undone: 1 });
 }
 
 #[test]
@@ -274,6 +282,7 @@ fn a_train_that_met_the_flights_of_others_is_no_reason_to_jump() {
             world.ack(PacketSpace::Data, &[packet]);
         }
         assert!(is_near(world.ceiling, 320 * MBIT), "{:?}", world.ceiling);
+        assert_eq!(world.start.jumps().taken, u64::from(world.window > flight));
         world.window > flight
     };
     assert!(jump(milliseconds(8)));
