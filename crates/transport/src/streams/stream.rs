@@ -13,7 +13,7 @@ use crate::flow::ReceiveWindow;
 pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;
 
 /// An open stream. A half that this end does not have, or that is over, is `None`; the stream is over with both.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) send: Option<SendHalf>,
     pub(super) recv: Option<RecvHalf>,
@@ -28,11 +28,6 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The stream is over: only its memory stays.
-    pub(super) fn clear(&mut self) {
-        (self.send, self.recv) = (None, None);
-    }
-
     pub(super) fn has_control(&self) -> bool {
         self.send.as_ref().is_some_and(SendHalf::has_control)
             || self.recv.as_ref().is_some_and(RecvHalf::has_control)
@@ -97,17 +92,15 @@ impl Maker {
         }
     }
 
-    pub(super) fn make(&self, id: StreamId) -> Stream {
-        let send = self.sends_on(id).then(|| SendHalf::new(self.send_limit(id)));
-        let recv = self.receives_on(id).then(|| RecvHalf::new(ReceiveWindow::of_stream(self.initial_window)));
-        Stream {
-            send,
-            recv,
-            is_control_queued: false,
-            is_counted_blocked: false,
-            counted_ending: Ending::default(),
-            waits_for_memory: None,
-        }
+    /// Makes the stream, in memory of one that is over or has never been.
+    pub(super) fn make(&self, id: StreamId, stream: &mut Stream) {
+        stream.send = self.sends_on(id).then(|| SendHalf::new(self.send_limit(id)));
+        stream.recv =
+            self.receives_on(id).then(|| RecvHalf::new(ReceiveWindow::of_stream(self.initial_window)));
+        stream.is_control_queued = false;
+        stream.is_counted_blocked = false;
+        stream.counted_ending = Ending::default();
+        stream.waits_for_memory = None;
     }
 }
 
