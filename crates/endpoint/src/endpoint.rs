@@ -83,7 +83,8 @@ impl Endpoint {
     /// The same on a UDP socket that is bound already: one that a service manager has opened, or with options of its own.
     ///
     /// # Errors
-    /// It is no UDP socket, or is not bound; or there is no tokio runtime around the call.
+    /// It is no UDP socket over IP, or is not bound, or is connected to one peer; or there is no tokio runtime around the
+    /// call.
     pub fn server_on(socket: UdpSocket, config: ServerConfig) -> io::Result<Self> {
         Self::run(Socket::adopt(socket, false)?, Some(config), Seat::alone())
     }

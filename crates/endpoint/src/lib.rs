@@ -69,7 +69,7 @@
 //! own. Calls that do more at once are cheaper: [`Connection::open_bi_with`] for a request that is at hand,
 //! [`SendStream::finish_with`] for a response, [`SendStream::write_all_chunks`] for data in pieces,
 //! [`RecvStream::read_chunks`] for data of any length. All of these and [`SendStream::write_bytes`] hand [`bytes::Bytes`]
-//! through; calls that take or fill slices copy.
+//! of at least 1 KiB through; smaller writes, and calls that take or fill slices, copy.
 //!
 //! # Limits
 //! Received data lives in at most 16 MiB of shared memory an endpoint, beyond which each datagram is copied; what may

@@ -78,18 +78,21 @@ impl Socket {
     /// Takes a bound socket over, `is_shared` if others are bound to its address; must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// It is no UDP socket over IP, or the system refuses what an endpoint needs.
+    /// It is no UDP socket over IP, it is not bound or hears one peer only, or the system refuses what an endpoint needs.
     pub(crate) fn adopt(socket: std::net::UdpSocket, is_shared: bool) -> io::Result<Self> {
-        let kind = socket2::SockRef::from(&socket).r#type()?;
-        if kind != socket2::Type::DGRAM {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "QUIC needs a UDP socket, not one of a stream",
-            ));
+        let wrong = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        let kind = socket2::SockRef::from(&socket);
+        if kind.r#type()? != socket2::Type::DGRAM {
+            return wrong("QUIC needs a UDP socket, not one of a stream");
         }
-        let local = socket.local_addr()?;
+        let Some(local) = kind.local_addr()?.as_socket() else {
+            return wrong("QUIC needs a UDP socket over IP");
+        };
         if local.port() == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket is bound to no port"));
+            return wrong("the socket is bound to no port");
+        }
+        if socket.peer_addr().is_ok() {
+            return wrong("the socket is connected to one peer, and hears nobody else");
         }
         Self::with(socket, local, is_shared, Arc::default())
     }

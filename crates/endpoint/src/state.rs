@@ -107,13 +107,21 @@ pub(crate) struct Wakes {
     pub(crate) tasks: Vec<Waker>,
 }
 
-impl Drop for Wakes {
-    fn drop(&mut self) {
-        if !self.tasks.is_empty() {
-            self.tasks.drain(..).for_each(Waker::wake);
-        }
+impl Wakes {
+    /// Apart from `drop`, because most locks wake nobody.
+    #[inline(never)]
+    fn wake(&mut self) {
+        self.tasks.drain(..).for_each(Waker::wake);
         if let Some(driver) = self.driver.take() {
             driver.wake();
+        }
+    }
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        if !self.tasks.is_empty() || self.driver.is_some() {
+            self.wake();
         }
     }
 }

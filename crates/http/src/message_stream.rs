@@ -16,6 +16,13 @@ const READ_CHUNK: usize = 64 * 1024;
 /// Content up to this size goes in one piece with what precedes it; larger content goes without a copy.
 const COPY_LIMIT: usize = 1024;
 
+/// Bytes that may be held back for what follows: a head with content that is copied, so that a small response and its end
+/// are written at once.
+const HELD_LIMIT: usize = 2 * COPY_LIMIT;
+
+/// Bytes of the type and length before content that is copied (RFC 9114 section 7.1), at most.
+const COPIED_HEADER: usize = 3;
+
 /// Writes a message. Dropped before it is finished, the stream is reset with a code of RFC 9114 section 8.1.
 pub(crate) struct MessageSender {
     stream: SendStream,
@@ -71,10 +78,14 @@ impl MessageSender {
     /// # Errors
     /// As [`Self::flush`].
     pub(crate) async fn content(&mut self, content: Bytes) -> Result<(), WriteError> {
+        let is_copied = content.len() <= COPY_LIMIT;
+        if is_copied {
+            self.pending.reserve(COPIED_HEADER + content.len());
+        }
         encode::data_header(&mut self.pending, content.len() as u64);
-        if content.len() <= COPY_LIMIT {
+        if is_copied {
             self.pending.extend_from_slice(&content);
-            if self.pending.len() <= COPY_LIMIT {
+            if self.pending.len() <= HELD_LIMIT {
                 return Ok(());
             }
             return self.flush().await;

@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::instructions_of;
 use crate::Result;
 use crate::median;
 use crate::workspace::{cargo, run as run_command, target};
+
+/// By how much a count may differ from what is recorded: growth fails, and so does a gain that nobody has recorded, for the
+/// next change could take it back unseen.
+const MOST_CHANGE: f64 = 0.03;
 
 /// What is counted: the work of `crates/http/examples/work.rs`, its name in the table, and two counts of items. The
 /// difference of the two runs, divided, has no part of the start.
@@ -31,7 +35,13 @@ at once; `requests-1` differs by five. `--other` takes an earlier build of the e
 
   cargo build --release --package posthaste-http --example work
   cp target/release/examples/work /tmp/before    (then make the change)
-  cargo xtask bench instructions --other /tmp/before"
+  cargo xtask bench instructions --other /tmp/before
+
+`--within` takes counts that `--json` has written, counts the works that are in it, and fails if one has changed by more
+than 3 %. CI does so with .ci/instructions.json; a change that is meant to be, or another compiler, writes it anew:
+
+  cargo xtask bench instructions --work bulk --work requests-100 --work http-100 --work handshakes \\
+    --json .ci/instructions.json"
 )]
 pub(crate) struct Arguments {
     /// Another build of the example `work` of posthaste-http
@@ -46,6 +56,9 @@ pub(crate) struct Arguments {
     /// Also write the counts here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Counts that have been recorded, from which these may differ by 3 %
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["works", "other", "json"])]
+    within: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,22 +69,29 @@ struct Kind {
 }
 
 /// Instructions for each item of a work.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
-    work: &'static str,
+    work: String,
     instructions: f64,
     /// Of the other build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     other: Option<f64>,
 }
 
-/// Counts all and prints the table.
+/// Counts all and prints the table. False if a count is not [within](Arguments::within) what it may be.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let recorded: Option<Vec<Row>> = match &arguments.within {
+        Some(path) => Some(serde_json::from_slice(&std::fs::read(path)?)?),
+        None => None,
+    };
     eprintln!("building");
     let example = ["build", "--quiet", "--release", "--package", "posthaste-http", "--example", "work"];
     run_command(cargo().args(example))?;
     let own = target().join("release/examples/work");
-    let chosen =
-        |kind: &Kind| arguments.works.is_empty() || arguments.works.iter().any(|name| name == kind.work);
+    let chosen = |kind: &Kind| match &recorded {
+        Some(rows) => rows.iter().any(|row| row.work == kind.work),
+        None => arguments.works.is_empty() || arguments.works.iter().any(|name| name == kind.work),
+    };
     let mut rows = Vec::new();
     println!("{:<38}{:>14}{:>14}{:>8}", "instructions for each", "this build", "other", "ratio");
     for kind in KINDS.into_iter().filter(chosen) {
@@ -83,12 +103,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
             None => [String::new(), String::new()],
         };
         println!("{:<38}{instructions:>14.0}{of_other:>14}{ratio:>8}", kind.text);
-        rows.push(Row { work: kind.work, instructions, other });
+        rows.push(Row { work: kind.work.to_owned(), instructions, other });
     }
     if let Some(path) = &arguments.json {
-        std::fs::write(path, serde_json::to_string_pretty(&rows)?)?;
+        std::fs::write(path, serde_json::to_string_pretty(&rows)? + "\n")?;
     }
-    Ok(true)
+    let faults = recorded.map_or_else(Vec::new, |recorded| changes(&recorded, &rows));
+    faults.iter().for_each(|fault| println!("{fault}"));
+    Ok(faults.is_empty())
+}
+
+/// What differs from the record by more than it may, and what of it was not counted.
+fn changes(recorded: &[Row], counted: &[Row]) -> Vec<String> {
+    let judge = |row: &Row| {
+        let Some(now) = counted.iter().find(|other| other.work == row.work) else {
+            return Some(format!("{}: no such work", row.work));
+        };
+        let ratio = now.instructions / row.instructions;
+        let what = match ratio {
+            _ if ratio > 1.0 + MOST_CHANGE => "more than recorded",
+            _ if ratio < 1.0 - MOST_CHANGE => "less than recorded: write the record anew",
+            _ if ratio.is_nan() => "cannot be compared",
+            _ => return None,
+        };
+        Some(format!("{}: {ratio:.3} of {:.0} instructions, {what}", row.work, row.instructions))
+    };
+    recorded.iter().filter_map(judge).collect()
 }
 
 impl Kind {
@@ -102,5 +142,24 @@ impl Kind {
         let [few, many] = self.counts;
         let count = |items: u64| instructions_of(program, &[self.work, &items.to_string()]);
         Ok((count(many)? as f64 - count(few)? as f64) / (many - few) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(work: &str, instructions: f64) -> Row {
+        Row { work: work.to_owned(), instructions, other: None }
+    }
+
+    #[test]
+    fn more_than_three_percent_either_way_is_a_fault() {
+        let recorded = [row("bulk", 1000.0), row("handshakes", 100.0)];
+        let faults = |bulk| changes(&recorded, &[row("bulk", bulk), row("handshakes", 100.0)]);
+        assert_eq!((faults(1029.0), faults(971.0)), (Vec::new(), Vec::new()));
+        assert!(faults(1031.0)[0].contains("more than recorded"));
+        assert!(faults(969.0)[0].contains("write the record anew"));
+        assert_eq!(changes(&recorded, &[row("bulk", 1000.0)]), ["handshakes: no such work"]);
     }
 }

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use posthaste_endpoint::{Connection, RecvStream, SendStream};
 use posthaste_http3::{Code, Event, Role};
 use posthaste_service::Phase;
@@ -20,6 +21,9 @@ use crate::service::AnyService;
 
 /// Requests that a client may abandon before they are readable, on one connection; more is an attack.
 const MAX_ABANDONED_REQUESTS: usize = 1000;
+
+/// Requests that are begun before the connection's other matters are looked at again.
+const REQUESTS_AT_ONCE: usize = 16;
 
 /// A client is not asked more often than this whether it is still there.
 const LEAST_KEEP_ALIVE: Duration = Duration::from_millis(10);
@@ -78,6 +82,11 @@ pub(super) async fn serve(
             accepted = quic.accept_bi() => match accepted {
                 Ok(stream) => {
                     requests.on_stream(stream, phase);
+                    // Those that have come with it need no turn of their own.
+                    for _ in 1..REQUESTS_AT_ONCE {
+                        let Some(Ok(stream)) = quic.accept_bi().now_or_never() else { break };
+                        requests.on_stream(stream, phase);
+                    }
                     link.send_with_message();
                     false
                 }

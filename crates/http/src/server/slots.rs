@@ -5,9 +5,9 @@
 //! use up places and no slots; and where places run out, the response that has waited longest for its client ends.
 
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -172,11 +172,18 @@ impl Seat<'_> {
         };
         let _place = Leaving { slots: self.slots, number };
         let had_slot = self.slot.take().is_some();
-        let done = tokio::select! {
-            biased;
-            done = operation => done,
-            () = lost.notified() => return Waited::Evicted,
-        };
+        let mut lost = pin!(lost.notified());
+        // The operation has just been polled, and will wake this task.
+        let mut is_polled = true;
+        let done = poll_fn(|cx| {
+            if !std::mem::take(&mut is_polled)
+                && let Poll::Ready(done) = operation.as_mut().poll(cx)
+            {
+                return Poll::Ready(Some(done));
+            }
+            lost.as_mut().poll(cx).map(|()| None)
+        });
+        let Some(done) = done.await else { return Waited::Evicted };
         if had_slot {
             self.take_slot().await;
         }

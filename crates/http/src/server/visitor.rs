@@ -105,18 +105,23 @@ impl RequestStream {
         if options.upgrades {
             receiver.permit_extended_connect();
         }
-        visitor.priorities().on_arrival(stream);
-        sender.set_priority(visitor.priorities().on_header(stream, Priority::default()));
-        (Self { visitor, sender, stream, asked: Priority::default(), ranked: Priority::default() }, receiver)
+        let mut priorities = visitor.priorities();
+        // Under the lock, as in `rank`.
+        let ranked = priorities.on_arrival(stream).unwrap_or_default();
+        sender.set_priority(ranked);
+        drop(priorities);
+        (Self { visitor, sender, stream, asked: Priority::default(), ranked }, receiver)
     }
 
     /// Ranks the response as the request's header says, unless an update said something else.
     pub(super) fn prioritize(&mut self, request: &HeaderMap) {
         // spec: rfc9218 4 defaults-assumed
-        self.asked = PriorityParameters::of(request).over(Priority::default());
-        if request.contains_key(&PRIORITY) {
-            self.visitor.ranks.store(true, Ordering::Relaxed);
+        // As it arrived, the stream got the default or what an update had said before.
+        if !request.contains_key(&PRIORITY) {
+            return;
         }
+        self.asked = PriorityParameters::of(request).over(Priority::default());
+        self.visitor.ranks.store(true, Ordering::Relaxed);
         self.rank(None);
     }
 

@@ -40,16 +40,18 @@ pub(super) const fn invalid(reason: &'static str) -> DecodeError {
 
 /// A string within the section's text, or of a table.
 enum Text {
-    Static(&'static str),
-    Dynamic(Bytes),
+    OfTable(Bytes),
     Decoded(std::ops::Range<usize>),
 }
 
 impl Text {
+    fn of_static_table(text: &'static str) -> Self {
+        Self::OfTable(Bytes::from_static(text.as_bytes()))
+    }
+
     fn len(&self) -> usize {
         match self {
-            Self::Static(text) => text.len(),
-            Self::Dynamic(text) => text.len(),
+            Self::OfTable(text) => text.len(),
             Self::Decoded(range) => range.len(),
         }
     }
@@ -57,8 +59,7 @@ impl Text {
     /// All strings of a section share one allocation.
     fn bytes(self, text: &Bytes) -> Bytes {
         match self {
-            Self::Static(text) => Bytes::from_static(text.as_bytes()),
-            Self::Dynamic(text) => text,
+            Self::OfTable(text) => text,
             Self::Decoded(range) => text.slice(range),
         }
     }
@@ -169,8 +170,10 @@ fn required_insert_count(encoded: u64, maximum: u64, inserted: u64) -> Result<u6
     }
 }
 
-/// Name, value, and whether the field is sensitive.
+/// Name, value, and whether the field is sensitive. As large as a [`Field`], so that lines become fields where they lie.
 type Line = (Text, Text, bool);
+
+const _: () = assert!(size_of::<Line>() == size_of::<Field>());
 
 /// A field line (RFC 9204 sections 4.5.2 to 4.5.6).
 fn read_line(
@@ -185,21 +188,23 @@ fn read_line(
         // Indexed, static.
         0xc0.. => {
             let (name, value) = static_entry(input, first, 6)?;
-            return Ok((Text::Static(name), Text::Static(value), false));
+            return Ok((Text::of_static_table(name), Text::of_static_table(value), false));
         }
         // Indexed, dynamic: before the base, or from it on.
         0x80..=0xbf | 0x10..=0x1f => {
             let (bits, is_behind) = if first >= 0x80 { (6, false) } else { (4, true) };
             let (name, value) = dynamic_entry(input, first, bits, is_behind, dynamic)?;
-            return Ok((Text::Dynamic(name), Text::Dynamic(value), false));
+            return Ok((Text::OfTable(name), Text::OfTable(value), false));
         }
         // Literal with a static name.
-        0x50..=0x5f | 0x70..=0x7f => (Text::Static(static_entry(input, first, 4)?.0), first & 0x20 != 0),
+        0x50..=0x5f | 0x70..=0x7f => {
+            (Text::of_static_table(static_entry(input, first, 4)?.0), first & 0x20 != 0)
+        }
         // Literal with a dynamic name, before the base, or from it on.
         0x40..=0x4f | 0x60..=0x6f => {
-            (Text::Dynamic(dynamic_entry(input, first, 4, false, dynamic)?.0), first & 0x20 != 0)
+            (Text::OfTable(dynamic_entry(input, first, 4, false, dynamic)?.0), first & 0x20 != 0)
         }
-        0x00..=0x0f => (Text::Dynamic(dynamic_entry(input, first, 3, true, dynamic)?.0), first & 0x08 != 0),
+        0x00..=0x0f => (Text::OfTable(dynamic_entry(input, first, 3, true, dynamic)?.0), first & 0x08 != 0),
         // Literal with a literal name.
         0x20..=0x3f => (Text::Decoded(read_string(input, first, 3, text)?), first & 0x10 != 0),
     };

@@ -83,8 +83,12 @@ impl Streams {
 
     /// Ends a stream after what has been written.
     pub(crate) fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
-        self.map.writable_half(id)?.finish();
-        self.refresh(id);
+        let send = self.map.writable_half(id)?;
+        send.finish();
+        // While data wait to be sent, the end changes nothing about when.
+        if send.unsent() == 0 {
+            self.refresh(id);
+        }
         Ok(())
     }
 

@@ -27,14 +27,9 @@ enum Slot {
 impl Slot {
     /// Makes the stream of an untouched slot, in memory of one that is over if there is any.
     #[inline(never)]
-    fn touch(&mut self, spare: &mut Spare, make: impl FnOnce() -> Stream) -> Found<'_> {
-        let stream = match spare.pop() {
-            Some(mut stream) => {
-                *stream = make();
-                stream
-            }
-            None => Box::new(make()),
-        };
+    fn touch(&mut self, spare: &mut Spare, make: impl FnOnce(&mut Stream)) -> Found<'_> {
+        let mut stream = spare.pop().unwrap_or_default();
+        make(&mut stream);
         *self = Self::Live(stream);
         match self {
             Self::Live(stream) => Found::Live(stream),
@@ -85,7 +80,7 @@ impl Table {
 
     /// Finds a stream; an untouched one is made by `make`.
     #[inline]
-    fn find(&mut self, index: u64, spare: &mut Spare, make: impl FnOnce() -> Stream) -> Found<'_> {
+    fn find(&mut self, index: u64, spare: &mut Spare, make: impl FnOnce(&mut Stream)) -> Found<'_> {
         let slot = match index.checked_sub(self.base) {
             Some(position) => match self.slots.get_mut(position as usize) {
                 Some(slot) => slot,
@@ -218,16 +213,15 @@ impl StreamMap {
     #[inline]
     pub(super) fn find_with_credit(&mut self, id: StreamId) -> (Found<'_>, &CreditFactory) {
         let (table, maker, spare) = self.split(id.initiator(), id.direction());
-        (table.find(id.index(), spare, || maker.make(id)), &maker.stream_credit)
+        (table.find(id.index(), spare, |stream| maker.make(id, stream)), &maker.stream_credit)
     }
 
-    /// Forgets a stream that is over.
+    /// Forgets a stream that is over: both of its halves are gone.
     pub(super) fn remove(&mut self, id: StreamId) {
         let (table, _, spare) = self.split(id.initiator(), id.direction());
-        if let Some(mut stream) = table.remove(id.index())
+        if let Some(stream) = table.remove(id.index())
             && spare.len() < SPARE_STREAMS
         {
-            stream.clear();
             spare.push(stream);
         }
     }

@@ -14,7 +14,7 @@ pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;
 
 /// An open stream. A half that this end does not have, or that is over, is `None` and takes no memory: HTTP/3 keeps six
 /// unidirectional streams for as long as a connection lives. The stream is over with both.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) send: Option<Box<SendHalf>>,
     pub(super) recv: Option<Box<RecvHalf>>,
@@ -29,11 +29,6 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The stream is over: only its memory stays.
-    pub(super) fn clear(&mut self) {
-        (self.send, self.recv) = (None, None);
-    }
-
     pub(super) fn has_control(&self) -> bool {
         self.send.as_deref().is_some_and(SendHalf::has_control)
             || self.recv.as_deref().is_some_and(RecvHalf::has_control)
@@ -98,18 +93,15 @@ impl Maker {
         }
     }
 
-    pub(super) fn make(&self, id: StreamId) -> Stream {
-        let send = self.sends_on(id).then(|| Box::new(SendHalf::new(self.send_limit(id))));
+    /// Makes the stream, in memory of one that is over or has never been.
+    pub(super) fn make(&self, id: StreamId, stream: &mut Stream) {
         let window = || ReceiveWindow::of_stream(self.initial_window);
-        let recv = self.receives_on(id).then(|| Box::new(RecvHalf::new(window())));
-        Stream {
-            send,
-            recv,
-            is_control_queued: false,
-            is_counted_blocked: false,
-            counted_ending: Ending::default(),
-            waits_for_memory: None,
-        }
+        stream.send = self.sends_on(id).then(|| Box::new(SendHalf::new(self.send_limit(id))));
+        stream.recv = self.receives_on(id).then(|| Box::new(RecvHalf::new(window())));
+        stream.is_control_queued = false;
+        stream.is_counted_blocked = false;
+        stream.counted_ending = Ending::default();
+        stream.waits_for_memory = None;
     }
 }
 

@@ -1,18 +1,7 @@
 use super::*;
 
-fn stream() -> Stream {
-    Stream {
-        send: None,
-        recv: None,
-        is_control_queued: false,
-        is_counted_blocked: false,
-        counted_ending: super::super::send::Ending::default(),
-        waits_for_memory: None,
-    }
-}
-
 fn kind(table: &mut Table, index: u64) -> &'static str {
-    match table.find(index, &mut Vec::new(), stream) {
+    match table.find(index, &mut Vec::new(), |_| ()) {
         Found::Future => "future",
         Found::Live(_) => "live",
         Found::Gone => "gone",
