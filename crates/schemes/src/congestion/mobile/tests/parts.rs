@@ -53,18 +53,23 @@ fn acks_in_lumps_do_not_stall_the_sender() {
     assert!(with > 0.95 && off < 0.5, "{with} {off}");
 }
 
+/// A packet that met no queue is acknowledged, or lost.
+fn settle(own: &mut OwnLoss, sent_at: Time, is_lost: bool) {
+    if is_lost {
+        own.on_lost(sent_at, false);
+    } else {
+        own.on_acked(sent_at, false);
+    }
+}
+
 #[test]
 fn startup_tolerates_what_the_worst_chunk_has_lost() {
     // Two chunks of 128 packets that met no queue lose 5 and 11; the round that is judged, 17 of 100.
     let is_too_much = |parameters| {
         let mut controller = mobile(parameters);
         for packet in 0..256 {
-            let lost = packet % 128 < if packet < 128 { 5 } else { 11 };
-            if lost {
-                controller.own.on_lost(Time::ZERO, false)
-            } else {
-                controller.own.on_acked(Time::ZERO, false)
-            }
+            let is_lost = packet % 128 < if packet < 128 { 5 } else { 11 };
+            settle(&mut controller.own, Time::ZERO, is_lost);
         }
         let flight = DATAGRAM.as_f64() * 100.0;
         controller.is_too_much(0.17 * flight, flight)
@@ -81,8 +86,7 @@ fn loss_is_compensated_only_where_it_does_not_follow_the_rate() {
         own.end_fast(Time::ZERO + milliseconds(1_000));
         for (sent_at, [settled, lost]) in [(milliseconds(500), fast), (milliseconds(1_500), slow)] {
             for packet in 0..settled {
-                let sent_at = Time::ZERO + sent_at;
-                if packet < lost { own.on_lost(sent_at, false) } else { own.on_acked(sent_at, false) }
+                settle(&mut own, Time::ZERO + sent_at, packet < lost);
             }
         }
         own.is_flat()
