@@ -444,7 +444,7 @@ impl PathStore for Broken {
 
 #[test]
 fn a_store_full_of_nonsense_stalls_nobody() {
-    for profile in ["history", "history-paper"] {
+    for profile in ["history", "history-paper", "mobile@history=true"] {
         let mut stage = Stage::new(profile, PathMemory::Store(Arc::new(Broken)));
         for _ in 0..3 {
             let fetch = stage.fetch(BIG);

@@ -90,6 +90,7 @@ impl Parameters {
         }
         constants.extend(reach::constants());
         constants.extend(response::constants());
+        constants.extend(path::constants());
         constants.extend(loss::constants());
         constants.extend(cycle::constants());
         constants.extend(neighbour::constants());

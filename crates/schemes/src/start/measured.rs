@@ -1,7 +1,7 @@
 //! Start `measured`: the handshake tells how large the first flight may be, and its trains how far the window jumps.
 //!
-//! - Claims: half of what the path carries is in flight two round trips after the handshake, whatever the path; a slow
-//!   link gets no more than RFC 9002's ten packets.
+//! - Claims: half of what the path carries is in flight two round trips after the handshake, whatever the path; of a slow
+//!   link's flight no more than RFC 9002's ten packets leave at once.
 //! - Source: ours. Packet-train dispersion is that of paced chirping and SUSS (SIGCOMM 2024); the share that is jumped to
 //!   is RFC 9959's.
 //! - Use when: paths are of every kind and nothing is known of them.

@@ -59,6 +59,8 @@ pub(crate) struct Bottleneck {
     pub(crate) idle: bool,
     /// Packets that leave are marked on their way from here on.
     pub(crate) marks: bool,
+    /// Acks arrive at multiples of this, as from a radio that gathers them; zero: each for itself.
+    pub(crate) lumps: Duration,
     /// What another sender keeps in flight over the same link, in datagrams.
     pub(crate) others: usize,
     /// When its acks arrive.
@@ -89,6 +91,7 @@ impl Bottleneck {
             now,
             idle: false,
             marks: false,
+            lumps: Duration::ZERO,
             others: 0,
             others_acks: VecDeque::new(),
             rng: Rng::from_test_seed(7),
@@ -220,8 +223,15 @@ impl Bottleneck {
             self.link_free_at = self.link_free_at.max(now) + self.link.rate.time_for(DATAGRAM);
             // Where the delay falls, acks do not overtake those before them.
             let last = self.acks.back().map_or(now, |(at, ..)| *at);
-            self.acks.push_back(((self.link_free_at + self.link.rtt).max(last), number, self.marks));
+            let at = self.gathered(self.link_free_at + self.link.rtt).max(last);
+            self.acks.push_back((at, number, self.marks));
         }
+    }
+
+    /// When what arrives `at` is told.
+    fn gathered(&self, at: Time) -> Time {
+        let lump = self.lumps.as_nanos().max(1);
+        Time::ZERO + Duration::from_nanos(at.as_nanos().next_multiple_of(lump))
     }
 
     fn acknowledge(&mut self, controller: &mut dyn Congestion) {

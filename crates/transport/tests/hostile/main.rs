@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod acks;
 mod bounds;
 mod conduct;
 mod credit;

@@ -1,8 +1,9 @@
 //! The model of the path: its rate, its least round trip and jitter, the queue that stands, and how acks come in lumps.
 
+use posthaste_policy::Constant;
 use posthaste_units::{ByteCount, Duration, Time};
 
-use super::steps::{Arrival, Steps};
+use super::steps::{self, Arrival, Steps};
 use crate::congestion::model::{Rounds, Sample, Throttled, WindowedMax};
 
 /// How many cycles of probing the rate is the greatest of.
@@ -27,6 +28,28 @@ const FALL_PART: u64 = 4;
 const MOST_STEP_PART: u64 = 2;
 /// No path jitters by more.
 const MOST_JITTER: Duration = Duration::from_millis(250);
+
+/// The constants, for people.
+pub(super) fn constants() -> [Constant; 4] {
+    [
+        Constant::new(
+            "queue",
+            format!("{LEAST_QUEUE}, 1/{QUEUE_PART} of the least RTT or two jitters, whichever is most"),
+        ),
+        Constant::new(
+            "fallen rate",
+            format!("a queue of {FALL_QUEUE}, 1/{FALL_PART} of the least RTT or two jitters in two rounds"),
+        ),
+        Constant::new(
+            "steps of the delay",
+            format!(
+                "twice the greatest of {} rounds is no queue, at most 1/{MOST_STEP_PART} of the least RTT",
+                steps::ROUNDS
+            ),
+        ),
+        Constant::new("rate", format!("the greatest of {RATE_CYCLES} cycles of probing")),
+    ]
+}
 
 /// The path as the controller sees it. Rates are bytes a second.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use posthaste_units::{Duration, Time};
 use crate::congestion::model::WindowedMax;
 
 /// Rounds of which the greatest step is kept.
-const ROUNDS: u64 = 20;
+pub(super) const ROUNDS: u64 = 20;
 
 /// An ack, as far as steps need it.
 #[derive(Debug, Clone, Copy)]
