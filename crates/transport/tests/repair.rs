@@ -161,7 +161,8 @@ fn a_server_that_has_lost_its_flight_answers_the_clients_probe_with_it() {
         confirmed_at(&mut pair, client)
     };
     assert!(lost(NONE) >= Duration::from_millis(900), "{:?}", lost(NONE));
-    assert!(lost("tail]\nanswers = 0") >= Duration::from_millis(900));
+    // The next probe acknowledges the acknowledgements that the first was answered with, and so tells of the loss.
+    assert!(lost("tail]\nanswers = 0") >= Duration::from_millis(400));
     assert_eq!(lost(TAIL), Duration::from_millis(300) + RTT * 2);
 }
 
