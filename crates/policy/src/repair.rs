@@ -103,9 +103,20 @@ impl RepairStep {
         Self { retransmissions: 0, retransmitted_from: Time::ZERO, newest_from: None, code: CodeStep::Wait };
 }
 
+/// A server's answers to probes of a client that lacks its flight (RFC 9002 section 6.2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HandshakeAnswers {
+    /// Answers on one connection, at most. 0 for none.
+    pub most: u8,
+    /// Time from the flight, or from the answer before, to an answer. Clients that copy their first flight, and those whose
+    /// probe timeout is shorter than the round trip, repeat what has been answered already.
+    pub wait: Duration,
+}
+
 /// Sends data again before it is known to be lost; see the module.
 pub trait Repair: Debug + Send {
-    /// True if [`Self::next`] and [`Self::handshake_copy`] never ask for anything: they are not called then.
+    /// True if [`Self::next`], [`Self::handshake_copy`] and [`Self::handshake_answers`] never ask for anything: they are
+    /// not called then.
     fn is_idle(&self) -> bool {
         false
     }
@@ -124,6 +135,12 @@ pub trait Repair: Debug + Send {
     /// only, does not wait. `None` for no copy.
     fn handshake_copy(&self) -> Option<Duration> {
         None
+    }
+
+    /// What a server sends when an ack-eliciting packet of the handshake brings nothing new, as a client's probes do: all
+    /// handshake data that are not acknowledged, as a probe timeout would, and never beyond the anti-amplification limit.
+    fn handshake_answers(&self) -> HandshakeAnswers {
+        HandshakeAnswers::default()
     }
 
     /// What of a stream is lost for the second time leaves twice, and so with each further loss, up to this share of the

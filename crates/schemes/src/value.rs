@@ -241,6 +241,11 @@ pub(crate) fn transmissions<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     within(u8::deserialize(deserializer)?, &(1..=4))
 }
 
+/// Answers to probes of a client that lacks the server's flight.
+pub(crate) fn handshake_answers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    within(u8::deserialize(deserializer)?, &(0..=4))
+}
+
 /// Packets that may be copied whatever has been sent.
 pub(crate) fn copied_packets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     within(u64::deserialize(deserializer)?, &(0..=256))

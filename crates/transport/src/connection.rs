@@ -411,7 +411,7 @@ impl Connection {
     /// A probe of one space takes along what the handshake's other spaces have outstanding or lost, window or not
     /// (RFC 9002 section 6.2.4): the peer may lack the keys for the space that is probed, and then only the others
     /// lead on.
-    fn probe_handshake_beside(&mut self, probed: PacketSpace) {
+    pub(crate) fn probe_handshake_beside(&mut self, probed: PacketSpace) {
         for space in [PacketSpace::Initial, PacketSpace::Handshake] {
             if space == probed || !self.handshake.has_keys(space) {
                 continue;

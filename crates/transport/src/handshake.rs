@@ -246,13 +246,13 @@ impl Handshake {
     /// `CRYPTO_BUFFER_EXCEEDED` for data too far ahead, `PROTOCOL_VIOLATION` for new data at a level that TLS
     /// has left (RFC 9001 section 4.1.3), or TLS's own failure.
     pub(crate) fn on_crypto(&mut self, space: PacketSpace, frame: CryptoFrame) -> Result<(), Fault> {
-        self.has_news = true;
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let stream = self.streams[space].get_or_insert_default();
         // spec: rfc9000 7.5 dropped-crypto-acked
         if end <= stream.received.read_offset() {
             return Ok(());
         }
+        self.has_news = true;
         // spec: rfc9000 7.5 crypto-overflow-closes
         if end - stream.received.read_offset() > limits::CRYPTO_BUFFER {
             let reason = "CRYPTO data too far ahead";

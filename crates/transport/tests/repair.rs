@@ -14,6 +14,7 @@ use posthaste_wire::packet::PacketType;
 
 use crate::support::arena::Arena;
 use crate::support::resuming::Tokens;
+use crate::support::rogue::proper;
 use crate::support::transfer::{Readers, Writers, pattern_bytes};
 use crate::support::{Link, Pair, resuming, tls};
 
@@ -145,6 +146,54 @@ fn a_server_that_knows_the_client_waits_with_the_copy() {
         .collect();
     let (first, last) = (sent[0], sent[sent.len() - 1]);
     assert_eq!(last, first + Duration::from_millis(5), "{sent:?}");
+}
+
+#[test]
+fn a_server_that_has_lost_its_flight_answers_the_clients_probe_with_it() {
+    // spec: rfc9002 6.2.3
+    let lost = |repair| {
+        let mut pair = Pair::new(1, crate::support::defaults(), config(repair));
+        // As browsers: the client's probe timeout is 300 ms. The server's is a second.
+        let guess = std::time::Duration::from_millis(100);
+        let transport = TransportConfig { initial_rtt: guess, ..crate::support::defaults() };
+        let client = pair.connect_with(&tls::client_config(1).with_transport(Arc::new(transport)));
+        pair.doomed = vec![(false, 0), (false, 1)];
+        confirmed_at(&mut pair, client)
+    };
+    assert!(lost(NONE) >= Duration::from_millis(900), "{:?}", lost(NONE));
+    // The next probe acknowledges the acknowledgements that the first was answered with, and so tells of the loss.
+    assert!(lost("tail]\nanswers = 0") >= Duration::from_millis(400));
+    assert_eq!(lost(TAIL), Duration::from_millis(300) + RTT * 2);
+}
+
+/// A client that sends PING in a packet of this kind so many milliseconds after the server's flight, and acknowledges
+/// nothing; the CRYPTO frames that it is sent for each.
+fn answers(repair: &str, kind: PacketType, times: &[u64]) -> Vec<usize> {
+    let server = tls::server_config(1).with_transport(Arc::new(config(repair)));
+    let mut arena = Arena::server_with(server, proper());
+    for datagram in arena.rogue.flight() {
+        arena.inject(&datagram);
+    }
+    arena.drain();
+    let flight_at = arena.now;
+    let mut answer = |time: &u64| {
+        arena.now = flight_at + Duration::from_millis(*time);
+        let before = arena.rogue.seen.len();
+        arena.send(kind, &[Frame::Ping]);
+        arena.rogue.seen[before..].iter().filter(|(_, frame)| matches!(frame, Frame::Crypto(_))).count()
+    };
+    times.iter().map(&mut answer).collect()
+}
+
+#[test]
+fn two_probes_of_a_client_are_answered_and_none_before_a_tenth_of_a_second() {
+    let times = [5, 99, 100, 101, 199, 200, 300, 400, 1000];
+    for kind in [PacketType::Initial, PacketType::Handshake] {
+        let answers = |repair| answers(repair, kind, &times).into_iter().map(|frames| frames > 0);
+        let answered = [false, false, true, false, false, true, false, false, false];
+        assert!(answers(TAIL).eq(answered), "{kind:?}: {:?}", answers(TAIL).collect::<Vec<_>>());
+        assert!(answers(NONE).all(|is_answered| !is_answered), "{kind:?}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@
 //! queue stands; where there is a code, only until the transfer's own queue has drained. They are congestion-controlled like
 //! all packets. On a path that has shown no loss in 200 packets only the last two packets of each tail are copied.
 
-use posthaste_policy::repair::{CodeStep, CodeView, RepairStep, TailView};
+use posthaste_policy::repair::{CodeStep, CodeView, HandshakeAnswers, RepairStep, TailView};
 use posthaste_policy::{Constant, Description, PolicyText, Repair, RepairFactory};
 use posthaste_units::{ByteCount, Duration, Time};
 use serde::Deserialize;
@@ -39,6 +39,9 @@ pub const ENTRY: Entry = Entry::repair::<Parameters>(TEXT);
 
 /// The wait before the copy of a handshake flight: losses come in bursts.
 const HANDSHAKE_DELAY: Duration = Duration::from_millis(5);
+/// The wait before a server answers a client's probe: longer than the copies of a client's first flight take to arrive, and
+/// not longer than the round trip that browsers guess at first (Chromium: 100 ms).
+const ANSWER_WAIT: Duration = Duration::from_millis(100);
 /// The greatest queueing delay at which copies are sent, unless a part of the RTT is more.
 const QUEUE: Duration = Duration::from_millis(4);
 /// That part: one in this many.
@@ -87,6 +90,9 @@ const CODE_MARGIN: f64 = 2.0;
 pub struct Parameters {
     /// Copies the first flight of the handshake. Default true.
     pub handshake: bool,
+    /// Probes of a client that lacks the server's flight which are answered with that flight, 0 to 4. Default 2.
+    #[serde(deserialize_with = "value::handshake_answers")]
+    pub answers: u8,
     /// Transmissions that a retransmission in the tail may have in all, 1 (no copies) to 4. Default 2, which is also the
     /// most below 5 % of loss.
     #[serde(deserialize_with = "value::transmissions")]
@@ -113,6 +119,7 @@ impl Default for Parameters {
     fn default() -> Self {
         Self {
             handshake: true,
+            answers: 2,
             guard: 2,
             newest: (1, 16),
             again: (1, 64),
@@ -130,6 +137,7 @@ impl Parameters {
         let (again, of) = self.again;
         vec![
             Constant::new("handshake", self.handshake),
+            Constant::new("answers", self.answers),
             Constant::new("guard", self.guard),
             Constant::new("newest", format!("{numerator}/{denominator}")),
             Constant::new("again", format!("{again}/{of}")),
@@ -141,6 +149,7 @@ impl Parameters {
                 format!("{} packets", self.floor * LOSSY_FLOOR.0 / LOSSY_FLOOR.1),
             ),
             Constant::new("known packets", KNOWN_PACKETS),
+            Constant::new("answer wait", format!("{} ms", ANSWER_WAIT.as_millis())),
             Constant::new("greatest share", format!("{GREATEST_SHARE} %")),
             Constant::new("queue", format!("max({} ms, T/{QUEUE_PART})", QUEUE.as_millis())),
         ]
@@ -280,6 +289,10 @@ impl Tail {
 impl Repair for Tail {
     fn handshake_copy(&self) -> Option<Duration> {
         self.parameters.handshake.then_some(HANDSHAKE_DELAY)
+    }
+
+    fn handshake_answers(&self) -> HandshakeAnswers {
+        HandshakeAnswers { most: self.parameters.answers, wait: ANSWER_WAIT }
     }
 
     fn codes(&self) -> bool {

@@ -314,13 +314,18 @@ impl Connection {
         if context.space == PacketSpace::Data && is_newest && !is_probing {
             self.on_newest_packet(context);
         }
-        self.after_frames(context)
+        self.after_frames(context, ack_eliciting)
     }
 
     /// What a packet's frames have set off together: the handshake's next steps.
-    fn after_frames(&mut self, context: &PacketContext) -> Result<(), Fault> {
-        if self.lifecycle.is_open() && self.handshake.take_news() {
+    fn after_frames(&mut self, context: &PacketContext, ack_eliciting: bool) -> Result<(), Fault> {
+        if !self.lifecycle.is_open() {
+            return Ok(());
+        }
+        if self.handshake.take_news() {
             self.advance_handshake(context.now)?;
+        } else if ack_eliciting && context.space != PacketSpace::Data {
+            self.answer_probe(context.now);
         }
         Ok(())
     }

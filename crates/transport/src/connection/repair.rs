@@ -3,7 +3,7 @@
 use std::fmt;
 
 use posthaste_policy::Repair;
-use posthaste_policy::repair::{CodeStep, CodeView, RepairStep, TailView};
+use posthaste_policy::repair::{CodeStep, CodeView, HandshakeAnswers, RepairStep, TailView};
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::{Side, StreamId};
 
@@ -24,6 +24,10 @@ pub(crate) struct Repairs {
     policy: Box<dyn Repair>,
     is_idle: bool,
     handshake_copy: Option<Duration>,
+    /// Answers to probes that are left.
+    answers: HandshakeAnswers,
+    /// When a server's flight left, or was last sent as an answer.
+    answered_at: Option<Time>,
     /// Flights of the handshake that have had their copy.
     is_flight_copied: PerSpace<bool>,
     /// What the next packet of a space is a copy of, while its frames wait.
@@ -45,6 +49,8 @@ impl Repairs {
         Self {
             is_idle: policy.is_idle(),
             handshake_copy: policy.handshake_copy(),
+            answers: policy.handshake_answers(),
+            answered_at: None,
             policy,
             is_flight_copied: PerSpace::default(),
             pending: PerSpace::default(),
@@ -240,6 +246,25 @@ impl Connection {
         is_waiting
     }
 
+    /// A handshake packet that calls for an acknowledgement has brought nothing new: a client's probe. A server that has sent
+    /// its flight sends what of it is not acknowledged, if the policy has an answer left.
+    pub(crate) fn answer_probe(&mut self, now: Time) {
+        let Repairs { answers: HandshakeAnswers { most, wait }, answered_at: Some(answered_at), .. } =
+            &mut self.repairs
+        else {
+            return;
+        };
+        if *most == 0 || now < *answered_at + *wait || self.handshake.is_confirmed() {
+            return;
+        }
+        *most -= 1;
+        *answered_at = now;
+        // spec: rfc9002 6.2.3 (a SHOULD is not one of the counted requirements)
+        // Of no probed space beside: both spaces are.
+        self.probe_handshake_beside(PacketSpace::Data);
+        self.settle_outcome(now);
+    }
+
     /// True if the flight of the handshake has had its copy, or an acknowledgement.
     fn is_flight_over(&self, space: PacketSpace) -> bool {
         // A server's flight is in both spaces, a client has one in each.
@@ -269,6 +294,9 @@ impl Connection {
         before: (u64, u64),
     ) -> Repeat {
         let (sent, resent) = self.streams.sent_and_resent();
+        if space == PacketSpace::Handshake && self.side() == Side::Server {
+            self.repairs.answered_at.get_or_insert(now);
+        }
         let is_data = space == PacketSpace::Data;
         let has_new = is_data && sent > before.0;
         if has_new {

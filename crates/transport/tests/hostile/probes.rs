@@ -1,5 +1,7 @@
 //! What a probe timeout sends while the handshake goes on: either of the two probes must lead on alone.
 
+use posthaste_transport::TransportConfig;
+use posthaste_units::Duration;
 use posthaste_wire::Frame;
 use posthaste_wire::packet::PacketType;
 
@@ -52,4 +54,34 @@ fn each_probe_of_a_server_carries_its_flight() {
         };
         assert!(arena.rogue.seen.iter().any(crypto), "probe {which}: {:?}", arena.rogue.seen);
     }
+}
+
+/// CRYPTO frames that a server sends in a minute to a client that says PING in an Initial packet every 20 ms and acknowledges
+/// nothing, with so many answers.
+fn sent_to_a_client_that_probes_for_ever(answers: u8) -> usize {
+    let text = format!("[start.initial]\n[congestion.cubic]\n[repair.tail]\nanswers = {answers}\n");
+    let profile = posthaste_schemes::from_toml("answers", &text).expect("a profile");
+    let transport = TransportConfig { profile, ..crate::support::defaults() };
+    let mut arena = Arena::server_with(tls::server_config(1).with_transport(transport.into()), proper());
+    for datagram in arena.rogue.flight() {
+        arena.inject(&datagram);
+    }
+    for _ in 0..3000 {
+        arena.now += Duration::from_millis(20);
+        if arena.endpoint.next_timeout().is_some_and(|at| at <= arena.now) {
+            arena.endpoint.on_timeout(arena.now);
+        }
+        arena.send(PacketType::Initial, &[Frame::Ping]);
+        let sent: usize = arena.sent.iter().map(Vec::len).sum();
+        assert!(sent <= 3 * arena.injected, "{sent} bytes for {}", arena.injected);
+    }
+    arena.rogue.seen.iter().filter(|(_, frame)| matches!(frame, Frame::Crypto(_))).count()
+}
+
+#[test]
+fn a_client_that_probes_for_ever_gets_two_flights_more() {
+    // spec: rfc9000 8.1 server-three-times
+    let [none, two] = [0, 2].map(sent_to_a_client_that_probes_for_ever);
+    // A flight is the ServerHello and what follows it in Handshake packets, three at most.
+    assert!(two > none && two <= none + 2 * 4, "{two} frames instead of {none}");
 }

@@ -3,7 +3,7 @@
 use posthaste_policy::Constant;
 use posthaste_units::{Duration, Time};
 
-use super::{Mobile, Part, State};
+use super::{Mobile, Part, State, seconds};
 use crate::congestion::model::Sample;
 
 /// The least wait between two probes; up to a second more is drawn.
@@ -16,6 +16,9 @@ const FREE_ROUNDS: u64 = 10;
 const DOUBTFUL_ROUNDS: u64 = 1;
 /// What probes try, the next as soon as one has found what it tried.
 const UP_GAINS: [f64; 3] = [1.25, 1.5, 2.0];
+/// The queue that the first gain of a probe may build in a round trip, at most, if there is nothing to find: queues are so
+/// many milliseconds long whatever the round trip is, and one is seen a round trip late.
+const UP_QUEUE: Duration = Duration::from_micros(12_500);
 /// The part of what a probe tries that it must find for the next.
 const UP_FOUND: f64 = 0.8;
 /// Rounds of each gain of a probe before it is judged: the first brings acks of before.
@@ -41,7 +44,13 @@ pub(super) fn constants() -> [Constant; 3] {
             "probe wait",
             format!("{FREE_ROUNDS} rounds on a free path, else 2 to 3 s, at most {MOST_ROUNDS} rounds"),
         ),
-        Constant::new("probes", format!("{UP_GAINS:?} of the rate, the next if {UP_FOUND} of it was found")),
+        Constant::new(
+            "probes",
+            format!(
+                "{UP_GAINS:?} of the rate, the first at most {UP_QUEUE} of queue a round, the next if {UP_FOUND} of it was \
+                 found"
+            ),
+        ),
         Constant::new("rest", "half a BDP for a round, if the least RTT was not seen for 10 s"),
     ]
 }
@@ -58,6 +67,8 @@ pub(super) struct Cycle {
     pub(super) up_since: Time,
     /// Which of [`UP_GAINS`].
     gain: usize,
+    /// The first of them on this path.
+    first_gain: f64,
     /// The rate that the present gain started from.
     base: f64,
     acked_per_step: f64,
@@ -78,7 +89,8 @@ pub(super) struct Cycle {
 impl Cycle {
     /// The gain of the present probe.
     pub(super) fn up_gain(&self) -> f64 {
-        UP_GAINS.get(self.gain).copied().unwrap_or(1.0)
+        let gain = UP_GAINS.get(self.gain).copied().unwrap_or(1.0);
+        if self.gain == 0 { gain.min(self.first_gain) } else { gain }
     }
 }
 
@@ -187,6 +199,7 @@ impl Mobile {
         self.reach.is_doubtful = false;
         self.cycle.up_since = sample.now;
         self.cycle.gain = 0;
+        self.cycle.first_gain = 1.0 + UP_QUEUE.as_secs_f64() / seconds(self.path.least_rtt());
         self.cycle.base = self.path.bandwidth();
         self.cycle.queue_before = self.path.queue();
         self.cycle.doublings = 0;
