@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Files(files::Arguments),
     /// The edge next to nginx, Caddy and HAProxy over HTTP/3: CPU time, latency and memory
     Edge(edge::Arguments),
+    /// Reloads of the edge, nginx, Caddy and HAProxy under a steady load: failed requests and lost connections
+    Reloads(edge::reloads::Arguments),
     /// Instructions of transfers, requests and handshakes, alone or compared with an earlier build
     Instructions(instructions::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
@@ -62,6 +64,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Handshakes(arguments) => cost::handshakes(arguments),
         Command::Files(arguments) => files::run(arguments),
         Command::Edge(arguments) => edge::run(arguments),
+        Command::Reloads(arguments) => edge::reloads::run(arguments),
         Command::Instructions(arguments) => instructions::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Build(arguments) => build::run(arguments),

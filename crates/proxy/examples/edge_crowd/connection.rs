@@ -12,7 +12,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use posthaste_endpoint::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use posthaste_endpoint::rustls::{self, RootCertStore};
-use posthaste_endpoint::{ClientConfig, default_transport, tls};
+use posthaste_endpoint::{ClientConfig, Endpoint, default_transport, tls};
 use posthaste_http::client::Response;
 use posthaste_http::{ALPN, Client, ClientOptions};
 use posthaste_http3::ConnectProtocol;
@@ -82,6 +82,14 @@ impl Place {
 
     pub(crate) fn uri(&self, path: &str) -> Result<Uri> {
         Ok(format!("https://{}{path}", self.address).parse()?)
+    }
+
+    /// A connection for HTTP/3 by hand, and its endpoint.
+    pub(crate) async fn raw(&self) -> Result<(Endpoint, posthaste_endpoint::Connection)> {
+        let endpoint = Endpoint::client((std::net::Ipv4Addr::LOCALHOST, 0).into())?;
+        let host = self.address.ip().to_string();
+        let connection = endpoint.connect(&self.quic, self.address, &host).await?;
+        Ok((endpoint, connection))
     }
 
     /// Connects. Over TCP a client that `vanishes` ends its connection by a reset.
@@ -175,6 +183,33 @@ impl Connection {
         })
     }
 
+    /// The same connection for a further request at once.
+    ///
+    /// # Errors
+    /// Over HTTP/1.1 there is one request at a time.
+    pub(crate) fn another(&self) -> Result<Self> {
+        match self {
+            Self::Http1(_) => Err("one request at a time".into()),
+            Self::Http2(sender) => Ok(Self::Http2(sender.clone())),
+            Self::Http3(client) => Ok(Self::Http3(client.clone())),
+        }
+    }
+
+    /// False if a request needs another connection. Over HTTP/3 the client makes that by itself.
+    pub(crate) fn is_usable(&self) -> bool {
+        match self {
+            Self::Http1(sender) => !sender.is_closed(),
+            Self::Http2(sender) => !sender.is_closed(),
+            Self::Http3(_) => true,
+        }
+    }
+
+    /// How many connections this one has followed by itself.
+    pub(crate) fn replaced(&self) -> u64 {
+        let Self::Http3(client) = self else { return 0 };
+        client.connections().len().saturating_sub(1) as u64
+    }
+
     /// Ends it in good order, where there is an order.
     pub(crate) async fn close(self) {
         if let Self::Http3(client) = self {
@@ -189,6 +224,15 @@ impl Answer {
             Self::Tcp(response) => response.status(),
             Self::Quic(response) => response.status(),
         }
+    }
+
+    /// The value of a field.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let fields = match self {
+            Self::Tcp(response) => response.headers(),
+            Self::Quic(response) => response.headers(),
+        };
+        fields.get(name)?.to_str().ok()
     }
 
     /// # Errors
