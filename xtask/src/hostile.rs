@@ -141,7 +141,7 @@ const CASES: [Case; 22] = [
     },
     Case {
         name: "edge-slow",
-        claim: "256 heads and 256 bodies that come a byte a second leave others theirs; heads end with 408, bodies are whole",
+        claim: "256 heads and 256 bodies that come a byte a second leave others theirs; heads end after 10 s, bodies are whole",
         run: edge::slow_streams,
     },
     Case {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version, header};
@@ -45,6 +46,8 @@ impl Way {
 #[derive(Clone)]
 pub(crate) struct Place {
     address: SocketAddr,
+    /// For how long a response over HTTP/3 may be silent.
+    pub(crate) silence: Duration,
     quic: ClientConfig,
     http1: Arc<rustls::ClientConfig>,
     http2: Arc<rustls::ClientConfig>,
@@ -77,7 +80,8 @@ impl Place {
         let config = |protocol: &[u8]| tls::client_config_with_roots(roots.clone(), &[protocol]);
         let quic = tls::client_with_early_data(&*config(ALPN)?);
         let quic = ClientConfig::new(quic, default_transport());
-        Ok(Self { address, quic, http1: config(b"http/1.1")?, http2: config(b"h2")? })
+        let silence = Duration::from_secs(30);
+        Ok(Self { address, silence, quic, http1: config(b"http/1.1")?, http2: config(b"h2")? })
     }
 
     pub(crate) fn uri(&self, path: &str) -> Result<Uri> {
@@ -98,7 +102,9 @@ impl Place {
             Way::Http1 => &self.http1,
             Way::Http2 => &self.http2,
             Way::Http3 => {
-                return Ok(Connection::Http3(Client::new(ClientOptions::new(self.quic.clone()))));
+                let options = ClientOptions::new(self.quic.clone());
+                let options = ClientOptions { idle_timeout: self.silence, ..options };
+                return Ok(Connection::Http3(Client::new(options)));
             }
         };
         let stream = TcpStream::connect(self.address).await?;

@@ -64,8 +64,10 @@ async fn give_one_up(place: &Place, way: Way, uploads: bool, key: &str) -> Resul
 }
 
 /// Reads an event, waits for the next through a silence, over all versions at once; prints `silent VERSION SECONDS`.
-pub(crate) async fn listen(place: &Place, seconds: u64) -> Result<()> {
-    let listen = async |way: Way| {
+pub(crate) async fn listen(mut place: Place, seconds: u64) -> Result<()> {
+    place.silence = Duration::from_secs(seconds) + PATIENCE;
+    let place = &place;
+    let listen = async |way: Way| -> Result<()> {
         let mut connection = place.connect(way, false).await?;
         let mut answer = connection.get(&place.uri(&format!("/silence/{seconds}"))?).await?;
         answer.expect(StatusCode::OK)?;

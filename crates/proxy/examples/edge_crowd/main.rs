@@ -88,7 +88,7 @@ async fn main() -> Result<()> {
         }
         ["give-up", ca, address, _] => lasting::give_up(&connection::Place::new(ca, address.parse()?)?).await,
         ["listen", ca, address, seconds] => {
-            lasting::listen(&connection::Place::new(ca, address.parse()?)?, seconds.parse()?).await
+            lasting::listen(connection::Place::new(ca, address.parse()?)?, seconds.parse()?).await
         }
         ["talk", ca, address, bytes] => {
             lasting::talk(&connection::Place::new(ca, address.parse()?)?, bytes.parse()?).await

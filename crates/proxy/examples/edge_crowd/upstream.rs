@@ -157,13 +157,19 @@ impl Drop for Held {
     }
 }
 
-/// Begins to answer, and reads what there is of the request's body.
+/// Begins to answer, and reads the request's body; if that is given up, it prints the same line.
 fn hold(request: Request<Incoming>, key: &str) -> Response<Body> {
+    let (held, key) = (Held(key.to_owned()), key.to_owned());
     tokio::spawn(async move {
         let mut body = request.into_body();
-        while let Some(Ok(_)) = body.frame().await {}
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                println!("dropped {key} {}", now());
+                break;
+            }
+        }
     });
-    Response::new(Body::new(Held(key.to_owned())))
+    Response::new(Body::new(held))
 }
 
 /// Agrees to WebSocket, and sends the bytes back, whatever frames they are.
