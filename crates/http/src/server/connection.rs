@@ -23,7 +23,7 @@ const MAX_ABANDONED_REQUESTS: usize = 1000;
 
 /// Requests that a client may give up within a second ([`exchange::SOON`]), on one connection, if they are more than half of all; more is an attack
 /// (rapid reset, CVE-2023-44487): each costs the service its beginning, and a proxy a connection. Browsers give up many
-/// over hours, but use most; Envoy has the same rule with 500 requests.
+/// over hours, but use most; Envoy has such a rule from 500 requests on.
 const MAX_GIVEN_UP: usize = 1000;
 
 /// A client is not asked more often than this whether it is still there.

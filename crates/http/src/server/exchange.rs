@@ -35,7 +35,7 @@ pub(super) const SOON: Duration = Duration::from_secs(1);
 pub(super) enum Served {
     /// The request was answered, or died while it was.
     Answered,
-    /// The client gave it up [`SOON`].
+    /// The client gave it up [`SOON`], before there was a response.
     GivenUp,
     /// It never became a request.
     Abandoned,
@@ -106,7 +106,8 @@ pub(super) async fn run(
         });
     }
     // The server's own limits on slow clients are longer.
-    let is_given_up = matches!(outcome, Outcome::Aborted(_)) && started.elapsed() < SOON;
+    let is_given_up =
+        matches!(outcome, Outcome::Aborted(_)) && responded.is_none() && started.elapsed() < SOON;
     if is_given_up { Served::GivenUp } else { Served::Answered }
 }
 
