@@ -6,6 +6,7 @@
 mod careful;
 mod cases;
 mod crowds;
+mod edge;
 mod files;
 mod floods;
 mod limits;
@@ -22,7 +23,7 @@ use scene::Scene;
 /// Of `cargo xtask hostile`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Smaller loads and no long outages: three to four minutes
+    /// Smaller loads, no long outages or silences: about five minutes
     #[arg(long)]
     short: bool,
     /// Print one JSON object per case
@@ -46,7 +47,7 @@ struct Case {
     run: fn(&Scene, bool) -> Result<Vec<Figure>>,
 }
 
-const CASES: [Case; 18] = [
+const CASES: [Case; 22] = [
     Case {
         name: "slow-readers",
         claim: "clients that do not read their responses leave the others theirs",
@@ -137,6 +138,26 @@ const CASES: [Case; 18] = [
         claim: "get believes no forged version negotiation and no 206 that it has not asked for, goes on with what it has, \
                 and keeps modes",
         run: careful::careful,
+    },
+    Case {
+        name: "edge-slow",
+        claim: "256 heads and 256 bodies that come a byte a second leave others theirs; heads end after 10 s, bodies are whole",
+        run: edge::slow_streams,
+    },
+    Case {
+        name: "edge-given-up",
+        claim: "an application behind the edge learns within 100 ms that a client has given up",
+        run: edge::given_up,
+    },
+    Case {
+        name: "edge-websocket",
+        claim: "a WebSocket behind the edge carries 1 GiB both ways over each version of HTTP (--short: 16 MiB)",
+        run: edge::websocket,
+    },
+    Case {
+        name: "edge-events",
+        claim: "an event stream behind the edge survives 10 min of silence over each version of HTTP (--short: 35 s)",
+        run: edge::silent_events,
     },
 ];
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::time::TimeValLike as _;
 use nix::unistd::Pid;
 
@@ -139,6 +139,26 @@ impl Running {
         self.signal(Signal::SIGHUP);
     }
 
+    /// Asks the child, and none of its own children, to read its configuration again.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(crate) fn hang_up_alone(&self) -> Result<()> {
+        Ok(kill(self.pid(), Signal::SIGHUP)?)
+    }
+
+    /// The same for those that do so on SIGUSR2.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(crate) fn reload_by_usr2(&self) -> Result<()> {
+        Ok(kill(self.pid(), Signal::SIGUSR2)?)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
     /// Asks the child to end.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::SIGTERM);
@@ -175,7 +195,7 @@ impl Running {
 
     fn signal(&self, signal: Signal) {
         // An error says that the group is gone.
-        let _ = killpg(Pid::from_raw(self.child.id().cast_signed()), signal);
+        let _ = killpg(self.pid(), signal);
     }
 }
 

@@ -10,7 +10,7 @@ use posthaste_endpoint::{
     CloseReason, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream, TransportConfig,
     default_transport,
 };
-use posthaste_http::{Client, ClientError, ClientOptions, ServerOptions, text};
+use posthaste_http::{Client, ClientError, ClientOptions, Request, ServerOptions, service_fn, text};
 use posthaste_http3::{
     MAX_CONTROL_FRAME, MAX_FRAME_PAYLOAD, MAX_UNIDIRECTIONAL_STREAMS, MessageKind, MessageReader, Part,
     encode,
@@ -162,6 +162,46 @@ async fn requests_that_never_become_any_end_the_connection() {
     };
     timeout(PATIENCE, abuse).await.expect("streams run out");
     assert_eq!(closed(&connection).await, EXCESSIVE_LOAD);
+}
+
+/// Sends whole requests for a path, and gives each up at once. False if the server has had enough.
+async fn give_up(connection: &Connection, path: &str, count: usize) -> bool {
+    let request = http::Request::get(format!("https://localhost/{path}")).body(()).unwrap();
+    let request = Bytes::from(encode::request(&request).unwrap());
+    for _ in 0..count {
+        let Ok((mut send, mut recv)) = connection.open_bi().await else { return false };
+        let _ = send.write_bytes(request.clone()).await;
+        send.finish();
+        recv.stop(0x10c);
+    }
+    true
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_are_given_up_at_once_end_the_connection() {
+    let server = Server::start(
+        service_fn(|request: Request| async move {
+            if request.uri().path() != "/" {
+                std::future::pending::<()>().await;
+            }
+            text(StatusCode::OK, "")
+        }),
+        |_| {},
+    );
+    // Rapid reset (CVE-2023-44487): more than are borne, for the last may still be on their way.
+    let (_endpoint, connection) = visit(&server).await;
+    timeout(PATIENCE, give_up(&connection, "never", 5000)).await.expect("streams run out");
+    assert_eq!(closed(&connection).await, EXCESSIVE_LOAD);
+
+    // A client that uses most of what it asks for may give as many up.
+    let (_endpoint, connection) = visit(&server).await;
+    for _ in 0..6 {
+        for _ in 0..250 {
+            assert_eq!(ask(&connection, request(0)).await, StatusCode::OK);
+        }
+        assert!(give_up(&connection, "never", 200).await);
+    }
+    assert_eq!(ask(&connection, request(0)).await, StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! The edge next to other servers with HTTP/3, in one run, interleaved.
 
+pub(super) mod reloads;
 mod rivals;
 
 use std::net::{Ipv4Addr, UdpSocket};
@@ -70,6 +71,16 @@ struct Place<'a> {
     key: &'a Path,
     www: &'a Path,
     folder: &'a Path,
+    /// If the server is to be reloaded.
+    live: Option<Live>,
+}
+
+/// A configuration that follows another one.
+struct Live {
+    /// Its number, which responses carry as `x-generation`.
+    generation: u32,
+    /// The paths that go to the upstream.
+    prefix: &'static str,
 }
 
 /// A figure and what speaks against it.
@@ -199,7 +210,7 @@ impl Scene {
 
     fn place<'a>(&'a self, port: u16, www: &'a Path) -> Place<'a> {
         let (cert, key) = (self.identity.cert.as_path(), self.identity.key.as_path());
-        Place { port, upstream: self.upstream, cert, key, www, folder: self.folder.path() }
+        Place { port, upstream: self.upstream, cert, key, www, folder: self.folder.path(), live: None }
     }
 
     fn upstream(&self) -> Result<Running> {

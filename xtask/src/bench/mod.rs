@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Edge(edge::Arguments),
     /// What a second worker of the edge is worth, over HTTP/3 and HTTP/2
     Workers(workers::Arguments),
+    /// Reloads of the edge, nginx, Caddy and HAProxy under a steady load: failed requests and lost connections
+    Reloads(edge::reloads::Arguments),
     /// Instructions of transfers, requests and handshakes, alone or compared with an earlier build
     Instructions(instructions::Arguments),
     /// CPU time of the lab's virtual-time runs, stack by stack
@@ -66,6 +68,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
         Command::Files(arguments) => files::run(arguments),
         Command::Edge(arguments) => edge::run(arguments),
         Command::Workers(arguments) => workers::run(arguments),
+        Command::Reloads(arguments) => edge::reloads::run(arguments),
         Command::Instructions(arguments) => instructions::run(arguments),
         Command::Lab(arguments) => lab::run(arguments),
         Command::Build(arguments) => build::run(arguments),

@@ -163,10 +163,11 @@ impl Live {
     }
 }
 
-/// The examples of `posthaste-http` that are clients here, built as `cargo test` builds them: with the features of the whole
+/// The examples that are clients here, built as `cargo test` builds them: with the features of the whole
 /// workspace nothing is compiled twice.
 pub(super) fn build_clients() -> Result<PathBuf> {
-    let examples = ["live", "crowd", "careless"].into_iter().flat_map(|name| ["--example", name]);
+    let examples =
+        ["live", "crowd", "careless", "edge_crowd"].into_iter().flat_map(|name| ["--example", name]);
     run(cargo().args(["build", "--quiet", "--workspace"]).args(examples))?;
     Ok(target().join("debug/examples"))
 }

@@ -14,6 +14,11 @@ pub(crate) fn certificate(folders: &Folders) {
 
 /// A client that trusts the certificate, keeps address tokens, and sends what it may by 0-RTT.
 pub(crate) fn client(folders: &Folders) -> posthaste_http::Client {
+    posthaste_http::Client::new(posthaste_http::ClientOptions::new(client_config(folders)))
+}
+
+/// The transport of such a client.
+pub(crate) fn client_config(folders: &Folders) -> posthaste_endpoint::ClientConfig {
     use posthaste_endpoint::{ClientConfig, TokenCache, default_transport, rustls, tls};
     use rustls::pki_types::pem::PemObject;
 
@@ -22,8 +27,7 @@ pub(crate) fn client(folders: &Folders) -> posthaste_http::Client {
     roots.add(certificate).unwrap();
     let tls = tls::client_config_with_roots(roots, &[posthaste_http::ALPN]).unwrap();
     let quic = ClientConfig::new(tls::client_with_early_data(&tls), default_transport());
-    let tokens = std::sync::Arc::new(TokenCache::new());
-    posthaste_http::Client::new(posthaste_http::ClientOptions::new(quic.with_tokens(tokens as _)))
+    quic.with_tokens(std::sync::Arc::new(TokenCache::new()) as _)
 }
 
 /// An edge that runs, with `--json`. Ended when it is dropped.

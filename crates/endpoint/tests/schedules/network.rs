@@ -100,6 +100,8 @@ impl Socket {
         SocketStats::default()
     }
 
+    pub(crate) fn on_passing_on_failed(&self) {}
+
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,

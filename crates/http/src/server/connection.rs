@@ -25,6 +25,11 @@ const MAX_ABANDONED_REQUESTS: usize = 1000;
 /// Requests that are begun before the connection's other matters are looked at again.
 const REQUESTS_AT_ONCE: usize = 16;
 
+/// Requests that a client may give up within a second ([`exchange::SOON`]), on one connection, if they are more than half
+/// of all; more is an attack (rapid reset, CVE-2023-44487): each costs the service its beginning, and a proxy a connection.
+/// Browsers give up many over hours, but use most; Envoy has such a rule from 500 requests on.
+const MAX_GIVEN_UP: usize = 1000;
+
 /// A client is not asked more often than this whether it is still there.
 const LEAST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 
@@ -56,7 +61,7 @@ pub(super) async fn serve(
             event = poll_fn(|cx| link.poll_event(cx)) => requests.on_event(event),
             Some(over) = requests.tasks.join_next() => {
                 requests.on_served(&over.unwrap_or(Served::Answered));
-                let is_flood = requests.abandoned > MAX_ABANDONED_REQUESTS;
+                let is_flood = requests.is_flood();
                 if is_flood {
                     quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many requests given up");
                 }
@@ -134,7 +139,10 @@ struct Requests {
     tasks: JoinSet<Served>,
     /// Counts from when the first of the open requests came; none without one.
     pings: Option<Interval>,
+    /// How many tasks are over, and of what kind they were.
+    over: usize,
     abandoned: usize,
+    given_up: usize,
     /// The stream of the first request that has not come.
     next: u64,
     /// When the last response was acknowledged to its end.
@@ -143,16 +151,9 @@ struct Requests {
 
 impl Requests {
     fn new(shared: Arc<Shared>, service: Box<dyn AnyService>, visitor: Arc<Visitor>) -> Self {
-        Self {
-            shared,
-            service,
-            visitor,
-            tasks: JoinSet::new(),
-            pings: None,
-            abandoned: 0,
-            next: 0,
-            last: None,
-        }
+        let tasks = JoinSet::new();
+        let (over, abandoned, given_up) = (0, 0, 0);
+        Self { shared, service, visitor, tasks, pings: None, over, abandoned, given_up, next: 0, last: None }
     }
 
     /// True if nothing is left to be answered, and of what was answered nothing to be read. The client's transport
@@ -183,13 +184,21 @@ impl Requests {
     }
 
     fn on_served(&mut self, served: &Served) {
+        self.over += 1;
         match served {
             Served::Answered => self.last = Some(Instant::now()),
+            Served::GivenUp => self.given_up += 1,
             Served::Abandoned => self.abandoned += 1,
         }
         if self.tasks.is_empty() {
             self.pings = None;
         }
+    }
+
+    /// The client does nothing but begin requests.
+    const fn is_flood(&self) -> bool {
+        self.abandoned > MAX_ABANDONED_REQUESTS
+            || self.given_up > MAX_GIVEN_UP && self.given_up > self.over / 2
     }
 
     fn on_stream(&mut self, (send, recv): (SendStream, RecvStream), phase: Phase) {

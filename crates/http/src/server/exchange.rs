@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use http::{HeaderMap, Method, StatusCode, Version, header};
@@ -27,10 +28,15 @@ const MAX_DISCARDED: u64 = 64 * 1024;
 /// Informational responses ahead of one response, at most; further ones are dropped.
 const MAX_HINTS: usize = 8;
 
+/// A client that gives a request up so soon after its beginning has not waited for the response.
+pub(super) const SOON: Duration = Duration::from_secs(1);
+
 /// What a task that serves a request leaves behind.
 pub(super) enum Served {
     /// The request was answered, or died while it was.
     Answered,
+    /// The client gave it up [`SOON`], before there was a response.
+    GivenUp,
     /// It never became a request.
     Abandoned,
 }
@@ -101,7 +107,10 @@ pub(super) async fn run(
             remarks: &remarks,
         });
     }
-    Served::Answered
+    // The server's own limits on slow clients are longer.
+    let is_given_up =
+        matches!(outcome, Outcome::Aborted(_)) && responded.is_none() && started.elapsed() < SOON;
+    if is_given_up { Served::GivenUp } else { Served::Answered }
 }
 
 /// What the client asks for by extended CONNECT (RFC 9220); the request becomes a GET without a body.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::conduct::{Conduct, Step, Visit};
 use crate::connection::{Place, Way};
-use crate::{Error, Result};
+use crate::{Result, whole};
 
 /// For all that one client does; one that takes longer hangs. More than any of the client's own limits.
 const PATIENCE: Duration = Duration::from_secs(75);
@@ -86,7 +86,7 @@ impl Tally {
             Ok(()) => *self.did.entry((*way, *conduct)).or_default() += 1,
             Err(error) => {
                 let (began, ended) = (milliseconds(*asked), milliseconds(SystemTime::now()));
-                let why = whole(error).replace('\n', " ");
+                let why = whole(&**error).replace('\n', " ");
                 println!("failed {} {conduct:?} {step:?} {began} {ended} {why}", way.name());
             }
         }
@@ -109,15 +109,4 @@ const fn scatter(number: u64) -> u64 {
     let number = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed ^ mixed >> 31
-}
-
-/// An error and its causes.
-fn whole(error: &Error) -> String {
-    let mut causes = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
-    causes.join(": ")
 }

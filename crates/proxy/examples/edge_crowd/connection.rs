@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version, header};
@@ -12,7 +13,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use posthaste_endpoint::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use posthaste_endpoint::rustls::{self, RootCertStore};
-use posthaste_endpoint::{ClientConfig, default_transport, tls};
+use posthaste_endpoint::{ClientConfig, Endpoint, default_transport, tls};
 use posthaste_http::client::Response;
 use posthaste_http::{ALPN, Client, ClientOptions};
 use posthaste_http3::ConnectProtocol;
@@ -45,6 +46,8 @@ impl Way {
 #[derive(Clone)]
 pub(crate) struct Place {
     address: SocketAddr,
+    /// For how long a response over HTTP/3 may be silent.
+    pub(crate) silence: Duration,
     quic: ClientConfig,
     http1: Arc<rustls::ClientConfig>,
     http2: Arc<rustls::ClientConfig>,
@@ -77,11 +80,20 @@ impl Place {
         let config = |protocol: &[u8]| tls::client_config_with_roots(roots.clone(), &[protocol]);
         let quic = tls::client_with_early_data(&*config(ALPN)?);
         let quic = ClientConfig::new(quic, default_transport());
-        Ok(Self { address, quic, http1: config(b"http/1.1")?, http2: config(b"h2")? })
+        let silence = Duration::from_secs(30);
+        Ok(Self { address, silence, quic, http1: config(b"http/1.1")?, http2: config(b"h2")? })
     }
 
     pub(crate) fn uri(&self, path: &str) -> Result<Uri> {
         Ok(format!("https://{}{path}", self.address).parse()?)
+    }
+
+    /// A connection for HTTP/3 by hand, and its endpoint.
+    pub(crate) async fn raw(&self) -> Result<(Endpoint, posthaste_endpoint::Connection)> {
+        let endpoint = Endpoint::client((std::net::Ipv4Addr::LOCALHOST, 0).into())?;
+        let host = self.address.ip().to_string();
+        let connection = endpoint.connect(&self.quic, self.address, &host).await?;
+        Ok((endpoint, connection))
     }
 
     /// Connects. Over TCP a client that `vanishes` ends its connection by a reset.
@@ -90,7 +102,9 @@ impl Place {
             Way::Http1 => &self.http1,
             Way::Http2 => &self.http2,
             Way::Http3 => {
-                return Ok(Connection::Http3(Client::new(ClientOptions::new(self.quic.clone()))));
+                let options = ClientOptions::new(self.quic.clone());
+                let options = ClientOptions { idle_timeout: self.silence, ..options };
+                return Ok(Connection::Http3(Client::new(options)));
             }
         };
         let stream = TcpStream::connect(self.address).await?;
@@ -175,6 +189,33 @@ impl Connection {
         })
     }
 
+    /// The same connection for a further request at once.
+    ///
+    /// # Errors
+    /// Over HTTP/1.1 there is one request at a time.
+    pub(crate) fn another(&self) -> Result<Self> {
+        match self {
+            Self::Http1(_) => Err("one request at a time".into()),
+            Self::Http2(sender) => Ok(Self::Http2(sender.clone())),
+            Self::Http3(client) => Ok(Self::Http3(client.clone())),
+        }
+    }
+
+    /// False if a request needs another connection. Over HTTP/3 the client makes that by itself.
+    pub(crate) fn is_usable(&self) -> bool {
+        match self {
+            Self::Http1(sender) => !sender.is_closed(),
+            Self::Http2(sender) => !sender.is_closed(),
+            Self::Http3(_) => true,
+        }
+    }
+
+    /// How many connections this one has followed by itself.
+    pub(crate) fn replaced(&self) -> u64 {
+        let Self::Http3(client) = self else { return 0 };
+        client.connections().len().saturating_sub(1) as u64
+    }
+
     /// Ends it in good order, where there is an order.
     pub(crate) async fn close(self) {
         if let Self::Http3(client) = self {
@@ -189,6 +230,15 @@ impl Answer {
             Self::Tcp(response) => response.status(),
             Self::Quic(response) => response.status(),
         }
+    }
+
+    /// The value of a field.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let fields = match self {
+            Self::Tcp(response) => response.headers(),
+            Self::Quic(response) => response.headers(),
+        };
+        fields.get(name)?.to_str().ok()
     }
 
     /// # Errors

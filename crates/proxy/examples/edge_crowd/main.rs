@@ -1,4 +1,4 @@
-//! Both sides of an edge, for `cargo xtask soak --edge`: an application for it to stand in front of, and clients that come and
+//! Both sides of an edge, for `cargo xtask soak --edge` and `cargo xtask bench reloads`: an application for it to stand in front of, and clients that come and
 //! go over HTTP/1.1, HTTP/2 and HTTP/3.
 //!
 //! `edge_crowd upstream ADDRESS:PORT` prints `listening ADDRESS:PORT` and serves until it is killed.
@@ -6,12 +6,20 @@
 //! `edge_crowd clients CA ADDRESS:PORT tcp|quic CONNECTIONS AT_ONCE SEED` prints a line `failed VERSION CONDUCT STEP BEGAN ENDED
 //! WHY` for each client that did not get what it came for (times in milliseconds since 1970), and at the end `did VERSION
 //! CONDUCT COUNT` for those that did, and `requests COUNT`.
+//!
+//! `edge_crowd rate CA ADDRESS:PORT h2|h3 PATH BYTES CONNECTIONS RATE SECONDS` prints `began` when it has its connections, and at
+//! the end a line for each count (times in microseconds), and `failed COUNT WHY` for each way to fail.
+//!
+//! `edge_crowd give-up|listen|talk|slow CA ADDRESS:PORT NUMBER`, for `cargo xtask hostile`: see `lasting.rs` and `slow.rs`.
 
 #![expect(clippy::disallowed_methods, reason = "a program tells when its requests failed")]
 
 mod clients;
 mod conduct;
 mod connection;
+mod lasting;
+mod rate;
+mod slow;
 mod upstream;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -40,6 +48,17 @@ fn check(bytes: &[u8], offset: u64) -> Result<u64> {
     Ok(offset + bytes.len() as u64)
 }
 
+/// An error and its causes.
+fn whole(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut causes = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    causes.join(": ")
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -56,6 +75,27 @@ async fn main() -> Result<()> {
             };
             crowd.run(place).await
         }
-        _ => Err("usage: edge_crowd upstream ADDRESS | clients CA ADDRESS tcp|quic N AT_ONCE SEED".into()),
+        ["rate", ca, address, way, path, bytes, connections, rate, seconds] => {
+            let load = rate::Load {
+                way: if way == "h2" { connection::Way::Http2 } else { connection::Way::Http3 },
+                path: path.to_owned(),
+                bytes: bytes.parse()?,
+                connections: connections.parse()?,
+                rate: rate.parse()?,
+                seconds: seconds.parse()?,
+            };
+            load.run(connection::Place::new(ca, address.parse()?)?).await
+        }
+        ["give-up", ca, address, _] => lasting::give_up(&connection::Place::new(ca, address.parse()?)?).await,
+        ["listen", ca, address, seconds] => {
+            lasting::listen(connection::Place::new(ca, address.parse()?)?, seconds.parse()?).await
+        }
+        ["talk", ca, address, bytes] => {
+            lasting::talk(&connection::Place::new(ca, address.parse()?)?, bytes.parse()?).await
+        }
+        ["slow", ca, address, seconds] => {
+            slow::run(&connection::Place::new(ca, address.parse()?)?, seconds.parse()?).await
+        }
+        _ => Err("usage: edge_crowd upstream|clients|rate|give-up ..., and see its first lines".into()),
     }
 }

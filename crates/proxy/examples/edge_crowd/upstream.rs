@@ -2,11 +2,14 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -14,6 +17,7 @@ use posthaste_service::Body;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
+use crate::lasting::now;
 use crate::{Result, check, content};
 
 /// Bytes of a response that are written at once.
@@ -46,9 +50,15 @@ async fn answer(request: Request<Incoming>) -> Response<Body> {
     if request.headers().contains_key(header::UPGRADE) {
         return echo(request);
     }
+    if let Some(key) = path.strip_prefix("/held/") {
+        return hold(request, key);
+    }
+    if let Some(seconds) = path.strip_prefix("/silence/").and_then(|number| number.parse().ok()) {
+        return events(["data: before\n\n", "data: after\n\n"], Duration::from_secs(seconds));
+    }
     match (request.method(), path.as_str()) {
         (&Method::POST, _) => count(request.into_body()).await,
-        (_, "/events") => events(),
+        (_, "/events") => events((0..EVENTS).map(|number| format!("data: {number}\n\n")), EVENT_EVERY),
         (_, path) => match path.strip_prefix("/bytes/").and_then(|number| number.parse().ok()) {
             Some(bytes) => file(bytes),
             None => refuse("there is no such path"),
@@ -98,14 +108,25 @@ async fn count(mut body: Incoming) -> Response<Body> {
 }
 
 /// A stream of events with pauses between them.
-fn events() -> Response<Body> {
+fn events<E>(
+    events: impl IntoIterator<Item = E, IntoIter: Send> + Send + 'static,
+    pause: Duration,
+) -> Response<Body>
+where
+    E: Into<Bytes> + Send,
+{
     let (feed, body) = Body::channel();
     tokio::spawn(async move {
-        for number in 0..EVENTS {
-            if feed.send(format!("data: {number}\n\n")).await.is_err() {
+        let mut events = events.into_iter();
+        let mut next = events.next();
+        while let Some(event) = next {
+            if feed.send(event).await.is_err() {
                 return;
             }
-            tokio::time::sleep(EVENT_EVERY).await;
+            next = events.next();
+            if next.is_some() {
+                tokio::time::sleep(pause).await;
+            }
         }
         let _ = feed.finish().await;
     });
@@ -113,6 +134,42 @@ fn events() -> Response<Body> {
     let kind = http::HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
+}
+
+/// A response that never ends. When it is given up, it prints `dropped KEY MILLISECONDS`.
+struct Held(String);
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        println!("dropped {} {}", self.0, now());
+    }
+}
+
+/// Begins to answer, and reads the request's body; if that is given up, it prints the same line.
+fn hold(request: Request<Incoming>, key: &str) -> Response<Body> {
+    let (held, key) = (Held(key.to_owned()), key.to_owned());
+    tokio::spawn(async move {
+        let mut body = request.into_body();
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                println!("dropped {key} {}", now());
+                break;
+            }
+        }
+    });
+    Response::new(Body::new(held))
 }
 
 /// Agrees to WebSocket, and sends the bytes back, whatever frames they are.

@@ -55,7 +55,7 @@ impl Rivals {
         Ok(rivals)
     }
 
-    fn caddy(&self) -> PathBuf {
+    pub(super) fn caddy(&self) -> PathBuf {
         self.folder.join("caddy")
     }
 
@@ -107,30 +107,56 @@ impl Rivals {
 
     /// The program and arguments of a rival. Its configuration is what its documentation gives for production, without a log.
     pub(super) fn command(&self, name: &str, place: &Place<'_>) -> Result<Vec<PathBuf>> {
+        let file = self.configure(name, place)?;
         match name {
-            "nginx" => self.nginx(&place.folder.join("nginx.conf"), &nginx_front(place), place.folder),
+            "nginx" => Ok(self.nginx(file)),
+            "haproxy" if place.live.is_some() => {
+                Ok(vec![self.starter()?, "-W".into(), "-db".into(), "-f".into(), file])
+            }
+            "haproxy" => Ok([self.start("haproxy"), vec!["-db".into(), "-f".into(), file]].concat()),
+            _ => {
+                let words = ["run", "--adapter", "caddyfile", "--config"].map(PathBuf::from);
+                Ok([vec![self.caddy()], words.to_vec(), vec![file]].concat())
+            }
+        }
+    }
+
+    /// Writes a rival's configuration; the file.
+    pub(super) fn configure(&self, name: &str, place: &Place<'_>) -> Result<PathBuf> {
+        let (file, text) = match name {
+            "nginx" => {
+                let file = place.folder.join("nginx.conf");
+                let text = nginx(&file, &nginx_front(place), place);
+                (file, text)
+            }
             "haproxy" => {
-                let file = place.folder.join("haproxy.cfg");
                 let pem = place.folder.join("haproxy.pem");
                 let both = std::fs::read_to_string(place.cert)? + &std::fs::read_to_string(place.key)?;
                 std::fs::write(&pem, both)?;
-                std::fs::write(&file, haproxy(place, &pem))?;
-                Ok([self.start("haproxy"), vec!["-db".into(), "-f".into(), file]].concat())
+                (place.folder.join("haproxy.cfg"), haproxy(place, &pem))
             }
-            "caddy" => {
-                let file = place.folder.join("Caddyfile");
-                std::fs::write(&file, caddy(place))?;
-                Ok(vec![
-                    self.caddy(),
-                    "run".into(),
-                    "--adapter".into(),
-                    "caddyfile".into(),
-                    "--config".into(),
-                    file,
-                ])
-            }
-            other => Err(format!("no rival {other:?}").into()),
-        }
+            "caddy" => (place.folder.join("Caddyfile"), caddy(place)),
+            other => return Err(format!("no rival {other:?}").into()),
+        };
+        std::fs::write(&file, text)?;
+        Ok(file)
+    }
+
+    /// A script that starts HAProxy, and that its master starts again at each reload: it knows itself by its first word.
+    fn starter(&self) -> Result<PathBuf> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let script = self.folder.join("haproxy");
+        let words = self.start("haproxy");
+        let [loader, option, libraries, program] = &words[..] else { return Err("no loader".into()) };
+        let (loader, option, libraries) = (loader.display(), option.display(), libraries.display());
+        let text = format!(
+            "#!/bin/sh\nexec {loader} --argv0 {} {option} {libraries} {} \"$@\"\n",
+            script.display(),
+            program.display()
+        );
+        std::fs::write(&script, text)?;
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+        Ok(script)
     }
 
     /// The application behind all: files over plain HTTP/1.1.
@@ -140,24 +166,31 @@ impl Rivals {
             place.upstream,
             place.www.display()
         );
-        self.nginx(&place.folder.join("upstream.conf"), &server, place.folder)
+        let file = place.folder.join("upstream.conf");
+        std::fs::write(&file, nginx(&file, &server, place))?;
+        Ok(self.nginx(file))
     }
 
-    fn nginx(&self, file: &Path, servers: &str, folder: &Path) -> Result<Vec<PathBuf>> {
-        let place = folder.display();
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|kind| format!("{kind}_temp_path {place}/{stem}-{kind};\n"))
-            .concat();
-        let text = format!(
-            "daemon off; master_process off; worker_processes 1; pid {place}/{stem}.pid; error_log stderr error;\n\
-             events {{ worker_connections 8192; }}\n\
-             http {{\n{temporary}access_log off; sendfile on; default_type application/octet-stream;\n\
-             keepalive_requests 1000000000; open_file_cache max=1000;\n{servers}\n}}\n"
-        );
-        std::fs::write(file, text)?;
-        Ok([self.start("nginx"), vec!["-e".into(), "stderr".into(), "-c".into(), file.to_owned()]].concat())
+    fn nginx(&self, file: PathBuf) -> Vec<PathBuf> {
+        [self.start("nginx"), vec!["-e".into(), "stderr".into(), "-c".into(), file]].concat()
     }
+}
+
+fn nginx(file: &Path, servers: &str, place: &Place<'_>) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = place.folder.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {folder}/{stem}-{kind};\n"))
+        .concat();
+    // Only a master can reload; its workers read what its user may.
+    let processes =
+        if place.live.is_some() { "master_process on; user root root" } else { "master_process off" };
+    format!(
+        "daemon off; {processes}; worker_processes 1; pid {folder}/{stem}.pid; error_log stderr error;\n\
+         events {{ worker_connections 8192; }}\n\
+         http {{\n{temporary}access_log off; sendfile on; default_type application/octet-stream;\n\
+         keepalive_requests 1000000000; open_file_cache max=1000;\n{servers}\n}}\n"
+    )
 }
 
 /// Idle connections to the upstream that each server keeps, as the edge does by default: there are 100 requests at once.
@@ -166,43 +199,68 @@ const IDLE_UPSTREAM: u32 = 256;
 
 fn nginx_front(place: &Place<'_>) -> String {
     let Place { port, upstream, cert, key, www, .. } = place;
+    let (reuse, more) = match &place.live {
+        Some(live) => ("reuseport", format!("http2 on; add_header x-generation {};", live.generation)),
+        None => ("", String::new()),
+    };
     format!(
         "upstream app {{ server 127.0.0.1:{upstream}; keepalive {IDLE_UPSTREAM}; keepalive_requests 1000000000; }}\n\
-         server {{\n listen 127.0.0.1:{port} quic; listen 127.0.0.1:{port} ssl; quic_gso on;\n\
+         server {{\n listen 127.0.0.1:{port} quic {reuse}; listen 127.0.0.1:{port} ssl; quic_gso on; {more}\n\
          ssl_certificate {}; ssl_certificate_key {}; ssl_protocols TLSv1.3;\n\
-         location /app/ {{ proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n\
+         location {} {{ proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n\
          location / {{ root {}; }}\n}}",
         cert.display(),
         key.display(),
+        prefix(place),
         www.display()
     )
 }
 
-/// It has no static files: that one comes from its memory.
+/// The paths that go to the upstream.
+fn prefix(place: &Place<'_>) -> &'static str {
+    place.live.as_ref().map_or("/app/", |live| live.prefix)
+}
+
+/// It has no static files: without reloads, that one comes from its memory.
 fn haproxy(place: &Place<'_>, pem: &Path) -> String {
     let Place { port, upstream, www, .. } = place;
+    let (pem, address) = (pem.display(), format!("127.0.0.1:{port}"));
+    let (also, rule) = match &place.live {
+        Some(live) => (
+            format!("bind {address} ssl crt {pem} alpn h2\n "),
+            format!("http-response set-header x-generation {}", live.generation),
+        ),
+        None => (
+            String::new(),
+            format!(
+                "http-request return status 200 content-type application/octet-stream file {}/{} if {{ path /{} }}",
+                www.display(),
+                super::BYTES,
+                super::BYTES
+            ),
+        ),
+    };
     format!(
         "global\n limited-quic\n nbthread 1\n maxconn 4000\ndefaults\n mode http\n timeout connect 5s\n timeout client 60s\n \
-         timeout server 60s\nfrontend front\n bind quic4@127.0.0.1:{port} ssl crt {} alpn h3\n \
-         http-request return status 200 content-type application/octet-stream file {}/{} if {{ path /{} }}\n \
-         default_backend app\nbackend app\n http-reuse always\n server app 127.0.0.1:{upstream}\n",
-        pem.display(),
-        www.display(),
-        super::BYTES,
-        super::BYTES,
+         timeout server 60s\nfrontend front\n {also}bind quic4@{address} ssl crt {pem} alpn h3\n {rule}\n \
+         default_backend app\nbackend app\n http-reuse always\n server app 127.0.0.1:{upstream}\n"
     )
 }
 
 fn caddy(place: &Place<'_>) -> String {
-    let Place { port, upstream, cert, key, www, folder } = place;
+    let Place { port, upstream, cert, key, www, folder, .. } = place;
+    let (cert, key, www, folder) = (cert.display(), key.display(), www.display(), folder.display());
+    let (admin, header) = match &place.live {
+        Some(live) => {
+            (format!("unix/{folder}/caddy.sock"), format!("header x-generation {}\n", live.generation))
+        }
+        None => ("off".to_owned(), String::new()),
+    };
     format!(
-        "{{\n admin off\n persist_config off\n auto_https off\n storage file_system {}/caddy\n}}\n\
-         https://127.0.0.1:{port} {{\n bind 127.0.0.1\n tls {} {}\n \
-         handle /app/* {{\n reverse_proxy 127.0.0.1:{upstream} {{\n transport http {{\n \
-         keepalive_idle_conns_per_host {IDLE_UPSTREAM}\n }}\n }}\n }}\n handle {{\n root * {}\n file_server\n }}\n}}\n",
-        folder.display(),
-        cert.display(),
-        key.display(),
-        www.display()
+        "{{\n admin {admin}\n persist_config off\n auto_https off\n storage file_system {folder}/caddy\n}}\n\
+         https://127.0.0.1:{port} {{\n bind 127.0.0.1\n tls {cert} {key}\n {header}\
+         handle {}* {{\n reverse_proxy 127.0.0.1:{upstream} {{\n transport http {{\n \
+         keepalive_idle_conns_per_host {IDLE_UPSTREAM}\n }}\n }}\n }}\n handle {{\n root * {www}\n file_server\n }}\n}}\n",
+        prefix(place)
     )
 }
