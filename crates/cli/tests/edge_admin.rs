@@ -155,7 +155,7 @@ fn check_what_connections_did(page: &str, read: &BTreeMap<String, f64>) {
 #[test]
 fn figures_are_those_of_the_requests_that_were_made() {
     let folders = Folders::new();
-    let mut edge = start(&folders, "http://127.0.0.1:1");
+    let edge = start(&folders, "http://127.0.0.1:1");
     let mut requests = 4.0;
     for _ in 0..4 {
         assert_eq!(run(&mut edge.get(&folders, "/x?y")).0, 0);
@@ -210,6 +210,11 @@ fn figures_are_those_of_the_requests_that_were_made() {
     assert_eq!(status["requests"]["by_protocol"]["h3"], 8);
     assert_eq!(status["sites"]["localhost"]["server_errors"], 1);
     assert_eq!(status["http3"]["connections"], 8);
+    check_status(edge, requests);
+}
+
+/// What `edge status` says of a running edge, and of none.
+fn check_status(mut edge: Edge, requests: f64) {
     let admin = edge.start["admin"].as_str().unwrap().to_owned();
     let (code, told, _) = run(posthaste().args(["edge", "status", "--admin", &admin]));
     let told = String::from_utf8(told).unwrap();

@@ -184,7 +184,9 @@ impl Scene {
         let sockets: Vec<UdpSocket> = (0..10).map(socket).collect();
         let send = || {
             for socket in &sockets {
-                flight.iter().for_each(|datagram| drop(socket.send(datagram)));
+                for datagram in flight {
+                    drop(socket.send(datagram));
+                }
             }
             std::thread::sleep(Duration::from_millis(50));
         };
@@ -225,10 +227,14 @@ fn a_first_flight_that_is_recorded_and_sent_again_is_read_once() {
     scene.replay(&flights[3], false);
     all_read_once(&scene, "beside its connection");
     client.hang_up();
-    flights.iter().for_each(|flight| scene.replay(flight, true));
+    for flight in &flights {
+        scene.replay(flight, true);
+    }
     all_read_once(&scene, "when its connection is over");
     scene.restart();
-    flights.iter().for_each(|flight| scene.replay(flight, true));
+    for flight in &flights {
+        scene.replay(flight, true);
+    }
     client.hang_up();
     all_read_once(&scene, "after a restart");
     scene.runtime.block_on(client.close());

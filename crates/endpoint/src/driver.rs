@@ -281,10 +281,10 @@ impl Driver {
             for _ in 0..self.inbox.part() {
                 let Some(datagram) = self.inbox.take() else { break };
                 bytes += datagram.len();
-                if let Some(misplaced) = state.transport.on_datagram(now, self.inbox.info(), datagram) {
-                    if !self.seat.pass_on(self.inbox.info(), &misplaced) {
-                        self.socket.on_passing_on_failed();
-                    }
+                if let Some(misplaced) = state.transport.on_datagram(now, self.inbox.info(), datagram)
+                    && !self.seat.pass_on(self.inbox.info(), &misplaced)
+                {
+                    self.socket.on_passing_on_failed();
                 }
             }
             self.handle_events(state, now);

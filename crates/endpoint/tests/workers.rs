@@ -1,7 +1,7 @@
 //! Several endpoints on one port, each in a thread of its own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ const STALL: &[u8] = b"stall";
 #[derive(Default)]
 struct Stall {
     is_reached: AtomicBool,
-    is_over: AtomicBool,
+    is_over: Mutex<bool>,
+    over: Condvar,
 }
 
 /// Runs both workers.
@@ -50,9 +51,10 @@ fn run(worker: Worker, started: mpsc::Sender<Endpoint>, stall: Arc<Stall>) -> Jo
                 tokio::spawn(async move {
                     while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                         let said = recv.read_to_end(1000).await.unwrap();
-                        stall.is_reached.fetch_or(said == STALL, Ordering::Relaxed);
-                        while said == STALL && !stall.is_over.load(Ordering::Relaxed) {
-                            thread::sleep(Duration::from_millis(5));
+                        if said == STALL {
+                            stall.is_reached.store(true, Ordering::Relaxed);
+                            let is_over = stall.is_over.lock().unwrap();
+                            drop(stall.over.wait_while(is_over, |is_over| !*is_over).unwrap());
                         }
                         send.write_all(&said).await.unwrap();
                         send.finish();
@@ -173,7 +175,8 @@ async fn a_worker_that_stalls_holds_up_nobody_else() {
     fates.sort_unstable();
     assert_eq!(fates, accepted, "all clients of one worker were served, and none of the other's");
     assert!(fates[0] > 0, "{fates:?}");
-    stall.is_over.store(true, Ordering::Relaxed);
+    *stall.is_over.lock().unwrap() = true;
+    stall.over.notify_all();
     end(endpoints, threads).await;
 }
 

@@ -386,6 +386,7 @@ impl Streams {
 
     /// Counters and gauges.
     pub(crate) fn stats(&self) -> StreamsStats {
+        let [bidirectional, _] = &self.remote;
         StreamsStats {
             sent: ByteCount::new(self.sent),
             resent: ByteCount::new(self.resent),
@@ -396,7 +397,7 @@ impl Streams {
                 self.receive_window.advertised().saturating_sub(self.receive_window.consumed()),
             ),
             open: self.map.open_count(),
-            accepted: self.remote[Direction::Bidirectional.index()].accepted,
+            accepted: bidirectional.accepted,
             blocked_streams: self.blocked_count,
             is_connection_blocked: self.is_connection_blocked(),
         }

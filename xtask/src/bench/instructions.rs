@@ -109,7 +109,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         std::fs::write(path, serde_json::to_string_pretty(&rows)? + "\n")?;
     }
     let faults = recorded.map_or_else(Vec::new, |recorded| changes(&recorded, &rows));
-    faults.iter().for_each(|fault| println!("{fault}"));
+    for fault in &faults {
+        println!("{fault}");
+    }
     Ok(faults.is_empty())
 }
 

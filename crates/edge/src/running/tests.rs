@@ -464,12 +464,11 @@ async fn early_answer(edge: &Edge, path: &str, succeeds: bool) -> (bool, u16) {
         () = std::future::ready(()) => None,
     };
     let waited = at_once.is_none();
-    let response = match at_once {
-        Some(response) => response,
-        None => {
-            handshake.send(Some(succeeds)).unwrap();
-            answering.await
-        }
+    let response = if let Some(response) = at_once {
+        response
+    } else {
+        handshake.send(Some(succeeds)).unwrap();
+        answering.await
     };
     (waited, response.status().as_u16())
 }

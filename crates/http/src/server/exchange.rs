@@ -41,6 +41,19 @@ pub(super) enum Served {
     Abandoned,
 }
 
+impl Served {
+    /// Of a request that lasted so long.
+    fn of(outcome: &Outcome, has_responded: bool, duration: Duration) -> Self {
+        // The server's own limits on slow clients are longer.
+        let is_soon = duration < SOON;
+        if matches!(outcome, Outcome::Aborted(_)) && !has_responded && is_soon {
+            Self::GivenUp
+        } else {
+            Self::Answered
+        }
+    }
+}
+
 /// Reads a request, has it answered and sends the answer.
 pub(super) async fn run(
     shared: Arc<Shared>,
@@ -107,10 +120,7 @@ pub(super) async fn run(
             remarks: &remarks,
         });
     }
-    // The server's own limits on slow clients are longer.
-    let is_given_up =
-        matches!(outcome, Outcome::Aborted(_)) && responded.is_none() && started.elapsed() < SOON;
-    if is_given_up { Served::GivenUp } else { Served::Answered }
+    Served::of(&outcome, responded.is_some(), started.elapsed())
 }
 
 /// What the client asks for by extended CONNECT (RFC 9220); the request becomes a GET without a body.

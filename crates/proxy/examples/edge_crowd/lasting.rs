@@ -43,8 +43,8 @@ async fn give_one_up(place: &Place, way: Way, uploads: bool, key: &str) -> Resul
     if uploads {
         let (feed, body) = Body::channel();
         let asking = connection.send(Request::post(uri).body(body)?);
-        let (answer, fed) = tokio::join!(asking, feed.send(content(0, 1_000)));
-        fed?;
+        let (answer, written) = tokio::join!(asking, feed.send(content(0, 1_000)));
+        written?;
         let answer = answer?;
         answer.expect(StatusCode::OK)?;
         println!("gave-up {key} {}", now());

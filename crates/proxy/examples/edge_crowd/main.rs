@@ -88,7 +88,8 @@ async fn main() -> Result<()> {
         }
         ["give-up", ca, address, _] => lasting::give_up(&connection::Place::new(ca, address.parse()?)?).await,
         ["listen", ca, address, seconds] => {
-            lasting::listen(connection::Place::new(ca, address.parse()?)?, seconds.parse()?).await
+            let place = connection::Place::new(ca, address.parse()?)?;
+            Box::pin(lasting::listen(place, seconds.parse()?)).await
         }
         ["talk", ca, address, bytes] => {
             lasting::talk(&connection::Place::new(ca, address.parse()?)?, bytes.parse()?).await

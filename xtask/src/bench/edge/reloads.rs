@@ -233,7 +233,7 @@ impl<'a> Server<'a> {
             return self.running.hang_up_alone();
         }
         let www = scene.folder.path().join("www");
-        let file = rivals(scene)?.configure(self.name, &scene.place(self.port, &www, generation))?;
+        let file = Rivals::configure(self.name, &scene.place(self.port, &www, generation))?;
         match self.name {
             "nginx" => self.running.hang_up_alone(),
             "haproxy" => self.running.reload_by_usr2(),

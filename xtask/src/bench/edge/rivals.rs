@@ -107,7 +107,7 @@ impl Rivals {
 
     /// The program and arguments of a rival. Its configuration is what its documentation gives for production, without a log.
     pub(super) fn command(&self, name: &str, place: &Place<'_>) -> Result<Vec<PathBuf>> {
-        let file = self.configure(name, place)?;
+        let file = Self::configure(name, place)?;
         match name {
             "nginx" => Ok(self.nginx(file)),
             "haproxy" if place.live.is_some() => {
@@ -122,7 +122,7 @@ impl Rivals {
     }
 
     /// Writes a rival's configuration; the file.
-    pub(super) fn configure(&self, name: &str, place: &Place<'_>) -> Result<PathBuf> {
+    pub(super) fn configure(name: &str, place: &Place<'_>) -> Result<PathBuf> {
         let (file, text) = match name {
             "nginx" => {
                 let file = place.folder.join("nginx.conf");
