@@ -150,7 +150,7 @@ fn a_server_that_knows_the_client_waits_with_the_copy() {
 
 #[test]
 fn a_server_that_has_lost_its_flight_answers_the_clients_probe_with_it() {
-    // spec: rfc9002 6.2.3
+    // RFC 9002 section 6.2.3
     let lost = |repair| {
         let mut pair = Pair::new(1, crate::support::defaults(), config(repair));
         // As browsers: the client's probe timeout is 300 ms. The server's is a second.

@@ -259,7 +259,7 @@ impl Connection {
         }
         *most -= 1;
         *answered_at = now;
-        // spec: rfc9002 6.2.3 (a SHOULD is not one of the counted requirements)
+        // RFC 9002 section 6.2.3 permits this, and a probe timeout would send no more.
         // Of no probed space beside: both spaces are.
         self.probe_handshake_beside(PacketSpace::Data);
         self.settle_outcome(now);
