@@ -269,12 +269,13 @@ fn an_upload_that_comes_early_is_put_off() {
     });
     assert_eq!(scene.edge.event()["status"], 200);
     scene.relay.hold();
+    // While it holds, the relay counts one answer more.
+    let before = scene.relay.answers.load(Ordering::Relaxed);
     let connection = scene.runtime.block_on(async {
         let connection = endpoint.connect_early(&config, address, "localhost").await.unwrap();
         assert!(connection.may_send_early());
         connection
     });
-    let before = scene.relay.answers.load(Ordering::Relaxed);
     let mut early = scene.runtime.block_on(ask(&connection, POST));
     // The edge has read the flight, and cannot have seen the handshake's end.
     wait_until("no answer", || scene.relay.answers.load(Ordering::Relaxed) > before);
