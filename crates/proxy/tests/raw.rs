@@ -46,7 +46,8 @@ impl Raw {
     }
 }
 
-/// Waits for a response's head, or a reset.
+/// Waits for a final response's head, or a reset. Whether a 100 comes first where a request asks for it depends on whether
+/// the server has seen the request's end by then.
 pub(crate) async fn end(recv: RecvStream) -> End {
     try_end(recv).await.unwrap()
 }
@@ -58,8 +59,13 @@ pub(crate) async fn try_end(mut recv: RecvStream) -> Result<End, ReadError> {
         loop {
             match recv.read_chunk(65_536).await {
                 Ok(Some(mut data)) => {
-                    if let Some(Part::Response(head)) = reader.next(&mut data).unwrap() {
-                        return Ok(End::Status(head.status().as_u16()));
+                    while let Some(part) = reader.next(&mut data).unwrap() {
+                        match part {
+                            Part::Response(head) if !head.status().is_informational() => {
+                                return Ok(End::Status(head.status().as_u16()));
+                            }
+                            _ => {}
+                        }
                     }
                 }
                 Ok(None) => panic!("the stream ended without a response"),
