@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Version, header};
-use posthaste_service::EarlyHints;
+use posthaste_service::{EARLY_DATA, EarlyHints};
 use tokio::time::Instant;
 
 use crate::balance::{Group, Lease};
@@ -16,7 +16,7 @@ use crate::framing::Framing;
 use crate::from_upstream;
 use crate::patience::Patience;
 use crate::received::Received;
-use crate::to_upstream::{EARLY_DATA, Outline};
+use crate::to_upstream::Outline;
 use crate::upload::{Outgoing, Upload};
 
 /// What is sent to the upstream.

@@ -6,14 +6,11 @@ use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, StatusCode, Version};
-use posthaste_service::{Peer, host_field, list_members, names_host};
+use posthaste_service::{EARLY_DATA, Peer, host_field, list_members, names_host};
 
 use crate::failure::Failure;
 use crate::forwarded::{self, Introduction};
 use crate::limits;
-
-/// Says to the upstream that a request may have been repeated (RFC 8470 section 5.1).
-pub(crate) const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// Fields that speak of one connection, or that are this proxy's to set: what came in them does not go on.
 /// RFC 9110 section 7.6.1 has most of them; `proxy` is no field of HTTP, but programs take it for their environment's.

@@ -9,20 +9,23 @@ use http::{HeaderMap, HeaderName, Method, StatusCode};
 use crate::error::BoxError;
 
 /// Says that a request has come as early data to an intermediary; any value means that (RFC 8470 section 5.1).
-const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
+pub const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
+
+/// Status and text of the answer to early data that must wait for the handshake (RFC 8470 section 5.2).
+pub const TOO_EARLY: (StatusCode, &str) = (StatusCode::TOO_EARLY, "ask again when the handshake is complete");
 
 /// Refuses a request that somebody on the path may have repeated unless its method is safe: `is_early` here, or to an
 /// intermediary by its fields. The client is to ask again when the handshake is complete.
 ///
 /// # Errors
-/// The status and the text of the answer (RFC 8470 section 5.2).
+/// [`TOO_EARLY`].
 pub fn refuse_early(
     is_early: bool,
     method: &Method,
     fields: &HeaderMap,
 ) -> Result<(), (StatusCode, &'static str)> {
     if !method.is_safe() && (is_early || fields.contains_key(&EARLY_DATA)) {
-        return Err((StatusCode::TOO_EARLY, "ask again when the handshake is complete"));
+        return Err(TOO_EARLY);
     }
     Ok(())
 }

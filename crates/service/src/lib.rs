@@ -40,7 +40,7 @@ pub use channel::{BodyGone, BodySender};
 pub use coding::{Coding, UnknownCoding};
 pub use complete::complete;
 pub use connections::{Connections, Phase};
-pub use early::{Early, Handshake, HandshakeFailed, refuse_early};
+pub use early::{EARLY_DATA, Early, Handshake, HandshakeFailed, TOO_EARLY, refuse_early};
 pub use erased::{Answer, AnyService, erase};
 pub use error::BodyError;
 pub use hints::{EarlyHints, HintsReceiver};

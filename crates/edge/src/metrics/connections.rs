@@ -241,6 +241,11 @@ impl Connections {
     }
 }
 
+/// The part of a connection's packets that was declared lost.
+fn share_lost(stats: &ConnectionStats) -> f64 {
+    stats.packets_lost as f64 / stats.packets_sent.max(1) as f64
+}
+
 fn write_ecn(page: &mut Page<'_>, families: &[Family; 2]) -> fmt::Result {
     let mut labels = Vec::new();
     for (family, own) in families.iter().zip(FAMILIES) {
@@ -276,7 +281,7 @@ impl Family {
             self.smoothed.observe(seconds(stats.rtt.smoothed.into()));
             self.least.observe(seconds(stats.rtt.min.into()));
         }
-        self.lost.observe(stats.packets_lost as f64 / stats.packets_sent.max(1) as f64);
+        self.lost.observe(share_lost(&stats));
         self.window.observe(stats.congestion.window.get() as f64);
         self.datagram.observe(stats.max_datagram_size as f64);
         let ecn = match stats.ecn {

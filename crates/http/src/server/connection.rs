@@ -79,11 +79,11 @@ pub(super) async fn serve(
                 }
                 phase == Phase::Over
             }
-            () = tick(&mut requests.pings), if !requests.tasks.is_empty() => {
+            () = tick(&mut requests.pings) => {
                 quic.ping();
                 false
             }
-            () = wait_until(done), if done.is_some() => false,
+            () = wait_until(done) => false,
             accepted = quic.accept_bi() => match accepted {
                 Ok(stream) => {
                     requests.on_stream(stream, phase);

@@ -103,7 +103,7 @@ pub(super) async fn run(
     let mut exchange = Exchange { shared: &shared, stream, seat, responded: None, body_bytes: 0 };
     let outcome = exchange.answer(service, request, (rest, wanted)).await;
     let (responded, body_bytes) = (exchange.responded, exchange.body_bytes);
-    let urgency = exchange.stream.urgency();
+    let (urgency, duration) = (exchange.stream.urgency(), started.elapsed());
     if let Some(log) = &shared.options.access_log {
         log.record(&AccessRecord {
             client,
@@ -113,14 +113,14 @@ pub(super) async fn run(
             status: responded.map(|(status, _)| status),
             first_byte: responded.map(|(_, at)| at - started),
             body_bytes,
-            duration: started.elapsed(),
+            duration,
             tells_http3: false,
             urgency: Some(urgency),
             outcome: &outcome,
             remarks: &remarks,
         });
     }
-    Served::of(&outcome, responded.is_some(), started.elapsed())
+    Served::of(&outcome, responded.is_some(), duration)
 }
 
 /// What the client asks for by extended CONNECT (RFC 9220); the request becomes a GET without a body.

@@ -1,5 +1,5 @@
-//! Both sides of an edge, for `cargo xtask soak --edge` and `cargo xtask bench reloads`: an application for it to stand in front of, and clients that come and
-//! go over HTTP/1.1, HTTP/2 and HTTP/3.
+//! Both sides of an edge, for `cargo xtask soak --edge` and `cargo xtask bench reloads`: an application for it to stand in
+//! front of, and clients that come and go over HTTP/1.1, HTTP/2 and HTTP/3.
 //!
 //! `edge_crowd upstream ADDRESS:PORT` prints `listening ADDRESS:PORT` and serves until it is killed.
 //!

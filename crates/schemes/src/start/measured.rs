@@ -9,8 +9,8 @@
 //!   remains), or a link's rate is another ten milliseconds later.
 //! - Shown by: the experiments `mo-cells` and `mo-first-flight`; `docs/results/mobile.md`.
 
+mod jump_counts;
 mod opening;
-mod proof;
 mod recalled;
 mod train;
 
@@ -26,8 +26,8 @@ use serde::Deserialize;
 
 use super::initial::{self, Initial};
 use crate::{Entry, value};
+use jump_counts::JumpCounts;
 use opening::{Opening, Showing};
-use proof::Proof;
 use recalled::Recalled;
 use train::{Shown, Trains};
 
@@ -212,7 +212,7 @@ pub struct Measured {
     acked: ByteCount,
     has_jumped: bool,
     recalled: Recalled,
-    proof: Proof,
+    jump_counts: JumpCounts,
 }
 
 impl Measured {
@@ -229,7 +229,7 @@ impl Measured {
             acked: ByteCount::ZERO,
             has_jumped: false,
             recalled: Recalled::default(),
-            proof: Proof::default(),
+            jump_counts: JumpCounts::default(),
         }
     }
 
@@ -341,7 +341,7 @@ impl Measured {
         });
         self.has_jumped |= answer.is_some();
         if answer.as_ref().is_some_and(|answer| answer.window.is_some()) {
-            self.proof.on_jump(ack.now, ack.rtt.smoothed);
+            self.jump_counts.on_jump(ack.now, ack.rtt.smoothed);
         }
         if let Some(shown) = shown.filter(|shown| may_jump && !shown.is_least) {
             self.recalled.on_promise(shown.rate.bytes_in(ack.rtt.min));
@@ -430,7 +430,7 @@ impl Start for Measured {
             self.trains.on_sent(sent);
             if self.flight.is_some() {
                 if self.phase == Phase::Opening && self.recalled.is_used() {
-                    self.proof.on_jump(sent.now, view.rtt.smoothed);
+                    self.jump_counts.on_jump(sent.now, view.rtt.smoothed);
                 }
                 self.phase = Phase::Flight;
             }
@@ -466,7 +466,7 @@ impl Start for Measured {
 
     fn on_loss(&mut self, loss: &LossSample<'_>, cause: LossCause, _view: &PathView) -> Option<Adjustment> {
         if cause == LossCause::Congestion {
-            self.proof.on_congestion(loss.packets.iter().map(|packet| packet.sent_at));
+            self.jump_counts.on_congestion(loss.packets.iter().map(|packet| packet.sent_at));
             self.on_congestion();
         }
         None
@@ -475,7 +475,7 @@ impl Start for Measured {
     fn on_congestion_experienced(&mut self, view: &PathView) -> Option<Adjustment> {
         self.opening.on_mark();
         // What was marked left a round trip ago.
-        self.proof.on_congestion([view.now - view.rtt.smoothed]);
+        self.jump_counts.on_congestion([view.now - view.rtt.smoothed]);
         if self.phase == Phase::Flight {
             self.on_congestion();
         }
@@ -490,7 +490,7 @@ impl Start for Measured {
     fn on_path_change(&mut self, _view: &PathView) -> Option<Adjustment> {
         self.phase = Phase::Over;
         self.recalled.forget();
-        self.proof.on_path_change();
+        self.jump_counts.on_path_change();
         None
     }
 
@@ -526,7 +526,7 @@ impl Start for Measured {
     }
 
     fn jumps(&self) -> Jumps {
-        self.proof.jumps()
+        self.jump_counts.jumps()
     }
 
     fn phase(&self) -> Option<&'static str> {

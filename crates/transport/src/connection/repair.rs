@@ -259,8 +259,8 @@ impl Connection {
         }
         *most -= 1;
         *answered_at = now;
-        // RFC 9002 section 6.2.3 permits this, and a probe timeout would send no more.
-        // Of no probed space beside: both spaces are.
+        // RFC 9002 section 6.2.3 permits this, and a probe timeout would send no more: beside 1-RTT data, both of the
+        // handshake's spaces.
         self.probe_handshake_beside(PacketSpace::Data);
         self.settle_outcome(now);
     }

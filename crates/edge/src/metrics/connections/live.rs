@@ -53,7 +53,7 @@ impl ConnectionStatus {
             worker,
             age: now.saturating_duration_since(live.since).as_secs_f64(),
             rtt: stats.rtt.is_measured.then(|| super::seconds(stats.rtt.smoothed.into())),
-            loss: stats.packets_lost as f64 / stats.packets_sent.max(1) as f64,
+            loss: super::share_lost(&stats),
             rate: stats.rtt.is_measured.then(|| rate(&stats).as_bits_per_second()),
             datagram_size: stats.max_datagram_size,
             requests: stats.streams.accepted,

@@ -35,6 +35,20 @@ fn a_tenfold_rise_takes_the_cascade_half_the_time() {
     assert!(with < milliseconds(500) && with * 3 < off * 2, "{with} {off}");
 }
 
+/// 12.5 ms of queue in a round trip: a quarter of 50 ms, and less of longer ones.
+#[test]
+fn the_first_gain_of_a_probe_builds_as_much_queue_on_long_paths_as_on_short_ones() {
+    for (rtt, gain) in [(40, 1.25), (160, 1.078)] {
+        let link = Link { rtt: milliseconds(rtt), ..Link::usual() };
+        let (mut path, mut controller) = (Bottleneck::new(link), mobile(Parameters::default()));
+        while controller.state != State::Up {
+            path.run(&mut controller, milliseconds(1), |_, _| {});
+        }
+        let first = controller.cycle.up_gain();
+        assert!((first - gain).abs() < 0.005, "{first} at {rtt} ms");
+    }
+}
+
 #[test]
 fn what_the_path_loses_is_compensated() {
     let link = Link { loss: 0.08, ..Link::usual() };

@@ -5,14 +5,14 @@ use posthaste_units::{Duration, Time};
 
 /// The jumps of a path.
 #[derive(Debug, Default)]
-pub(super) struct Proof {
+pub(super) struct JumpCounts {
     jumps: Jumps,
     /// The round trip behind the last jump. Congestion that packets of it meet undoes the jump, as in RFC 9959's unvalidated
     /// phase (section 3.3).
     unproven: Option<(Time, Time)>,
 }
 
-impl Proof {
+impl JumpCounts {
     /// The window has been raised at `now`, on a path of this round trip.
     pub(super) fn on_jump(&mut self, now: Time, round_trip: Duration) {
         self.jumps.taken += 1;
@@ -53,13 +53,13 @@ mod tests {
             (jump + ROUND_TRIP, 1),
             (jump + ROUND_TRIP + Duration::from_millis(1), 0),
         ] {
-            let mut proof = Proof::default();
-            proof.on_congestion([sent_at]);
-            assert_eq!(proof.jumps(), Jumps::default(), "nobody has jumped");
-            proof.on_jump(jump, ROUND_TRIP);
+            let mut counts = JumpCounts::default();
+            counts.on_congestion([sent_at]);
+            assert_eq!(counts.jumps(), Jumps::default(), "nobody has jumped");
+            counts.on_jump(jump, ROUND_TRIP);
             for _ in 0..2 {
-                proof.on_congestion([Time::ZERO, sent_at]);
-                assert_eq!(proof.jumps(), Jumps { taken: 1, undone }, "{sent_at:?}");
+                counts.on_congestion([Time::ZERO, sent_at]);
+                assert_eq!(counts.jumps(), Jumps { taken: 1, undone }, "{sent_at:?}");
             }
         }
     }
