@@ -59,7 +59,7 @@ use crate::packet::datagram::PacketContext;
 use crate::packet::frame_owner::FrameOwner;
 use crate::packet::space::PacketSpace;
 use crate::path::Path;
-use crate::path::history::PathLearning;
+use crate::path::history::ConnectionHistory;
 use crate::path::mtu::Mtu;
 use crate::qlog::Log;
 use crate::recovery::{Expired, HandshakeView, Recovery};
@@ -99,7 +99,7 @@ pub struct Connection {
     /// On a server: the tokens for the client's next connections.
     pub(crate) new_tokens: NewTokens,
     /// On a server: what is known of the path, and who is told of it.
-    pub(crate) learning: PathLearning,
+    pub(crate) history: ConnectionHistory,
     pub(crate) timers: Timers,
     pub(crate) eliciting: Eliciting,
     /// What recovery has found out and nobody has been told yet; kept for its memory until the connection rests.
@@ -137,7 +137,7 @@ impl Connection {
             remote_ids: RemoteIds::new(birth.remote_id),
             setup: birth.setup,
             new_tokens: NewTokens::default(),
-            learning: PathLearning::default(),
+            history: ConnectionHistory::default(),
             timers: Timers::default(),
             eliciting: Eliciting::new(side),
             outcome: None,

@@ -6,7 +6,7 @@ mod early_arrivals;
 mod groups;
 mod ids;
 mod keyed_map;
-mod learning;
+mod path_histories;
 mod neighbours;
 mod pending;
 mod resets;
@@ -47,7 +47,7 @@ use crate::tokens::reset::ResetKey;
 use early_arrivals::EarlyArrivals;
 use groups::Groups;
 use ids::random_id;
-use learning::Learning;
+use path_histories::PathHistories;
 use neighbours::Neighbours;
 use pending::Pending;
 use resets::Resets;
@@ -117,8 +117,8 @@ pub struct Endpoint {
     tokens: TokenSealer,
     used_tokens: TokenGuard,
     groups: Groups,
-    /// What is learnt of clients' paths, where that is of use.
-    learning: Option<Learning>,
+    /// Histories of paths, where they are of use.
+    path_histories: Option<PathHistories>,
     /// The time since the Unix epoch at [`Time::ZERO`].
     clock_offset: Duration,
     rng: Rng,
@@ -139,7 +139,7 @@ impl Endpoint {
         }
         let times = server.as_ref().map_or_else(Default::default, |server| server.token_times);
         let clock_offset = server.as_ref().map_or(Duration::ZERO, |server| server.clock_offset.into());
-        let learning = Learning::new(server.as_ref());
+        let path_histories = PathHistories::new(server.as_ref());
         Self {
             is_accepting: server.is_some(),
             server,
@@ -159,7 +159,7 @@ impl Endpoint {
             tokens: TokenSealer::new(&secret, times),
             used_tokens: TokenGuard::default(),
             groups: Groups::new(&mut rng),
-            learning,
+            path_histories,
             clock_offset,
             rng,
             pending: Pending::default(),
@@ -242,7 +242,7 @@ impl Endpoint {
             offers_group: wishes.group_size.is_some(),
         };
         let mut connection = Connection::new(now, birth);
-        connection.learning.is_clients = self.learns_as_client(config);
+        connection.history.is_clients = self.keeps_histories_as_client(config);
         Ok((connection, local_id))
     }
 
@@ -482,7 +482,7 @@ impl Endpoint {
 
     /// A connection has nothing more to send: brings routes and timers up to date, or forgets it.
     fn settle(&mut self, now: Time, index: u32) {
-        self.learn(now, index);
+        self.keep_history(now, index);
         let Some(connection) = self.slots.get_mut(index) else { return };
         let settled = connection.settle();
         if let Some(tokens) = &settled.reset_tokens {

@@ -13,9 +13,9 @@ use crate::path::history::{AT_ONCE, FREQUENT_TOKENS, LEAST_ROUNDS, SIGNIFICANT_C
 impl Connection {
     /// True once the connection is one that data may be sent on, so that what is known of its path is of use: early
     /// data have been accepted, or the handshake is complete.
-    pub(crate) fn is_ready_to_learn(&self) -> bool {
-        let is_kept = self.side() == Side::Server || self.learning.is_clients;
-        let is_new = is_kept && self.learning.client.is_none();
+    pub(crate) fn is_ready_for_history(&self) -> bool {
+        let is_kept = self.side() == Side::Server || self.history.is_clients;
+        let is_new = is_kept && self.history.client.is_none();
         is_new && (!self.is_handshaking() || self.is_early_data_accepted())
     }
 
@@ -29,31 +29,31 @@ impl Connection {
     }
 
     /// Whose path it is, once the connection has asked what is known of it.
-    pub(crate) fn learnt_client(&self) -> Option<IpAddr> {
-        self.learning.client
+    pub(crate) fn history_client(&self) -> Option<IpAddr> {
+        self.history.client
     }
 
     /// The connection has asked what is known of its path; its client's token had this to say.
-    pub(crate) fn begin_learning(&mut self, client: IpAddr, from_token: Option<PathRecord>) {
-        self.learning.client = Some(client);
-        self.learning.from_token = from_token;
+    pub(crate) fn begin_history(&mut self, client: IpAddr, from_token: Option<PathRecord>) {
+        self.history.client = Some(client);
+        self.history.from_token = from_token;
     }
 
     /// Begins with what is known of the path; if `is_exclusive`, nobody else may use it meanwhile.
     pub(crate) fn use_history(&mut self, now: Time, known: &PathHistory, is_exclusive: bool) {
         self.path.control.recall(known, now);
-        self.learning.is_user = is_exclusive;
+        self.history.is_user = is_exclusive;
     }
 
     /// True if the connection uses what is known, and nobody else may.
     pub(crate) fn uses_history(&self) -> bool {
-        self.learning.is_user
+        self.history.is_user
     }
 
     /// True, once, if what was known of the path has proved wrong.
     pub(crate) fn take_start_failure(&mut self) -> bool {
-        let is_news = self.path.control.has_start_failed() && !self.learning.is_failure_told;
-        self.learning.is_failure_told |= is_news;
+        let is_news = self.path.control.has_start_failed() && !self.history.is_failure_told;
+        self.history.is_failure_told |= is_news;
         is_news
     }
 
@@ -72,11 +72,11 @@ impl Connection {
         let control = &self.path.control;
         let delivered = control.delivered();
         let least = ByteCount::from(self.path.max_datagram_size()) * 10;
-        if self.learning.sampled.is_some_and(|sampled| delivered < sampled + least) {
+        if self.history.sampled.is_some_and(|sampled| delivered < sampled + least) {
             return None;
         }
         let sample = control.remember()?;
-        self.learning.sampled = Some(delivered);
+        self.history.sampled = Some(delivered);
         Some(sample)
     }
 
@@ -84,24 +84,24 @@ impl Connection {
     pub(crate) fn next_token_record(&mut self, average: Average, at: Duration) -> Option<PathRecord> {
         let control = &self.path.control;
         let round = control.rounds();
-        if round < self.learning.next_look || self.is_handshaking() || control.has_start_failed() {
+        if round < self.history.next_look || self.is_handshaking() || control.has_start_failed() {
             return None;
         }
-        self.learning.next_look = round + 1;
+        self.history.next_look = round + 1;
         let sample = control.remember()?;
-        if let Some(offered) = self.learning.offered {
+        if let Some(offered) = self.history.offered {
             let step = sample.window.get().abs_diff(offered.get());
-            let is_due = round >= self.learning.next_round && step * SIGNIFICANT_CHANGE > offered.get();
+            let is_due = round >= self.history.next_round && step * SIGNIFICANT_CHANGE > offered.get();
             if !is_due && sample.window < offered * AT_ONCE {
                 return None;
             }
         }
-        self.learning.offered = Some(sample.window);
-        self.learning.tokens += 1;
-        let doublings = self.learning.tokens.saturating_sub(FREQUENT_TOKENS).min(32);
-        self.learning.next_round = round + (LEAST_ROUNDS << doublings);
+        self.history.offered = Some(sample.window);
+        self.history.tokens += 1;
+        let doublings = self.history.tokens.saturating_sub(FREQUENT_TOKENS).min(32);
+        self.history.next_round = round + (LEAST_ROUNDS << doublings);
         // One sample a transfer: each token of a connection has it instead of the one before.
-        Some(PathRecord::after(self.learning.from_token.as_ref(), average, at, &sample))
+        Some(PathRecord::after(self.history.from_token.as_ref(), average, at, &sample))
     }
 
     /// What was known of the path when the connection began, if anything.

@@ -1,5 +1,5 @@
 //! What a server has learnt of its clients' paths: where it is kept between connections, and what one connection
-//! knows of it. The router asks and tells (`router/learning.rs`); what is made of it is the start policy's business.
+//! knows of it. The router asks and tells (`router/path_histories.rs`); what is made of it is the start policy's business.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -131,7 +131,7 @@ impl PathStore for MemoryStore {
 
 /// What one connection has to do with what is known of its path.
 #[derive(Debug, Default)]
-pub(crate) struct PathLearning {
+pub(crate) struct ConnectionHistory {
     /// On a client: what it learns is kept.
     pub(crate) is_clients: bool,
     /// Whose path it is; set once the connection has asked what is known of it.

@@ -1,4 +1,4 @@
-//! What an endpoint learns of paths, a server of its clients', a client of those to servers: asked for when a connection
+//! Path histories of an endpoint, a server's of its clients', a client's of those to servers: asked for when a connection
 //! begins, told when it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +15,9 @@ use crate::connection::Connection;
 use crate::limits;
 use crate::path::history::{PathMemory, from_payload, to_payload};
 
-/// What an endpoint needs to learn; none where the profile's start makes nothing of it, or nothing is kept.
+/// What an endpoint needs for them; none where the profile's start makes nothing of it, or nothing is kept.
 #[derive(Debug)]
-pub(super) struct Learning {
+pub(super) struct PathHistories {
     rules: HistoryRules,
     memory: PathMemory,
     /// Connections that have asked what is known, by client.
@@ -53,7 +53,7 @@ impl Distrusted {
     }
 }
 
-impl Learning {
+impl PathHistories {
     pub(super) fn new(server: Option<&ServerConfig>) -> Option<Self> {
         let server = server?;
         let rules = server.transport.profile.history_rules()?;
@@ -104,83 +104,83 @@ impl Learning {
 
 impl Endpoint {
     /// A client connects: true if what its connection learns is kept.
-    pub(super) fn learns_as_client(&mut self, config: &ClientConfig) -> bool {
+    pub(super) fn keeps_histories_as_client(&mut self, config: &ClientConfig) -> bool {
         let (Some(rules), Some(store)) = (config.transport.profile.history_rules(), &config.path_store)
         else {
             return false;
         };
-        if self.learning.is_none() {
-            self.learning = Some(Learning::with(rules, PathMemory::Store(Arc::clone(store))));
+        if self.path_histories.is_none() {
+            self.path_histories = Some(PathHistories::with(rules, PathMemory::Store(Arc::clone(store))));
             if self.server.is_none() {
                 self.clock_offset = config.clock_offset.into();
             }
         }
         // A server's endpoint whose clients keep what it learns has nowhere to keep this.
-        self.learning.as_ref().is_some_and(|learning| matches!(learning.memory, PathMemory::Store(_)))
+        self.path_histories.as_ref().is_some_and(|histories| matches!(histories.memory, PathMemory::Store(_)))
     }
 
     /// A connection has taken something in: asks for what is known of its path as soon as data may be sent on it. The
     /// first of them must not leave before, for the first flight is what the start policies decide on.
     pub(super) fn recall(&mut self, now: Time, index: u32) {
-        if !self.slots.get(index).is_some_and(Connection::is_ready_to_learn) {
+        if !self.slots.get(index).is_some_and(Connection::is_ready_for_history) {
             return;
         }
-        let Some(mut learning) = self.learning.take() else { return };
-        self.begin_learning(&mut learning, now, index);
-        self.learning = Some(learning);
+        let Some(mut histories) = self.path_histories.take() else { return };
+        self.begin_history(&mut histories, now, index);
+        self.path_histories = Some(histories);
     }
 
     /// A connection has settled: tells what it has seen of its path.
-    pub(super) fn learn(&mut self, now: Time, index: u32) {
-        let Some(mut learning) = self.learning.take() else { return };
+    pub(super) fn keep_history(&mut self, now: Time, index: u32) {
+        let Some(mut histories) = self.path_histories.take() else { return };
         let at = self.clock_offset + now.since(Time::ZERO);
         if let Some(connection) = self.slots.get_mut(index)
-            && let Some(client) = connection.learnt_client()
+            && let Some(client) = connection.history_client()
         {
             if connection.take_start_failure() {
-                learning.forget(at, client);
+                histories.forget(at, client);
             }
             if connection.is_closed() {
-                end_learning(&mut learning, at, client, index, connection);
-            } else if matches!(learning.memory, PathMemory::Tokens)
-                && let Some(record) = connection.next_token_record(learning.rules.average, at)
+                end_history(&mut histories, at, client, index, connection);
+            } else if matches!(histories.memory, PathMemory::Tokens)
+                && let Some(record) = connection.next_token_record(histories.rules.average, at)
             {
                 // With too many under way already, the next one will tell.
                 let _ = connection.offer_token(&to_payload(&record));
             }
         }
-        self.learning = Some(learning);
+        self.path_histories = Some(histories);
     }
 
-    fn begin_learning(&mut self, learning: &mut Learning, now: Time, index: u32) {
+    fn begin_history(&mut self, histories: &mut PathHistories, now: Time, index: u32) {
         let at = self.clock_offset + now.since(Time::ZERO);
         let Some(connection) = self.slots.get(index) else { return };
         let client = connection.path_name();
-        let resumes = connection.is_early_data_accepted() && !learning.rules.is_exclusive;
-        let earlier = if resumes { self.sample_earlier(learning, at, client) } else { None };
+        let resumes = connection.is_early_data_accepted() && !histories.rules.is_exclusive;
+        let earlier = if resumes { self.sample_earlier(histories, at, client) } else { None };
         let Some(connection) = self.slots.get_mut(index) else { return };
         let record = connection.token_payload().and_then(from_payload);
-        let known = earlier.or_else(|| learning.known(at, client, record.as_ref()));
-        connection.begin_learning(client, record);
+        let known = earlier.or_else(|| histories.known(at, client, record.as_ref()));
+        connection.begin_history(client, record);
         if let Some(known) = known {
-            connection.use_history(now, &known, learning.rules.is_exclusive);
-            if learning.rules.is_exclusive {
-                learning.in_use.insert(client);
+            connection.use_history(now, &known, histories.rules.is_exclusive);
+            if histories.rules.is_exclusive {
+                histories.in_use.insert(client);
             }
         }
-        learning.clients.entry(client).or_default().insert(index);
+        histories.clients.entry(client).or_default().insert(index);
     }
 
     /// A client's 0-RTT handshake has come: its connections that are still there are sampled, and the new one goes on
     /// from where the last of them stands.
     fn sample_earlier(
         &mut self,
-        learning: &mut Learning,
+        histories: &mut PathHistories,
         at: Duration,
         client: IpAddr,
     ) -> Option<PathHistory> {
         let mut last = None;
-        for index in learning.clients.get(&client)? {
+        for index in histories.clients.get(&client)? {
             let Some(earlier) = self.slots.get_mut(*index) else { continue };
             let begun = earlier.connected_at();
             if let Some(stands) = earlier.path_as_it_stands() {
@@ -190,7 +190,7 @@ impl Endpoint {
                 }
             }
             if let Some(seen) = earlier.take_path_sample() {
-                learning.record(at, client, &seen);
+                histories.record(at, client, &seen);
             }
         }
         last.map(|(_, stands)| stands)
@@ -199,10 +199,10 @@ impl Endpoint {
     /// The payload of a client's first token: what its last one said, until this connection knows better.
     pub(super) fn first_payload(&self, index: u32) -> Vec<u8> {
         let in_tokens =
-            self.learning.as_ref().is_some_and(|learning| matches!(learning.memory, PathMemory::Tokens));
+            self.path_histories.as_ref().is_some_and(|histories| matches!(histories.memory, PathMemory::Tokens));
         // What was known of an address is void at another.
         let is_there = |connection: &&Connection| {
-            connection.learnt_client().is_none_or(|client| client == connection.path_name())
+            connection.history_client().is_none_or(|client| client == connection.path_name())
         };
         let connection = self.slots.get(index).filter(|_| in_tokens).filter(is_there);
         let record = connection.and_then(Connection::token_payload).and_then(from_payload);
@@ -211,24 +211,24 @@ impl Endpoint {
 }
 
 /// The connection is over: its path is sampled, and free for others. Nothing is done twice.
-fn end_learning(
-    learning: &mut Learning,
+fn end_history(
+    histories: &mut PathHistories,
     at: Duration,
     client: IpAddr,
     index: u32,
     connection: &mut Connection,
 ) {
-    let Some(indices) = learning.clients.get_mut(&client) else { return };
+    let Some(indices) = histories.clients.get_mut(&client) else { return };
     if !indices.remove(&index) {
         return;
     }
     if indices.is_empty() {
-        learning.clients.remove(&client);
+        histories.clients.remove(&client);
     }
     if connection.uses_history() {
-        learning.in_use.remove(&client);
+        histories.in_use.remove(&client);
     }
     if let Some(seen) = connection.take_path_sample() {
-        learning.record(at, connection.path_name(), &seen);
+        histories.record(at, connection.path_name(), &seen);
     }
 }
