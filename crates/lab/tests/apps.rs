@@ -257,10 +257,11 @@ fn requests_beside_a_transfer_begin_at_their_times_on_its_connection() {
     let mut requested: Vec<(usize, f64)> =
         flow.exchanges.iter().map(|exchange| (exchange.object, exchange.requested)).collect();
     requested.sort_by_key(|(object, _)| *object);
+    let connect = flow.connect.expect("connected");
     for (index, (object, at)) in requested.into_iter().enumerate() {
         assert_eq!(object, index);
         // They leave 30 ms apart, although each takes a round trip of 50.
-        assert_same(at, 0.05 + 4.0 + index as f64 * 0.03);
+        assert_same(at, connect + 4.0 + index as f64 * 0.03);
     }
     let bytes = 10_200.0 * 8.0 / 20e6;
     for exchange in &flow.exchanges {
@@ -270,7 +271,8 @@ fn requests_beside_a_transfer_begin_at_their_times_on_its_connection() {
     }
     // The transfer fills the link all the time, and counts.
     let completion = flow.completion.expect("the last request ends the run");
-    assert_within(completion, 0.05 + 4.0 + 39.0 * 0.03 + 0.05, 0.05 + 4.0 + 39.0 * 0.03 + 0.08);
+    let last = connect + 4.0 + 39.0 * 0.03;
+    assert_within(completion, last + 0.05, last + 0.08);
     assert_within(flow.goodput, 16e6, 20e6);
 }
 
