@@ -256,6 +256,18 @@ pub enum WorkloadSpec {
         #[serde(default)]
         think: Duration,
     },
+    /// A transfer without an end, and small objects on the same connection, each asked for at its time, whether or not
+    /// earlier ones have been answered. The flow's exchanges are those of the small objects.
+    LoadedRequests {
+        /// Size of a small object.
+        object: ByteCount,
+        /// How many, 1 to 10,000.
+        count: u32,
+        /// From the beginning of the transfer to the first request.
+        after: Duration,
+        /// From the beginning of one request to that of the next, above zero.
+        interval: Duration,
+    },
     /// Objects with pauses in between, for ever: load in the background.
     OnOff {
         /// Mean size of an object (exponentially distributed).

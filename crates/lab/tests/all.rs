@@ -7,6 +7,7 @@ mod composition;
 mod extremes;
 mod groups;
 mod measures;
+mod options;
 mod repeat;
 mod rivals;
 mod tcp;

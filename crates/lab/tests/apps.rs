@@ -249,6 +249,34 @@ fn a_slow_reader_gets_its_rate_and_flow_control_holds_the_sender() {
 }
 
 #[test]
+fn requests_beside_a_transfer_begin_at_their_times_on_its_connection() {
+    let toml =
+        "kind = \"loaded-requests\"\nobject = \"10kB\"\ncount = 40\nafter = \"4s\"\ninterval = \"30ms\"";
+    let flow = finished(Some("20mbit"), "mobile@code=false", toml);
+    assert_eq!(flow.exchanges.len(), 40);
+    let mut requested: Vec<(usize, f64)> =
+        flow.exchanges.iter().map(|exchange| (exchange.object, exchange.requested)).collect();
+    requested.sort_by_key(|(object, _)| *object);
+    let connect = flow.connect.expect("connected");
+    for (index, (object, at)) in requested.into_iter().enumerate() {
+        assert_eq!(object, index);
+        // They leave 30 ms apart, although each takes a round trip of 50.
+        assert_same(at, connect + 4.0 + index as f64 * 0.03);
+    }
+    let bytes = 10_200.0 * 8.0 / 20e6;
+    for exchange in &flow.exchanges {
+        assert_eq!(exchange.bytes, 10_000);
+        // A round trip and a half and the bytes: the transfer's data do not come first.
+        assert_within(exchange.finished - exchange.requested, 0.05 + bytes, 0.075 + bytes);
+    }
+    // The transfer fills the link all the time, and counts.
+    let completion = flow.completion.expect("the last request ends the run");
+    let last = connect + 4.0 + 39.0 * 0.03;
+    assert_within(completion, last + 0.05, last + 0.08);
+    assert_within(flow.goodput, 16e6, 20e6);
+}
+
+#[test]
 fn background_load_lasts_as_long_as_what_is_watched_and_repeats() {
     let on_off = "kind = \"on-off\"\nobject = \"20kB\"\npause = \"50ms\"";
     let watched = "kind = \"request-response\"\nobject = \"1kB\"\ncount = 40\nthink = \"50ms\"";
@@ -332,6 +360,8 @@ fn workloads_say_what_they_need() {
     assert_eq!(of("kind = \"endless\"").0, None);
     assert_eq!(of("kind = \"on-off\"\nobject = \"1kB\"\npause = \"1s\"").0, None);
     assert_eq!(of("kind = \"request-response\"\nobject = \"1kB\"\ncount = 7"), (Some(7000), 7, 350));
+    let loaded = "kind = \"loaded-requests\"\nobject = \"1kB\"\ncount = 3\nafter = \"2s\"\ninterval = \"1s\"";
+    assert_eq!(of(loaded), (None, 1, 4050));
     assert_eq!(of("kind = \"page\"\npage = \"gr-page\""), (Some(1_311_000), 3, 150));
     // The last chunk is asked for once 14 s have been played, which began a round trip after the first request.
     assert_eq!(of(VIDEO), (Some(2_500_000), 10, 14_100));
@@ -356,6 +386,9 @@ fn wrong_workloads_are_refused_by_what_is_wrong() {
     assert!(refused(&VIDEO.replace("\"6s\"", "\"1s\"")).contains("`buffer` must be at least a chunk"));
     assert!(refused(&VIDEO.replace("chunks = 10", "chunks = 0")).contains("`chunks`"));
     assert!(refused(&VIDEO.replace("\"2s\"", "\"0s\"")).contains("`chunk`"));
+    let loaded = "kind = \"loaded-requests\"\nobject = \"1kB\"\ncount = 3\nafter = \"0s\"\ninterval = \"0s\"";
+    assert!(refused(loaded).contains("`interval` must be greater than zero"));
+    assert!(refused(&loaded.replace("count = 3", "count = 0")).contains("`count`"));
     assert!(refused("kind = \"on-off\"\nobject = \"0B\"\npause = \"1s\"").contains("`object`"));
     let page = workload("kind = \"page\"\npage = \"news\"");
     let error = client(&page, &[0, 1], Time::ZERO, Rng::from_test_seed(1)).err().expect("two of three hosts");

@@ -257,8 +257,69 @@ fn parameters_of_every_kind_reach_the_policies() {
 }
 
 #[test]
+fn a_seam_as_key_gives_it_another_policy() {
+    let policies = |name: &str| -> Vec<String> {
+        let report = Definition::named(name).unwrap().describe();
+        report.policies.iter().map(|policy| format!("{}={}", policy.seam.name(), policy.text.name)).collect()
+    };
+    let plain = policies("mobile");
+    for (option, differences) in [
+        ("ack=frequency", vec!["ack=frequency"]),
+        ("credit=on_ack", vec!["credit.stream=on_ack", "credit.connection=on_ack"]),
+        ("credit.stream=on_ack", vec!["credit.stream=on_ack"]),
+        ("group=coordinated", vec!["group=coordinated"]),
+        ("repair=none", vec!["repair=none"]),
+        ("ack=frequency,ack=standard", vec![]),
+    ] {
+        let name = format!("mobile@{option}");
+        let mut own = policies(&name);
+        own.retain(|policy| !plain.contains(policy));
+        assert_eq!(own, differences, "{name}");
+        assert_eq!(named(&name).unwrap().name(), name, "the name gives the same profile again");
+    }
+    // Windows stay as they were, and what follows is a parameter of the new policy.
+    let windows = named("mobile@credit=on_ack,credit.stream.step=16").unwrap();
+    assert_eq!(windows.stream_credit().initial_window(), ByteCount::new(2 << 20));
+    assert_eq!(windows.connection_credit().initial_window(), ByteCount::new(3 << 20));
+    assert!(windows.connection_credit().rides_on_acks().is_some());
+    assert!(named("mobile").unwrap().connection_credit().rides_on_acks().is_none());
+    assert!(named("mobile@group=coordinated").unwrap().group().is_some());
+    assert!(named("mobile").unwrap().group().is_none());
+    let constant = |name: &str, key: &str| -> String {
+        let report = Definition::named(name).unwrap().describe();
+        let ack = report.policies.into_iter().find(|policy| policy.seam == Seam::Ack).unwrap();
+        ack.constants.into_iter().find(|constant| constant.name == key).unwrap().value
+    };
+    assert_eq!(constant("mobile@ack=frequency,packets=20", "packets"), "20");
+    assert_eq!(constant("mobile@packets=4,ack=frequency", "packets"), "10", "one key, two meanings");
+    // What is changed later is not what an earlier policy left.
+    let again = Definition::named("mobile@ack=frequency,packets=20").unwrap().with("packets", "30").unwrap();
+    assert_eq!(again.name(), "mobile@ack=frequency,packets=30");
+    // No parameter has the name of a seam.
+    let seams = [
+        Seam::Start,
+        Seam::SlowStart,
+        Seam::Congestion,
+        Seam::Silence,
+        Seam::StreamCredit,
+        Seam::ConnectionCredit,
+        Seam::Ack,
+        Seam::Repair,
+        Seam::Group,
+    ];
+    for key in registry::ENTRIES.iter().flat_map(|entry| entry.keys()) {
+        assert!(*key != "credit" && seams.iter().all(|seam| seam.name() != *key), "{key}");
+    }
+}
+
+#[test]
 fn parameters_that_are_none_are_refused_with_what_is_valid() {
     for (name, parts) in [
+        ("mobile@ack=seldom", ["`ack=seldom`", "`standard`, `frequency`"]),
+        ("mobile@credit=none", ["`credit=none`", "`on_ack`"]),
+        ("mobile@group=ensemble", ["group.ensemble does not go with", "congestion.mobile"]),
+        ("mobile@group=joint", ["group.joint does not go with", "congestion.mobile"]),
+        ("cubic@credit=fixed", ["`credit=fixed`", "window"]),
         ("quicming@min_rate=0bit", ["0 bit/s", "from 10.0 kbit/s to 100 Gbit/s"]),
         ("quicming@min_rate=9900bit", ["out of range", "`min_rate=9900bit`"]),
         ("quicming@min_rate=1tbit", ["1tbit", "Gbit"]),

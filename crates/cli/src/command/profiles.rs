@@ -23,6 +23,14 @@ pub(crate) fn run(args: &Profiles) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Options of `mobile` for programs that have both ends.
+const OPTIONS: [(&str, &str); 4] = [
+    ("mobile@ack=frequency", "asks the peer for fewer acks"),
+    ("mobile@credit=on_ack", "receive windows that are renewed with each ack"),
+    ("mobile@group=coordinated", "parallel connections of a client share their rates"),
+    ("mobile@code=false", "copies instead of a code over the ends of streams"),
+];
+
 fn all() -> Result<Vec<ProfileReport>, Failure> {
     let describe = |name: &&str| Definition::named(name).map(|profile| profile.describe());
     posthaste_schemes::names().iter().map(describe).collect::<Result<_, _>>().map_err(Failure::runtime)
@@ -40,6 +48,10 @@ fn overview(reports: &[ProfileReport]) -> String {
     }
     let _ = writeln!(text, "\nPolicies and constants of one: posthaste profiles NAME");
     let _ = writeln!(text, "Parameters of one: NAME@key=value[,key=value], wherever a profile is named");
+    let _ = writeln!(text, "Another policy for one of its seams: NAME@SEAM=POLICY");
+    for (option, what) in OPTIONS {
+        let _ = writeln!(text, "  {option:28} {what}");
+    }
     let comparisons = posthaste_schemes::comparison_names().join(", ");
     let _ = writeln!(
         text,

@@ -8,6 +8,7 @@ mod bulk;
 mod download;
 #[cfg(test)]
 mod fake;
+mod loaded;
 mod on_off;
 mod page;
 mod read_budget;
@@ -25,6 +26,7 @@ use bytes::Bytes;
 use posthaste_units::Time;
 
 pub use bulk::{Bulk, BulkPlan};
+pub use loaded::{Loaded, LoadedPlan};
 pub use on_off::{OnOff, OnOffPlan};
 pub use page::{Page, PageError, PageLoad, PageObject};
 pub use read_budget::READ_STEP;

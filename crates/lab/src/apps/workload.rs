@@ -5,6 +5,7 @@ use std::sync::Arc;
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::bulk::BulkPlan;
+use super::loaded::{Loaded, LoadedPlan};
 use super::on_off::OnOff;
 use super::page::{Page, PageError, PageLoad};
 use super::request_response::RequestResponsePlan;
@@ -102,6 +103,10 @@ pub fn client(
         WorkloadSpec::RequestResponse { object, count, think } => {
             Box::new(RequestResponse::new(host, object.get(), count, think, start_at))
         }
+        WorkloadSpec::LoadedRequests { object, count, after, interval } => {
+            let plan = LoadedPlan { bytes: object.get(), count, after, interval };
+            Box::new(Loaded::new(host, plan, start_at))
+        }
         WorkloadSpec::OnOff { object, pause } => Box::new(OnOff::new(host, object, pause, start_at, rng)),
     })
 }
@@ -136,6 +141,7 @@ impl WorkloadSpec {
             Self::Page { .. } => "page",
             Self::Video { .. } => "video",
             Self::RequestResponse { .. } => "request-response",
+            Self::LoadedRequests { .. } => "loaded-requests",
             Self::OnOff { .. } => "on-off",
         }
     }
@@ -179,6 +185,10 @@ impl WorkloadSpec {
                 check(buffer >= chunk, "buffer", "at least a chunk")
             }
             Self::RequestResponse { count, .. } => check(is_count(*count), "count", "1 to 10000"),
+            Self::LoadedRequests { count, interval, .. } => {
+                check(is_count(*count), "count", "1 to 10000")?;
+                check(!interval.is_zero(), "interval", "greater than zero")
+            }
             Self::OnOff { object, .. } => check(!object.is_zero(), "object", "greater than zero"),
         }
     }
@@ -206,7 +216,7 @@ impl WorkloadSpec {
             Self::Bulk { object, .. } | Self::Split { object, .. } | Self::Parallel { object, .. } => {
                 Some(object.get())
             }
-            Self::Endless { .. } | Self::OnOff { .. } => None,
+            Self::Endless { .. } | Self::LoadedRequests { .. } | Self::OnOff { .. } => None,
             Self::Page { page, .. } => Page::named(page).ok().map(|page| page.body_bytes()),
             Self::Video { rate, chunk, chunks, .. } => {
                 Some(rate.bytes_in(*chunk).get().saturating_mul(u64::from(*chunks)))
@@ -224,6 +234,7 @@ impl WorkloadSpec {
             | Self::Split { .. }
             | Self::Parallel { .. }
             | Self::Endless { .. }
+            | Self::LoadedRequests { .. }
             | Self::OnOff { .. } => 1,
             Self::Page { page, .. } => Page::named(page).map_or(1, |page| u64::from(page.depth())),
             Self::Video { chunks, .. } => u64::from(*chunks),
@@ -243,7 +254,7 @@ impl WorkloadSpec {
             // Of a split object, as few as can be; of a page's, too.
             Self::Bulk { .. } | Self::Split { .. } => Some(1),
             Self::Parallel { streams, .. } => Some(u64::from(*streams)),
-            Self::Endless { .. } | Self::OnOff { .. } => None,
+            Self::Endless { .. } | Self::LoadedRequests { .. } | Self::OnOff { .. } => None,
             Self::Page { page, .. } => Page::named(page).ok().map(|page| page.objects.len() as u64),
             Self::Video { chunks: count, .. } | Self::RequestResponse { count, .. } => {
                 Some(u64::from(*count))
@@ -268,6 +279,9 @@ impl WorkloadSpec {
                 let played = (*chunk * u64::from(*chunks)).saturating_sub(*buffer);
                 let last = if played.is_zero() { Duration::ZERO } else { round_trip * 2 + played };
                 rounds.max(last)
+            }
+            Self::LoadedRequests { count, after, interval, .. } => {
+                rounds + *after + *interval * u64::from(count.saturating_sub(1))
             }
             Self::RequestResponse { count, think, .. } => {
                 rounds + *think * u64::from(count.saturating_sub(1))

@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 73] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 77] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -67,8 +67,12 @@ pub(super) const EXPERIMENTS: [(&str, &str); 73] = [
     ("mo-grid", include_str!("../../experiments/mo-grid.toml")),
     ("mo-grid-large", include_str!("../../experiments/mo-grid-large.toml")),
     ("mo-move", include_str!("../../experiments/mo-move.toml")),
+    ("mo-options", include_str!("../../experiments/mo-options.toml")),
+    ("mo-options-page", include_str!("../../experiments/mo-options-page.toml")),
+    ("mo-options-share", include_str!("../../experiments/mo-options-share.toml")),
     ("mo-pairs", include_str!("../../experiments/mo-pairs.toml")),
     ("mo-request", include_str!("../../experiments/mo-request.toml")),
+    ("mo-request-same", include_str!("../../experiments/mo-request-same.toml")),
     ("mo-share", include_str!("../../experiments/mo-share.toml")),
     ("mo-slow", include_str!("../../experiments/mo-slow.toml")),
     ("harm-asymmetric", include_str!("../../experiments/harm-asymmetric.toml")),

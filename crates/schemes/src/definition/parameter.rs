@@ -1,10 +1,15 @@
-//! Parameters that follow a profile's name: `NAME@key=value[,key=value]`.
+//! Parameters that follow a profile's name: `NAME@key=value[,key=value]`. A key is one of a policy, or a seam, whose
+//! value then names another policy for it.
 
+use posthaste_policy::Seam;
 use serde::Deserialize as _;
 use toml::de::ValueDeserializer;
 
 use super::{Choice, Definition};
-use crate::{ProfileError, built_in};
+use crate::{ProfileError, built_in, registry};
+
+/// The key for both seams of credit at once.
+const BOTH_CREDITS: &str = "credit";
 
 /// The profile's name and its parameters, where `text` has some. (A file's path may have an `@` of its own.)
 pub(super) fn split(text: &str) -> (&str, Option<&str>) {
@@ -54,12 +59,25 @@ impl Definition {
     }
 
     /// The profile with a parameter set; `key` is one of a policy's keys, or `seam.key`. `value` is as in TOML, but
-    /// texts need no quotes.
+    /// texts need no quotes. A `key` that is a seam (`ack`, `group`, `credit.stream`; `credit` for both seams of credit)
+    /// gives it another policy, whose name is `value`. A policy of credit keeps the windows of the one before, any other
+    /// has its own defaults.
+    ///
+    /// ```
+    /// use posthaste_schemes::Definition;
+    ///
+    /// let few_acks = Definition::named("mobile")?.with("ack", "frequency")?.with("packets", "20")?;
+    /// assert_eq!(few_acks.name(), "mobile@ack=frequency,packets=20");
+    /// # Ok::<(), posthaste_schemes::ProfileError>(())
+    /// ```
     ///
     /// # Errors
     /// [`ProfileError::Parameter`] for a key that no policy of the profile has or that several have, and for a value
     /// that is not valid; [`ProfileError::Invalid`] for one that contradicts others.
     pub fn with(mut self, key: &str, value: &str) -> Result<Self, ProfileError> {
+        if let Some(places) = self.seams_of(key) {
+            return self.with_policy(&places, key, value);
+        }
         let index = self.choice_with(key)?;
         let name = key.rsplit_once('.').map_or(key, |(_, name)| name);
         let read = ValueDeserializer::parse(value).and_then(toml::Value::deserialize);
@@ -72,6 +90,39 @@ impl Definition {
         }
         self.parameters.retain(|(known, _)| known != key);
         self.parameters.push((key.to_owned(), value.to_owned()));
+        self.check()?;
+        Ok(self)
+    }
+
+    /// The places of the seams that `key` names, if it names any.
+    fn seams_of(&self, key: &str) -> Option<Vec<usize>> {
+        let is_meant = |seam: Seam| {
+            let is_credit = matches!(seam, Seam::StreamCredit | Seam::ConnectionCredit);
+            seam.name() == key || (is_credit && key == BOTH_CREDITS)
+        };
+        let places: Vec<usize> =
+            (0..self.choices.len()).filter(|index| is_meant(self.choices[*index].seam)).collect();
+        (!places.is_empty()).then_some(places)
+    }
+
+    /// The profile with the policy `name` for the seams at `places`, which `key` names.
+    fn with_policy(mut self, places: &[usize], key: &str, name: &str) -> Result<Self, ProfileError> {
+        for place in places {
+            let choice = &mut self.choices[*place];
+            let Some(entry) = registry::find(choice.seam, name) else {
+                let valid = registry::names(choice.seam);
+                return Err(self.parameter_error(format!("`{key}={name}`: expected one of {valid}")));
+            };
+            choice.entry = entry;
+            // Windows are windows to each policy of credit; elsewhere one key may mean two things.
+            let is_credit = matches!(choice.seam, Seam::StreamCredit | Seam::ConnectionCredit);
+            choice.values.retain(|known, _| is_credit && entry.keys().contains(&known));
+            if let Err(error) = choice.read() {
+                return Err(self.parameter_error(format!("`{key}={name}`: {}", error.message().trim())));
+            }
+        }
+        // What was set before stays in the name: read again, it gives the same profile.
+        self.parameters.push((key.to_owned(), name.to_owned()));
         self.check()?;
         Ok(self)
     }
@@ -100,6 +151,6 @@ impl Definition {
             choice.entry.keys().iter().map(|key| full_key(choice, key)).collect()
         };
         let keys: Vec<String> = self.choices.iter().flat_map(full).collect();
-        format!("there are: {}", keys.join(", "))
+        format!("there are: {}; and SEAM=POLICY, as in `ack=frequency`", keys.join(", "))
     }
 }
