@@ -202,7 +202,7 @@ impl Connection {
     }
 
     /// False if a request needs another connection. An HTTP/3 client would make that by itself, but on the same UDP port.
-    /// Browsers take another one, and servers with a socket for each connection (HAProxy) need that: the socket of the old
+    /// Browsers take another one, and servers with a socket for each connection (`HAProxy`) need that: the socket of the old
     /// connection, which may be another process's, gets what comes from its port.
     pub(crate) fn is_usable(&self) -> bool {
         match self {
