@@ -202,6 +202,7 @@ fn figures_are_those_of_the_requests_that_were_made() {
     assert_eq!(read["edge_http3_connections_total{family=\"ipv4\"}"], 8.0);
     assert_eq!(read["edge_http3_resumed_total{family=\"ipv4\"}"], 1.0);
     assert_eq!(read["edge_http3_early_data_total{family=\"ipv4\"}"], 1.0);
+    assert_eq!(read["edge_http3_early_data_refused_total{family=\"ipv4\"}"], 0.0);
     assert!(read["edge_quic_sent_bytes_total{family=\"ipv4\"}"] > 8.0 * 1200.0);
     assert_eq!(read["edge_quic_accepted_total"], 8.0);
     check_what_connections_did(&page, &read);

@@ -42,7 +42,7 @@ pub struct Connection(pub(crate) Arc<ConnectionRef>);
 /// What became of what a client has sent before the handshake was complete (0-RTT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlyData {
-    /// Nothing could be sent so.
+    /// Nothing could be sent so; on a server, nothing of it came.
     None,
     /// The server has read it.
     Accepted,

@@ -328,7 +328,10 @@ impl State {
     fn on_early(&mut self, now: Time, handle: ConnectionHandle, is_accepted: bool, wakes: &mut Vec<Waker>) {
         let Some(connection) = self.connections.get_mut(&handle) else { return };
         connection.is_early_accepted = Some(is_accepted);
-        self.offer(now, handle, wakes);
+        // Without early data there is nothing to read before the handshake is complete.
+        if is_accepted {
+            self.offer(now, handle, wakes);
+        }
     }
 
     /// Puts a server's connection into the queue for `accept`, once.

@@ -149,6 +149,8 @@ pub struct ConnectionReport {
     pub is_resumed: bool,
     /// What became of requests sent before the handshake was complete; `None` until it is.
     pub early_data: Option<EarlyData>,
+    /// Whether a new request may go on it: it is open, and the server is not leaving (RFC 9114 section 5.2).
+    pub takes_requests: bool,
     /// Its statistics so far.
     pub stats: ConnectionStats,
 }
@@ -476,6 +478,7 @@ impl Live {
             handshake: quic.handshake_time(),
             is_resumed: quic.is_resumed(),
             early_data: quic.early_data(),
+            takes_requests: self.is_usable(),
             stats: quic.stats(),
         }
     }

@@ -170,6 +170,8 @@ pub(crate) struct MessageReceiver {
     reader: MessageReader,
     /// What has arrived and is not read yet.
     input: Bytes,
+    /// Something has arrived.
+    has_begun: bool,
     /// Nothing more will arrive, because the peer has ended the stream in order.
     is_ended: bool,
     is_over: bool,
@@ -187,7 +189,7 @@ impl MessageReceiver {
         let id = stream.id().to_wire();
         let reader = MessageReader::new(kind, max_field_section_size).with_tables(tables.clone(), id);
         let (connection, input) = (connection.clone(), Bytes::new());
-        Self { stream, connection, reader, input, is_ended: false, is_over: false }
+        Self { stream, connection, reader, input, has_begun: false, is_ended: false, is_over: false }
     }
 
     /// Permits extended CONNECT (RFC 9220), which this end has announced.
@@ -224,7 +226,10 @@ impl MessageReceiver {
                 return Poll::Ready(self.end());
             }
             match ready!(self.stream.poll_read_chunk(cx, READ_CHUNK)) {
-                Ok(Some(data)) => self.input = data,
+                Ok(Some(data)) => {
+                    self.has_begun = true;
+                    self.input = data;
+                }
                 Ok(None) if self.reader.is_blocked() => self.is_ended = true,
                 Ok(None) => return Poll::Ready(self.end()),
                 Err(ReadError::Reset(code)) => {
@@ -247,6 +252,11 @@ impl MessageReceiver {
     /// Length of the content, if it is announced and there will be any.
     pub(crate) fn announced(&self) -> Option<u64> {
         self.reader.announced()
+    }
+
+    /// Whether any byte of the message has been read.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// Asks the peer to stop.

@@ -1,5 +1,7 @@
 //! What each end does on the wire, seen by an end that is made by hand (RFC 9114).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use posthaste_endpoint::{Connection, Endpoint, RecvStream, SendStream};
@@ -124,7 +126,14 @@ async fn a_client_sends_settings_and_each_request_whole_on_a_stream_of_its_own()
         } else {
             let mut control = connection.open_uni().await.unwrap();
             let bytes = [encode::control_stream(&Settings::default(), None), encode::go_away(8)].concat();
+            assert!(client.connections()[0].takes_requests);
             control.write_all(&bytes).await.unwrap();
+            let left = async {
+                while client.connections()[0].takes_requests {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            timeout(PATIENCE, left).await.expect("the server is leaving");
             send.write_bytes(response(204)).await.unwrap();
             send.finish();
             // With the last response it is of no more use.

@@ -34,10 +34,21 @@ async fn ask(connection: &Connection, request: Bytes) -> StatusCode {
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
     send.write_bytes(request).await.unwrap();
     send.finish();
+    answer(&mut recv).await.0.status()
+}
+
+/// Reads a whole response without trailers.
+async fn answer(recv: &mut RecvStream) -> (http::Response<()>, Bytes) {
     let mut response = Bytes::from(timeout(PATIENCE, recv.read_to_end(100_000)).await.unwrap().unwrap());
     let mut reader = MessageReader::new(MessageKind::Response { to_head: false }, 100_000);
     let Ok(Some(Part::Response(head))) = reader.next(&mut response) else { panic!("no response") };
-    head.status()
+    let mut body = Vec::new();
+    while let Some(part) = reader.next(&mut response).unwrap() {
+        let Part::Data(data) = part else { panic!("{part:?}") };
+        body.extend_from_slice(&data);
+    }
+    reader.end().unwrap();
+    (head, body.into())
 }
 
 /// Frame type and length as they are on the wire; lengths from 64 on.
@@ -208,10 +219,19 @@ async fn requests_that_are_given_up_at_once_end_the_connection() {
 async fn headers_that_do_not_come_and_bodies_that_nobody_wants_are_not_waited_for() {
     let server = server(|options| options.header_timeout = Duration::from_millis(50));
     let (_endpoint, connection) = visit(&server).await;
+    // The second stream opens the first (RFC 9000 section 3.2), on which nothing comes.
+    let (_send, mut silent) = connection.open_bi().await.unwrap();
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
     send.write_all(&request(100)[..50]).await.unwrap();
-    let end = timeout(PATIENCE, recv.read_to_end(10)).await.expect("the server waits");
+    let (head, body) = answer(&mut recv).await;
+    assert_eq!(head.status(), StatusCode::REQUEST_TIMEOUT);
+    assert!(head.headers().contains_key("date") && !head.headers().contains_key("connection"), "{head:?}");
+    assert_eq!(&body[..], b"408 Request Timeout\n");
+    let stopped = timeout(PATIENCE, send.stopped()).await.expect("the rest is wanted").unwrap();
+    assert_eq!(stopped, Some(0x100), "RFC 9114 section 4.1");
+    let end = timeout(PATIENCE, silent.read_to_end(10)).await.expect("the server waits");
     assert!(matches!(end, Err(ReadError::Reset(0x10c))), "{end:?}");
+    assert_eq!(ask(&connection, request(0)).await, StatusCode::OK, "the connection goes on");
 
     let (mut send, _recv) = connection.open_bi().await.unwrap();
     send.write_bytes(request(0)).await.unwrap();

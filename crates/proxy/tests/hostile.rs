@@ -1,12 +1,14 @@
 //! Clients that move, hang up or send too much.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use posthaste_http::Body;
 
-use crate::common::body;
-use crate::raw::{End, Raw, request};
-use crate::recorder::{Reply, When};
-use crate::scene::Scene;
+use crate::common::{Server, body};
+use crate::raw::{End, Raw, data, end, request};
+use crate::recorder::{Link, Recorder, Reply, When};
+use crate::scene::{Scene, proxy};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_moves_while_it_uploads_uploads_the_whole() {
@@ -58,8 +60,7 @@ async fn requests_that_are_reset_at_once_leave_nothing() {
         }
     }
     assert!(asked >= 500, "{asked}");
-    let others_end =
-        |links: &[crate::recorder::Link]| links.iter().filter(|link| !link.is_closed).count() <= 1;
+    let others_end = |links: &[Link]| links.iter().filter(|link| !link.is_closed).count() <= 1;
     scene.upstream.wait("requests that nobody wants stay", others_end).await;
     scene.is_well().await;
 }
@@ -73,4 +74,26 @@ async fn ten_thousand_fields_are_refused() {
     assert_eq!(end, End::Status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.as_u16()));
     assert!(scene.upstream.links().is_empty());
     scene.is_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_stands_still_is_408() {
+    let upstream = Recorder::start(When::Whole, |message| Reply::ok(&message.body)).await;
+    let front = proxy(&format!("http://{}", upstream.address), |_| {});
+    let short = Duration::from_millis(200);
+    let server =
+        Server::start(front, |options| (options.header_timeout, options.stall_timeout) = (short, short));
+    let raw = Raw::connect(&server).await;
+    let head = request("POST", &[("content-length", "5")]);
+    let (mut half, recv) = raw.open().await;
+    half.write_all(&head[..head.len() / 2]).await.unwrap();
+    assert_eq!(end(recv).await, End::Status(408));
+    assert!(upstream.links().is_empty());
+    let (mut send, recv) = raw.open().await;
+    send.write_all(&[&head[..], &data("fou")].concat()).await.unwrap();
+    assert_eq!(end(recv).await, End::Status(408));
+    let closed = |links: &[Link]| links.iter().all(|link| link.is_closed);
+    let links = upstream.wait("the connection ends", closed).await;
+    assert!(links.iter().all(|link| link.messages().is_empty()), "{links:?}");
+    drop((half, send));
 }

@@ -19,7 +19,8 @@ pub enum Event {
     /// an earlier connection's. On a client: the server has read what was sent so.
     EarlyDataAccepted,
     /// On a client: the server has dropped what was sent before the handshake was complete. All of it is sent again;
-    /// streams stay as they are. The application protocol may be another than last time.
+    /// streams stay as they are. The application protocol may be another than last time. On a server: the client has sent
+    /// such data, which are not read.
     EarlyDataRejected,
     /// The handshake is complete: the peer is authenticated, its parameters are known.
     Connected,

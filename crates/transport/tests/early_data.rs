@@ -118,7 +118,7 @@ fn early_data_arrive_with_the_first_flight() {
     let first = client_packets(&stage.pair).remove(0);
     assert_eq!(first, [PacketType::Initial, PacketType::ZeroRtt], "coalesced");
     let server = *stage.pair.server.accepted.last().expect("accepted");
-    assert!(stage.pair.server.has(server, is_accepted));
+    assert!(stage.pair.server.has(server, is_accepted) && !stage.pair.server.has(server, is_rejected));
     assert!(stage.pair.server.connection(server).is_handshaking(), "what it has read may be a repetition");
     assert!(stage.pair.server.connection(server).is_early_data_accepted(), "and it says so");
     assert_eq!(stage.pair.server.connection(server).alpn(), Some(crate::support::tls::ALPN), "known by then");
@@ -235,6 +235,7 @@ fn rejected_early_data_are_sent_again_whole() {
             assert!(!stage.pair.client.has(handle, is_accepted));
             let server = *stage.pair.server.accepted.last().expect("accepted");
             assert!(!stage.pair.server.has(server, is_accepted));
+            assert!(stage.pair.server.has(server, is_rejected), "stranger {index}");
             let stats = stage.pair.client.connection(handle).stats();
             assert_eq!(stats.packets_lost, 0, "a rejection is no congestion");
             // Fresh sessions have come: next time it works again.

@@ -175,8 +175,17 @@ fn to_python(py: Python<'_>, available: Available) -> PyResult<Option<Bound<'_, 
 
 /// A connection as a dictionary; `posthaste.Connection` describes its keys.
 pub(crate) fn report<'py>(py: Python<'py>, report: &ConnectionReport) -> PyResult<Bound<'py, PyDict>> {
-    let ConnectionReport { index, origin, remote, resolution, handshake, is_resumed, early_data, stats } =
-        report;
+    let ConnectionReport {
+        index,
+        origin,
+        remote,
+        resolution,
+        handshake,
+        is_resumed,
+        early_data,
+        takes_requests: _,
+        stats,
+    } = report;
     let early_data = early_data.map(|early_data| match early_data {
         EarlyData::None => "none",
         EarlyData::Accepted => "accepted",

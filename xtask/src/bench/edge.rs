@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use self::rivals::Rivals;
@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     /// Servers
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "edge,nginx,caddy,haproxy")]
     servers: Vec<String>,
+    /// What is measured: CPU time per request, response times, memory of idle connections
+    #[arg(long, value_name = "ROW,...", value_delimiter = ',', default_value = "cpu,times,idle")]
+    rows: Vec<Rows>,
     /// Rounds over all servers
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -61,6 +64,25 @@ pub(crate) struct Arguments {
     idle: u64,
     #[command(flatten)]
     means: Means,
+}
+
+/// What can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rows {
+    Cpu,
+    Times,
+    Idle,
+}
+
+impl Arguments {
+    fn has(&self, rows: Rows) -> bool {
+        self.rows.contains(&rows)
+    }
+
+    /// Memory is measured without the upstream.
+    fn are_proxied(&self) -> bool {
+        self.has(Rows::Cpu) || self.has(Rows::Times)
+    }
 }
 
 /// What a configuration is made of.
@@ -138,11 +160,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     {
         return Err(format!("--servers: no {unknown:?}; there are edge, nginx, caddy, haproxy").into());
     }
-    let mut scene = Scene::new(Rivals::get(&arguments.servers)?, arguments.means.as_built)?;
+    let needs_rivals = arguments.are_proxied() || arguments.servers.iter().any(|name| name != "edge");
+    let rivals = needs_rivals.then(|| Rivals::get(&arguments.servers)).transpose()?;
+    let mut scene = Scene::new(rivals, arguments.means.as_built)?;
     if arguments.means.prepare {
         return Ok(true);
     }
-    scene.application = Some(scene.upstream()?);
+    if arguments.are_proxied() {
+        scene.application = Some(scene.upstream()?);
+    }
     let mut samples = Vec::new();
     for round in 0..arguments.rounds {
         for name in turned(&arguments.servers, round as usize) {
@@ -174,7 +200,8 @@ struct Load {
 
 /// What all runs need.
 struct Scene {
-    rivals: Rivals,
+    /// The edge alone may need none.
+    rivals: Option<Rivals>,
     folder: tempfile::TempDir,
     identity: Identity,
     own: PathBuf,
@@ -185,7 +212,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(rivals: Rivals, as_built: bool) -> Result<Self> {
+    fn new(rivals: Option<Rivals>, as_built: bool) -> Result<Self> {
         if !as_built {
             build()?;
         }
@@ -208,6 +235,10 @@ impl Scene {
         })
     }
 
+    fn rivals(&self) -> Result<&Rivals> {
+        self.rivals.as_ref().ok_or_else(|| "no rivals were asked for".into())
+    }
+
     fn place<'a>(&'a self, port: u16, www: &'a Path) -> Place<'a> {
         let (cert, key) = (self.identity.cert.as_path(), self.identity.key.as_path());
         Place { port, upstream: self.upstream, cert, key, www, folder: self.folder.path(), live: None }
@@ -215,48 +246,45 @@ impl Scene {
 
     fn upstream(&self) -> Result<Running> {
         let www = self.folder.path().join("www");
-        let words = self.rivals.upstream(&self.place(0, &www))?;
+        let words = self.rivals()?.upstream(&self.place(0, &www))?;
         let mut running =
             Running::spawn(on_core(1, &words[0]).args(&words[1..]), "upstream", self.folder.path())?;
         wait_until(&mut running, || std::net::TcpStream::connect(("127.0.0.1", self.upstream)).is_ok())?;
         Ok(running)
     }
 
-    /// Everything about one server in one round.
+    /// What is asked for of one server in one round.
     fn all_of(&self, name: &str, arguments: &Arguments) -> Result<Vec<Measured>> {
         let (mut figures, mut times) = (Vec::new(), Vec::new());
         for is_proxied in [false, true] {
+            if is_proxied && !arguments.are_proxied() {
+                break;
+            }
             let (server, port) = self.start(name, is_proxied)?;
             let url = format!("https://127.0.0.1:{port}/{}{BYTES}", if is_proxied { "app/" } else { "" });
             // What is made at the first request is not measured.
             self.load(&server, &url, &["--connections", "1", "--streams", "1", "--requests", "100"])?;
-            let requests = arguments.requests.to_string();
-            let load = self.quiet_load(
-                &server,
-                &url,
-                &["--connections", "10", "--streams", "10", "--requests", &requests],
-            )?;
-            let what = if is_proxied { What::Proxied } else { What::Static };
-            let value = load.server_micros / arguments.requests as f64;
-            figures.push(Measured { what, value, client: load.client, others: load.others });
-            let few = (arguments.requests / 10).to_string();
-            let slow = ["--connections", "8", "--streams", "1", "--pause-millis", "2", "--requests", &few];
-            times.push(self.quiet_load(&server, &url, &slow)?);
-            if !is_proxied {
+            if arguments.has(Rows::Cpu) {
+                let requests = arguments.requests.to_string();
+                let fast = ["--connections", "10", "--streams", "10", "--requests", &requests];
+                let load = self.quiet_load(&server, &url, &fast)?;
+                let what = if is_proxied { What::Proxied } else { What::Static };
+                let value = load.server_micros / arguments.requests as f64;
+                figures.push(Measured { what, value, client: load.client, others: load.others });
+            }
+            if arguments.has(Rows::Times) {
+                let few = (arguments.requests / 10).to_string();
+                let slow =
+                    ["--connections", "8", "--streams", "1", "--pause-millis", "2", "--requests", &few];
+                times.push(self.quiet_load(&server, &url, &slow)?);
+            }
+            if arguments.has(Rows::Idle) && !is_proxied {
                 figures.push(self.idle(&server, &url, arguments.idle)?);
             }
         }
-        let [files, app] = &times[..] else { return Err("two runs were expected".into()) };
-        let others = files.others.max(app.others);
-        let time = |what, value: f64| Measured { what, value: value * 1e6, client: app.client, others };
-        figures.extend([
-            time(What::StaticP50, files.p50),
-            time(What::StaticP99, files.p99),
-            time(What::ProxiedP50, app.p50),
-            time(What::ProxiedP99, app.p99),
-            time(What::AddedP50, app.p50 - files.p50),
-            time(What::AddedP99, app.p99 - files.p99),
-        ]);
+        if let [files, app] = &times[..] {
+            figures.extend(response_times(files, app));
+        }
         Ok(figures)
     }
 
@@ -277,7 +305,7 @@ impl Scene {
             return Ok((server, port));
         }
         let port = free_port(Ipv4Addr::LOCALHOST.into())?.port();
-        let words = self.rivals.command(name, &self.place(port, &www))?;
+        let words = self.rivals()?.command(name, &self.place(port, &www))?;
         let mut command = on_core(0, &words[0]);
         command.args(&words[1..]).env("GOMAXPROCS", "1").env("HOME", folder);
         let mut server = Running::spawn(&mut command, name, folder)?;
@@ -352,6 +380,20 @@ impl Scene {
     }
 }
 
+/// Of files, through the proxy, and what the upstream adds.
+fn response_times(files: &Load, app: &Load) -> [Measured; 6] {
+    let others = files.others.max(app.others);
+    let time = |what, value: f64| Measured { what, value: value * 1e6, client: app.client, others };
+    [
+        time(What::StaticP50, files.p50),
+        time(What::StaticP99, files.p99),
+        time(What::ProxiedP50, app.p50),
+        time(What::ProxiedP99, app.p99),
+        time(What::AddedP50, app.p50 - files.p50),
+        time(What::AddedP99, app.p99 - files.p99),
+    ]
+}
+
 fn wait_until(server: &mut Running, is_ready: impl Fn() -> bool) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while !is_ready() {
@@ -373,11 +415,12 @@ fn print_table(servers: &[String], samples: &[Sample]) {
         print!("{server:>26}");
     }
     println!();
-    for (what, label) in TABLE {
+    let is_measured = |row: &&(What, &str)| samples.iter().any(|sample| sample.measured.what == row.0);
+    for (what, label) in TABLE.iter().filter(is_measured) {
         print!("{label:<16}");
         for server in servers {
             let own =
-                || samples.iter().filter(|sample| sample.server == *server && sample.measured.what == what);
+                || samples.iter().filter(|sample| sample.server == *server && sample.measured.what == *what);
             let values = || own().map(|sample| sample.measured.value);
             let (least, greatest) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
             let mark = if own().any(|sample| sample.void) { "*" } else { "" };

@@ -72,9 +72,9 @@ pub(super) fn slow_streams(scene: &Scene, is_short: bool) -> Result<Vec<Figure>>
     let said = front.clients(scene, "slow", seconds, Duration::from_secs(seconds) + 2 * PATIENCE)?;
     let resident = front.edge.resident_bytes()?;
     let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split(' ').collect()).collect();
-    let is_so = |line: &[&str]| matches!(line, ["heads", "reset-10c", STREAMS] | ["bodies", "200", STREAMS]);
+    let is_so = |line: &[&str]| matches!(line, ["heads", "408", STREAMS] | ["bodies", "200", STREAMS]);
     if lines.iter().filter(|line| is_so(line)).count() != 2 || lines.len() != 3 {
-        return Err(format!("not H3_REQUEST_CANCELLED for each head and 200 for each body: {said}").into());
+        return Err(format!("not 408 for each head and 200 for each body: {said}").into());
     }
     let [_, requests, longest] = lines[0][..] else { return Err(format!("the clients said {said}").into()) };
     front.end()?;

@@ -80,6 +80,7 @@ pub(super) struct Totals {
     pub(super) resumed: u64,
     /// With requests that were read before the handshake was complete.
     pub(super) early: u64,
+    early_refused: u64,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
     pub(super) packets_sent: u64,
@@ -101,6 +102,7 @@ impl Totals {
             connections: 1,
             resumed: u64::from(connection.is_resumed()),
             early: u64::from(connection.early_data() == Some(EarlyData::Accepted)),
+            early_refused: u64::from(connection.early_data() == Some(EarlyData::Rejected)),
             sent_bytes: stats.sent.bytes.get(),
             received_bytes: stats.received.bytes.get(),
             packets_sent: stats.packets_sent,
@@ -123,6 +125,7 @@ impl AddAssign for Totals {
         self.connections += other.connections;
         self.resumed += other.resumed;
         self.early += other.early;
+        self.early_refused += other.early_refused;
         self.sent_bytes += other.sent_bytes;
         self.received_bytes += other.received_bytes;
         self.packets_sent += other.packets_sent;
@@ -205,6 +208,8 @@ impl Connections {
         )?;
         let help = "HTTP/3 connections whose early data (0-RTT) were read";
         page.counter("http3_early_data", help, &of(|it| it.early))?;
+        let help = "HTTP/3 connections whose early data (0-RTT) were not read";
+        page.counter("http3_early_data_refused", help, &of(|it| it.early_refused))?;
         page.bytes("quic_sent", "UDP payload sent on connections", &of(|it| it.sent_bytes))?;
         page.bytes("quic_received", "UDP payload received on connections", &of(|it| it.received_bytes))?;
         page.counter("quic_packets_sent", "QUIC packets sent", &of(|it| it.packets_sent))?;

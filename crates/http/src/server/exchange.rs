@@ -74,8 +74,7 @@ pub(super) async fn run(
         }
         None => {
             tracing::debug!(%client, "a request's headers did not arrive in time");
-            receiver.stop(Code::H3_REQUEST_CANCELLED);
-            stream.sender.reset(Code::H3_REQUEST_CANCELLED);
+            Box::pin(end_overdue(&shared, stream, receiver)).await;
             return Served::Abandoned;
         }
     };
@@ -143,17 +142,35 @@ async fn head(receiver: &mut MessageReceiver) -> Result<http::Request<()>, Recei
 /// Ends a stream that brought no request.
 async fn decline(shared: &Shared, mut stream: RequestStream, error: &ReceiveError) {
     match error {
+        // RFC 9114 section 4.2.2 leaves the choice; this says what is wrong.
         ReceiveError::Message(MessageError::TooLarge { .. }) => {
-            // RFC 9114 section 4.2.2 leaves the choice; this says what is wrong.
-            let response = text(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "");
-            let mut seat = shared.budget.slots.seat_without_slot(stream.visitor.address.ip());
-            Outgoing::new(shared, &mut stream, &mut seat).send(response, &mut 0).await;
+            refuse(shared, stream, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE).await;
         }
         // spec: rfc9114 4.1.2 malformed-is-stream-error
         ReceiveError::Message(error) => stream.sender.reset(error.code()),
         ReceiveError::Reset(_) => stream.sender.reset(Code::H3_REQUEST_CANCELLED),
         ReceiveError::Lost(_) => {}
     }
+}
+
+/// Ends a stream whose request's head is overdue: with a response (RFC 9110 section 15.5.9) if a part of it has come.
+async fn end_overdue(shared: &Shared, mut stream: RequestStream, mut receiver: MessageReceiver) {
+    if receiver.has_begun() {
+        // Asks the client to stop without an error (RFC 9114 section 4.1): the response is to be read.
+        drop(receiver);
+        refuse(shared, stream, StatusCode::REQUEST_TIMEOUT).await;
+    } else {
+        receiver.stop(Code::H3_REQUEST_CANCELLED);
+        stream.sender.reset(Code::H3_REQUEST_CANCELLED);
+    }
+}
+
+/// Answers a request of which the service learns nothing.
+async fn refuse(shared: &Shared, mut stream: RequestStream, status: StatusCode) {
+    let mut response = text(status, "");
+    response.headers_mut().insert(header::DATE, shared.date.now());
+    let mut seat = shared.budget.slots.seat_without_slot(stream.visitor.address.ip());
+    Outgoing::new(shared, &mut stream, &mut seat).send(response, &mut 0).await;
 }
 
 /// A request that has a slot.

@@ -201,16 +201,22 @@ impl Connection {
         }
     }
 
-    /// False if a request needs another connection. Over HTTP/3 the client makes that by itself.
+    /// False if a request needs another connection. An HTTP/3 client would make that by itself, but on the same UDP port.
+    /// Browsers take another one, and servers with a socket for each connection (`HAProxy`) need that: the socket of the old
+    /// connection, which may be another process's, gets what comes from its port.
     pub(crate) fn is_usable(&self) -> bool {
         match self {
             Self::Http1(sender) => !sender.is_closed(),
             Self::Http2(sender) => !sender.is_closed(),
-            Self::Http3(_) => true,
+            Self::Http3(client) => match &client.connections()[..] {
+                [] => true,
+                [only] => only.takes_requests,
+                _ => false,
+            },
         }
     }
 
-    /// How many connections this one has followed by itself.
+    /// How many connections this one has followed by itself: the server may have begun to leave since it was asked for.
     pub(crate) fn replaced(&self) -> u64 {
         let Self::Http3(client) = self else { return 0 };
         client.connections().len().saturating_sub(1) as u64

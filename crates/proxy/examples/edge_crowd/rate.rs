@@ -118,7 +118,8 @@ impl Slot {
         if let Some(connection) = state.connection.as_ref().filter(|connection| connection.is_usable()) {
             return connection.another();
         }
-        state.connection = None;
+        let followed = state.connection.take().map_or(0, |connection| connection.replaced());
+        state.made += followed;
         let connection = target.place.connect(target.way, false).await?;
         state.made += 1;
         let another = connection.another()?;
@@ -129,7 +130,6 @@ impl Slot {
     /// How many connections there were.
     async fn made(&self) -> u64 {
         let state = self.state.lock().await;
-        // An HTTP/3 client replaces its connection by itself.
         let more = state.connection.as_ref().map_or(0, Connection::replaced);
         state.made + more
     }

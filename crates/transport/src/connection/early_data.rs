@@ -74,6 +74,15 @@ impl Connection {
         Ok(())
     }
 
+    /// On a server: a 0-RTT packet has come that nobody can read. What it was is not known without keys, so this is for
+    /// counters alone.
+    pub(crate) fn note_early_refusal(&mut self) {
+        if self.side() == Side::Server && self.setup.early == EarlyData::None {
+            self.setup.early = EarlyData::Rejected;
+            self.emit(Event::EarlyDataRejected);
+        }
+    }
+
     /// Opens a 0-RTT packet; `None` if it is not authentic or the keys are gone.
     pub(crate) fn open_early(&self, packet: ProtectedPacket) -> Option<Opened> {
         // spec: rfc9001 4.6.2 rejected-not-processed

@@ -198,6 +198,9 @@ impl Connection {
             self.setup.kept_packets.push(KeptPacket { packet, arrived });
             return Outcome::Dropped;
         }
+        if packet_type == PacketType::ZeroRtt {
+            self.note_early_refusal();
+        }
         self.drop_packet(now, Some(packet_type), Dropped::NoKeys)
     }
 

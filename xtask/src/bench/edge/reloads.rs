@@ -32,7 +32,8 @@ const SHORT: (u32, u64, u64) = (10, 250, 8);
 #[derive(Debug, Args)]
 #[command(
     after_help = "Requests leave at a steady rate, each when it is due, whatever becomes of those before it. One in 20 comes on a
-connection of its own, the others on 30 connections that are kept. Responses are 1 KiB of an application over HTTP/1.1.
+connection of its own, the others on 30 connections that are kept. One that replaces another comes from a UDP port of its
+own, as browsers' do. Responses are 1 KiB of an application over HTTP/1.1.
 Server on core 0, client and application on core 1. Each reload changes a field of the responses.
 
   answered  whole responses of the right length with status 200
