@@ -74,9 +74,9 @@ const EARLY_PART: u64 = 8;
 const KNOWN_PACKETS: u64 = 200;
 /// Packets that earlier connections must have seen to say that the path loses.
 const LEAST_KNOWN: u64 = 100;
-/// The floor of copies where the path is known to lose [`CLEAN_LOSS`] or more, as a part of the floor: of objects of 100 kB
-/// every packet is copied then.
-const LOSSY_FLOOR: (u64, u64) = (3, 2);
+/// The floor of copies where the path is known to lose [`CLEAN_LOSS`] or more, as a part of the floor: 96 packets with
+/// `mobile`.
+const LOSSY_FLOOR: (u64, u64) = (8, 7);
 
 /// Packets that a path which has told nothing yet is taken to have settled, and how many of them to have lost.
 const PRIOR_PACKETS: f64 = 20.0;

@@ -397,16 +397,26 @@ fn what_is_known_of_a_path_gives_way_to_what_is_seen() {
 }
 
 #[test]
-fn every_packet_of_a_small_object_is_copied_where_the_path_is_known_to_lose() {
+fn mobile_copies_every_packet_of_100_kb() {
+    let profile: toml::Table = include_str!("../../../profiles/mobile.toml").parse().expect("a profile");
+    let parameters: Parameters = profile["repair"]["tail"].clone().try_into().expect("parameters");
+    let mut tail = Tail::new(Parameters { code: false, ..parameters });
+    let object = TailView { in_flight: packets(84), sent: packets(84), ..view() };
+    assert!(copies_newest(&mut tail, &TailView { copied: packets(83), ..object }));
+    assert!(!copies_newest(&mut tail, &TailView { copied: packets(84), ..object }));
+}
+
+#[test]
+fn more_is_copied_where_the_path_is_known_to_lose() {
     let copied = |known, copied| {
-        let mut tail = Tail::new(Parameters { floor: 64, ..Parameters::default() });
-        let object = TailView { in_flight: packets(84), sent: packets(84), ..view() };
+        let mut tail = Tail::new(Parameters { floor: 84, ..Parameters::default() });
+        let object = TailView { in_flight: packets(100), sent: packets(100), ..view() };
         copies_newest(&mut tail, &TailView { copied: packets(copied), known, ..object })
     };
     for (known, most) in [
-        (PathLoss::UNKNOWN, 64),
-        (PathLoss::new(1_000, 4), 64),
-        (PathLoss::new(99, 20), 64),
+        (PathLoss::UNKNOWN, 84),
+        (PathLoss::new(1_000, 4), 84),
+        (PathLoss::new(99, 20), 84),
         (PathLoss::new(100, 1), 96),
         (PathLoss::new(1_000, 80), 96),
     ] {
