@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::{Pair, bounded, pattern};
 use bytes::Bytes;
-use posthaste_endpoint::{Connection, Priority, ReadError, TransportConfig};
+use posthaste_endpoint::{Connection, Priority, ReadError, TransportConfig, WriteError};
 use posthaste_units::ByteCount;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -351,6 +351,34 @@ async fn a_long_message_in_one_call_waits_for_room_and_a_cancelled_one_is_reset(
             let outcome = recv.read_to_end(usize::MAX).await;
             assert!(matches!(outcome, Err(ReadError::Reset(0))), "a part is not the whole: {outcome:?}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_is_whole_with_its_end_and_a_part_of_it_is_not() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connect().await;
+        // Some need no room, some are larger than what is copied at once, the last than all that may wait.
+        for length in [0, 1, 1_023, 1_024, 3_000, 5_000_000] {
+            let data = pattern(length, 3);
+            let expected = data.clone();
+            let mut send = client.open_uni().await.unwrap();
+            let reader = async { server.accept_uni().await.unwrap().read_to_end(length).await.unwrap() };
+            let (written, received) = tokio::join!(send.finish_with_copy(&data), reader);
+            written.unwrap();
+            assert!(received == expected, "{length} bytes");
+            send.acknowledged().await.unwrap();
+            assert!(matches!(send.finish_with_copy(b"more").await, Err(WriteError::ClosedStream)));
+        }
+        let data = pattern(50_000_000, 4);
+        let mut send = client.open_uni().await.unwrap();
+        let finishing = tokio::time::timeout(Duration::from_millis(100), send.finish_with_copy(&data));
+        assert!(finishing.await.is_err(), "nobody reads");
+        drop(send);
+        let outcome = server.accept_uni().await.unwrap().read_to_end(usize::MAX).await;
+        assert!(matches!(outcome, Err(ReadError::Reset(0))), "a part is not the whole: {outcome:?}");
     })
     .await;
 }

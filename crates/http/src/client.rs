@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -241,7 +241,7 @@ impl Client {
     /// ```
     pub async fn send(&self, request: http::Request<Body>) -> Result<Response, ClientError> {
         let started = Instant::now();
-        let live = self.connection(&Origin::of(request.uri())?).await?;
+        let live = self.connection(&(Origin::of(request.uri())?, 0)).await?;
         live.handshake().await?;
         let mut request = request;
         let length = http_body::Body::size_hint(request.body()).exact();
@@ -261,10 +261,10 @@ impl Client {
         fields: &HeaderMap,
         started: Instant,
     ) -> Result<Response, ClientError> {
-        let origin = Origin::of(uri)?;
+        let place = (Origin::of(uri)?, 0);
         let mut may_retry = true;
         loop {
-            let live = self.connection(&origin).await?;
+            let live = self.connection(&place).await?;
             if !method.is_safe() {
                 // RFC 8470 section 4: what must not happen twice waits for the handshake.
                 live.handshake().await?;
@@ -287,8 +287,8 @@ impl Client {
     }
 
     /// The origin's connection; makes it if there is none that can be used.
-    async fn connection(&self, origin: &Origin) -> Result<Arc<Live>, ClientError> {
-        self.pooled(origin, 0, connect::connect(&self.inner, origin)).await
+    async fn connection(&self, place: &(Origin, usize)) -> Result<Arc<Live>, ClientError> {
+        self.pooled(place, connect::connect(&self.inner, &place.0)).await
     }
 
     /// The origin's connection number `leg` (from 1 on) beside the `first`; made, if need be, to the same address, and
@@ -301,21 +301,28 @@ impl Client {
     ) -> Result<Arc<Live>, ClientError> {
         let address = first.quic().remote_address();
         let making = connect::beside(&self.inner, first.origin(), address, group);
-        self.pooled(first.origin(), leg, making).await
+        self.pooled(&(first.origin().clone(), leg), making).await
     }
 
-    /// A connection of the pool, or the one that `making` makes.
+    /// The connection at a place of the pool, or the one that `making` makes.
     async fn pooled(
         &self,
-        origin: &Origin,
-        leg: usize,
+        place: &(Origin, usize),
         making: impl Future<Output = Result<Live, ClientError>>,
     ) -> Result<Arc<Live>, ClientError> {
         use std::sync::atomic::Ordering;
 
-        let slot = Arc::clone(lock(&self.inner.pool).entry((origin.clone(), leg)).or_default());
+        let slot = {
+            let mut pool = lock(&self.inner.pool);
+            let known = pool.get(place).map(Arc::clone);
+            known.unwrap_or_else(|| Arc::clone(pool.entry(place.clone()).or_default()))
+        };
         let attempts_before = slot.attempts.load(Ordering::Relaxed);
-        let mut state = slot.state.lock().await;
+        // Mostly nobody is making the connection.
+        let mut state = match slot.state.try_lock() {
+            Ok(state) => state,
+            Err(_) => slot.state.lock().await,
+        };
         match &*state {
             SlotState::Live(live) if live.is_usable() => return Ok(Arc::clone(live)),
             SlotState::Failed(attempt, error) if *attempt > attempts_before => return Err(error.clone()),
@@ -444,6 +451,14 @@ fn ask(method: &Method, uri: &Uri, fields: &HeaderMap) -> http::Request<Body> {
 
 /// The same request with the fields that all requests have, unless it has its own.
 fn complete(mut request: http::Request<Body>) -> http::Request<Body> {
+    /// Most requests have no others, and a copy costs less than to look each of them up.
+    static ALONE: LazyLock<HeaderMap> = LazyLock::new(|| {
+        DEFAULT_FIELDS.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
+    });
+    if request.headers().is_empty() {
+        request.headers_mut().clone_from(&ALONE);
+        return request;
+    }
     for (name, value) in DEFAULT_FIELDS {
         request.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }

@@ -99,7 +99,12 @@ impl MessageSender {
     /// # Errors
     /// As [`Self::flush`].
     pub(crate) async fn finish(&mut self) -> Result<(), WriteError> {
-        self.stream.finish_with(std::mem::take(&mut self.pending).into()).await?;
+        let pending = std::mem::take(&mut self.pending);
+        if pending.len() <= COPY_LIMIT {
+            self.stream.finish_with_copy(&pending).await?;
+        } else {
+            self.stream.finish_with(pending.into()).await?;
+        }
         self.is_open = false;
         Ok(())
     }

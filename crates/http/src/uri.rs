@@ -39,12 +39,14 @@ impl Origin {
         if authority.as_str().contains('@') {
             return Err(fail("a user name in a URL is not supported; remove what stands before the @"));
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        // The crate looks for it each time.
+        let written = authority.host();
+        let host = written.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         if host.is_empty() {
             return Err(fail("the URL names no host"));
         }
         // The authority's own accessors take a port that is out of range for none.
-        let port = match authority.as_str().strip_prefix(authority.host()) {
+        let port = match authority.as_str().strip_prefix(written) {
             Some("") => 443,
             Some(port) => match port.trim_start_matches(':').parse() {
                 Ok(0) | Err(_) => return Err(fail("the port is not a number from 1 to 65535")),

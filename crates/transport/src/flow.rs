@@ -56,7 +56,7 @@ pub(crate) struct Surroundings {
 }
 
 /// The credit that this end has granted, and the policy that decides about more.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ReceiveWindow {
     /// `None` until a stream's policy is first asked.
     credit: Option<Box<dyn Credit>>,

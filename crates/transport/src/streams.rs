@@ -502,7 +502,7 @@ impl Streams {
                 if send.is_complete() {
                     self.events.push_back(StreamEvent::SendComplete(id));
                 }
-                stream.send = None;
+                stream.end_send();
             }
         }
         let ending = stream.send.as_deref().map_or(Ending::Open, SendHalf::ending);
@@ -517,7 +517,7 @@ impl Streams {
                 if is_blocked { self.blocked_count + 1 } else { self.blocked_count.saturating_sub(1) };
         }
         if stream.recv.as_deref().is_some_and(recv::RecvHalf::is_done_after_stop) {
-            stream.recv = None;
+            stream.end_recv();
         }
         self.code.refresh(id, stream, is_ending);
         let is_over = stream.send.is_none() && stream.recv.is_none();

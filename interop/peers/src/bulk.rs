@@ -1,13 +1,16 @@
 //! The bulk protocol over one raw QUIC stream, and the settings that every library is given.
 //!
 //! The client opens a bidirectional stream, sends the number of bytes that it wants (8 bytes, big endian) and
-//! ends its side; the server answers with as many bytes of [`PATTERN`] and ends its own.
+//! ends its side; the server answers with as many bytes of [`PATTERN`] and ends its own. There may be several such streams
+//! at once, on one connection or several.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::contract::{Result, print_json};
+use tokio::task::JoinSet;
+
+use crate::contract::{BulkClientArgs, Result, print_json};
 
 /// The ALPN token.
 pub const ALPN: &[u8] = b"posthaste-bulk";
@@ -56,6 +59,11 @@ impl Receipt {
         Self { wanted, received: 0, started: Instant::now() }
     }
 
+    /// Bytes to ask for.
+    pub fn wanted(&self) -> u64 {
+        self.wanted
+    }
+
     /// Counts `chunk`, which continues what was counted before, and checks its first and last byte.
     ///
     /// # Errors
@@ -71,16 +79,57 @@ impl Receipt {
         Ok(())
     }
 
-    /// Prints the result at the end of the stream.
+    /// Prints the result at the end of the only stream.
     ///
     /// # Errors
     /// Too few or too many bytes have come.
     pub fn finish(self) -> Result<()> {
-        if self.received != self.wanted {
-            return Err(format!("{} bytes of {}", self.received, self.wanted).into());
-        }
-        print_json(&Report { bytes: self.received, seconds: self.started.elapsed().as_secs_f64() })
+        let seconds = self.started.elapsed().as_secs_f64();
+        print_json(&Report { bytes: self.end()?, seconds })
     }
+
+    /// The end of the stream; how many bytes have come.
+    ///
+    /// # Errors
+    /// Too few or too many.
+    pub fn end(self) -> Result<u64> {
+        if self.received == self.wanted {
+            Ok(self.received)
+        } else {
+            Err(format!("{} bytes of {}", self.received, self.wanted).into())
+        }
+    }
+}
+
+/// Fetches `args.bytes` on each of `args.streams` streams of all `connections`, and prints the result. A lone stream is
+/// fetched without a task of its own.
+///
+/// # Errors
+/// A transfer fails.
+pub async fn run<C: Clone, F>(
+    args: &BulkClientArgs,
+    connections: &[C],
+    fetch: impl Fn(C, Receipt) -> F,
+) -> Result<()>
+where
+    F: Future<Output = Result<u64>> + Send + 'static,
+{
+    let started = Instant::now();
+    let mut bytes = 0;
+    if let ([connection], 1) = (connections, args.streams) {
+        bytes = fetch(connection.clone(), Receipt::new(args.bytes)).await?;
+    } else {
+        let mut tasks = JoinSet::new();
+        for connection in connections {
+            for _ in 0..args.streams {
+                tasks.spawn(fetch(connection.clone(), Receipt::new(args.bytes)));
+            }
+        }
+        while let Some(ended) = tasks.join_next().await {
+            bytes += ended??;
+        }
+    }
+    print_json(&Report { bytes, seconds: started.elapsed().as_secs_f64() })
 }
 
 /// Waits until the harness closes stdin.

@@ -9,6 +9,8 @@ use clap::{Args, Parser, ValueEnum};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::bulk::UDP_PAYLOAD;
+
 /// Errors end the program with a message; nothing here is handled.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -28,6 +30,8 @@ pub enum Mode {
     RequestServer(BulkServerArgs),
     /// Make such requests, some at once
     RequestClient(RequestClientArgs),
+    /// Connect to a request server again and again, with two requests each time
+    HandshakeClient(HandshakeClientArgs),
     /// Hold idle raw QUIC connections until stdin ends
     IdleClient(IdleClientArgs),
     /// Send back every DATAGRAM frame's message
@@ -119,6 +123,34 @@ pub struct BulkServerArgs {
     /// Private key, PEM
     #[arg(long)]
     pub key: PathBuf,
+    /// Take early data (0-RTT)
+    #[arg(long)]
+    pub early: bool,
+    /// What benches vary
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// What benches vary of both ends of a raw connection.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Form {
+    /// Bytes of the largest UDP payload
+    #[arg(long, default_value_t = UDP_PAYLOAD)]
+    pub udp_payload: u16,
+    /// Run in the future of `block_on` itself, not in a task
+    #[arg(long)]
+    pub block_on: bool,
+}
+
+impl Form {
+    /// Runs a mode: in a task, because the runtime polls the future of `block_on` itself less often, unless just that is to be
+    /// measured.
+    ///
+    /// # Errors
+    /// Those of `mode`.
+    pub async fn run(self, mode: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
+        if self.block_on { mode.await } else { tokio::spawn(mode).await? }
+    }
 }
 
 /// Of `bulk-client`.
@@ -130,9 +162,18 @@ pub struct BulkClientArgs {
     /// Trusted root, PEM
     #[arg(long)]
     pub ca: PathBuf,
-    /// Bytes to ask for
+    /// Bytes to ask for on each stream
     #[arg(long)]
     pub bytes: u64,
+    /// Streams on each connection, all at once
+    #[arg(long, default_value_t = 1)]
+    pub streams: u64,
+    /// Connections
+    #[arg(long, default_value_t = 1)]
+    pub connections: u64,
+    /// What benches vary
+    #[command(flatten)]
+    pub form: Form,
 }
 
 /// Of `request-client`.
@@ -150,6 +191,32 @@ pub struct RequestClientArgs {
     /// Requests in flight at once
     #[arg(long, default_value_t = 1)]
     pub in_flight: u64,
+    /// Connections, which the requests use in turn
+    #[arg(long, default_value_t = 1)]
+    pub connections: u64,
+    /// What benches vary
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// Of `handshake-client`.
+#[derive(Debug, Args)]
+pub struct HandshakeClientArgs {
+    /// The server's UDP address
+    #[arg(long)]
+    pub connect: SocketAddr,
+    /// Trusted root, PEM
+    #[arg(long)]
+    pub ca: PathBuf,
+    /// Connections to make
+    #[arg(long)]
+    pub count: u64,
+    /// Connections that are made at once
+    #[arg(long, default_value_t = 1)]
+    pub in_flight: u64,
+    /// What becomes of sessions: every handshake is a full one without it
+    #[arg(long)]
+    pub again: Option<Again>,
 }
 
 /// Of `idle-client`.

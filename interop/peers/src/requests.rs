@@ -4,15 +4,16 @@
 //! ends its own. Before what is measured there are [`WARM_UP`] requests; then the client prints `READY` and waits for a
 //! line on its standard input, so that the harness can read the processor times of both ends.
 
+use std::collections::VecDeque;
 use std::io::BufRead as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::contract::{RequestClientArgs, Result, print_json, print_line};
+use crate::contract::{HandshakeClientArgs, RequestClientArgs, Result, print_json, print_line};
 
 /// What a client sends on each stream.
 pub static REQUEST: [u8; 100] = [b'?'; 100];
@@ -58,19 +59,78 @@ impl Measured {
     }
 }
 
-/// Makes requests in `args.in_flight` tasks: the warm-up, then those that count.
+/// Makes requests in `args.in_flight` tasks, over one connection after the other in turn: the warm-up, then those that count.
 ///
 /// # Errors
 /// A request fails, or the harness is gone.
-pub async fn run<F>(args: &RequestClientArgs, request: impl Fn() -> F + Clone + Send + 'static) -> Result<()>
+pub async fn run<C, F>(
+    args: &RequestClientArgs,
+    connections: Vec<C>,
+    request: impl Fn(C) -> F + Clone + Send + 'static,
+) -> Result<()>
 where
+    C: Clone + Send + Sync + 'static,
     F: Future<Output = Result<()>> + Send,
 {
-    side_by_side(args.in_flight, WARM_UP, &request).await?;
+    let (connections, next) = (Arc::new(connections), Arc::new(AtomicU64::new(0)));
+    let request = move || {
+        let index = next.fetch_add(1, Ordering::Relaxed) as usize % connections.len();
+        request(connections[index].clone())
+    };
+    // Each connection has its share of the warm-up.
+    side_by_side(args.in_flight, WARM_UP.max(2 * args.connections), &request).await?;
     let measured = Measured::start(args.requests)?;
     side_by_side(args.in_flight, args.requests, &request).await?;
     measured.finish()
 }
+
+/// Connections before those that count.
+const HANDSHAKE_WARM_UP: u64 = 50;
+
+/// Makes connections in `args.in_flight` tasks: the warm-up, then those that count. `connect` makes one, with
+/// [`REQUESTS_EACH`] requests, and says whether its handshake was what `args.again` wants. It stays open for a while longer:
+/// tickets for later ones come behind the replies.
+///
+/// # Errors
+/// A connection fails, more than a tenth of the handshakes were not what they should be, or the harness is gone.
+pub async fn handshakes<C, F>(
+    args: &HandshakeClientArgs,
+    connect: impl Fn() -> F + Clone + Send + 'static,
+) -> Result<()>
+where
+    C: Send + 'static,
+    F: Future<Output = Result<(bool, C)>> + Send,
+{
+    let meant = Arc::new(AtomicU64::new(0));
+    let (counted, open) = (Arc::clone(&meant), Arc::new(Mutex::new(VecDeque::new())));
+    let most = 2 * args.in_flight as usize;
+    let connect = move || {
+        let (connecting, counted, open) = (connect(), Arc::clone(&counted), Arc::clone(&open));
+        async move {
+            let (is_meant, connection) = connecting.await?;
+            counted.fetch_add(is_meant.into(), Ordering::Relaxed);
+            let mut open = open.lock().map_err(|_| "another task has panicked")?;
+            open.push_back(connection);
+            let oldest = if open.len() > most { open.pop_front() } else { None };
+            drop(open);
+            // Without a handle it is closed.
+            drop(oldest);
+            Ok(())
+        }
+    };
+    side_by_side(args.in_flight, HANDSHAKE_WARM_UP, &connect).await?;
+    let measured = Measured::start(args.count)?;
+    meant.store(0, Ordering::Relaxed);
+    side_by_side(args.in_flight, args.count, &connect).await?;
+    let meant = meant.load(Ordering::Relaxed);
+    if meant * 10 < args.count * 9 {
+        return Err(format!("{meant} of {} handshakes were what they should be", args.count).into());
+    }
+    measured.finish()
+}
+
+/// Requests on each connection of [`handshakes`], both at once.
+pub const REQUESTS_EACH: usize = 2;
 
 async fn side_by_side<F>(
     in_flight: u64,

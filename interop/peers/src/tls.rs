@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::contract::Result;
+use crate::contract::{Again, Result};
 
 /// Of this program.
 static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
@@ -49,6 +49,14 @@ pub fn client(ca: &Path, alpn: &[u8]) -> Result<rustls::ClientConfig> {
         .with_no_client_auth();
     config.alpn_protocols = vec![alpn.to_vec()];
     Ok(config)
+}
+
+/// Has a client's later handshakes be of this kind; full ones without it.
+pub fn resume(config: &mut rustls::ClientConfig, again: Option<Again>) {
+    if again.is_none() {
+        config.resumption = rustls::client::Resumption::disabled();
+    }
+    config.enable_early_data = again == Some(Again::Early);
 }
 
 /// A server with one certificate chain.

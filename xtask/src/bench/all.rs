@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Only build everything
     #[arg(long)]
     prepare: bool,
-    /// Measure bulk and requests as --prepare has built them, without looking for changes
+    /// Compare the peers as --prepare has built them, without looking for changes
     #[arg(long, conflicts_with = "prepare")]
     as_built: bool,
     /// Write the page here
@@ -47,7 +47,14 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     Bulk,
+    BulkBlockOn,
+    BulkJumbo,
+    BulkStreams,
+    BulkConnections,
     Requests,
+    Requests1000,
+    Requests5000,
+    Sessions,
     Handshakes,
     Idle,
     Files,
@@ -56,13 +63,20 @@ enum Part {
 
 impl Part {
     fn name(self) -> String {
-        format!("{self:?}").to_lowercase()
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     fn title(self) -> &'static str {
         match self {
             Self::Bulk => "Bulk transfer",
+            Self::BulkBlockOn => "Bulk transfer in `block_on`",
+            Self::BulkJumbo => "Bulk transfer in jumbo frames",
+            Self::BulkStreams => "100 streams at once",
+            Self::BulkConnections => "100 connections at once",
             Self::Requests => "Requests",
+            Self::Requests1000 => "Requests over 1,000 connections",
+            Self::Requests5000 => "Requests over 5,000 connections",
+            Self::Sessions => "Handshakes over sockets",
             Self::Handshakes => "Handshakes",
             Self::Idle => "Idle connections",
             Self::Files => "Static files over HTTP/3",
@@ -70,20 +84,50 @@ impl Part {
         }
     }
 
-    /// It writes Markdown of itself.
-    fn has_markdown(self) -> bool {
-        matches!(self, Self::Bulk | Self::Requests)
+    /// The subcommand, and what makes it this part.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Bulk => &["bulk"],
+            Self::BulkBlockOn => &["bulk", "--block-on"],
+            Self::BulkJumbo => &["bulk", "--udp-payload", "8972"],
+            Self::BulkStreams => &["bulk", "--streams", "100", "--bytes", "10MB"],
+            Self::BulkConnections => &["bulk", "--connections", "100", "--bytes", "10MB"],
+            Self::Requests => &["requests"],
+            Self::Requests1000 => &["requests", "--connections", "1000"],
+            Self::Requests5000 => &["requests", "--connections", "5000"],
+            Self::Sessions => &["sessions"],
+            Self::Handshakes => &["handshakes"],
+            Self::Idle => &["idle"],
+            Self::Files => &["files"],
+            Self::Junk => &["junk"],
+        }
     }
 
-    /// Less work.
+    /// It compares peers, writes Markdown of itself, and can do without building them again.
+    fn compares_peers(self) -> bool {
+        !matches!(self, Self::Handshakes | Self::Idle | Self::Files | Self::Junk)
+    }
+
+    /// The same with less work.
     fn short(self) -> &'static [&'static str] {
         match self {
-            Self::Bulk => &["--rounds", "1", "--bytes", "256MiB"],
-            Self::Requests => &["--rounds", "1", "--requests", "40000"],
-            Self::Handshakes => &["--rounds", "1", "--count", "500"],
-            Self::Idle => &["--connections", "200"],
-            Self::Files => &["--rounds", "1", "--requests", "10000"],
-            Self::Junk => &["--rounds", "1", "--count", "20000"],
+            Self::Bulk => &["bulk", "--rounds", "1", "--bytes", "256MiB"],
+            Self::BulkBlockOn => &["bulk", "--block-on", "--rounds", "1", "--bytes", "256MiB"],
+            Self::BulkJumbo => &["bulk", "--udp-payload", "8972", "--rounds", "1", "--bytes", "256MiB"],
+            Self::BulkStreams => &["bulk", "--streams", "100", "--rounds", "1", "--bytes", "1MB"],
+            Self::BulkConnections => &["bulk", "--connections", "100", "--rounds", "1", "--bytes", "1MB"],
+            Self::Requests => &["requests", "--rounds", "1", "--requests", "40000"],
+            Self::Requests1000 => {
+                &["requests", "--connections", "1000", "--rounds", "1", "--requests", "20000"]
+            }
+            Self::Requests5000 => {
+                &["requests", "--connections", "5000", "--rounds", "1", "--requests", "20000"]
+            }
+            Self::Sessions => &["sessions", "--rounds", "1", "--count", "300"],
+            Self::Handshakes => &["handshakes", "--rounds", "1", "--count", "500"],
+            Self::Idle => &["idle", "--connections", "200"],
+            Self::Files => &["files", "--rounds", "1", "--requests", "10000"],
+            Self::Junk => &["junk", "--rounds", "1", "--count", "20000"],
         }
     }
 }
@@ -106,15 +150,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         }
         let (json, markdown) = (folder.path().join("json"), folder.path().join("markdown"));
         let name = part.name();
-        let mut words = vec!["bench", &name];
-        if arguments.short {
-            words.extend(part.short());
-        }
+        let mut words = vec!["bench"];
+        words.extend(if arguments.short { part.short() } else { part.words() });
         let shown = format!("cargo xtask {}", words.join(" "));
         eprintln!("\n{shown}");
         let mut command = Command::new(std::env::current_exe()?);
         command.args(&words).arg("--json").arg(&json);
-        if part.has_markdown() {
+        if part.compares_peers() {
             command.arg("--markdown").arg(&markdown).args(arguments.as_built.then_some("--as-built"));
         }
         let output = command.stderr(Stdio::inherit()).output()?;
@@ -169,7 +211,27 @@ fn section(title: &str, command: &str, is_good: bool, table: Option<&str>, print
 
 #[cfg(test)]
 mod tests {
-    use super::section;
+    use clap::{Parser, ValueEnum};
+
+    use super::{Part, section};
+    use crate::bench::Command;
+
+    #[derive(Debug, Parser)]
+    struct Bench {
+        #[command(subcommand)]
+        _command: Command,
+    }
+
+    #[test]
+    fn each_part_is_a_command_that_there_is_in_both_forms() {
+        for part in Part::value_variants() {
+            for words in [part.words(), part.short()] {
+                let parsed = Bench::try_parse_from(["bench"].iter().chain(words));
+                assert!(parsed.is_ok(), "{}: {:?}", part.name(), parsed.err());
+            }
+            assert_eq!(part.words().first(), part.short().first());
+        }
+    }
 
     #[test]
     fn a_section_has_the_parts_table_or_its_print_and_says_what_went_wrong() {

@@ -1,4 +1,4 @@
-//! One stream over loopback: CPU per byte of both sides, and goodput.
+//! Bulk transfers over loopback: CPU per byte of both sides, and goodput.
 
 use std::time::Duration;
 
@@ -22,14 +22,30 @@ without MTU discovery, GSO and GRO, socket buffers of 4 MiB asked for, AES-128-G
 `quinn` has aws-lc as Posthaste has, `quinn-ring` has ring as its users get it. A run is void and made again, at most
 twice, if other processes had more than 10 % of the processor time meanwhile; the command fails if one stays void.
 
+`--streams 100 --bytes 10MB` has a hundred streams with as many bytes each at once on one connection, `--connections 100`
+as many connections with one each; quiche's peer has one of both, and no tasks. `--block-on` runs both ends in the future of
+`block_on` itself; else they are in tasks, which the runtime polls more often.
+
   cargo xtask bench bulk --prepare                          only build (minutes the first time)
   cargo xtask bench bulk --as-built                         the table, on an idle machine
   cargo xtask bench bulk --peer quinn --peer posthaste --bytes 256MiB --rounds 1    a first look"
 )]
 pub(crate) struct Arguments {
-    /// Bytes of each transfer, such as 1GiB
+    /// Bytes of each stream, such as 1GiB
     #[arg(long, default_value = "1GiB")]
     bytes: ByteCount,
+    /// Streams on each connection, all at once
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    streams: u64,
+    /// Connections, all at once
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    connections: u64,
+    /// Bytes of the largest UDP payload: 8972 is what a path with jumbo frames carries
+    #[arg(long, default_value_t = 1452, value_parser = clap::value_parser!(u16).range(1200..))]
+    udp_payload: u16,
+    /// Both ends in the future of `block_on` itself, not in tasks
+    #[arg(long, conflicts_with_all = ["streams", "connections"])]
+    block_on: bool,
     #[command(flatten)]
     options: Options,
 }
@@ -53,10 +69,13 @@ struct Report {
 
 /// Runs all rounds and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let options = &arguments.options;
+    let mut options = arguments.options.clone();
+    if arguments.needs_tasks() {
+        options.leave_out("quiche");
+    }
     let Some(scene) = options.scene()? else { return Ok(true) };
     let samples = options.runs(|peer, round| {
-        let sample = transfer(&scene, peer, round, arguments.bytes.get())?;
+        let sample = transfer(&scene, peer, round, arguments)?;
         eprintln!(
             "round {round} {peer}: client {:.3} and server {:.3} CPU s/GB, {:.0} MB/s, others {:.0} %",
             sample.figures.client_cpu_per_gb,
@@ -68,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     })?;
     let all: Vec<_> = samples.iter().collect();
     let table = options.table(
-        format!("{} on one stream", arguments.bytes),
+        arguments.heading(),
         &all,
         &[
             ("client CPU s/GB", |run: &Figures| run.client_cpu_per_gb, 3),
@@ -81,11 +100,53 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     options.report(&samples, &[table])
 }
 
-fn transfer(scene: &Scene, peer: &str, round: u32, bytes: u64) -> Result<Sample<Figures>> {
+impl Arguments {
+    /// What not all peers have.
+    fn needs_tasks(&self) -> bool {
+        self.block_on || self.streams > 1 || self.connections > 1
+    }
+
+    fn heading(&self) -> String {
+        let of_each = match (self.streams, self.connections) {
+            (1, 1) => format!("{} on one stream", self.bytes),
+            (streams, 1) => format!("{} on each of {streams} streams", self.bytes),
+            (1, connections) => format!("{} on each of {connections} connections", self.bytes),
+            (streams, connections) => {
+                format!("{} on each of {streams} streams of {connections} connections", self.bytes)
+            }
+        };
+        let payload = if self.udp_payload == 1452 {
+            String::new()
+        } else {
+            format!(", UDP payload {}", self.udp_payload)
+        };
+        of_each + &payload + if self.block_on { ", in block_on" } else { "" }
+    }
+
+    /// Of both ends' programs.
+    fn form(&self) -> Vec<String> {
+        let mut words = vec!["--udp-payload".to_owned(), self.udp_payload.to_string()];
+        words.extend(self.block_on.then(|| "--block-on".to_owned()));
+        words
+    }
+}
+
+fn transfer(scene: &Scene, peer: &str, round: u32, arguments: &Arguments) -> Result<Sample<Figures>> {
+    let form = arguments.form();
     let (watch, first) = (Watch::start()?, children_cpu()?);
-    let (mut server, address) = scene.server(peer, "bulk-server")?;
+    let (mut server, address) = scene.server_with(peer, "bulk-server", &form)?;
     let before = children_cpu()?;
-    let mut client = scene.client(peer, "bulk-client", &address, &["--bytes", &bytes.to_string()])?;
+    let mut words = form;
+    for (name, value) in [
+        ("--bytes", arguments.bytes.get()),
+        ("--streams", arguments.streams),
+        ("--connections", arguments.connections),
+    ] {
+        words.extend([name.to_owned(), value.to_string()]);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut client = scene.client(peer, "bulk-client", &address, &words)?;
+    let bytes = arguments.bytes.get().saturating_mul(arguments.streams * arguments.connections);
     let report: Report = scene
         .finished(&mut client, START_TIMEOUT + Duration::from_secs(bytes / SLOWEST))
         .map_err(|error| format!("{peer}: {error}"))?;

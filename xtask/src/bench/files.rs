@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ready_address;
+use super::table::spread;
 use crate::Result;
 use crate::identity::Identity;
 use crate::median;
@@ -41,7 +42,8 @@ const KINDS: [Kind; 4] = [
   other    the program of --other, called as posthaste serve is: to compare with an earlier build
 
 User and system time of the server from its start to its end, divided by the requests; the handshakes are in it. Medians
-over the rounds. Where nothing else runs, client and server have a core each."
+over the rounds. Where nothing else runs, client and server have a core each. `log` is what the access log costs: the
+difference of `files` and `quiet` in the same round."
 )]
 pub(crate) struct Arguments {
     /// Another build of the command line
@@ -239,5 +241,48 @@ fn print_table(servers: &[&str], samples: &[Sample]) {
             print!("{:>26}", format!("{:.1} [{least:.1}-{greatest:.1}]", median(of())));
         }
         println!();
+    }
+    print!("{:<12}", "log");
+    for kind in KINDS {
+        print!("{:>26}", spread(&log_costs(samples, kind), 2));
+    }
+    println!();
+}
+
+/// What a request more costs with an access log, round by round.
+fn log_costs(samples: &[Sample], kind: Kind) -> Vec<f64> {
+    let of = |server: &'static str| {
+        samples.iter().filter(move |sample| sample.server == server && sample.kind == kind)
+    };
+    let quiet = |round: u32| of("quiet").find(|sample| sample.round == round);
+    of("files")
+        .filter_map(|sample| Some(sample.server_cpu_micros - quiet(sample.round)?.server_cpu_micros))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_costs_what_the_server_without_one_does_not_round_by_round() {
+        let sample = |server: &str, round: u32, server_cpu_micros: f64, kind: Kind| Sample {
+            server: server.to_owned(),
+            kind,
+            round,
+            server_cpu_micros,
+            client_cpu_micros: 0.0,
+        };
+        let [one, other, ..] = KINDS;
+        let samples = [
+            sample("files", 0, 9.0, one),
+            sample("files", 1, 7.5, one),
+            sample("quiet", 1, 7.0, one),
+            sample("quiet", 0, 8.0, one),
+            sample("quiet", 1, 70.0, other),
+            sample("files", 2, 50.0, one),
+            sample("memory", 0, 1.0, one),
+        ];
+        assert_eq!(log_costs(&samples, one), [1.0, 0.5], "a round without both is left out");
     }
 }

@@ -13,6 +13,7 @@ mod lab;
 mod pair;
 mod quiet;
 mod requests;
+mod sessions;
 mod table;
 mod workers;
 
@@ -29,10 +30,12 @@ const PEERS: [&str; 5] = ["quinn", "quinn-ring", "posthaste", "quiche", "noq"];
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// CPU seconds per GB and goodput of one stream over loopback, peers interleaved
+    /// CPU seconds per GB and goodput over loopback on one stream, many, or many connections, peers interleaved
     Bulk(bulk::Arguments),
     /// CPU time and number of requests with replies on a stream each, peers interleaved
     Requests(requests::Arguments),
+    /// CPU time of full, resumed and 0-RTT handshakes with two requests over sockets, peers interleaved
+    Sessions(sessions::Arguments),
     /// Resident memory of a server per idle connection
     Idle(idle::Arguments),
     /// CPU time that a datagram of junk costs a server
@@ -53,7 +56,7 @@ pub(crate) enum Command {
     Lab(lab::Arguments),
     /// Compile time of the libraries from cold, next to quinn's
     Build(build::Arguments),
-    /// bulk, requests, handshakes, idle, files and junk one after another, as one page
+    /// bulk, requests, sessions, handshakes, idle, files and junk in their forms one after another, as one page
     All(all::Arguments),
 }
 
@@ -62,6 +65,7 @@ pub(crate) fn run(command: &Command) -> Result<bool> {
     match command {
         Command::Bulk(arguments) => bulk::run(arguments),
         Command::Requests(arguments) => requests::run(arguments),
+        Command::Sessions(arguments) => sessions::run(arguments),
         Command::Idle(arguments) => idle::run(arguments),
         Command::Junk(arguments) => cost::junk(arguments),
         Command::Handshakes(arguments) => cost::handshakes(arguments),

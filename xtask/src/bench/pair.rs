@@ -5,25 +5,27 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::files::on_core;
-use super::quiet::{MAX_OTHERS, Means, quiet, turned};
+use super::quiet::{MAX_OTHERS, Means, Watch, quiet, turned};
 use super::table::{Table, ratio};
 use super::{PEERS, chosen, ready_address};
 use crate::Result;
 use crate::identity::Identity;
 use crate::peers;
-use crate::process::Running;
+use crate::process::{Running, children_cpu};
 
 /// Bound for a server's start.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bound for a warm-up, and for all that is measured of one run.
+const RUN_TIMEOUT: Duration = Duration::from_secs(60);
 /// What ratios relate to: quinn on the TLS library that the others have, and on its own default.
 const BASES: [&str; 2] = ["quinn", "quinn-ring"];
 
 /// Of each comparison of peers.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Options {
     /// Rounds over all peers; each begins with another peer
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -36,6 +38,9 @@ pub(super) struct Options {
     /// Also write the tables here, as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Peers that do not take part.
+    #[arg(skip)]
+    left_out: Vec<&'static str>,
 }
 
 /// What was measured in one run.
@@ -65,9 +70,16 @@ impl Options {
         Ok(Some(Scene::new()?))
     }
 
-    /// The chosen peers, or all.
+    /// This peer cannot do what is measured.
+    pub(super) fn leave_out(&mut self, peer: &'static str) {
+        self.left_out.push(peer);
+    }
+
+    /// The chosen peers, or all, of those that can do what is measured.
     pub(super) fn peers(&self) -> Result<Vec<&str>> {
-        chosen(&self.peers)
+        let mut peers = chosen(&self.peers)?;
+        peers.retain(|peer| !self.left_out.contains(peer));
+        if peers.is_empty() { Err("none of the chosen peers can do this".into()) } else { Ok(peers) }
     }
 
     /// Runs of all peers, in another order each round; a disturbed run is made again.
@@ -162,8 +174,18 @@ impl Scene {
 
     /// A peer's server in `mode`, on the first core, and its address.
     pub(super) fn server(&self, peer: &str, mode: &str) -> Result<(Running, String)> {
+        self.server_with(peer, mode, &[])
+    }
+
+    /// The same with further options.
+    pub(super) fn server_with(
+        &self,
+        peer: &str,
+        mode: &str,
+        options: &[String],
+    ) -> Result<(Running, String)> {
         let mut command = on_core(0, &peers::rust_binary(peer));
-        command.args([mode, "--listen", "127.0.0.1:0"]);
+        command.args([mode, "--listen", "127.0.0.1:0"]).args(options);
         command.arg("--cert").arg(&self.identity.cert).arg("--key").arg(&self.identity.key);
         let mut server = Running::spawn(&mut command, "server", self.folder.path())?;
         let address = server.wait_for(START_TIMEOUT, ready_address)?;
@@ -185,4 +207,58 @@ impl Scene {
         }
         Ok(serde_json::from_str(client.output()?.lines().last().unwrap_or_default())?)
     }
+
+    /// A run between two lines: the client has warmed up and printed `READY`, and what is measured begins with the word of
+    /// the harness, so that the start of both ends is not in it.
+    pub(super) fn between_lines(
+        &self,
+        peer: &str,
+        [server_mode, client_mode]: [&str; 2],
+        server_options: &[String],
+        client_options: &[&str],
+        count: u64,
+    ) -> Result<Between> {
+        let (server, address) = self.server_with(peer, server_mode, server_options)?;
+        let ended_before = children_cpu()?;
+        let mut client = self.client(peer, client_mode, &address, client_options)?;
+        client
+            .wait_for(START_TIMEOUT + RUN_TIMEOUT, |line| (line == "READY").then_some(()))
+            .map_err(|error| format!("{error}: {}", self.complaint().unwrap_or_default()))?;
+        // What the client has had until now is in its sum at its end.
+        let (server_before, client_before) = (server.cpu_time()?, client.cpu_time()?);
+        let watch = Watch::start()?;
+        client.write_line("go")?;
+        let report: Lines = self.finished(&mut client, RUN_TIMEOUT)?;
+        if report.requests != count {
+            return Err(format!("{} of {count} were made", report.requests).into());
+        }
+        let server_time = server.cpu_time()?.saturating_sub(server_before);
+        let client_time = children_cpu()?.saturating_sub(ended_before + client_before);
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / count as f64;
+        Ok(Between {
+            server_cpu_micros: each(server_time),
+            client_cpu_micros: each(client_time),
+            each_second: count as f64 / report.seconds,
+            others: watch.others(server_time + client_time)?,
+        })
+    }
+}
+
+/// The client's line of such a run.
+#[derive(Debug, Deserialize)]
+struct Lines {
+    requests: u64,
+    seconds: f64,
+}
+
+/// What such a run has cost, for each of what was counted.
+#[derive(Debug)]
+pub(super) struct Between {
+    /// User and system time, in microseconds.
+    pub(super) server_cpu_micros: f64,
+    pub(super) client_cpu_micros: f64,
+    /// By the clock.
+    pub(super) each_second: f64,
+    /// Share of all processor time that other processes had, in percent.
+    pub(super) others: f64,
 }

@@ -14,7 +14,7 @@ pub(super) const MAX_OTHERS: f64 = 10.0;
 const ATTEMPTS: u32 = 3;
 
 /// What comes before a measurement, and what is kept of it.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Means {
     /// Only get and build everything
     #[arg(long)]

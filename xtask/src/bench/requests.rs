@@ -1,19 +1,16 @@
 //! Requests and replies over one connection on loopback: CPU of both ends, and how many a second.
 
-use std::time::Duration;
-
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::pair::{Options, START_TIMEOUT, Sample, Scene};
-use super::quiet::Watch;
+use super::pair::{Options, Sample, Scene};
 use crate::Result;
-use crate::process::children_cpu;
+
+/// Requests in flight where there are many connections: the same as at one connection, to compare with that.
+const IN_FLIGHT: u64 = 64;
 
 /// Requests in flight, and what part of `--requests` they make: fewer cost more each, and all take about as long.
 const KINDS: [(u64, u64); 3] = [(1, 8), (10, 2), (100, 1)];
-/// Bound for a warm-up, and for all requests of one run.
-const RUN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Of `cargo xtask bench requests`.
 #[derive(Debug, Args)]
@@ -24,6 +21,9 @@ on core 1; windows of 16 MiB, 256 streams permitted, UDP payloads of 1452 bytes,
 library has it. Each server answers a stream in a task of its own, each client has as many tasks as are in flight, and
 all use the same calls: open, write, finish, read to the end. (quiche has no tasks: it is called from a loop.)
 `quinn` has aws-lc as Posthaste has, `quinn-ring` has ring as its users get it.
+
+With `--connections N` there is one table: 64 requests in flight, which use N connections of one client in turn. quiche's
+peer has one connection.
 
   server us, client us   CPU microseconds of each end for a request, user and system time
   both us                their sum in each run; the goals are about its ratio
@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Requests of each run with 100 in flight; half of them with 10, an eighth with 1
     #[arg(long, default_value_t = 160_000, value_parser = clap::value_parser!(u64).range(1000..))]
     requests: u64,
+    /// Connections that the requests use in turn
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    connections: u64,
     #[command(flatten)]
     options: Options,
 }
@@ -49,6 +52,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 struct Figures {
     in_flight: u64,
+    connections: u64,
     /// User and system time for each request, in microseconds.
     server_cpu_micros: f64,
     client_cpu_micros: f64,
@@ -56,24 +60,44 @@ struct Figures {
     requests_per_second: f64,
 }
 
-/// The client's line.
-#[derive(Debug, Deserialize)]
-struct Report {
+/// One kind of run.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    in_flight: u64,
+    connections: u64,
     requests: u64,
-    seconds: f64,
+}
+
+impl Kind {
+    fn heading(self) -> String {
+        let Self { in_flight, connections, .. } = self;
+        if connections == 1 {
+            format!("100 B and 1 kB, {in_flight} in flight")
+        } else {
+            format!("100 B and 1 kB, {in_flight} in flight on {connections} connections")
+        }
+    }
 }
 
 /// Runs all rounds and prints a table for each number in flight.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let options = &arguments.options;
+    let Arguments { requests, connections, .. } = *arguments;
+    let mut options = arguments.options.clone();
+    let kinds: Vec<Kind> = if connections == 1 {
+        KINDS.map(|(in_flight, part)| Kind { in_flight, connections, requests: requests / part }).to_vec()
+    } else {
+        options.leave_out("quiche");
+        vec![Kind { in_flight: IN_FLIGHT, connections, requests }]
+    };
     let Some(scene) = options.scene()? else { return Ok(true) };
     let (mut samples, mut tables) = (Vec::new(), Vec::new());
-    for (in_flight, part) in KINDS {
+    for kind in kinds {
         let own = options.runs(|peer, round| {
-            let run = requests(&scene, peer, round, in_flight, arguments.requests / part)
-                .map_err(|error| format!("{peer}, {in_flight} in flight: {error}"))?;
+            let run = measure(&scene, peer, round, kind)
+                .map_err(|error| format!("{peer}, {}: {error}", kind.heading()))?;
             eprintln!(
-                "{in_flight} in flight, round {round} {peer}: server {:.2} and client {:.2} us, {:.0}/s, others {:.0} %",
+                "{} in flight, round {round} {peer}: server {:.2} and client {:.2} us, {:.0}/s, others {:.0} %",
+                kind.in_flight,
                 run.figures.server_cpu_micros,
                 run.figures.client_cpu_micros,
                 run.figures.requests_per_second,
@@ -82,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
             Ok(run)
         })?;
         tables.push(options.table(
-            format!("100 B and 1 kB, {in_flight} in flight"),
+            kind.heading(),
             &own.iter().collect::<Vec<_>>(),
             &[
                 ("server us", |run: &Figures| run.server_cpu_micros, 2),
@@ -97,31 +121,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     options.report(&samples, &tables)
 }
 
-fn requests(scene: &Scene, peer: &str, round: u32, in_flight: u64, count: u64) -> Result<Sample<Figures>> {
-    let (server, address) = scene.server(peer, "request-server")?;
-    let ended_before = children_cpu()?;
-    let numbers = ["--requests", &count.to_string(), "--in-flight", &in_flight.to_string()];
-    let mut client = scene.client(peer, "request-client", &address, &numbers)?;
-    client
-        .wait_for(START_TIMEOUT + RUN_TIMEOUT, |line| (line == "READY").then_some(()))
-        .map_err(|error| format!("{error}: {}", scene.complaint().unwrap_or_default()))?;
-    // Of both ends, the warm-up is over. What the client has had until now is in its sum at its end.
-    let (server_before, client_before) = (server.cpu_time()?, client.cpu_time()?);
-    let watch = Watch::start()?;
-    client.write_line("go")?;
-    let report: Report = scene.finished(&mut client, RUN_TIMEOUT)?;
-    let server_time = server.cpu_time()?.saturating_sub(server_before);
-    let client_time = children_cpu()?.saturating_sub(ended_before + client_before);
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / report.requests as f64;
+fn measure(scene: &Scene, peer: &str, round: u32, kind: Kind) -> Result<Sample<Figures>> {
+    let Kind { in_flight, connections, requests } = kind;
+    let numbers = [requests, in_flight, connections].map(|number| number.to_string());
+    let [count, at_once, over] = numbers.each_ref().map(String::as_str);
+    let words = ["--requests", count, "--in-flight", at_once, "--connections", over];
+    let run = scene.between_lines(peer, ["request-server", "request-client"], &[], &words, requests)?;
     Ok(Sample {
         peer: peer.to_owned(),
         round,
         figures: Figures {
             in_flight,
-            server_cpu_micros: each(server_time),
-            client_cpu_micros: each(client_time),
-            requests_per_second: report.requests as f64 / report.seconds,
+            connections,
+            server_cpu_micros: run.server_cpu_micros,
+            client_cpu_micros: run.client_cpu_micros,
+            requests_per_second: run.each_second,
         },
-        others: watch.others(server_time + client_time)?,
+        others: run.others,
     })
 }

@@ -53,7 +53,38 @@ pub struct RecvStream {
     id: StreamId,
     end: End,
     /// Chunks taken from the transport that have not been asked for yet.
-    ahead: VecDeque<Bytes>,
+    ahead: Ahead,
+}
+
+/// A queue of chunks that keeps its first in place: most streams have one at a time, and that needs no memory of its own.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// `None` only if `rest` is empty.
+    first: Option<Bytes>,
+    rest: VecDeque<Bytes>,
+}
+
+impl Ahead {
+    fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    fn push_back(&mut self, chunk: Bytes) {
+        if self.first.is_none() {
+            self.first = Some(chunk);
+        } else {
+            self.rest.push_back(chunk);
+        }
+    }
+
+    /// The next chunk, cut to `max` bytes.
+    fn take(&mut self, max: usize) -> Option<Bytes> {
+        let first = self.first.as_mut()?;
+        if first.len() > max {
+            return Some(first.split_to(max));
+        }
+        std::mem::replace(&mut self.first, self.rest.pop_front())
+    }
 }
 
 /// How far a receiving half has come.
@@ -71,7 +102,7 @@ enum End {
 
 impl RecvStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
-        Self { connection, id, end: End::Open, ahead: VecDeque::new() }
+        Self { connection, id, end: End::Open, ahead: Ahead::default() }
     }
 
     /// The stream's identifier.
@@ -171,8 +202,7 @@ impl RecvStream {
 
     /// The next of the chunks taken ahead, cut to `max` bytes.
     fn take_ahead(&mut self, max: usize) -> Option<Bytes> {
-        let front = self.ahead.front_mut()?;
-        if front.len() > max.max(1) { Some(front.split_to(max.max(1))) } else { self.ahead.pop_front() }
+        self.ahead.take(max.max(1))
     }
 
     /// Reads everything to the end of the stream.
@@ -227,7 +257,7 @@ impl RecvStream {
             return;
         }
         self.end = End::Stopped;
-        self.ahead.clear();
+        self.ahead = Ahead::default();
         let mut guard = self.connection.shared.lock();
         if let Ok(connection) = guard.live(self.connection.handle) {
             // It fails only if the stream is over.

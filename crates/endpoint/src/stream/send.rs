@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use posthaste_transport::{ConnectionHandle, LocalError, Priority, StreamId};
+use posthaste_transport::{Connection, ConnectionHandle, LocalError, Priority, StreamId};
 use tokio::io::AsyncWrite;
 
 use crate::connection::ConnectionRef;
@@ -126,6 +126,21 @@ impl SendStream {
         written
     }
 
+    /// [`finish_with`](Self::finish_with) with a copy of `data`: cheaper where they are few, and not in memory of their own.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn finish_with_copy(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        self.is_partial = !self.closed;
+        let written = poll_fn(|cx| {
+            let (handle, id, is_empty) = (self.connection.handle, self.id, data.is_empty());
+            self.poll_whole(cx, is_empty, true, |guard| copy_all(guard, handle, id, &mut data))
+        })
+        .await;
+        self.is_partial = false;
+        written
+    }
+
     /// Writes all of `chunks`, and ends the stream behind them if `is_last`.
     fn poll_write_all(
         &mut self,
@@ -133,14 +148,25 @@ impl SendStream {
         chunks: &mut [Bytes],
         is_last: bool,
     ) -> Poll<Result<(), WriteError>> {
+        let (handle, id, is_empty) = (self.connection.handle, self.id, chunks.iter().all(Bytes::is_empty));
+        self.poll_whole(cx, is_empty, is_last, |guard| write_all(guard, handle, id, chunks, is_last))
+    }
+
+    /// Has `write` write what there is room for, until it says that this was all.
+    fn poll_whole(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_empty: bool,
+        is_last: bool,
+        write: impl FnOnce(&mut Guard<'_>) -> Result<bool, WriteError>,
+    ) -> Poll<Result<(), WriteError>> {
         let mut guard = self.connection.shared.lock();
         // The end of a stream needs no room.
-        if chunks.iter().any(|chunk| !chunk.is_empty()) {
+        if !is_empty {
             ready!(self.poll_writable(&mut guard, cx))?;
         }
         let turn = ready!(tokio::task::coop::poll_proceed(cx));
-        let handle = self.connection.handle;
-        let is_done = write_all(&mut guard, handle, self.id, chunks, is_last)?;
+        let is_done = write(&mut guard)?;
         // Something was written, or the peer may be told that its credit is missed.
         guard.wake_driver();
         if !is_done {
@@ -170,6 +196,16 @@ impl SendStream {
     /// Writes a copy of some of `data`; nothing is copied while the stream is blocked.
     fn poll_copy(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<Result<usize, WriteError>> {
         let data = data.get(..COPY).unwrap_or(data);
+        if data.len() <= COPY_LOCKED {
+            let mut guard = self.connection.shared.lock();
+            ready!(self.poll_writable(&mut guard, cx))?;
+            return self.poll_write_with(
+                &mut guard,
+                cx,
+                |connection| connection.write_copy(self.id, data),
+                data.is_empty(),
+            );
+        }
         self.poll_gather(cx, data.len(), || Bytes::copy_from_slice(data))
     }
 
@@ -225,6 +261,18 @@ impl SendStream {
         cx: &mut Context<'_>,
         data: &mut Bytes,
     ) -> Poll<Result<usize, WriteError>> {
+        let is_empty = data.is_empty();
+        self.poll_write_with(guard, cx, |connection| connection.write(self.id, data), is_empty)
+    }
+
+    /// Has `write` write what there is room for; how many bytes.
+    fn poll_write_with(
+        &self,
+        guard: &mut Guard<'_>,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(&mut Connection) -> Result<usize, posthaste_transport::WriteError>,
+        is_empty: bool,
+    ) -> Poll<Result<usize, WriteError>> {
         // A stream that always has room must not keep the task from yielding.
         let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let handle = self.connection.handle;
@@ -232,8 +280,8 @@ impl SendStream {
             Ok(connection) => connection,
             Err(error) => return Poll::Ready(Err(error.into())),
         };
-        match connection.write(self.id, data) {
-            Ok(0) if !data.is_empty() => {
+        match write(connection) {
+            Ok(0) if !is_empty => {
                 self.wait_writable(guard, cx);
                 // The peer may be told that its credit is missed.
                 guard.wake_driver();
@@ -338,6 +386,26 @@ pub(crate) fn write_all(
             connection.finish(id)?;
         }
         Ok(true)
+    };
+    attempt().map_err(|error| write_error(guard, handle, id, error))
+}
+
+/// Writes a copy of `data` as far as there is room, and ends the stream behind them; true if that is done.
+fn copy_all(
+    guard: &mut Guard<'_>,
+    handle: ConnectionHandle,
+    id: StreamId,
+    data: &mut &[u8],
+) -> Result<bool, WriteError> {
+    let connection = guard.live(handle)?;
+    let mut attempt = || {
+        while !data.is_empty() {
+            match connection.write_copy(id, data)? {
+                0 => return Ok(false),
+                written => *data = data.get(written..).unwrap_or_default(),
+            }
+        }
+        connection.finish(id).map(|()| true)
     };
     attempt().map_err(|error| write_error(guard, handle, id, error))
 }

@@ -9,7 +9,7 @@ use posthaste_endpoint::{Connection, RecvStream, SendStream};
 use posthaste_http3::{Code, Event, Role};
 use posthaste_service::Phase;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use super::Shared;
@@ -22,7 +22,7 @@ use crate::service::AnyService;
 /// Requests that a client may abandon before they are readable, on one connection; more is an attack.
 const MAX_ABANDONED_REQUESTS: usize = 1000;
 
-/// Requests that are begun before the connection's other matters are looked at again.
+/// Requests that are begun, or found to be over, before the connection's other matters are looked at again.
 const REQUESTS_AT_ONCE: usize = 16;
 
 /// Requests that a client may give up within a second ([`exchange::SOON`]), on one connection, if they are more than half
@@ -60,7 +60,7 @@ pub(super) async fn serve(
             biased;
             event = poll_fn(|cx| link.poll_event(cx)) => requests.on_event(event),
             Some(over) = requests.tasks.join_next() => {
-                requests.on_served(&over.unwrap_or(Served::Answered));
+                requests.on_served(over, Instant::now());
                 let is_flood = requests.is_flood();
                 if is_flood {
                     quic.close(Code::H3_EXCESSIVE_LOAD.value(), b"too many requests given up");
@@ -183,12 +183,20 @@ impl Requests {
         true
     }
 
-    fn on_served(&mut self, served: &Served) {
-        self.over += 1;
-        match served {
-            Served::Answered => self.last = Some(Instant::now()),
-            Served::GivenUp => self.given_up += 1,
-            Served::Abandoned => self.abandoned += 1,
+    /// A task is over; others that are need no turn of their own.
+    fn on_served(&mut self, first: Result<Served, JoinError>, now: Instant) {
+        let mut count = |served: Result<Served, JoinError>| {
+            self.over += 1;
+            match served.unwrap_or(Served::Answered) {
+                Served::Answered => self.last = Some(now),
+                Served::GivenUp => self.given_up += 1,
+                Served::Abandoned => self.abandoned += 1,
+            }
+        };
+        count(first);
+        for _ in 1..REQUESTS_AT_ONCE {
+            let Some(served) = self.tasks.try_join_next() else { break };
+            count(served);
         }
         if self.tasks.is_empty() {
             self.pings = None;

@@ -9,11 +9,10 @@ use futures::FutureExt;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use posthaste_http3::{Code, ConnectProtocol, MessageError, Part};
 use posthaste_service::{EarlyHints, Upgrade, complete, refuse_early};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::incoming::{self, Begun, Rest, Wanted};
+use super::incoming::{self, Begun, Left, Rest, Wanted};
 use super::outgoing::Outgoing;
 use super::slots::Seat;
 use super::visitor::RequestStream;
@@ -92,34 +91,34 @@ pub(super) async fn run(
                 return Served::Abandoned;
             }
         };
-    let asked = (request.method().clone(), request.uri().clone());
+    let asked =
+        shared.options.access_log.as_ref().map(|log| (log, request.method().clone(), request.uri().clone()));
     let (stream, seat) = (&mut stream, &mut seat);
     let remarks = Remarks::default();
     let mut request = request.map(|()| body);
-    if shared.options.access_log.is_some() {
+    if asked.is_some() {
         request.extensions_mut().insert(remarks.clone());
     }
     let mut exchange = Exchange { shared: &shared, stream, seat, responded: None, body_bytes: 0 };
     let outcome = exchange.answer(service, request, (rest, wanted)).await;
-    let (responded, body_bytes) = (exchange.responded, exchange.body_bytes);
-    let (urgency, duration) = (exchange.stream.urgency(), started.elapsed());
-    if let Some(log) = &shared.options.access_log {
+    let duration = started.elapsed();
+    if let Some((log, method, target)) = &asked {
         log.record(&AccessRecord {
             client,
             protocol: Protocol::Http3,
-            method: &asked.0,
-            target: &asked.1,
-            status: responded.map(|(status, _)| status),
-            first_byte: responded.map(|(_, at)| at - started),
-            body_bytes,
+            method,
+            target,
+            status: exchange.responded.map(|(status, _)| status),
+            first_byte: exchange.responded.map(|(_, at)| at - started),
+            body_bytes: exchange.body_bytes,
             duration,
             tells_http3: false,
-            urgency: Some(urgency),
+            urgency: Some(exchange.stream.urgency()),
             outcome: &outcome,
             remarks: &remarks,
         });
     }
-    Served::of(&outcome, responded.is_some(), duration)
+    Served::of(&outcome, exchange.responded.is_some(), duration)
 }
 
 /// What the client asks for by extended CONNECT (RFC 9220); the request becomes a GET without a body.
@@ -188,7 +187,7 @@ impl Exchange<'_, '_> {
         &mut self,
         service: Box<dyn AnyService>,
         mut request: Request,
-        (rest, wanted): (oneshot::Receiver<Rest>, Wanted),
+        (rest, wanted): (Left, Wanted),
     ) -> Outcome {
         let visitor = &self.stream.visitor;
         let early = visitor.early();
@@ -282,7 +281,7 @@ impl Exchange<'_, '_> {
     }
 
     /// Sends the response, and sees to the rest of the request meanwhile: what breaks the protocol there counts too.
-    async fn send(&mut self, response: Response, is_tunnel: bool, rest: oneshot::Receiver<Rest>) -> Outcome {
+    async fn send(&mut self, response: Response, is_tunnel: bool, rest: Left) -> Outcome {
         let mut outgoing = Outgoing::new(self.shared, self.stream, self.seat);
         if is_tunnel {
             outgoing = outgoing.of_tunnel();
@@ -312,7 +311,8 @@ async fn asked_for(wanted: &mut Wanted) {
 /// Resolves only if the rest of the request breaks the protocol. What the service has left unread is read to a limit and
 /// thrown away. A longer body is left where it is: flow control keeps the client from sending more of it, and when this
 /// is dropped, behind the response, the client is asked to stop (RFC 9114 section 4.1).
-async fn breach(rest: oneshot::Receiver<Rest>) -> MessageError {
+async fn breach(rest: Left) -> MessageError {
+    let Some(rest) = rest else { return std::future::pending().await };
     let kept = match rest.await {
         Ok(Rest::Malformed(error)) => return error,
         Ok(Rest::Unread(mut receiver)) => match discard(&mut receiver).await {

@@ -35,10 +35,13 @@ pub(super) enum Rest {
 /// A request's body, and what its exchange learns of it.
 pub(super) struct Begun {
     pub(super) body: Body,
-    pub(super) rest: oneshot::Receiver<Rest>,
+    pub(super) rest: Left,
     /// The service waits for a body that the client sends only when it is told to.
     pub(super) wanted: Wanted,
 }
+
+/// `None` if the request has no body of which anything could be left.
+pub(super) type Left = Option<oneshot::Receiver<Rest>>;
 
 /// `None` if the client does not wait for a word.
 pub(super) type Wanted = Option<oneshot::Receiver<()>>;
@@ -53,14 +56,11 @@ pub(super) async fn body(
     head: &HeaderMap,
     stall: Option<Duration>,
 ) -> Result<Begun, MessageError> {
-    let (rest, left) = oneshot::channel();
     // Most requests end with their heads: what arrived with it tells.
     let first = match poll_fn(|cx| Poll::Ready(receiver.poll_next(cx))).await {
         Poll::Pending => None,
         Poll::Ready(Ok(None)) => {
-            // The exchange waits for it.
-            let _ = rest.send(Rest::Over);
-            return Ok(Begun { body: Body::empty(), rest: left, wanted: None });
+            return Ok(Begun { body: Body::empty(), rest: None, wanted: None });
         }
         Poll::Ready(Err(ReceiveError::Message(error))) => return Err(error),
         Poll::Ready(Ok(Some(part))) => Some(Ok(part)),
@@ -68,6 +68,7 @@ pub(super) async fn body(
     };
     let announced = receiver.announced();
     let visitor = Arc::clone(visitor);
+    let (rest, left) = oneshot::channel();
     let (want, wanted) = expects(head).then(oneshot::channel).unzip();
     let incoming = Incoming {
         receiver: Some(receiver),
@@ -78,7 +79,7 @@ pub(super) async fn body(
         want,
         patience: Patience { visitor, stall, timer: None, seen: 0 },
     };
-    Ok(Begun { body: Body::new(incoming), rest: left, wanted })
+    Ok(Begun { body: Body::new(incoming), rest: Some(left), wanted })
 }
 
 /// Whether the client waits for 100 before it sends the body (RFC 9110 section 10.1.1).

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use posthaste_units::client_network;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 use super::ServerOptions;
@@ -51,8 +51,8 @@ struct Places {
 
 struct Place {
     since: Instant,
-    /// Told when another needs it.
-    lost: Arc<Notify>,
+    /// Who waits, to be woken when another needs the place, which is gone then.
+    waiting: Option<Waker>,
 }
 
 /// The right to work.
@@ -115,7 +115,7 @@ impl Places {
 
     /// Takes a place, if need be from the one who has waited longest, if that is long. Otherwise an error says from when on
     /// that is so.
-    fn take(&mut self, now: Instant) -> Result<(u64, Arc<Notify>), Instant> {
+    fn take(&mut self, now: Instant) -> Result<u64, Instant> {
         if self.taken.len() >= self.most
             && let Some(first) = self.taken.first_entry()
         {
@@ -123,12 +123,24 @@ impl Places {
             if now < until {
                 return Err(until);
             }
-            first.remove().lost.notify_one();
+            if let Some(waiting) = first.remove().waiting {
+                waiting.wake();
+            }
         }
-        let (number, lost) = (self.next, Arc::new(Notify::new()));
+        let number = self.next;
         self.next += 1;
-        self.taken.insert(number, Place { since: now, lost: Arc::clone(&lost) });
-        Ok((number, lost))
+        self.taken.insert(number, Place { since: now, waiting: None });
+        Ok(number)
+    }
+
+    /// Ready when another has needed the place.
+    fn poll_lost(&mut self, number: u64, cx: &Context<'_>) -> Poll<()> {
+        let Some(place) = self.taken.get_mut(&number) else { return Poll::Ready(()) };
+        match &mut place.waiting {
+            Some(waiting) => waiting.clone_from(cx.waker()),
+            None => place.waiting = Some(cx.waker().clone()),
+        }
+        Poll::Pending
     }
 }
 
@@ -142,8 +154,8 @@ pub(super) struct Seat<'a> {
 impl Seat<'_> {
     async fn take_slot(&mut self) {
         // Its own share first: who waits for that holds up nobody else. Neither semaphore is ever closed.
-        let Ok(of_client) = Arc::clone(&self.share).acquire_owned().await else { return };
-        let Ok(of_all) = Arc::clone(&self.slots.all).acquire_owned().await else { return };
+        let Ok(of_client) = acquire(&self.share).await else { return };
+        let Ok(of_all) = acquire(&self.slots.all).await else { return };
         self.slot = Some(Slot { _of_client: of_client, _of_all: of_all });
     }
 
@@ -157,7 +169,7 @@ impl Seat<'_> {
         if let Poll::Ready(done) = futures::poll!(operation.as_mut()) {
             return Waited::Done(done);
         }
-        let (number, lost) = loop {
+        let number = loop {
             let taken = lock(&self.slots.places).take(Instant::now());
             match taken {
                 Ok(place) => break place,
@@ -172,7 +184,6 @@ impl Seat<'_> {
         };
         let _place = Leaving { slots: self.slots, number };
         let had_slot = self.slot.take().is_some();
-        let mut lost = pin!(lost.notified());
         // The operation has just been polled, and will wake this task.
         let mut is_polled = true;
         let done = poll_fn(|cx| {
@@ -181,13 +192,21 @@ impl Seat<'_> {
             {
                 return Poll::Ready(Some(done));
             }
-            lost.as_mut().poll(cx).map(|()| None)
+            lock(&self.slots.places).poll_lost(number, cx).map(|()| None)
         });
         let Some(done) = done.await else { return Waited::Evicted };
         if had_slot {
             self.take_slot().await;
         }
         Waited::Done(done)
+    }
+}
+
+/// A permit, mostly at once. Those that wait come first: what is given back is theirs before it can be had here.
+async fn acquire(semaphore: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, AcquireError> {
+    match Arc::clone(semaphore).try_acquire_owned() {
+        Ok(permit) => Ok(permit),
+        Err(_) => Arc::clone(semaphore).acquire_owned().await,
     }
 }
 

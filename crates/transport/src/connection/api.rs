@@ -47,6 +47,16 @@ impl Connection {
         self.streams.write(id, data)
     }
 
+    /// Takes a copy of the front of `data`: as [`Self::write`] for data that are not in memory of their own.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_copy(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.check_open()?;
+        self.streams.set_congestion_window(self.path.control.window());
+        self.streams.write_copy(id, data)
+    }
+
     /// Ends the stream after what has been written.
     ///
     /// # Errors

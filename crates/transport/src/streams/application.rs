@@ -61,20 +61,35 @@ impl Streams {
     /// Takes data from the front of `data`, as much as there is room for, without copying large pieces. If that
     /// is nothing, a `Writable` event follows.
     pub(crate) fn write(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        self.write_with(id, data.len(), |send, count| send.push(data.split_to(count)))
+    }
+
+    /// The same with a copy of what is taken.
+    pub(crate) fn write_copy(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.write_with(id, data.len(), |send, count| send.push_copy(data.get(..count).unwrap_or(data)))
+    }
+
+    /// Has `push` take as many of `length` bytes as there is room for.
+    fn write_with(
+        &mut self,
+        id: StreamId,
+        length: usize,
+        push: impl FnOnce(&mut SendHalf, usize),
+    ) -> Result<usize, WriteError> {
         let unsent = self.unsent_bound();
         let send = self.map.writable_half(id)?;
-        if data.is_empty() {
+        if length == 0 {
             return Ok(0);
         }
         // The last bound is that of offsets (RFC 9000 section 4.5), which no real stream reaches.
         let own = unsent.of(send).saturating_sub(send.unsent()).min(varint::MAX - send.written());
         let urgency = send.priority.urgency;
-        let room = self.send_memory.room(urgency).min(own).min(data.len() as u64);
+        let room = self.send_memory.room(urgency).min(own).min(length as u64);
         let count = self.send_memory.keep(room, urgency) as usize;
         if count == 0 {
             send.is_writer_waiting = true;
         } else {
-            send.push(data.split_to(count));
+            push(send, count);
         }
         self.refresh(id);
         self.note_blocked();
@@ -135,7 +150,7 @@ impl Streams {
             return Err(LocalError::Finished(id).into());
         }
         if let Some(error_code) = recv.reset_code() {
-            stream.recv = None;
+            stream.end_recv();
             self.refresh(id);
             return Err(ReadError::Reset(error_code));
         }
@@ -153,7 +168,7 @@ impl Streams {
                 }
             }
             Read::Finished => {
-                stream.recv = None;
+                stream.end_recv();
                 self.refresh(id);
             }
             Read::Blocked => {}

@@ -107,6 +107,15 @@ impl Assembler {
         self.contiguous == 0 && self.blocks.is_empty()
     }
 
+    /// As new. Most that end have no memory left, and to see that costs less than to make another.
+    pub(crate) fn empty(&mut self) {
+        if self.ready.is_bare() && self.tail.capacity() == 0 && self.blocks.is_empty() {
+            (self.read, self.contiguous, self.waste) = (0, 0, 0);
+        } else {
+            *self = Self::default();
+        }
+    }
+
     /// Gives back room that is not in use. A small slice that nobody reads is copied: it pins what it came in.
     pub(crate) fn shrink(&mut self) {
         self.ready.shrink();

@@ -44,6 +44,11 @@ impl LostAgain {
         self.copies.is_empty()
     }
 
+    /// True if nothing is kept of any loss.
+    pub(super) fn is_blank(&self) -> bool {
+        self.before.is_empty() && self.copies.is_empty() && self.copied == 0
+    }
+
     /// A copy of `start..end` has been written into a packet.
     pub(super) fn sent(&mut self, start: u64, end: u64) {
         self.copies.remove(start, end);

@@ -12,7 +12,7 @@ const SPARE_SLOTS: usize = 64;
 /// Streams that are over whose memory a connection keeps, until it rests.
 const SPARE_STREAMS: usize = 32;
 
-/// Memory of streams that are over: the boxes are what is used again.
+/// Memory of streams that are over: the boxes are what is used again, their halves' as well.
 type Spare = Vec<Box<Stream>>;
 
 /// One stream that has been opened.
@@ -139,10 +139,8 @@ impl Table {
     /// Gives back room that is not in use.
     fn shrink(&mut self) {
         for slot in self.slots.iter_mut().chain(self.elders.values_mut()) {
-            if let Slot::Live(stream) = slot
-                && let Some(recv) = &mut stream.recv
-            {
-                recv.shrink();
+            if let Slot::Live(stream) = slot {
+                stream.shrink();
             }
         }
         self.slots.shrink_to_fit();

@@ -32,7 +32,7 @@ struct Stop {
 }
 
 /// The receiving half of a stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RecvHalf {
     assembler: Assembler,
     pub(super) window: ReceiveWindow,
@@ -48,16 +48,19 @@ pub(super) struct RecvHalf {
 }
 
 impl RecvHalf {
-    pub(super) fn new(window: ReceiveWindow) -> Self {
-        Self {
-            assembler: Assembler::default(),
-            window,
-            final_size: None,
-            reset: None,
-            stop: None,
-            is_reader_waiting: true,
-            is_listed_for_ack: false,
-        }
+    /// Begins as a half with this window; it is new, or another has ended as this one and is empty.
+    pub(super) fn begin(&mut self, half_window: ReceiveWindow) {
+        let Self { assembler: _, window, final_size, reset, stop, is_reader_waiting, is_listed_for_ack } =
+            self;
+        *window = half_window;
+        (*final_size, *reset, *stop) = (None, None, None);
+        (*is_reader_waiting, *is_listed_for_ack) = (true, false);
+    }
+
+    /// Gives back all memory but its own.
+    pub(super) fn empty(&mut self) {
+        self.assembler.empty();
+        self.window = ReceiveWindow::of_stream(0);
     }
 
     /// Gives back room that is not in use.

@@ -55,7 +55,7 @@ pub(super) struct Written {
 }
 
 /// The sending half of a stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SendHalf {
     buffer: SendBuffer,
     pub(super) window: SendWindow,
@@ -71,19 +71,19 @@ pub(super) struct SendHalf {
 }
 
 impl SendHalf {
-    /// A half that may send `limit` bytes.
-    pub(super) fn new(limit: u64) -> Self {
-        Self {
-            buffer: SendBuffer::default(),
-            window: SendWindow::new(limit),
-            fin: Progress::None,
-            reset: Progress::None,
-            reset_code: 0,
-            stopped: None,
-            is_writer_waiting: false,
-            priority: Priority::default(),
-            place: None,
-        }
+    /// Begins as a half that may send `limit` bytes; it is new, or another has ended as this one and is empty.
+    pub(super) fn begin(&mut self, limit: u64) {
+        let Self { buffer: _, window, fin, reset, reset_code, stopped, is_writer_waiting, priority, place } =
+            self;
+        *window = SendWindow::new(limit);
+        (*fin, *reset, *reset_code) = (Progress::None, Progress::None, 0);
+        (*stopped, *is_writer_waiting) = (None, false);
+        (*priority, *place) = (Priority::default(), None);
+    }
+
+    /// Gives back all memory but its own.
+    pub(super) fn empty(&mut self) {
+        self.buffer.empty();
     }
 
     /// True if the application has ended the stream, or it was reset.
@@ -142,6 +142,11 @@ impl SendHalf {
     /// Takes data to send.
     pub(super) fn push(&mut self, data: Bytes) {
         self.buffer.push(data);
+    }
+
+    /// Takes a copy of data to send.
+    pub(super) fn push_copy(&mut self, data: &[u8]) {
+        self.buffer.push_copy(data);
     }
 
     /// The stream ends with what has been written.

@@ -85,25 +85,39 @@ impl SendBuffer {
 
     /// Appends data: kept as it is, or copied if small, and gathered with its neighbours.
     pub(crate) fn push(&mut self, data: Bytes) {
-        if data.is_empty() {
-            return;
-        }
         let length = data.len();
-        let is_small = length < COALESCE_BELOW;
-        if !is_small || self.lone.len() >= COALESCE_BELOW {
-            self.close_tail();
+        if length < COALESCE_BELOW {
+            // A few bytes would keep all of the memory that they were cut from until they are acknowledged, such as an arena
+            // of received datagrams.
+            return self.push_copy(&data);
         }
-        if self.lone.is_empty() && self.tail.is_empty() && (is_small || self.chunks.is_empty()) {
-            // Small ones are copied: a few bytes would keep all of the memory that they were cut from until they are
-            // acknowledged, such as an arena of received datagrams.
-            self.lone = if is_small { Bytes::copy_from_slice(&data) } else { data };
-        } else if is_small {
-            self.tail.extend_from_slice(&std::mem::take(&mut self.lone));
-            self.tail.extend_from_slice(&data);
+        self.close_tail();
+        if self.chunks.is_empty() {
+            self.lone = data;
         } else {
             self.chunks.push_back((self.end, data));
         }
         self.end += length as u64;
+    }
+
+    /// Appends a copy of data, gathered with its neighbours if small.
+    pub(crate) fn push_copy(&mut self, data: &[u8]) {
+        if data.len() >= COALESCE_BELOW {
+            return self.push(Bytes::copy_from_slice(data));
+        }
+        if data.is_empty() {
+            return;
+        }
+        if self.lone.len() >= COALESCE_BELOW {
+            self.close_tail();
+        }
+        if self.lone.is_empty() && self.tail.is_empty() {
+            self.lone = Bytes::copy_from_slice(data);
+        } else {
+            self.tail.extend_from_slice(&std::mem::take(&mut self.lone));
+            self.tail.extend_from_slice(data);
+        }
+        self.end += data.len() as u64;
         if self.tail.len() >= COALESCED_CHUNK {
             self.close_tail();
         }
@@ -233,6 +247,21 @@ impl SendBuffer {
         self.cursor = 0;
         self.lost = RangeSet::default();
         self.again = LostAgain::default();
+    }
+
+    /// As new. Most buffers that end have no memory left, and to see that costs less than to make another.
+    pub(crate) fn empty(&mut self) {
+        let is_bare = self.chunks.capacity() == 0
+            && self.tail.capacity() == 0
+            && self.acked.is_empty()
+            && self.lost.is_empty()
+            && self.again.is_blank();
+        if is_bare {
+            self.lone = Bytes::new();
+            (self.cursor, self.base, self.next, self.end) = (0, 0, 0, 0);
+        } else {
+            *self = Self::default();
+        }
     }
 
     /// Forgets everything, as after a reset. Returns the bytes that were held.

@@ -18,6 +18,8 @@ pub(crate) type CreditFactory = Box<dyn Fn() -> Box<dyn Credit> + Send + Sync>;
 pub(super) struct Stream {
     pub(super) send: Option<Box<SendHalf>>,
     pub(super) recv: Option<Box<RecvHalf>>,
+    /// Memory of halves that are over, for the next stream in this one's place, until the connection rests.
+    pub(super) spent: (Option<Box<SendHalf>>, Option<Box<RecvHalf>>),
     /// True while the stream stands in the queue of streams with control frames due.
     pub(super) is_control_queued: bool,
     /// True while the stream is counted as blocked by its limit.
@@ -29,6 +31,30 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// The sending half is over.
+    pub(super) fn end_send(&mut self) {
+        if let Some(mut send) = self.send.take() {
+            send.empty();
+            self.spent.0 = Some(send);
+        }
+    }
+
+    /// The receiving half is over.
+    pub(super) fn end_recv(&mut self) {
+        if let Some(mut recv) = self.recv.take() {
+            recv.empty();
+            self.spent.1 = Some(recv);
+        }
+    }
+
+    /// Gives back room that is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.spent = (None, None);
+        if let Some(recv) = &mut self.recv {
+            recv.shrink();
+        }
+    }
+
     pub(super) fn has_control(&self) -> bool {
         self.send.as_deref().is_some_and(SendHalf::has_control)
             || self.recv.as_deref().is_some_and(RecvHalf::has_control)
@@ -95,9 +121,16 @@ impl Maker {
 
     /// Makes the stream, in memory of one that is over or has never been.
     pub(super) fn make(&self, id: StreamId, stream: &mut Stream) {
-        let window = || ReceiveWindow::of_stream(self.initial_window);
-        stream.send = self.sends_on(id).then(|| Box::new(SendHalf::new(self.send_limit(id))));
-        stream.recv = self.receives_on(id).then(|| Box::new(RecvHalf::new(window())));
+        if self.sends_on(id) {
+            let mut half = stream.spent.0.take().unwrap_or_default();
+            half.begin(self.send_limit(id));
+            stream.send = Some(half);
+        }
+        if self.receives_on(id) {
+            let mut half = stream.spent.1.take().unwrap_or_default();
+            half.begin(ReceiveWindow::of_stream(self.initial_window));
+            stream.recv = Some(half);
+        }
         stream.is_control_queued = false;
         stream.is_counted_blocked = false;
         stream.counted_ending = Ending::default();

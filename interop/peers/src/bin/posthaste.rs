@@ -8,13 +8,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clap::Parser as _;
 use posthaste_endpoint::{
-    ClientConfig, Connection, Endpoint, QlogDirectory, RecvStream, SendStream, ServerConfig, TransportConfig,
+    ClientConfig, Connection, EarlyData, Endpoint, QlogDirectory, RecvStream, SendStream, ServerConfig, TransportConfig,
     default_profile, named,
 };
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
-    BulkClientArgs, BulkServerArgs, DatagramClientArgs, DatagramServerArgs, IdleClientArgs, Mode, Ours,
-    RequestClientArgs, Result, print_ready,
+    Again, BulkClientArgs, BulkServerArgs, DatagramClientArgs, DatagramServerArgs, HandshakeClientArgs,
+    IdleClientArgs, Mode, Ours, RequestClientArgs, Result, print_ready,
 };
 use posthaste_interop_peers::datagrams::{self, Exchange};
 use posthaste_interop_peers::{requests, tls};
@@ -32,11 +32,11 @@ window = "16 MiB"
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     match Mode::parse() {
-        // In tasks: the runtime polls the future of `block_on` itself less often.
-        Mode::BulkServer(args) => tokio::spawn(bulk_server(args)).await?,
-        Mode::BulkClient(args) => tokio::spawn(bulk_client(args)).await?,
-        Mode::RequestServer(args) => tokio::spawn(request_server(args)).await?,
-        Mode::RequestClient(args) => tokio::spawn(request_client(args)).await?,
+        Mode::BulkServer(args) => args.form.run(bulk_server(args)).await,
+        Mode::BulkClient(args) => args.form.run(bulk_client(args)).await,
+        Mode::RequestServer(args) => args.form.run(request_server(args)).await,
+        Mode::RequestClient(args) => args.form.run(request_client(args)).await,
+        Mode::HandshakeClient(args) => tokio::spawn(handshake_client(args)).await?,
         Mode::IdleClient(args) => idle_client(args).await,
         Mode::DatagramServer(args) => datagram_server(args).await,
         Mode::DatagramClient(args) => datagram_client(args).await,
@@ -44,9 +44,9 @@ async fn main() -> Result<()> {
     }
 }
 
-fn transport() -> Result<Arc<TransportConfig>> {
+fn transport(udp_payload: u16) -> Result<Arc<TransportConfig>> {
     Ok(Arc::new(TransportConfig {
-        max_datagram_size: usize::from(bulk::UDP_PAYLOAD),
+        max_datagram_size: usize::from(udp_payload),
         mtu_discovery: false,
         max_idle_timeout: bulk::IDLE_TIMEOUT,
         max_concurrent_bidi_streams: bulk::STREAMS.into(),
@@ -54,10 +54,31 @@ fn transport() -> Result<Arc<TransportConfig>> {
     }))
 }
 
-fn client(ca: &Path) -> Result<(Endpoint, ClientConfig)> {
+fn client(ca: &Path, udp_payload: u16) -> Result<(Endpoint, ClientConfig)> {
     let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into())?;
-    let config = ClientConfig::new(tls::client(ca, bulk::ALPN)?.into(), transport()?);
+    let config = ClientConfig::new(tls::client(ca, bulk::ALPN)?.into(), transport(udp_payload)?);
     Ok((endpoint, config))
+}
+
+/// So many connections to a server.
+async fn connections(
+    endpoint: &Endpoint,
+    config: &ClientConfig,
+    server: SocketAddr,
+    count: u64,
+) -> Result<Vec<Connection>> {
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(connect(endpoint, config, server).await?);
+    }
+    Ok(connections)
+}
+
+async fn close(endpoint: &Endpoint, connections: Vec<Connection>) {
+    for connection in connections {
+        connection.close(0, b"");
+    }
+    endpoint.wait_idle().await;
 }
 
 async fn connect(endpoint: &Endpoint, config: &ClientConfig, server: SocketAddr) -> Result<Connection> {
@@ -66,53 +87,65 @@ async fn connect(endpoint: &Endpoint, config: &ClientConfig, server: SocketAddr)
 
 async fn bulk_server(args: BulkServerArgs) -> Result<()> {
     let tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
-    let config = ServerConfig::new(tls.into(), transport()?);
+    let config = ServerConfig::new(tls.into(), transport(args.form.udp_payload)?);
     let endpoint = Endpoint::server(args.listen, config)?;
     print_ready(endpoint.local_addr()?)?;
     while let Some(connection) = endpoint.accept().await {
+        if args.form.block_on {
+            let (send, receive) = connection.accept_bi().await?;
+            bulk_stream(send, receive).await?;
+            connection.closed().await;
+            continue;
+        }
         tokio::spawn(async move {
-            if let Err(error) = bulk_connection(connection).await {
-                eprintln!("connection: {error}");
+            while let Ok((send, receive)) = connection.accept_bi().await {
+                tokio::spawn(async move {
+                    if let Err(error) = bulk_stream(send, receive).await {
+                        eprintln!("stream: {error}");
+                    }
+                });
             }
         });
     }
     Ok(())
 }
 
-async fn bulk_connection(connection: Connection) -> Result<()> {
-    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
-        let request = receive.read_to_end(8).await?;
-        let mut left = u64::from_be_bytes(request.as_slice().try_into()?);
-        while left > 0 {
-            let length = left.min(PATTERN.len() as u64) as usize;
-            send.write_bytes(Bytes::from_static(&PATTERN[..length])).await?;
-            left -= length as u64;
-        }
-        send.finish();
+async fn bulk_stream(mut send: SendStream, mut receive: RecvStream) -> Result<()> {
+    let request = receive.read_to_end(8).await?;
+    let mut left = u64::from_be_bytes(request.as_slice().try_into()?);
+    while left > 0 {
+        let length = left.min(PATTERN.len() as u64) as usize;
+        send.write_bytes(Bytes::from_static(&PATTERN[..length])).await?;
+        left -= length as u64;
     }
+    send.finish();
     Ok(())
 }
 
 async fn bulk_client(args: BulkClientArgs) -> Result<()> {
-    let (endpoint, config) = client(&args.ca)?;
-    let connection = connect(&endpoint, &config, args.connect).await?;
-    let mut receipt = Receipt::new(args.bytes);
+    let (endpoint, config) = client(&args.ca, args.form.udp_payload)?;
+    let connections = connections(&endpoint, &config, args.connect, args.connections).await?;
+    bulk::run(&args, &connections, fetch).await?;
+    close(&endpoint, connections).await;
+    Ok(())
+}
+
+async fn fetch(connection: Connection, mut receipt: Receipt) -> Result<u64> {
     let (mut send, mut receive) = connection.open_bi().await?;
-    send.write_all(&args.bytes.to_be_bytes()).await?;
+    send.write_all(&receipt.wanted().to_be_bytes()).await?;
     send.finish();
     while let Some(chunk) = receive.read_chunk(usize::MAX).await? {
         receipt.add(&chunk)?;
     }
-    receipt.finish()?;
-    connection.close(0, b"");
-    endpoint.wait_idle().await;
-    Ok(())
+    receipt.end()
 }
 
 /// The calls of the other libraries, not those that open, write and finish at once.
 async fn request_server(args: BulkServerArgs) -> Result<()> {
-    let tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
-    let endpoint = Endpoint::server(args.listen, ServerConfig::new(tls.into(), transport()?))?;
+    let mut tls = tls::server(&args.cert, &args.key, bulk::ALPN)?;
+    tls.max_early_data_size = if args.early { u32::MAX } else { 0 };
+    let config = ServerConfig::new(tls.into(), transport(args.form.udp_payload)?);
+    let endpoint = Endpoint::server(args.listen, config)?;
     print_ready(endpoint.local_addr()?)?;
     while let Some(connection) = endpoint.accept().await {
         tokio::spawn(async move {
@@ -132,30 +165,49 @@ async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<()> {
 }
 
 async fn request_client(args: RequestClientArgs) -> Result<()> {
-    let (endpoint, config) = client(&args.ca)?;
-    let connection = connect(&endpoint, &config, args.connect).await?;
-    let own = connection.clone();
-    requests::run(&args, move || {
-        let connection = own.clone();
+    let (endpoint, config) = client(&args.ca, args.form.udp_payload)?;
+    let connections = connections(&endpoint, &config, args.connect, args.connections).await?;
+    requests::run(&args, connections.clone(), request).await?;
+    close(&endpoint, connections).await;
+    Ok(())
+}
+
+async fn request(connection: Connection) -> Result<()> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_bytes(Bytes::from_static(&requests::REQUEST)).await?;
+    send.finish();
+    requests::check_reply(&receive.read_to_end(requests::REPLY.len()).await?)
+}
+
+async fn handshake_client(args: HandshakeClientArgs) -> Result<()> {
+    let mut tls = tls::client(&args.ca, bulk::ALPN)?;
+    tls::resume(&mut tls, args.again);
+    let config = ClientConfig::new(tls.into(), transport(bulk::UDP_PAYLOAD)?);
+    let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into())?;
+    let (again, server, own) = (args.again, args.connect, endpoint.clone());
+    requests::handshakes(&args, move || {
+        let (endpoint, config) = (own.clone(), config.clone());
         async move {
-            let (mut send, mut receive) = connection.open_bi().await?;
-            send.write_bytes(Bytes::from_static(&requests::REQUEST)).await?;
-            send.finish();
-            requests::check_reply(&receive.read_to_end(requests::REPLY.len()).await?)
+            let connection = endpoint.connect_early(&config, server, "localhost").await?;
+            let both = [request(connection.clone()), request(connection.clone())];
+            futures::future::try_join_all(both).await?;
+            let early = connection.handshake().await?;
+            let is_meant = match again {
+                None => !connection.is_resumed(),
+                Some(Again::Resumed) => connection.is_resumed() && early == EarlyData::None,
+                Some(Again::Early) => early == EarlyData::Accepted,
+            };
+            Ok((is_meant, connection))
         }
     })
     .await?;
-    connection.close(0, b"");
     endpoint.wait_idle().await;
     Ok(())
 }
 
 async fn idle_client(args: IdleClientArgs) -> Result<()> {
-    let (endpoint, config) = client(&args.ca)?;
-    let mut connections = Vec::new();
-    for _ in 0..args.connections {
-        connections.push(connect(&endpoint, &config, args.connect).await?);
-    }
+    let (endpoint, config) = client(&args.ca, bulk::UDP_PAYLOAD)?;
+    let connections = connections(&endpoint, &config, args.connect, args.connections as u64).await?;
     print_ready(endpoint.local_addr()?)?;
     bulk::until_stdin_ends().await;
     let lost = connections.iter().filter(|connection| connection.close_reason().is_some()).count();

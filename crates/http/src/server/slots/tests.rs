@@ -1,6 +1,7 @@
 use std::future::{pending, ready};
 use std::pin::pin;
 
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::*;

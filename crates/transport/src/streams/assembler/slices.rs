@@ -20,6 +20,11 @@ impl Slices {
         self.first.is_none()
     }
 
+    /// True if nothing is here, and no memory.
+    pub(super) fn is_bare(&self) -> bool {
+        self.first.is_none() && self.rest.capacity() == 0
+    }
+
     pub(super) fn front_mut(&mut self) -> Option<&mut Slice> {
         self.first.as_mut()
     }

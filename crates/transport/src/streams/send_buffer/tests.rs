@@ -28,6 +28,22 @@ fn large_writes_are_kept_as_they_are_and_small_ones_share_a_chunk() {
 }
 
 #[test]
+fn copies_are_gathered_as_other_writes_are() {
+    let lengths = [3, 1500, 20, 1023, 1024, 4000, 0, 5, 900, 900];
+    let (mut copied, mut given) = (SendBuffer::default(), SendBuffer::default());
+    for length in lengths {
+        let data = pattern(copied.end(), length);
+        copied.push_copy(&data);
+        given.push(data.into());
+    }
+    assert_eq!(copied.end(), lengths.iter().sum::<usize>() as u64);
+    assert_eq!(format!("{copied:?}"), format!("{given:?}"));
+    assert_eq!(sent_bytes(&copied, 0, copied.end()), pattern(0, copied.end() as usize));
+    copied.empty();
+    assert_eq!(format!("{copied:?}"), format!("{:?}", SendBuffer::default()));
+}
+
+#[test]
 fn memory_of_an_acknowledged_prefix_is_released() {
     let mut buffer = SendBuffer::default();
     for index in 0..10 {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use clap::Parser as _;
 use posthaste_interop_peers::bulk::{ALPN, STREAMS, UDP_PAYLOAD, WINDOW};
-use posthaste_interop_peers::contract::{Again, ClientArgs, Mode, Result, Target, print_ready};
+use posthaste_interop_peers::contract::{Again, ClientArgs, Form, Mode, Result, Target, print_ready};
 use posthaste_interop_peers::datagrams::{ALPN as DATAGRAM_ALPN, QUEUE};
 
 use driver::Driver;
@@ -33,22 +33,30 @@ async fn main() -> Result<()> {
             driver.run(Some(Box::new(move || http3::Server::new(args.root.clone())))).await
         }
         Mode::BulkServer(args) => {
-            let driver = Driver::bind(args.listen, server_config(&args.cert, &args.key, &[ALPN])?)?;
+            let mut config = server_config(&args.cert, &args.key, &[ALPN])?;
+            shape(&mut config, args.form, 1)?;
+            let driver = Driver::bind(args.listen, config)?;
             print_ready(driver.local_addr())?;
             driver.run(Some(Box::new(bulk::Server::default))).await
         }
         Mode::BulkClient(args) => {
-            let mut driver = Driver::bind(loopback_of(args.connect), client_config(&args.ca, &[ALPN])?)?;
+            let mut config = client_config(&args.ca, &[ALPN])?;
+            shape(&mut config, args.form, args.connections * args.streams)?;
+            let mut driver = Driver::bind(loopback_of(args.connect), config)?;
             driver.connect("localhost", args.connect, None, bulk::Client::new(args.bytes))?;
             driver.run(None).await
         }
         Mode::RequestServer(args) => {
-            let driver = Driver::bind(args.listen, server_config(&args.cert, &args.key, &[ALPN])?)?;
+            let mut config = server_config(&args.cert, &args.key, &[ALPN])?;
+            shape(&mut config, args.form, 1)?;
+            let driver = Driver::bind(args.listen, config)?;
             print_ready(driver.local_addr())?;
             driver.run(Some(Box::new(requests::Server::default))).await
         }
         Mode::RequestClient(args) => {
-            let mut driver = Driver::bind(loopback_of(args.connect), client_config(&args.ca, &[ALPN])?)?;
+            let mut config = client_config(&args.ca, &[ALPN])?;
+            shape(&mut config, args.form, args.connections)?;
+            let mut driver = Driver::bind(loopback_of(args.connect), config)?;
             driver.connect("localhost", args.connect, None, requests::Client::new(&args))?;
             driver.run(None).await
         }
@@ -66,6 +74,7 @@ async fn main() -> Result<()> {
             driver.connect("localhost", args.connect, None, datagrams::Client::new(args.messages))?;
             driver.run(None).await
         }
+        Mode::HandshakeClient(_) => Err("quiche: no handshake-client".into()),
         Mode::IdleClient(_) => Err("quiche: no idle-client; use that of quinn".into()),
     }
 }
@@ -95,6 +104,15 @@ async fn client(args: ClientArgs) -> Result<()> {
         driver.connect(name, address, ticket.as_deref(), application)?;
         driver.run(None).await?;
     }
+    Ok(())
+}
+
+/// What a bench varies, as far as this peer has it: no tasks, one connection, one stream of bulk.
+fn shape(config: &mut quiche::Config, form: Form, at_once: u64) -> Result<()> {
+    if form.block_on || at_once > 1 {
+        return Err("quiche: no tasks, and one stream or connection at a time".into());
+    }
+    config.set_max_send_udp_payload_size(form.udp_payload.into());
     Ok(())
 }
 

@@ -14,3 +14,8 @@ pub(crate) fn with_client_config(mut endpoint: Endpoint, config: ClientConfig) -
     endpoint.set_default_client_config(config);
     Ok(endpoint)
 }
+
+/// Whether the server has taken early data.
+pub(crate) async fn is_early(accepted: ZeroRttAccepted) -> bool {
+    accepted.await
+}
