@@ -198,8 +198,10 @@ impl Endpoint {
 
     /// The payload of a client's first token: what its last one said, until this connection knows better.
     pub(super) fn first_payload(&self, index: u32) -> Vec<u8> {
-        let in_tokens =
-            self.path_histories.as_ref().is_some_and(|histories| matches!(histories.memory, PathMemory::Tokens));
+        let in_tokens = self
+            .path_histories
+            .as_ref()
+            .is_some_and(|histories| matches!(histories.memory, PathMemory::Tokens));
         // What was known of an address is void at another.
         let is_there = |connection: &&Connection| {
             connection.history_client().is_none_or(|client| client == connection.path_name())

@@ -1,10 +1,10 @@
 //! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's, unless it did not move with the flight: then the route is longer. After two such tests in a row, or at once where startup has met a crowded link (`response.rs`), a shadow says
-//! what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
-//! the window, which may then hold two bandwidth-delay products as BBR's does, and lifts it where that is less than a
-//! CUBIC's. It goes once two tests in a row have found no queue.
+//! else's, unless it did not move with the flight: then the route is longer. After two such tests in a row, or at once where
+//! startup has met a crowded link (`response.rs`), a shadow says what one flow of that kind would hold: a CUBIC of our own
+//! that is told of each ack and each congestive loss. It bounds the window, which may then hold two bandwidth-delay products
+//! as BBR's does, and lifts it where that is less than a CUBIC's. It goes once two tests in a row have found no queue.
 
 use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
 use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};

@@ -38,7 +38,7 @@ pub enum Part {
     /// The longer route that a drain test can find.
     Route,
     /// Sudden falls of the delay, which are the medium's.
-    Falls,
+    DelayFalls,
 }
 
 /// The parts that are off.

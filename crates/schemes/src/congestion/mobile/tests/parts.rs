@@ -107,7 +107,7 @@ fn beside_nobody(parameters: Parameters) -> u32 {
 
 #[test]
 fn a_delay_that_falls_faster_than_a_queue_is_nobody_elses() {
-    let [with, off] = [Parameters::default(), without(Part::Falls)].map(beside_nobody);
+    let [with, off] = [Parameters::default(), without(Part::DelayFalls)].map(beside_nobody);
     assert!(with * 3 < off * 2, "{with} {off}");
 }
 
