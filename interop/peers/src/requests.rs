@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 use std::io::BufRead as _;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::Serialize;

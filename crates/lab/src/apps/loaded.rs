@@ -4,7 +4,7 @@ use posthaste_units::{Duration, Time};
 
 use super::download::{Download, Step};
 use super::workload::ENDLESS;
-use super::{App, AppReport, Hosts, Progress};
+use super::{App, AppReport, Hosts, Progress, closed};
 use crate::peer::{Peer, PeerEvent};
 
 /// Connects at a given time, begins a transfer without an end, and then asks for small objects on the same connection, each
@@ -133,52 +133,38 @@ impl Loaded {
             self.state = State::Loading(now);
         }
     }
-
-    fn connect(&mut self, now: Time, hosts: &mut dyn Hosts) {
-        self.state = State::Connecting;
-        self.report.started = Some(now);
-        let peer = hosts.peer(self.host);
-        peer.connect(now);
-        if peer.may_send_early() {
-            self.begin(now);
-            self.step(now, peer);
-        }
-    }
 }
 
 impl App for Loaded {
     fn start(&mut self, now: Time, hosts: &mut dyn Hosts) {
         if self.start_at <= now {
-            self.connect(now, hosts);
+            self.on_timeout(now, hosts);
         }
     }
 
     fn on_event(&mut self, now: Time, _host: usize, event: PeerEvent, hosts: &mut dyn Hosts) {
         match event {
+            PeerEvent::Closed(reason) if self.state != State::Over => self.fail(closed(reason)),
             PeerEvent::Connected => {
                 self.report.connected = Some(now);
                 self.begin(now);
             }
-            PeerEvent::Closed(reason) => {
-                if self.state != State::Over {
-                    self.fail(
-                        reason.unwrap_or_else(|| "the connection was closed before the end".to_owned()),
-                    );
-                }
-                return;
-            }
-            PeerEvent::Opened(_) | PeerEvent::Readable(_) | PeerEvent::Writable(_) | PeerEvent::Available => {
-            }
+            _ => {}
         }
         self.step(now, hosts.peer(self.host));
     }
 
     fn on_timeout(&mut self, now: Time, hosts: &mut dyn Hosts) {
+        let peer = hosts.peer(self.host);
         if self.state == State::Waiting {
-            self.connect(now, hosts);
-        } else {
-            self.step(now, hosts.peer(self.host));
+            peer.connect(now);
+            self.report.started = Some(now);
+            self.state = State::Connecting;
+            if peer.may_send_early() {
+                self.begin(now);
+            }
         }
+        self.step(now, peer);
     }
 
     fn next_timeout(&self) -> Option<Time> {
@@ -191,11 +177,7 @@ impl App for Loaded {
     }
 
     fn progress(&self) -> Progress {
-        match self.state {
-            _ if self.report.failure.is_some() => Progress::Failed,
-            State::Over => Progress::Idle,
-            _ => Progress::Working,
-        }
+        self.report.progress(self.state == State::Over)
     }
 
     fn report(&self) -> AppReport {

@@ -85,6 +85,11 @@ pub enum Progress {
     Failed,
 }
 
+/// Why an application fails whose connection has closed before it had what it wanted.
+fn closed(reason: Option<String>) -> String {
+    reason.unwrap_or_else(|| "the connection was closed before the end".to_owned())
+}
+
 /// What a user of the application has seen. Times are since the run began.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AppReport {
@@ -112,6 +117,15 @@ pub struct AppReport {
 }
 
 impl AppReport {
+    /// Where an application with this report stands; `is_over` if it does nothing more.
+    fn progress(&self, is_over: bool) -> Progress {
+        match (&self.failure, is_over) {
+            (Some(_), _) => Progress::Failed,
+            (None, true) => Progress::Idle,
+            (None, false) => Progress::Working,
+        }
+    }
+
     /// Seconds that playback has stood still by the time `end` of the report, a stall that goes on included (video
     /// only).
     pub fn stalled_until(&self, end: Time) -> Option<f64> {

@@ -4,7 +4,7 @@ use posthaste_units::{Rate, Time};
 
 use super::download::{Download, Step};
 use super::read_budget::ReadBudget;
-use super::{App, AppReport, Exchange, Hosts, Progress};
+use super::{App, AppReport, Exchange, Hosts, Progress, closed};
 use crate::peer::{Peer, PeerEvent};
 
 /// Exchanges that a report lists at most; of clients without end, the first.
@@ -158,9 +158,7 @@ impl<P: Plan> App for Sequence<P> {
             }
             PeerEvent::Closed(reason) => {
                 if !matches!(self.state, State::Over) {
-                    self.fail(
-                        reason.unwrap_or_else(|| "the connection was closed before the end".to_owned()),
-                    );
+                    self.fail(closed(reason));
                 }
                 return;
             }
@@ -188,11 +186,7 @@ impl<P: Plan> App for Sequence<P> {
     }
 
     fn progress(&self) -> Progress {
-        match self.state {
-            _ if self.report.failure.is_some() => Progress::Failed,
-            State::Over => Progress::Idle,
-            _ => Progress::Working,
-        }
+        self.report.progress(matches!(self.state, State::Over))
     }
 
     fn report(&self) -> AppReport {

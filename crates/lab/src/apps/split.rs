@@ -190,11 +190,7 @@ impl App for Split {
     }
 
     fn progress(&self) -> Progress {
-        match self.state {
-            _ if self.report.failure.is_some() => Progress::Failed,
-            State::Over => Progress::Idle,
-            _ => Progress::Working,
-        }
+        self.report.progress(matches!(self.state, State::Over))
     }
 
     fn report(&self) -> AppReport {

@@ -251,9 +251,6 @@ impl Congestion for Mobile {
         if let Some(ceiling) = self.reach.ceiling.filter(|_| self.state == State::Reach) {
             self.response.on_ack(ack, ceiling, self.path.least_rtt(), self.datagram());
         }
-        if let Some(ceiling) = self.reach.ceiling.filter(|_| self.has(Part::DelayFalls)) {
-            self.path.note_fall(&sample, &self.rounds, ceiling);
-        }
         if self.neighbour.is_beside() {
             // What others send comes in steps, too.
             self.path.forget_steps();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clap::Parser as _;
 use posthaste_endpoint::{
-    ClientConfig, Connection, EarlyData, Endpoint, QlogDirectory, RecvStream, SendStream, ServerConfig, TransportConfig,
-    default_profile, named,
+    ClientConfig, Connection, EarlyData, Endpoint, QlogDirectory, RecvStream, SendStream, ServerConfig,
+    TransportConfig, default_profile, named,
 };
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
@@ -92,22 +92,31 @@ async fn bulk_server(args: BulkServerArgs) -> Result<()> {
     print_ready(endpoint.local_addr()?)?;
     while let Some(connection) = endpoint.accept().await {
         if args.form.block_on {
-            let (send, receive) = connection.accept_bi().await?;
-            bulk_stream(send, receive).await?;
-            connection.closed().await;
-            continue;
+            serve_one(&connection).await?;
+        } else {
+            tokio::spawn(serve_all(connection));
         }
+    }
+    Ok(())
+}
+
+/// Serves the only stream of a connection, in this task.
+async fn serve_one(connection: &Connection) -> Result<()> {
+    let (send, receive) = connection.accept_bi().await?;
+    bulk_stream(send, receive).await?;
+    connection.closed().await;
+    Ok(())
+}
+
+/// Serves each stream of a connection in a task of its own.
+async fn serve_all(connection: Connection) {
+    while let Ok((send, receive)) = connection.accept_bi().await {
         tokio::spawn(async move {
-            while let Ok((send, receive)) = connection.accept_bi().await {
-                tokio::spawn(async move {
-                    if let Err(error) = bulk_stream(send, receive).await {
-                        eprintln!("stream: {error}");
-                    }
-                });
+            if let Err(error) = bulk_stream(send, receive).await {
+                eprintln!("stream: {error}");
             }
         });
     }
-    Ok(())
 }
 
 async fn bulk_stream(mut send: SendStream, mut receive: RecvStream) -> Result<()> {

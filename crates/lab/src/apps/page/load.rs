@@ -7,7 +7,7 @@ use posthaste_units::Time;
 
 use super::{Page, PageObject};
 use crate::apps::download::{Download, Step};
-use crate::apps::{App, AppReport, Exchange, Hosts, Progress, REQUEST_LENGTH};
+use crate::apps::{App, AppReport, Exchange, Hosts, Progress, REQUEST_LENGTH, closed};
 use crate::peer::{PeerEvent, StreamKey};
 
 /// A critical object is divided into no smaller parts: seven packets, of which a request and a header take a twentieth.
@@ -257,8 +257,7 @@ impl App for PageLoad {
                 self.pump(now, host, stream, hosts);
             }
             PeerEvent::Closed(reason) => {
-                let reason = reason.unwrap_or_else(|| "the connection was closed before the end".to_owned());
-                self.report.failure = Some(reason);
+                self.report.failure = Some(closed(reason));
                 return;
             }
             PeerEvent::Opened(_) => {}

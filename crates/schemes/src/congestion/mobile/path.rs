@@ -34,9 +34,7 @@ pub(super) fn constants() -> [Constant; 4] {
     [
         Constant::new(
             "queue",
-            format!(
-                "{LEAST_QUEUE}, 1/{QUEUE_PART} of the least RTT, two jitters or two sudden falls of the delay, whichever is most"
-            ),
+            format!("{LEAST_QUEUE}, 1/{QUEUE_PART} of the least RTT or two jitters, whichever is most"),
         ),
         Constant::new(
             "fallen rate",
@@ -78,8 +76,6 @@ pub(super) struct Path {
     last_rtt: Duration,
     steps: Steps,
     aggregation: Aggregation,
-    /// The same in seconds of the fastest bottleneck that is possible.
-    falls: Aggregation,
     /// What was sent slowly on purpose says nothing of the path's rate.
     pub(super) throttled: Throttled,
 }
@@ -89,20 +85,6 @@ struct Aggregation {
     started: Time,
     delivered: f64,
     extra: WindowedMax,
-}
-
-impl Aggregation {
-    /// So much arrives in an ack, where `rate` a second is expected: how much more has come than that.
-    fn update(&mut self, now: Time, arrives: f64, rate: f64) -> f64 {
-        let mut expected = rate * now.since(self.started).as_secs_f64();
-        if self.delivered <= expected {
-            self.delivered = 0.0;
-            self.started = now;
-            expected = 0.0;
-        }
-        self.delivered += arrives;
-        self.delivered - expected
-    }
 }
 
 impl Path {
@@ -121,9 +103,7 @@ impl Path {
         }
         self.round_rates[0] = self.round_rates[0].max(sample.rate);
         if !sample.app_limited {
-            // So that acks in lumps do not stall the sender.
-            let extra = self.aggregation.update(sample.now, sample.newly_acked, self.rates.get());
-            self.aggregation.extra.update(rounds.count, AGGREGATION_ROUNDS, extra);
+            self.update_aggregation(sample, rounds);
         }
     }
 
@@ -157,17 +137,26 @@ impl Path {
         self.last_rtt = rtt;
     }
 
+    /// What acks bring beyond what the rate explains, so that acks in lumps do not stall the sender.
+    fn update_aggregation(&mut self, sample: &Sample, rounds: &Rounds) {
+        let bandwidth = self.bandwidth();
+        let of = &mut self.aggregation;
+        let mut expected = bandwidth * sample.now.since(of.started).as_secs_f64();
+        if of.delivered <= expected {
+            of.delivered = 0.0;
+            of.started = sample.now;
+            expected = 0.0;
+        }
+        of.delivered += sample.newly_acked;
+        of.extra.update(rounds.count, AGGREGATION_ROUNDS, of.delivered - expected);
+    }
+
     /// A round trip has ended.
     pub(super) fn end_round(&mut self) {
         self.round_rtts.rotate_right(1);
         self.round_rates.rotate_right(1);
         self.round_rtts[0] = None;
         self.round_rates[0] = 0.0;
-    }
-
-    /// The least RTT of the round that has ended and of the one before.
-    pub(super) fn ended_rtts(&self) -> [Option<Duration>; 2] {
-        [self.round_rtts[1], self.round_rtts[2]]
     }
 
     /// The greatest rate of the last cycles.
@@ -224,20 +213,6 @@ impl Path {
         self.steps.update(rounds.count, Arrival { sent_at: sample.sent_at, rtt, service });
     }
 
-    /// An ack arrives on a path of which a train has shown that its rate is at most `ceiling`.
-    pub(super) fn note_fall(&mut self, sample: &Sample, rounds: &Rounds, ceiling: f64) {
-        let seconds = sample.newly_acked / self.bandwidth().max(ceiling).max(1.0);
-        // What a single ack covers may have waited for that ack.
-        let fall = self.falls.update(sample.now, seconds, 1.0) - seconds;
-        self.falls.extra.update(rounds.count, AGGREGATION_ROUNDS, fall);
-    }
-
-    /// How much the delay has fallen at once: packets that arrive faster than the bottleneck sends have waited behind it.
-    /// No queue falls like that, whoever has filled it.
-    fn fall(&self) -> Duration {
-        Duration::from_secs_f64(self.falls.extra.get())
-    }
-
     /// Steps are no longer the medium's.
     pub(super) fn forget_steps(&mut self) {
         self.steps = Steps::default();
@@ -258,10 +233,9 @@ impl Path {
         self.strict_eps().max((self.step() * 2).min(self.most_step()))
     }
 
-    /// The same where a neighbour is looked for, whose bursts would be steps up; sudden falls are not.
+    /// The same where a neighbour is looked for, whose bursts would be steps.
     pub(super) fn strict_eps(&self) -> Duration {
-        let medium = (self.jitter * 2).max((self.fall() * 2).min(self.most_step()));
-        (self.least_rtt() / QUEUE_PART).max(LEAST_QUEUE).max(medium)
+        (self.least_rtt() / QUEUE_PART).max(LEAST_QUEUE).max(self.jitter * 2)
     }
 
     /// The queue that even the quickest of the last acks have met.

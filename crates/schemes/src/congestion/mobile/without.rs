@@ -35,10 +35,6 @@ pub enum Part {
     Room,
     /// The shadow's fall to what arrives where a third is lost.
     Overrun,
-    /// The longer route that a drain test can find.
-    Route,
-    /// Sudden falls of the delay, which are the medium's.
-    DelayFalls,
 }
 
 /// The parts that are off.

@@ -82,22 +82,31 @@ async fn bulk_server(args: BulkServerArgs) -> Result<()> {
     while let Some(incoming) = endpoint.accept().await {
         let connection = incoming.await?;
         if args.form.block_on {
-            let (send, receive) = connection.accept_bi().await?;
-            bulk_stream(send, receive).await?;
-            connection.closed().await;
-            continue;
+            serve_one(&connection).await?;
+        } else {
+            tokio::spawn(serve_all(connection));
         }
+    }
+    Ok(())
+}
+
+/// Serves the only stream of a connection, in this task.
+async fn serve_one(connection: &quinn::Connection) -> Result<()> {
+    let (send, receive) = connection.accept_bi().await?;
+    bulk_stream(send, receive).await?;
+    connection.closed().await;
+    Ok(())
+}
+
+/// Serves each stream of a connection in a task of its own.
+async fn serve_all(connection: quinn::Connection) {
+    while let Ok((send, receive)) = connection.accept_bi().await {
         tokio::spawn(async move {
-            while let Ok((send, receive)) = connection.accept_bi().await {
-                tokio::spawn(async move {
-                    if let Err(error) = bulk_stream(send, receive).await {
-                        eprintln!("stream: {error}");
-                    }
-                });
+            if let Err(error) = bulk_stream(send, receive).await {
+                eprintln!("stream: {error}");
             }
         });
     }
-    Ok(())
 }
 
 async fn bulk_stream(mut send: quinn::SendStream, mut receive: quinn::RecvStream) -> Result<()> {

@@ -67,50 +67,6 @@ fn acks_in_lumps_do_not_stall_the_sender() {
     assert!(with > 0.95 && off < 0.5, "{with} {off}");
 }
 
-/// The least RTT and whether others are taken to be there, two seconds after the delay has doubled.
-fn after_a_longer_route(parameters: Parameters) -> (Duration, bool) {
-    let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(parameters));
-    path.run(&mut controller, milliseconds(3_000), |_, _| {});
-    path.link.rtt = milliseconds(80);
-    path.run(&mut controller, milliseconds(2_000), |_, _| {});
-    (controller.path.least_rtt(), controller.neighbour.is_beside())
-}
-
-#[test]
-fn a_delay_that_does_not_move_with_the_flight_is_a_longer_route() {
-    let (least, is_beside) = after_a_longer_route(Parameters::default());
-    assert!(least >= milliseconds(80) && !is_beside, "{least} {is_beside}");
-    let (least, is_beside) = after_a_longer_route(without(Part::Route));
-    assert!(least < milliseconds(45), "{least} {is_beside}");
-}
-
-/// For how many of 1,500 tenths of a second others are taken to be there, on paths whose delay wanders from 46 to 70 ms and
-/// was 40 ms once.
-fn beside_nobody(parameters: Parameters) -> u32 {
-    let mut count = 0;
-    for seed in 0..5 {
-        let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(parameters));
-        let rate_ceiling = Some(path.link.rate);
-        controller.adjust(&Adjustment { rate_ceiling, ..Adjustment::default() });
-        path.run(&mut controller, milliseconds(1_000), |_, _| {});
-        let mut rng = Rng::from_test_seed(seed);
-        for step in 0..300 {
-            if step % 2 == 0 {
-                path.link.rtt = milliseconds(46 + rng.below(24));
-            }
-            path.run(&mut controller, milliseconds(100), |_, _| {});
-            count += u32::from(controller.neighbour.is_beside());
-        }
-    }
-    count
-}
-
-#[test]
-fn a_delay_that_falls_faster_than_a_queue_is_nobody_elses() {
-    let [with, off] = [Parameters::default(), without(Part::DelayFalls)].map(beside_nobody);
-    assert!(with * 3 < off * 2, "{with} {off}");
-}
-
 /// A packet that met no queue is acknowledged, or lost.
 fn settle(own: &mut OwnLoss, sent_at: Time, is_lost: bool) {
     if is_lost {
