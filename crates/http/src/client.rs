@@ -92,8 +92,10 @@ pub struct Client {
     inner: Arc<Inner>,
 }
 
-/// Connections by origin and number.
-type Pool = BTreeMap<(Origin, usize), Arc<Slot>>;
+/// A connection's place in the pool: its origin, and its number (0, or that beside the first).
+type Place = (Origin, usize);
+
+type Pool = BTreeMap<Place, Arc<Slot>>;
 
 struct Inner {
     options: ClientOptions,
@@ -287,7 +289,7 @@ impl Client {
     }
 
     /// The origin's connection; makes it if there is none that can be used.
-    async fn connection(&self, place: &(Origin, usize)) -> Result<Arc<Live>, ClientError> {
+    async fn connection(&self, place: &Place) -> Result<Arc<Live>, ClientError> {
         self.pooled(place, connect::connect(&self.inner, &place.0)).await
     }
 
@@ -307,7 +309,7 @@ impl Client {
     /// The connection at a place of the pool, or the one that `making` makes.
     async fn pooled(
         &self,
-        place: &(Origin, usize),
+        place: &Place,
         making: impl Future<Output = Result<Live, ClientError>>,
     ) -> Result<Arc<Live>, ClientError> {
         use std::sync::atomic::Ordering;

@@ -5,6 +5,19 @@ use super::*;
 
 const DATAGRAM: ByteCount = ByteCount::new(1200);
 
+/// All seams.
+const SEAMS: [Seam; 9] = [
+    Seam::Start,
+    Seam::SlowStart,
+    Seam::Congestion,
+    Seam::Silence,
+    Seam::StreamCredit,
+    Seam::ConnectionCredit,
+    Seam::Ack,
+    Seam::Repair,
+    Seam::Group,
+];
+
 /// Built-in ones and those for comparison.
 fn every_name() -> impl Iterator<Item = &'static str> {
     names().iter().chain(comparison_names()).copied()
@@ -296,19 +309,8 @@ fn a_seam_as_key_gives_it_another_policy() {
     let again = Definition::named("mobile@ack=frequency,packets=20").unwrap().with("packets", "30").unwrap();
     assert_eq!(again.name(), "mobile@ack=frequency,packets=30");
     // No parameter has the name of a seam.
-    let seams = [
-        Seam::Start,
-        Seam::SlowStart,
-        Seam::Congestion,
-        Seam::Silence,
-        Seam::StreamCredit,
-        Seam::ConnectionCredit,
-        Seam::Ack,
-        Seam::Repair,
-        Seam::Group,
-    ];
     for key in registry::ENTRIES.iter().flat_map(super::entry::Entry::keys) {
-        assert!(*key != "credit" && seams.iter().all(|seam| seam.name() != *key), "{key}");
+        assert!(*key != "credit" && SEAMS.iter().all(|seam| seam.name() != *key), "{key}");
     }
 }
 
@@ -364,18 +366,7 @@ fn a_file_is_a_profile_with_its_lines() {
 
 #[test]
 fn the_registry_has_each_name_once_a_seam_and_no_empty_text() {
-    let seams = [
-        Seam::Start,
-        Seam::SlowStart,
-        Seam::Congestion,
-        Seam::Silence,
-        Seam::StreamCredit,
-        Seam::ConnectionCredit,
-        Seam::Ack,
-        Seam::Repair,
-        Seam::Group,
-    ];
-    for seam in seams {
+    for seam in SEAMS {
         let names: Vec<&str> = registry::of(seam).map(Entry::name).collect();
         let mut unique = names.clone();
         unique.sort_unstable();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clap::Parser as _;
 use posthaste_endpoint::{
-    ClientConfig, Connection, EarlyData, Endpoint, QlogDirectory, RecvStream, SendStream, ServerConfig,
-    TransportConfig, default_profile, named,
+    ByteCount, ClientConfig, Connection, EarlyData, Endpoint, QlogDirectory, ReceiveBudget, RecvStream,
+    SendStream, ServerConfig, TransportConfig, default_profile, named,
 };
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
@@ -50,6 +50,9 @@ fn transport(udp_payload: u16) -> Result<Arc<TransportConfig>> {
         mtu_discovery: false,
         max_idle_timeout: bulk::IDLE_TIMEOUT,
         max_concurrent_bidi_streams: bulk::STREAMS.into(),
+        // Room for windows of this size on all connections, as the other libraries grant them. With the default, servers
+        // grant less from the 17th on, and what a client may rely on early is then another session's.
+        receive_budget: ReceiveBudget::new(ByteCount::new(1 << 40)),
         ..TransportConfig::new(posthaste_schemes::from_toml("bench", PROFILE)?)
     }))
 }
