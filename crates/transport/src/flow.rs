@@ -11,7 +11,7 @@ use posthaste_policy::Credit;
 use posthaste_policy::sample::{ArrivalView, CreditMoment, WindowView};
 use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::frame::ack_window;
-use posthaste_wire::varint;
+use posthaste_wire::{Side, varint};
 
 use receive_budget::Account;
 
@@ -93,11 +93,10 @@ impl ReceiveWindow {
         }
     }
 
-    /// The window of a connection: it grants in the transport parameters what its policy wants, or what `account` has
-    /// for it, and later never more than that holds.
-    pub(crate) fn rationed(credit: Box<dyn Credit>, mut account: Account) -> Self {
-        let wanted = credit.initial_window().get().min(account.opening_allowance());
-        let initial = wanted.min(account.hold(wanted));
+    /// The window of a connection of this side: it grants in the transport parameters what its policy wants, or what
+    /// `account` has for it, and later never more than that holds.
+    pub(crate) fn rationed(side: Side, credit: Box<dyn Credit>, mut account: Account) -> Self {
+        let initial = account.grant_first(side, credit.initial_window().get());
         Self { account: Some(account), ..Self::new(credit, initial) }
     }
 
@@ -180,8 +179,10 @@ impl ReceiveWindow {
             arrivals: context.arrivals,
             is_ack_due: around.is_ack_due,
         };
+        let is_asked = self.account.as_ref().is_none_or(|account| account.is_more_of_use(self.received));
         // spec: rfc9000 4.2 credit-without-being-asked
-        if let Some(advance) = self.credit.as_mut().and_then(|credit| credit.grant(moment, &view)) {
+        let credit = self.credit.as_mut().filter(|_| is_asked);
+        if let Some(advance) = credit.and_then(|credit| credit.grant(moment, &view)) {
             self.advance(advance.get(), moment, around);
         }
         self.keep_floor(context.floor.get(), moment, around);

@@ -256,7 +256,7 @@ impl Streams {
     pub(crate) fn new(config: StreamsConfig) -> Self {
         let initial = |credit: &dyn Credit| credit.initial_window().get().min(varint::MAX);
         let riding = Riding::new(config.connection_credit.rides_on_acks());
-        let receive_window = ReceiveWindow::rationed(config.connection_credit, config.account);
+        let receive_window = ReceiveWindow::rationed(config.side, config.connection_credit, config.account);
         let maker = Maker {
             side: config.side,
             initial_window: initial(&*(config.stream_credit)()),

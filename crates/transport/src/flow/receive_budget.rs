@@ -9,13 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use posthaste_units::ByteCount;
+use posthaste_wire::Side;
 
 use crate::flow::shared_memory::{Pool, Share, take};
 use crate::limits::LEAST_GRANT;
 
-/// A new connection may take this part of what nobody has taken: peers that have not shown anything yet must not take
-/// it all, however many they are.
+/// A new connection of a client may take this part of what nobody has taken: peers that have not shown anything yet must
+/// not take it all, however many they are.
 const OPENING_SHARE: u64 = 16;
+
+/// A new connection of a server may have this part of what is shared: 256 KiB of [`ReceiveBudget::DEFAULT`], which hardly
+/// a client's first flight fills.
+const SERVERS_OPENING_SHARE: u64 = 2048;
 
 /// Bytes that peers may have under way or unread, over all connections that share it. Cloning shares it.
 ///
@@ -70,8 +75,11 @@ impl ReceiveBudget {
     /// An account for one more connection; `None` if there is no place left.
     pub(crate) fn open(&self) -> Option<Account> {
         let Ledger { places, places_taken, shared } = &*self.0;
-        take(places_taken, 1, *places)
-            .then(|| Account { ledger: Arc::clone(&self.0), extra: Share::of(shared) })
+        take(places_taken, 1, *places).then(|| Account {
+            ledger: Arc::clone(&self.0),
+            extra: Share::of(shared),
+            first: 0,
+        })
     }
 }
 
@@ -87,14 +95,36 @@ pub(crate) struct Account {
     ledger: Arc<Ledger>,
     /// What it has taken of the shared part.
     extra: Share,
+    /// Bytes that have come before more than the first grant is worth a frame: a sender that doubles its rate each round
+    /// trip is granted more in time. Zero where the first grant was all that was wanted.
+    first: u64,
 }
 
 impl Account {
-    /// How much may be granted in the transport parameters. Of the shared part it is a power of two or nothing, so that
-    /// servers near the end of their budget grant one of a few limits, to which their sessions are bound.
-    pub(crate) fn opening_allowance(&self) -> u64 {
-        let part = self.extra.free() / OPENING_SHARE;
-        LEAST_GRANT + if part < LEAST_GRANT { 0 } else { 1 << part.ilog2() }
+    /// Holds what is granted in the transport parameters: `wanted` or, where that is more, what a new connection of this
+    /// side may have. A server's grants are the same however many connections it has, or else what is set aside for
+    /// each: the sessions that it issues are bound to them ([`crate::handshake::sessions`]). What a client sends
+    /// beyond is granted as it comes.
+    pub(crate) fn grant_first(&mut self, side: Side, wanted: u64) -> u64 {
+        let shared = match side {
+            Side::Client => self.extra.free() / OPENING_SHARE,
+            // Those that only wait leave half of it to those that send.
+            Side::Server if self.extra.free() < self.ledger.shared.capacity() / 2 => 0,
+            Side::Server => self.ledger.shared.capacity() / SERVERS_OPENING_SHARE,
+        };
+        let shared = if shared < LEAST_GRANT { 0 } else { shared };
+        let mut granted = wanted.min(LEAST_GRANT + shared);
+        if self.hold(granted) < granted {
+            granted = self.hold(granted.min(LEAST_GRANT));
+        }
+        self.first = if granted < wanted { granted / 4 } else { 0 };
+        granted
+    }
+
+    /// Whether a peer that has sent so many bytes may use more than it was granted first: most send a request, and
+    /// need no frame that grants them more.
+    pub(crate) fn is_more_of_use(&self, received: u64) -> bool {
+        received >= self.first
     }
 
     /// How much may be granted and unread now: of the shared part as much as is left over then.
@@ -146,8 +176,7 @@ mod tests {
         let mut accounts = Vec::new();
         for _ in 0..20 {
             let mut account = budget.open().unwrap();
-            let opening = account.opening_allowance();
-            assert!(opening > LEAST_GRANT && account.hold(opening) == opening);
+            assert!(account.grant_first(Side::Client, u64::MAX) > LEAST_GRANT);
             accounts.push(account);
         }
         // In the long run all have the same: each takes what it may, again and again.
@@ -163,22 +192,26 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_left_the_limits_that_are_granted_first_are_a_few() {
+    fn a_server_grants_the_same_first_however_many_connections_it_has() {
         let budget = budget(1024 * MIB);
-        let mut limits = std::collections::BTreeSet::new();
-        let mut accounts = Vec::new();
-        for _ in 0..2000 {
+        let first = |_| {
             let mut account = budget.open().unwrap();
-            let opening = account.opening_allowance();
-            let (part, extra) = (account.extra.free() / OPENING_SHARE, opening - LEAST_GRANT);
-            assert!(extra == 0 && part < LEAST_GRANT || extra.is_power_of_two() && extra > part / 2);
-            limits.insert(opening);
-            account.hold(opening.min(2 * MIB));
-            accounts.push(account);
-        }
-        // Those above 2 MiB are the same for a profile that asks for no more: eight in all.
-        let small = limits.iter().filter(|limit| **limit < 2 * MIB).count();
-        assert_eq!(small, 8, "{limits:?}");
+            (account.grant_first(Side::Server, 3 * MIB), account)
+        };
+        let (granted, accounts): (Vec<u64>, Vec<Account>) = (0..5000).map(first).unzip();
+        let (with_room, without) = granted.split_at(SERVERS_OPENING_SHARE as usize / 2 + 1);
+        assert!(with_room.iter().all(|bytes| *bytes == LEAST_GRANT + MIB / 4));
+        assert!(without.iter().all(|bytes| *bytes == LEAST_GRANT));
+        let left = budget.open().unwrap().allowance();
+        assert!(left > 127 * MIB, "one that sends finds {left} bytes");
+        drop(accounts);
+        assert_eq!(budget.taken(), ByteCount::ZERO);
+        let mut account = budget.open().unwrap();
+        account.grant_first(Side::Server, 3 * MIB);
+        assert!(!account.is_more_of_use(69_000) && account.is_more_of_use(70_000));
+        // A profile may want less.
+        assert_eq!(account.grant_first(Side::Server, 1000), 1000);
+        assert!(account.is_more_of_use(0));
     }
 
     #[test]

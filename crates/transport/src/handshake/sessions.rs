@@ -30,31 +30,36 @@ impl EarlyDataContext {
     }
 }
 
-/// A store that finds only the sessions of its scope. Others are as good as unknown: their clients make a full
+/// The scope in which sessions are issued, and another whose sessions are as good, because their clients rely on less.
+/// Both may be the same.
+type Scopes = [Scope; 2];
+
+/// A store that finds only the sessions of its scopes. Others are as good as unknown: their clients make a full
 /// handshake, and what they have sent early is dropped.
 #[derive(Debug)]
 struct Scoped {
-    scope: Scope,
+    scopes: Scopes,
     inner: Arc<dyn StoresServerSessions>,
 }
 
 impl Scoped {
-    fn key(&self, key: &[u8]) -> Vec<u8> {
-        [&self.scope, key].concat()
+    fn keys(&self, key: &[u8]) -> [Vec<u8>; 2] {
+        self.scopes.map(|scope| [&scope, key].concat())
     }
 }
 
 impl StoresServerSessions for Scoped {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        self.inner.put(self.key(&key), value)
+        let [own, _] = self.keys(&key);
+        self.inner.put(own, value)
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.inner.get(&self.key(key))
+        self.keys(key).iter().find_map(|key| self.inner.get(key))
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.inner.take(&self.key(key))
+        self.keys(key).iter().find_map(|key| self.inner.take(key))
     }
 
     fn can_cache(&self) -> bool {
@@ -65,7 +70,7 @@ impl StoresServerSessions for Scoped {
 /// The same for tickets that hold their sessions. They resume without early data.
 #[derive(Debug)]
 struct ScopedTickets {
-    scope: Scope,
+    scopes: Scopes,
     inner: Arc<dyn ProducesTickets>,
 }
 
@@ -79,23 +84,18 @@ impl ProducesTickets for ScopedTickets {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.inner.encrypt(&[&self.scope, plain].concat())
+        let [own, _] = &self.scopes;
+        self.inner.encrypt(&[own, plain].concat())
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        self.inner.decrypt(cipher)?.strip_prefix(&self.scope).map(<[u8]>::to_vec)
+        let plain = self.inner.decrypt(cipher)?;
+        self.scopes.iter().find_map(|scope| plain.strip_prefix(scope)).map(<[u8]>::to_vec)
     }
 }
 
-/// The configuration whose sessions are those of connections of this version which grant a client the same, and promise
-/// it the same.
-pub(crate) fn scoped(
-    tls: &Arc<rustls::ServerConfig>,
-    version: u32,
-    granted: &TransportParameters,
-    promised: &EarlyDataContext,
-) -> Arc<rustls::ServerConfig> {
-    // spec: rfc9000 7.4.1 accepted-not-violated, 7.4.1 accepted-not-smaller, 7.4.1 unsupported-rejected
+/// The scope of sessions of this version, with these limits and this promise.
+fn scope(version: u32, granted: &TransportParameters, promised: &EarlyDataContext) -> Scope {
     // spec: rfc9369 5 servers-sessions
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(&version.to_be_bytes());
@@ -110,9 +110,23 @@ pub(crate) fn scoped(
     for (to, from) in scope.iter_mut().zip(context.finish().as_ref()) {
         *to = *from;
     }
+    scope
+}
+
+/// The configuration for connections of this version which grant a client the first of these limits: its sessions are
+/// those of connections that grant the same, or the second, and promise the same. No limit of the second may be beyond
+/// the first's.
+pub(crate) fn scoped(
+    tls: &Arc<rustls::ServerConfig>,
+    version: u32,
+    (granted, least): (&TransportParameters, &TransportParameters),
+    promised: &EarlyDataContext,
+) -> Arc<rustls::ServerConfig> {
+    // spec: rfc9000 7.4.1 accepted-not-violated, 7.4.1 accepted-not-smaller, 7.4.1 unsupported-rejected
+    let scopes = [granted, least].map(|limits| scope(version, limits, promised));
     let mut config = rustls::ServerConfig::clone(tls);
-    config.session_storage = Arc::new(Scoped { scope, inner: Arc::clone(&tls.session_storage) });
-    config.ticketer = Arc::new(ScopedTickets { scope, inner: Arc::clone(&tls.ticketer) });
+    config.session_storage = Arc::new(Scoped { scopes, inner: Arc::clone(&tls.session_storage) });
+    config.ticketer = Arc::new(ScopedTickets { scopes, inner: Arc::clone(&tls.ticketer) });
     Arc::new(config)
 }
 

@@ -25,7 +25,7 @@ use crate::handshake::birth::Birth;
 use crate::handshake::parameters::{self, ServerPart, Wishes};
 use crate::handshake::sessions::{self, EarlyDataContext};
 use crate::handshake::setup::HandshakeSetup;
-use crate::limits::SCOPED_TLS;
+use crate::limits::{LEAST_GRANT, SCOPED_TLS};
 use crate::packet::builder::{DatagramBuilder, HeaderFields, MIN_INITIAL_DATAGRAM};
 use crate::packet::datagram::DatagramInfo;
 use crate::packet::retry;
@@ -202,8 +202,11 @@ impl Endpoint {
         {
             return Arc::clone(tls);
         }
-        let parameters = parameters::granted(&server.transport, granted);
-        let tls = sessions::scoped(&server.tls, version, &parameters, &self.early_data_context);
+        // What is granted near a full budget: such sessions are good for connections that are granted more, too.
+        let least = LocalLimits { max_data: granted.max_data.min(LEAST_GRANT), ..*granted };
+        let [parameters, least] =
+            [granted, &least].map(|limits| parameters::granted(&server.transport, limits));
+        let tls = sessions::scoped(&server.tls, version, (&parameters, &least), &self.early_data_context);
         // A profile may grant ever other limits: only the latest are kept.
         if self.scoped_tls.len() >= SCOPED_TLS {
             self.scoped_tls.remove(0);

@@ -41,7 +41,8 @@ fn streams(side: Side, stream: u64, connection: u64, count: u64) -> Streams {
         unsent_limit: ByteCount::new(64 << 10),
         stream_credit: Box::new(move || credit(stream)),
         connection_credit: credit(connection),
-        account: ReceiveBudget::default().open().unwrap(),
+        // Servers grant what is asked for here.
+        account: ReceiveBudget::new(ByteCount::new(1 << 40)).open().unwrap(),
     })
 }
 

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use posthaste_transport::{
-    CloseReason, Connection, ConnectionHandle, DatagramInfo, Endpoint, Event, ServerConfig, TransportConfig,
+    CloseReason, Connection, ConnectionHandle, DatagramInfo, Endpoint, Event, ReceiveBudget, ServerConfig,
+    TransportConfig,
 };
-use posthaste_units::{Duration, Time};
+use posthaste_units::{ByteCount, Duration, Time};
 use posthaste_wire::Frame;
 use posthaste_wire::packet::PacketType;
 
@@ -53,9 +54,10 @@ impl Arena {
         Self::new(Endpoint::new([1; 32], Some(config)), Rogue::client(1, shape))
     }
 
-    /// A server under test that is connected with a rogue client.
+    /// A server under test that is connected with a rogue client. It grants first what its profile wants.
     pub fn server() -> Self {
-        Self::server_for(crate::support::defaults())
+        let receive_budget = ReceiveBudget::new(ByteCount::new(1 << 40));
+        Self::server_for(TransportConfig { receive_budget, ..crate::support::defaults() })
     }
 
     /// The same, with these settings.

@@ -50,8 +50,8 @@ fn transport(udp_payload: u16) -> Result<Arc<TransportConfig>> {
         mtu_discovery: false,
         max_idle_timeout: bulk::IDLE_TIMEOUT,
         max_concurrent_bidi_streams: bulk::STREAMS.into(),
-        // Room for windows of this size on all connections, as the other libraries grant them. With the default, servers
-        // grant less from the 17th on, and what a client may rely on early is then another session's.
+        // Room for windows of this size on all connections, as the other libraries grant them: clients would take less
+        // from the 17th on.
         receive_budget: ReceiveBudget::new(ByteCount::new(1 << 40)),
         ..TransportConfig::new(posthaste_schemes::from_toml("bench", PROFILE)?)
     }))

@@ -43,7 +43,7 @@ fn sessions_and_tickets_are_good_where_they_were_issued() {
     let granted = TransportParameters { initial_max_data: 1000, ..TransportParameters::default() };
     let less = TransportParameters { initial_max_data: 999, ..TransportParameters::default() };
     let (none, promise) = (EarlyDataContext::default(), EarlyDataContext::new(b"32 KiB"));
-    let home = scoped(&tls, 1, &granted, &promise);
+    let home = scoped(&tls, 1, (&granted, &granted), &promise);
     home.session_storage.put(b"key".to_vec(), b"session".to_vec());
     let ticket = home.ticketer.encrypt(b"session").unwrap();
     assert_eq!((home.ticketer.enabled(), home.ticketer.lifetime()), (true, 77));
@@ -54,7 +54,7 @@ fn sessions_and_tickets_are_good_where_they_were_issued() {
         (1, &granted, EarlyDataContext::new(b"16 KiB"), false),
         (1, &granted, none, false),
     ] {
-        let here = scoped(&tls, version, granted, &promised);
+        let here = scoped(&tls, version, (granted, granted), &promised);
         assert_eq!(here.session_storage.get(b"key").is_some(), is_good, "{version} {promised:?}");
         let opened = here.ticketer.decrypt(&ticket);
         assert_eq!(opened.as_deref(), is_good.then_some(&b"session"[..]), "{version} {promised:?}");
@@ -62,6 +62,26 @@ fn sessions_and_tickets_are_good_where_they_were_issued() {
     // Tickets of a former build, or of nobody.
     for foreign in [&b""[..], b"short", &[7; 500]] {
         assert_eq!(home.ticketer.decrypt(foreign), None);
+    }
+}
+
+#[test]
+fn sessions_of_lower_limits_are_good_and_those_of_higher_ones_are_not() {
+    let tls = tls();
+    let of = |initial_max_data| TransportParameters { initial_max_data, ..TransportParameters::default() };
+    let (much, least) = (of(1000), of(10));
+    let promise = EarlyDataContext::default();
+    let roomy = scoped(&tls, 1, (&much, &least), &promise);
+    let full = scoped(&tls, 1, (&least, &least), &promise);
+    for (issuer, judge, is_good) in
+        [(&full, &roomy, true), (&roomy, &full, false), (&roomy, &roomy, true), (&full, &full, true)]
+    {
+        issuer.session_storage.put(b"key".to_vec(), b"session".to_vec());
+        let ticket = issuer.ticketer.encrypt(b"session").unwrap();
+        assert_eq!(judge.session_storage.get(b"key").is_some(), is_good);
+        assert_eq!(judge.session_storage.take(b"key").is_some(), is_good);
+        assert_eq!(judge.ticketer.decrypt(&ticket).is_some(), is_good);
+        issuer.session_storage.take(b"key");
     }
 }
 
