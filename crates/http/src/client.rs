@@ -1,8 +1,8 @@
 //! An HTTP/3 client: one connection an origin, shared by parallel requests.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -18,6 +18,7 @@ mod connect;
 mod earlier;
 mod error;
 mod made;
+mod ports;
 mod response;
 mod split;
 mod upload;
@@ -30,6 +31,7 @@ pub use split::{ConnectionGains, Download, MAX_CONNECTIONS, Piece, Single, Split
 use connect::Live;
 use earlier::{Earlier, MAX_ORIGINS};
 use made::Connections;
+use ports::Ports;
 
 /// How often to look whether the network has changed, from Wi-Fi to cellular say. A download whose path has gone waits at
 /// most so long, if nothing that the client was about to send finds out first; to look costs a look at the routes.
@@ -99,9 +101,9 @@ type Pool = BTreeMap<Place, Arc<Slot>>;
 
 struct Inner {
     options: ClientOptions,
-    /// One socket for each address family, made when it is first needed.
-    v4: OnceLock<Endpoint>,
-    v6: OnceLock<Endpoint>,
+    /// The sockets of each address family, made when they are first needed.
+    v4: Ports,
+    v6: Ports,
     /// The connections that are there for requests: one for each origin, and those beside it that downloads in parts use.
     pool: Mutex<Pool>,
     /// Where connections have stood before: there, early data may be sent.
@@ -162,8 +164,8 @@ impl Client {
     pub fn new(options: ClientOptions) -> Self {
         let inner = Inner {
             options,
-            v4: OnceLock::new(),
-            v6: OnceLock::new(),
+            v4: Ports::default(),
+            v6: Ports::default(),
             pool: Mutex::default(),
             met: Mutex::default(),
             earlier: Arc::default(),
@@ -327,6 +329,14 @@ impl Client {
         };
         match &*state {
             SlotState::Live(live) if live.is_usable() => return Ok(Arc::clone(live)),
+            SlotState::Live(over) => {
+                let remote = over.quic().remote_address();
+                *state = SlotState::Empty;
+                self.inner.ports(remote).leave();
+                // What is held of connections that are over keeps their sockets open.
+                let ended = lock(&self.inner.made).let_go();
+                drop(ended);
+            }
             SlotState::Failed(attempt, error) if *attempt > attempts_before => return Err(error.clone()),
             _ => {}
         }
@@ -365,8 +375,7 @@ impl Client {
     /// # Errors
     /// As [`Endpoint::rebind`]; nothing has changed then.
     pub fn rebind(&self, local: SocketAddr) -> Result<(), RebindError> {
-        let cell = if local.is_ipv4() { &self.inner.v4 } else { &self.inner.v6 };
-        cell.get().map_or(Ok(()), |endpoint| endpoint.rebind(local))
+        self.inner.ports(local).rebind(local)
     }
 
     /// The connections that are open, and at least the last [`MAX_ENDED_CONNECTIONS`] that are over, in the order in which
@@ -380,11 +389,8 @@ impl Client {
         for live in lock(&self.inner.made).open() {
             live.close();
         }
-        let all = [&self.inner.v4, &self.inner.v6].map(|endpoint| async move {
-            if let Some(endpoint) = endpoint.get() {
-                endpoint.wait_idle().await;
-            }
-        });
+        let all = [&self.inner.v4, &self.inner.v6].into_iter().flat_map(Ports::all);
+        let all = all.map(|endpoint| async move { endpoint.wait_idle().await });
         // Whoever is not gone by then drains in silence.
         let _ = timeout(FAREWELL, futures::future::join_all(all)).await;
     }
@@ -425,20 +431,16 @@ impl Inner {
         live
     }
 
-    /// The endpoint for this family of addresses.
-    fn endpoint(&self, remote: SocketAddr) -> Result<&Endpoint, ClientError> {
-        let (cell, local) = match remote {
-            SocketAddr::V4(_) => (&self.v4, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
-            SocketAddr::V6(_) => (&self.v6, SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))),
-        };
-        if let Some(endpoint) = cell.get() {
-            return Ok(endpoint);
-        }
-        let endpoint = Endpoint::client(local).map_err(|source| ClientError::Socket(Arc::new(source)))?;
-        Ok(cell.get_or_init(|| {
-            endpoint.follow_network(LOOK_AT_NETWORK);
-            endpoint
-        }))
+    /// The sockets for this family of addresses.
+    fn ports(&self, address: SocketAddr) -> &Ports {
+        if address.is_ipv4() { &self.v4 } else { &self.v6 }
+    }
+
+    /// The endpoint for new connections to this address.
+    fn endpoint(&self, remote: SocketAddr) -> Result<Endpoint, ClientError> {
+        let any: IpAddr =
+            if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        self.ports(remote).present(any)
     }
 }
 

@@ -148,6 +148,11 @@ async fn a_client_sends_settings_and_each_request_whole_on_a_stream_of_its_own()
     assert_eq!(*statuses[1].as_ref().unwrap(), StatusCode::NO_CONTENT);
     let again = tokio::spawn(async move { client.get(&uri).await.map(drop) });
     let other = timeout(PATIENCE, endpoint.accept()).await.unwrap().unwrap();
+    assert_ne!(
+        other.remote_address(),
+        connection.remote_address(),
+        "another port, though the first is still open"
+    );
     accept(&other).await;
     again.abort();
 }

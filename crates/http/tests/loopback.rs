@@ -1,5 +1,7 @@
 //! The server and the client against each other over real sockets.
 
+use std::future::ready;
+use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -8,7 +10,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use posthaste_endpoint::Endpoint;
 use posthaste_http::{
-    Client, ClientError, ClientOptions, MAX_ENDED_CONNECTIONS, Outcome, Response, StaticFiles, text,
+    Client, ClientError, ClientOptions, MAX_ENDED_CONNECTIONS, Outcome, Peer, Request, Response, StaticFiles,
+    service_fn, text,
 };
 use tokio::time::timeout;
 
@@ -337,4 +340,39 @@ async fn connections_that_are_over_are_let_go_and_the_last_reports_stay() {
     client.hang_up_one(made - 1);
     client.get(&server.uri("/")).await.unwrap();
     assert_eq!(client.connections().last().unwrap().index, made, "the next one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_replaces_another_comes_from_another_port() {
+    let server = Server::start(
+        service_fn(|request: Request| {
+            let port = request.extensions().get::<Peer>().unwrap().address.port();
+            ready(sized(StatusCode::OK, port.to_string().into()))
+        }),
+        |_| {},
+    );
+    let client = server.client();
+    let mut ports = Vec::new();
+    for replaced in 0..4 {
+        for _ in 0..2 {
+            ports.push(body(client.get(&server.uri("/")).await.unwrap()).await.unwrap());
+        }
+        client.hang_up_one(replaced);
+    }
+    assert!(ports.chunks(2).all(|same| same[0] == same[1]), "one connection, one port: {ports:?}");
+    ports.dedup();
+    assert_eq!(ports.len(), 4, "{ports:?}");
+
+    // The sockets of connections that are over are closed, though the client has their reports. Of the last one it is
+    // not, as nothing has replaced it.
+    let is_free = |port: u16| std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok();
+    let parse = |text: &Vec<u8>| -> u16 { String::from_utf8_lossy(text).parse().unwrap() };
+    let ports: Vec<_> = ports.iter().map(parse).collect();
+    let closed = async {
+        while !ports[..3].iter().all(|port| is_free(*port)) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, closed).await.expect("sockets stay open");
+    assert!(!is_free(ports[3]));
 }
