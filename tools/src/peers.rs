@@ -88,14 +88,27 @@ pub fn build<'a>(peers: impl IntoIterator<Item = &'a Peer>) -> Result<()> {
     Ok(())
 }
 
-/// Builds all peers in Rust (minutes the first time: `BoringSSL`).
+/// Builds the peers in Rust (minutes the first time: `BoringSSL`).
 ///
 /// # Errors
 /// Something does not build.
 pub fn build_rust() -> Result<()> {
+    build_rust_with(&[])
+}
+
+/// Builds those that take part in benches only, too.
+///
+/// # Errors
+/// Something does not build.
+pub fn build_for_benches() -> Result<()> {
+    build_rust_with(&["--features", "benches"])
+}
+
+fn build_rust_with(features: &[&str]) -> Result<()> {
     install_python()?;
     let mut command = cargo();
-    command.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(rust_target());
+    command.args(["build", "--quiet", "--release", "--locked"]).args(features);
+    command.arg("--target-dir").arg(rust_target());
     command.arg("--manifest-path").arg(interop().join("Cargo.toml"));
     if std::env::var_os("LIBCLANG_PATH").is_none() {
         // quiche's bindgen wants libclang.so, which the wheel brings, and the C compiler's own headers.

@@ -135,7 +135,7 @@ impl Part {
 /// Runs the parts. False if one of them failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.prepare {
-        peers::build_rust()?;
+        peers::build_for_benches()?;
         cost::build()?;
         files::build()?;
         return Ok(true);

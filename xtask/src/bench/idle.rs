@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
     let peers = chosen(&arguments.peers)?;
     eprintln!("building the peers");
-    peers::build_rust()?;
+    peers::build_for_benches()?;
     let scene = Scene::new()?;
     let mut samples = Vec::new();
     println!("{:<12}{:>14}{:>14}{:>20}", "server", "before kB", "after kB", "kB a connection");

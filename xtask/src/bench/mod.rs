@@ -25,7 +25,7 @@ use clap::Subcommand;
 use crate::Result;
 
 /// Peers that have a file in `interop/peers/src/bin`; the first is what ratios relate to.
-const PEERS: [&str; 5] = ["quinn", "quinn-ring", "posthaste", "quiche", "noq"];
+const PEERS: [&str; 6] = ["quinn", "quinn-ring", "posthaste", "quiche", "noq", "s2n"];
 
 /// What to measure.
 #[derive(Debug, Subcommand)]

@@ -62,7 +62,7 @@ impl Options {
     pub(super) fn scene(&self) -> Result<Option<Scene>> {
         if !self.means.as_built {
             eprintln!("building the peers");
-            peers::build_rust()?;
+            peers::build_for_benches()?;
         }
         if self.means.prepare {
             return Ok(None);
