@@ -74,7 +74,8 @@ impl Tally {
             } else {
                 let Failure { version, conduct, step, time: [began, ended], why } = failure;
                 let took = ended - began;
-                judged.faults.push(format!("{version} {conduct}, {step}, after {took} ms: {why}"));
+                let when = if failure.is_within(outages) { ", an application was down" } else { "" };
+                judged.faults.push(format!("{version} {conduct}, {step}, after {took} ms{when}: {why}"));
             }
         }
         judged
@@ -87,11 +88,16 @@ impl Failure {
     /// that had begun may overtake its head; a request that the edge did not get answered has a status instead. It never
     /// may pass wrong bytes.
     fn is_excused(&self, outages: &[Outage]) -> bool {
-        let [began, ended] = self.time;
         let is_reset = self.version == "h3" && self.why.contains("server reset the response");
         let is_beyond_help = is_reset || matches!(self.step.as_str(), "Body" | "Upload" | "Tunnel");
-        let is_meanwhile = outages.iter().any(|[killed, ready]| began <= *ready && *killed <= ended);
-        is_beyond_help && is_meanwhile && !self.why.contains("WRONG") && !self.why.contains("HANGS")
+        let is_wrong = self.why.contains("WRONG") || self.why.contains("HANGS");
+        is_beyond_help && self.is_within(outages) && !is_wrong
+    }
+
+    /// An application was down at some time between the request and its failure.
+    fn is_within(&self, outages: &[Outage]) -> bool {
+        let [began, ended] = self.time;
+        outages.iter().any(|[killed, ready]| began <= *ready && *killed <= ended)
     }
 }
 
@@ -120,10 +126,10 @@ mod tests {
         let excused = ["Body", "Head", "Upload"].map(|step| (step.to_owned(), 1));
         assert_eq!(judged.excused, BTreeMap::from(excused));
         let faults = [
-            "h1 Reads, Head, after 10 ms: status 502",
+            "h1 Reads, Head, after 10 ms, an application was down: status 502",
             "h1 Reads, Body, after 99 ms: broke off",
             "h1 Reads, Body, after 99 ms: broke off",
-            "h3 Talks, Tunnel, after 10 ms: WRONG byte at 7",
+            "h3 Talks, Tunnel, after 10 ms, an application was down: WRONG byte at 7",
         ];
         assert_eq!(judged.faults, faults);
         assert_eq!(tally.judge(&[]).faults.len(), 7);
