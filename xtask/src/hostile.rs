@@ -26,7 +26,7 @@ use scene::Scene;
 /// Of `cargo xtask hostile`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Smaller loads, no long outages or silences: about five minutes
+    /// Smaller loads, no long outages or silences: two to three minutes
     #[arg(long)]
     short: bool,
     /// Print one JSON object per case

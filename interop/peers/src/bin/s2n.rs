@@ -8,7 +8,7 @@ use bytes::Bytes;
 use clap::Parser as _;
 use posthaste_interop_peers::bulk::{self, PATTERN, Receipt};
 use posthaste_interop_peers::contract::{
-    BulkClientArgs, BulkServerArgs, Form, IdleClientArgs, Mode, RequestClientArgs, Result, print_ready,
+    BulkClientArgs, BulkServerArgs, Form, Mode, RequestClientArgs, Result, print_ready,
 };
 use posthaste_interop_peers::requests;
 use s2n_quic::client::Connect;
@@ -31,7 +31,6 @@ async fn main() -> Result<()> {
         Mode::BulkClient(args) => args.form.run(bulk_client(args)).await,
         Mode::RequestServer(args) => args.form.run(request_server(args)).await,
         Mode::RequestClient(args) => args.form.run(request_client(args)).await,
-        Mode::IdleClient(args) => idle_client(args).await,
         _ => Err("this peer has no such mode".into()),
     }
 }
@@ -48,7 +47,7 @@ fn limits() -> Result<Limits> {
 }
 
 fn io(address: SocketAddr, udp_payload: u16) -> Result<Io> {
-    let mtu = udp_payload + HEADERS;
+    let mtu = udp_payload.saturating_add(HEADERS);
     Ok(Io::builder()
         .with_receive_address(address)?
         .with_recv_buffer_size(bulk::SOCKET_BUFFER)?
@@ -193,13 +192,4 @@ async fn request(mut connection: Handle) -> Result<()> {
     send.send(Bytes::from_static(&requests::REQUEST)).await?;
     send.finish()?;
     requests::check_reply(&read_to_end(receive, requests::REPLY.len()).await?)
-}
-
-async fn idle_client(args: IdleClientArgs) -> Result<()> {
-    let form = Form { udp_payload: bulk::UDP_PAYLOAD, block_on: false };
-    let (client, mut connections) = connected(&args.ca, args.connect, form, args.connections as u64).await?;
-    print_ready(client.local_addr()?)?;
-    bulk::until_stdin_ends().await;
-    let lost = connections.iter_mut().filter_map(|connection| connection.ping().err()).count();
-    if lost == 0 { Ok(()) } else { Err(format!("{lost} connections were lost meanwhile").into()) }
 }
