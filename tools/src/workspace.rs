@@ -31,20 +31,31 @@ pub fn run(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// Builds the release binary of the command-line program and returns its path.
+/// The command-line program: the one that the variable `POSTHASTE` names, otherwise a release build.
 ///
 /// # Errors
-/// It does not build.
+/// It does not build, or there is none where the variable says.
 pub fn build_posthaste() -> Result<PathBuf> {
-    run(cargo().args(["build", "--quiet", "--release", "--package", "posthaste"]))?;
-    Ok(target().join("release/posthaste"))
+    given_or_built("release", &["--release"])
 }
 
-/// Builds the binary with its assertions and overflow checks, as the tests use it, and returns its path.
+/// The command-line program: the one that the variable `POSTHASTE` names, otherwise a build with assertions and overflow
+/// checks, as the tests use it.
 ///
 /// # Errors
-/// It does not build.
+/// It does not build, or there is none where the variable says.
 pub fn build_posthaste_debug() -> Result<PathBuf> {
-    run(cargo().args(["build", "--quiet", "--package", "posthaste"]))?;
-    Ok(target().join("debug/posthaste"))
+    given_or_built("debug", &[])
+}
+
+fn given_or_built(folder: &str, profile: &[&str]) -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os("POSTHASTE") {
+        let given = Path::new(&given);
+        eprintln!("using {}, which POSTHASTE names", given.display());
+        return given
+            .canonicalize()
+            .map_err(|error| format!("POSTHASTE names {}: {error}", given.display()).into());
+    }
+    run(cargo().args(["build", "--quiet", "--package", "posthaste"]).args(profile))?;
+    Ok(target().join(folder).join("posthaste"))
 }

@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// default another one each time
     #[arg(long, value_name = "N")]
     seed: Option<NonZero<u32>>,
+    /// Only build
+    #[arg(long)]
+    prepare: bool,
     /// Files of fuzz/src/bin without their ending; default all
     targets: Vec<String>,
 }
@@ -48,6 +51,9 @@ pub(crate) fn fuzz(arguments: &Arguments) -> Result<bool> {
     // from outside would replace them and leave the fuzzer blind.
     let mut build = in_folder(&folder);
     run(build.args(["build", "--locked", "--release", "--bins", "--quiet"]))?;
+    if arguments.prepare {
+        return Ok(true);
+    }
     let failed = fuzz_all(&folder, chosen, arguments)?;
     if failed.is_empty() {
         println!("nothing found in {}", chosen.join(", "));

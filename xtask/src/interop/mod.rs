@@ -84,6 +84,9 @@ pub(crate) struct Arguments {
     /// Without the cases that take long; with --profiles: one client, one server and one case for each
     #[arg(long, conflicts_with = "cases")]
     quick: bool,
+    /// Only build the peers
+    #[arg(long, conflicts_with = "no_build")]
+    prepare: bool,
     /// Use what was built before: target/release/posthaste and the peers
     #[arg(long)]
     no_build: bool,
@@ -153,6 +156,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         eprintln!("building the peers");
         peers::build(peers.iter().copied().chain(against))?;
         build_ours(&cases)?;
+    }
+    if arguments.prepare {
+        return Ok(true);
     }
     let folder = tempfile::tempdir()?;
     let bench = bench(folder.path())?;
