@@ -3,11 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use posthaste_service::{Body, BodyError, Outcome, PolledFrame};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Sleep, sleep};
 
 use crate::activity::Open;
 use crate::record::Record;
@@ -15,11 +17,17 @@ use crate::record::Record;
 /// Bytes of one frame: what a client must take within the stall timeout.
 const FRAME: usize = 64 * 1024;
 
+/// How long an error waits. When a body fails, hyper and h2 throw away what they have not sent, be it the head: a client that
+/// was answered 200 and a part would see a request that nobody has answered.
+const LAST_SENDS: Duration = Duration::from_millis(20);
+
 /// The service's body, in frames of a bounded size. With it end the request's slot and its record.
 pub(crate) struct ResponseBody {
     body: Body,
     /// What is left of a frame that was too large.
     rest: Bytes,
+    /// How the body has failed, until what came before has left.
+    failed: Option<(BodyError, Pin<Box<Sleep>>)>,
     record: Record,
     open: Open,
     _slot: Option<OwnedSemaphorePermit>,
@@ -29,7 +37,7 @@ impl ResponseBody {
     pub(crate) fn new(body: Body, record: Record, open: Open, slot: Option<OwnedSemaphorePermit>) -> Self {
         // Until the first frame is asked for, the client is what the response waits for.
         open.set_waiting(true);
-        Self { body, rest: Bytes::new(), record, open, _slot: slot }
+        Self { body, rest: Bytes::new(), failed: None, record, open, _slot: slot }
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -68,17 +76,30 @@ impl http_body::Body for ResponseBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let this = self.get_mut();
         this.open.set_waiting(false);
-        let next = ready!(this.poll_body(cx));
-        match &next {
-            Some(Ok(_)) => this.open.set_waiting(true),
-            Some(Err(error)) => this.record.outcome = Some(Outcome::Failed(error.to_string())),
-            None => complete(&mut this.record),
+        if this.failed.is_none() {
+            match ready!(this.poll_body(cx)) {
+                Some(Ok(frame)) => {
+                    this.open.set_waiting(true);
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                Some(Err(error)) => {
+                    this.record.outcome = Some(Outcome::Failed(error.to_string()));
+                    this.failed = Some((error, Box::pin(sleep(LAST_SENDS))));
+                }
+                None => {
+                    complete(&mut this.record);
+                    return Poll::Ready(None);
+                }
+            }
         }
-        Poll::Ready(next)
+        if let Some((_, timer)) = &mut this.failed {
+            ready!(timer.as_mut().poll(cx));
+        }
+        Poll::Ready(this.failed.take().map(|(error, _)| Err(error)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.failed.is_none() && self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -192,6 +192,22 @@ async fn a_service_that_fails_is_a_status_and_a_body_that_fails_is_no_whole_resp
 }
 
 #[tokio::test]
+async fn a_body_that_fails_at_once_leaves_the_client_the_head() {
+    let service = service_fn(|_| async {
+        let (sender, body) = Body::channel();
+        let _ = sender.fail("the application is gone").await;
+        Response::new(body)
+    });
+    let server = Server::start(service, |_| {}).await;
+    let answer = server.http1("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && !answer.ends_with("0\r\n\r\n"), "{answer:?}");
+    // HEADERS that end the head and not the stream, with status 200 first; RST_STREAM later.
+    let mut client = server.connect("h2", [preface(&[]), get(1, "/")].concat()).await;
+    until(&mut client, "\u{1}\u{4}\0\0\0\u{1}").await;
+    until(&mut client, "\0\0\u{4}\u{3}\0\0\0\0\u{1}").await;
+}
+
+#[tokio::test]
 async fn responses_say_that_the_same_port_speaks_http3() {
     let day = Duration::from_secs(86_400);
     let server = Server::start(service_fn(echo), |options| options.alt_svc = Some(day)).await;
