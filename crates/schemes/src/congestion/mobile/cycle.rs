@@ -84,6 +84,8 @@ pub(super) struct Cycle {
     pub(super) rate_before: f64,
     /// The flight when the last ease began.
     pub(super) flight_before: f64,
+    /// The least RTTs of the two rounds before it.
+    pub(super) rtts_before: [Option<Duration>; 2],
 }
 
 impl Cycle {
@@ -117,6 +119,7 @@ impl Mobile {
         self.cycle.queue_before = self.path.queue();
         self.cycle.is_testing = false;
         self.cycle.flight_before = self.in_flight;
+        self.cycle.rtts_before = self.path.ended_rtts();
         self.enter(State::Ease);
     }
 

@@ -146,9 +146,13 @@ impl Mobile {
     /// losses would look like the path's, and nobody would give way. A rate near what trains have shown is proof, too:
     /// there are no others then.
     pub(super) fn own_part(&self) -> f64 {
-        let is_alone = || self.reach.ceiling.is_some_and(|most| self.path.bandwidth() > ALONE * most);
-        let is_told = self.path.has_room() || !self.has(Part::Room) || is_alone();
+        let is_told = self.path.has_room() || !self.has(Part::Room) || self.is_alone();
         if is_told { self.own.part(self.parameters.tolerated_loss) } else { 0.0 }
+    }
+
+    /// True if the rate is near what trains have shown: nobody else has much of the link.
+    pub(super) fn is_alone(&self) -> bool {
+        self.reach.ceiling.is_some_and(|most| self.path.bandwidth() > ALONE * most)
     }
 
     /// True if losing `lost` of `in_flight` says that too much was in flight. One packet of a small flight is a large part

@@ -1,8 +1,8 @@
 //! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's. After two such tests in a row, or at once where startup has met a crowded link (`response.rs`), a shadow says
-//! what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
+//! else's, unless it did not move with the flight of one that has most of the link: then the route is longer. After two
+//! such tests in a row, or at once where startup has met a crowded link (`response.rs`), a shadow says what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
 //! the window, which may then hold two bandwidth-delay products as BBR's does, and lifts it where that is less than a
 //! CUBIC's. It goes once two tests in a row have found no queue.
 
@@ -19,6 +19,10 @@ use crate::slow_start::classic::Classic;
 /// Drain tests in a row that must find a queue, and that must find none: beside a CUBIC with a short queue there is none
 /// after each of its losses.
 const TESTS: u32 = 2;
+/// The least queue, in time, that an ease must have had to empty for what is left to tell a longer route.
+const LEAST_DRAINED: Duration = Duration::from_millis(12);
+/// What a round trip may change by in such an ease on a longer route, as a part of that queue.
+const ROUTE_PART: u64 = 4;
 /// How long others are taken to be there before the next test.
 const TEST_INTERVAL: Duration = Duration::from_secs(5);
 /// The window beside others, at most, in bandwidth-delay products (`DefaultCwndGain` of the BBR draft); a probe's gain
@@ -42,7 +46,8 @@ pub(super) fn constants() -> [Constant; 1] {
         format!(
             "a shadow CUBIC (c {STEEPNESS}) bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain \
              tests that find a queue to {TESTS} that do not, {TEST_INTERVAL} apart; it falls to what arrives where a third \
-             is lost"
+             is lost. Of one that has half of the link, a queue that moves by less than 1/{ROUTE_PART} of what a test \
+             drains ({LEAST_DRAINED} or more) is a longer route"
         ),
     )]
 }
@@ -173,11 +178,16 @@ impl Mobile {
         }
     }
 
-    /// Somebody else holds the queue, so the rate has not fallen: it is shared.
+    /// Somebody else holds the queue, or the route is longer. In both cases the rate has not fallen.
     fn fail_test(&mut self, now: Time) {
-        self.cycle.was_free = false;
         self.path.raise_bandwidth(self.cycle.rate_before);
         self.cycle.rate_before = 0.0;
+        if self.has(Part::Route) && self.is_route_longer() {
+            self.path.renew_least_rtt(now);
+            self.pass_test(now);
+            return self.start_hold();
+        }
+        self.cycle.was_free = false;
         self.neighbour.tested_at = now;
         self.neighbour.tests_passed = 0;
         self.neighbour.tests_failed = (self.neighbour.tests_failed + 1).min(TESTS);
@@ -191,6 +201,19 @@ impl Mobile {
             self.losses.reset_short();
         }
         self.start_hold();
+    }
+
+    /// True if the delay has stayed as it was while the flight fell: a queue would have become shorter, whoever has filled
+    /// it, and one that others were filling would have become longer before. Who has a small part of the link cannot tell:
+    /// its flight makes hardly any of the queue.
+    fn is_route_longer(&self) -> bool {
+        let bytes = (self.cycle.flight_before - self.in_flight).max(0.0);
+        let drained = Duration::from_secs_f64(bytes / self.path.bandwidth().max(1.0));
+        let [Some(now), _] = self.path.ended_rtts() else { return false };
+        let [Some(before), Some(earlier)] = self.cycle.rtts_before else { return false };
+        let is_near = |rtt: Duration| rtt.abs_diff(before) <= drained / ROUTE_PART;
+        let can_tell = self.is_alone() && !self.neighbour.is_beside() && drained >= LEAST_DRAINED;
+        can_tell && is_near(now) && is_near(earlier)
     }
 
     /// Others were there before: a shadow begins with `window`. What startup has sent too much is lost for a round trip

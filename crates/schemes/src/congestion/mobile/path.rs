@@ -159,6 +159,11 @@ impl Path {
         self.round_rates[0] = 0.0;
     }
 
+    /// The least RTT of the round that has ended and of the one before.
+    pub(super) fn ended_rtts(&self) -> [Option<Duration>; 2] {
+        [self.round_rtts[1], self.round_rtts[2]]
+    }
+
     /// The greatest rate of the last cycles.
     pub(super) fn bandwidth(&self) -> f64 {
         self.rates.get()

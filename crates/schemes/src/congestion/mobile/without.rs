@@ -35,6 +35,8 @@ pub enum Part {
     Room,
     /// The shadow's fall to what arrives where a third is lost.
     Overrun,
+    /// The longer route that a drain test can find.
+    Route,
 }
 
 /// The parts that are off.

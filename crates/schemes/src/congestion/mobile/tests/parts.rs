@@ -67,6 +67,33 @@ fn acks_in_lumps_do_not_stall_the_sender() {
     assert!(with > 0.95 && off < 0.5, "{with} {off}");
 }
 
+/// The least RTT and whether others are taken to be there, two seconds after the delay has doubled. Trains have shown so many
+/// times the link's rate.
+fn after_a_longer_route(parameters: Parameters, trains: u64) -> (Duration, bool) {
+    let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(parameters));
+    let bits = path.link.rate.as_bytes_per_second() * 8 * trains;
+    let rate_ceiling = Some(Rate::from_bits_per_second(bits));
+    controller.adjust(&Adjustment { rate_ceiling, ..Adjustment::default() });
+    path.run(&mut controller, milliseconds(3_000), |_, _| {});
+    path.link.rtt = milliseconds(80);
+    path.run(&mut controller, milliseconds(2_000), |_, _| {});
+    (controller.path.least_rtt(), controller.neighbour.is_beside())
+}
+
+#[test]
+fn a_delay_that_does_not_move_with_the_flight_is_a_longer_route() {
+    let (least, is_beside) = after_a_longer_route(Parameters::default(), 1);
+    assert!(least >= milliseconds(80) && !is_beside, "{least} {is_beside}");
+    let (least, is_beside) = after_a_longer_route(without(Part::Route), 1);
+    assert!(least < milliseconds(45), "{least} {is_beside}");
+}
+
+#[test]
+fn who_has_a_small_part_of_the_link_finds_no_longer_route() {
+    let (least, is_beside) = after_a_longer_route(Parameters::default(), 4);
+    assert!(least < milliseconds(45) && is_beside, "{least} {is_beside}");
+}
+
 /// A packet that met no queue is acknowledged, or lost.
 fn settle(own: &mut OwnLoss, sent_at: Time, is_lost: bool) {
     if is_lost {
