@@ -108,7 +108,7 @@ struct Record {
 /// Runs it; true if nothing grows and no client fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     interrupt::watch()?;
-    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?;
+    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?.canonicalize()?;
     let verdict =
         if arguments.edge { edge::run(&program, arguments)? } else { serve::run(program, arguments)? };
     match &verdict {

@@ -1,5 +1,6 @@
 //! A server and a client of one peer, over loopback, and what the comparisons of peers have in common.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub(super) struct Options {
     /// Peers that do not take part.
     #[arg(skip)]
     left_out: Vec<&'static str>,
+    /// Third parties that have failed in a run, and how: they are not measured.
+    #[arg(skip)]
+    failed: Vec<(String, String)>,
 }
 
 /// What was measured in one run.
@@ -82,17 +86,34 @@ impl Options {
         if peers.is_empty() { Err("none of the chosen peers can do this".into()) } else { Ok(peers) }
     }
 
-    /// Runs of all peers, in another order each round; a disturbed run is made again.
+    /// Runs of all peers, in another order each round; a disturbed run is made again. A third party that fails is measured no
+    /// further, and what it has done before does not count.
+    ///
+    /// # Errors
+    /// Our own run fails.
     pub(super) fn runs<F>(
-        &self,
+        &mut self,
         mut run: impl FnMut(&str, u32) -> Result<Sample<F>>,
     ) -> Result<Vec<Sample<F>>> {
-        let mut samples = Vec::new();
+        let mut samples: Vec<Sample<F>> = Vec::new();
+        let mut failed: Vec<(String, String)> = Vec::new();
         for round in 0..self.rounds {
             for peer in turned(&self.peers()?, round as usize) {
-                samples.push(quiet(|| run(peer, round), |sample| sample.others)?);
+                if failed.iter().any(|(name, _)| name == peer) {
+                    continue;
+                }
+                match quiet(|| run(peer, round), |sample| sample.others) {
+                    Ok(sample) => samples.push(sample),
+                    Err(error) if *peer == "posthaste" => return Err(error),
+                    Err(error) => {
+                        eprintln!("round {round} {peer}: {error}");
+                        failed.push(((*peer).to_owned(), format!("round {round}: {error}")));
+                    }
+                }
             }
         }
+        samples.retain(|sample| failed.iter().all(|(name, _)| *name != sample.peer));
+        self.failed.extend(failed);
         Ok(samples)
     }
 
@@ -101,11 +122,14 @@ impl Options {
         for table in tables {
             print!("{}", table.plain());
         }
-        let note = format!(
+        let mut note = format!(
             "Medians with the least and greatest of {} rounds; ratios of medians. A star: other processes had more than \
              {MAX_OTHERS} % of the processor time in a run.",
             self.rounds
         );
+        for (peer, error) in &self.failed {
+            let _ = write!(note, " {peer} is not measured, because it failed: {error}.");
+        }
         println!("\n{note}");
         if let Some(path) = &self.means.json {
             std::fs::write(path, serde_json::to_string_pretty(samples)?)?;

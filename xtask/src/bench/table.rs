@@ -55,10 +55,11 @@ pub(super) fn spread(values: &[f64], decimals: usize) -> String {
     format!("{:.decimals$} [{least:.decimals$}-{greatest:.decimals$}]", median(values.iter().copied()))
 }
 
-/// The ratio of two medians to two decimals; nothing without a base.
+/// The ratio of two medians to two decimals; nothing without either.
 pub(super) fn ratio(own: &[f64], base: &[f64]) -> String {
+    let is_known = !own.is_empty() && !base.is_empty();
     let (own, base) = (median(own.iter().copied()), median(base.iter().copied()));
-    if base > 0.0 { format!("{:.2}", own / base) } else { "-".to_owned() }
+    if is_known && base > 0.0 { format!("{:.2}", own / base) } else { "-".to_owned() }
 }
 
 #[cfg(test)]
@@ -86,5 +87,6 @@ mod tests {
         assert_eq!(spread(&[], 1), "-");
         assert_eq!(ratio(&[3.0, 1.0, 2.0], &[4.0]), "0.50");
         assert_eq!(ratio(&[3.0], &[]), "-", "a peer that was not chosen is no base");
+        assert_eq!(ratio(&[], &[3.0]), "-", "nor has one that failed a ratio");
     }
 }

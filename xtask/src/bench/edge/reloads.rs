@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         servers.truncate(1);
         (reloads, rate, seconds) = SHORT;
     }
-    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?;
+    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?.canonicalize()?;
     let scene = Scene::new(&servers, program)?;
     let mut all = Vec::new();
     for server in &servers {
