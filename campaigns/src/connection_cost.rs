@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::emulated;
 use crate::median;
-use crate::workspace::build_posthaste;
+use crate::workspace::{build_posthaste, program};
 
 /// What is fetched.
 const FILE: &str = "file";
@@ -81,7 +81,7 @@ struct Cost {
 
 /// Makes the runs and prints a table of medians.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?.canonicalize()?;
+    let program = program(arguments.program.as_deref(), build_posthaste)?;
     if let Some(reason) = emulated::obstacle(&program)? {
         println!("skipped: {reason}");
         return Ok(false);

@@ -19,7 +19,7 @@ use posthaste_units::Duration;
 use crate::Result;
 use crate::cells::{Cell, chosen};
 use crate::median;
-use crate::workspace::build_posthaste;
+use crate::workspace::{build_posthaste, program};
 use cells::CELLS;
 use kernel::{Emulator, Measured, Players};
 
@@ -89,10 +89,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let is_quick = |cell: &Cell| CELLS[..2].iter().any(|quick| quick.name == cell.name);
     let cells = chosen(&CELLS, &arguments.cells, arguments.short, is_quick)?;
-    let program = arguments
-        .program
-        .as_ref()
-        .map_or_else(build_posthaste, |program| Ok(std::path::absolute(program)?))?;
+    let program = program(arguments.program.as_deref(), build_posthaste)?;
     let emulator = Emulator::new(program)?;
     if let Some(reason) = emulator.obstacle()? {
         println!("skipped: {reason}");

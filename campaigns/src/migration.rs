@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::Result;
 use crate::emulated;
 use crate::median;
-use crate::workspace::{build_posthaste, build_posthaste_debug};
+use crate::workspace::{build_posthaste, build_posthaste_debug, program};
 
 pub(crate) use end::{End, play};
 
@@ -120,7 +120,7 @@ impl Sample {
 /// Runs it and prints a table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let build = if arguments.short { build_posthaste_debug } else { build_posthaste };
-    let program = arguments.program.clone().map_or_else(build, Ok)?.canonicalize()?;
+    let program = program(arguments.program.as_deref(), build)?;
     if let Some(reason) = emulated::obstacle(&program)? {
         println!("skipped: {reason}");
         return Ok(arguments.short);

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::Result;
 use crate::peers;
-use crate::workspace::{build_posthaste, root, target};
+use crate::workspace::{build_posthaste, program, root, target};
 use rivals::Rival;
 
 /// The paths of the comparison.
@@ -93,10 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         }
     }
     peers::build(chosen.iter().filter_map(|rival| rival.peer))?;
-    let program = match &arguments.program {
-        Some(program) => std::path::absolute(program)?,
-        None => build_posthaste()?,
-    };
+    let program = program(arguments.program.as_deref(), build_posthaste)?;
     let folder = target().join("page-rivals");
     std::fs::create_dir_all(&folder)?;
     let file = folder.join("rivals.toml");

@@ -13,7 +13,7 @@ use posthaste_schemes::selection::expand;
 
 use crate::Result;
 use crate::raced::race;
-use crate::workspace::{build_posthaste, root};
+use crate::workspace::{build_posthaste, program, root};
 
 /// Of `cargo campaigns profiles`.
 #[derive(Debug, Args)]
@@ -50,10 +50,7 @@ pub(crate) struct Arguments {
 
 /// Races all profiles over each path and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let program = match &arguments.program {
-        Some(program) => std::path::absolute(program)?,
-        None => build_posthaste()?,
-    };
+    let program = program(arguments.program.as_deref(), build_posthaste)?;
     let profiles = expand(&arguments.profiles);
     let mut races = Vec::new();
     for path in &arguments.path {

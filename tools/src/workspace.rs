@@ -48,13 +48,23 @@ pub fn build_posthaste_debug() -> Result<PathBuf> {
     given_or_built("debug", &[])
 }
 
+/// The program that `given` names, by its absolute path, otherwise what `build` makes.
+///
+/// # Errors
+/// There is none, or it does not build.
+pub fn program(given: Option<&Path>, build: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
+    given.map_or_else(build, existing)
+}
+
+fn existing(program: &Path) -> Result<PathBuf> {
+    program.canonicalize().map_err(|error| format!("{}: {error}", program.display()).into())
+}
+
 fn given_or_built(folder: &str, profile: &[&str]) -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("POSTHASTE") {
         let given = Path::new(&given);
         eprintln!("using {}, which POSTHASTE names", given.display());
-        return given
-            .canonicalize()
-            .map_err(|error| format!("POSTHASTE names {}: {error}", given.display()).into());
+        return existing(given);
     }
     run(cargo().args(["build", "--quiet", "--package", "posthaste"]).args(profile))?;
     Ok(target().join(folder).join("posthaste"))

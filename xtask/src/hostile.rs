@@ -20,7 +20,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::Result;
-use crate::workspace::build_posthaste;
+use crate::workspace::{build_posthaste, program};
 use scene::Scene;
 
 /// Of `cargo xtask hostile`.
@@ -203,7 +203,7 @@ struct Line<'a> {
 
 /// Runs them; true if none failed. First those that wait, [`AT_ONCE`] at a time, then the others one by one.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
-    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?.canonicalize()?;
+    let program = program(arguments.program.as_deref(), build_posthaste)?;
     let clients = scene::build_clients()?;
     let run = |case: &Case| {
         let outcome = Scene::new(&program, &clients).and_then(|scene| (case.run)(&scene, arguments.short));

@@ -14,7 +14,7 @@ use crate::Result;
 use crate::interrupt;
 use crate::median;
 use crate::process::Running;
-use crate::workspace::build_posthaste;
+use crate::workspace::{build_posthaste, program};
 
 /// Minutes of a soak that is told no others: of `serve`, and of the edge.
 const MINUTES: [u64; 2] = [2, 10];
@@ -108,7 +108,7 @@ struct Record {
 /// Runs it; true if nothing grows and no client fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     interrupt::watch()?;
-    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?.canonicalize()?;
+    let program = program(arguments.program.as_deref(), build_posthaste)?;
     let verdict =
         if arguments.edge { edge::run(&program, arguments)? } else { serve::run(program, arguments)? };
     match &verdict {

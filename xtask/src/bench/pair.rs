@@ -286,3 +286,41 @@ pub(super) struct Between {
     /// Share of all processor time that other processes had, in percent.
     pub(super) others: f64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        let means = Means { prepare: false, as_built: true, json: None };
+        Options {
+            rounds: 2,
+            peers: Vec::new(),
+            means,
+            markdown: None,
+            left_out: Vec::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    fn run(failing: &str, peer: &str, round: u32) -> Result<Sample<()>> {
+        if peer == failing && round == 1 {
+            return Err("it broke".into());
+        }
+        Ok(Sample { peer: peer.to_owned(), round, figures: (), others: 0.0 })
+    }
+
+    #[test]
+    fn a_third_party_that_fails_is_left_out_and_told() {
+        let mut options = options();
+        let samples = options.runs(|peer, round| run("noq", peer, round)).unwrap();
+        assert_eq!(samples.len(), 2 * (PEERS.len() - 1));
+        assert!(samples.iter().all(|sample| sample.peer != "noq"));
+        assert_eq!(options.failed, [("noq".to_owned(), "round 1: it broke".to_owned())]);
+    }
+
+    #[test]
+    fn our_own_failure_ends_it() {
+        assert!(options().runs(|peer, round| run("posthaste", peer, round)).is_err());
+    }
+}

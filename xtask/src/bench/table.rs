@@ -57,9 +57,8 @@ pub(super) fn spread(values: &[f64], decimals: usize) -> String {
 
 /// The ratio of two medians to two decimals; nothing without either.
 pub(super) fn ratio(own: &[f64], base: &[f64]) -> String {
-    let is_known = !own.is_empty() && !base.is_empty();
     let (own, base) = (median(own.iter().copied()), median(base.iter().copied()));
-    if is_known && base > 0.0 { format!("{:.2}", own / base) } else { "-".to_owned() }
+    if own > 0.0 && base > 0.0 { format!("{:.2}", own / base) } else { "-".to_owned() }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "cases")]
     quick: bool,
     /// Only build the peers
-    #[arg(long, conflicts_with = "no_build")]
+    #[arg(long, conflicts_with_all = ["no_build", "profiles"])]
     prepare: bool,
     /// Use what was built before: target/release/posthaste and the peers
     #[arg(long)]

@@ -15,7 +15,7 @@ use crate::bench::table::Table;
 use crate::identity::Identity;
 use crate::interop::cell::free_port;
 use crate::process::Running;
-use crate::workspace::{build_posthaste, cargo, run as run_command, target};
+use crate::workspace::{build_posthaste, cargo, program, run as run_command, target};
 
 /// Length of the responses' bodies.
 const BYTES: u64 = 1024;
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         servers.truncate(1);
         (reloads, rate, seconds) = SHORT;
     }
-    let program = arguments.program.clone().map_or_else(build_posthaste, Ok)?.canonicalize()?;
+    let program = program(arguments.program.as_deref(), build_posthaste)?;
     let scene = Scene::new(&servers, program)?;
     let mut all = Vec::new();
     for server in &servers {

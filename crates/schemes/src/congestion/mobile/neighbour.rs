@@ -1,8 +1,9 @@
 //! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's, unless it did not move with the flight of one that has most of the link: then the route is longer. After two
-//! such tests in a row, or at once where startup has met a crowded link (`response.rs`), a shadow says what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
+//! else's, unless it did not move with the flight of one that has half of the link or more: then the route is longer.
+//! After two tests in a row that find one, or at once where startup has met a crowded link (`response.rs`), a shadow says
+//! what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
 //! the window, which may then hold two bandwidth-delay products as BBR's does, and lifts it where that is less than a
 //! CUBIC's. It goes once two tests in a row have found no queue.
 
@@ -181,13 +182,13 @@ impl Mobile {
     /// Somebody else holds the queue, or the route is longer. In both cases the rate has not fallen.
     fn fail_test(&mut self, now: Time) {
         self.path.raise_bandwidth(self.cycle.rate_before);
-        self.cycle.rate_before = 0.0;
         if self.has(Part::Route) && self.is_route_longer() {
             self.path.renew_least_rtt(now);
             self.pass_test(now);
             return self.start_hold();
         }
         self.cycle.was_free = false;
+        self.cycle.rate_before = 0.0;
         self.neighbour.tested_at = now;
         self.neighbour.tests_passed = 0;
         self.neighbour.tests_failed = (self.neighbour.tests_failed + 1).min(TESTS);

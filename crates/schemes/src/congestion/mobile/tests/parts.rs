@@ -71,10 +71,9 @@ fn acks_in_lumps_do_not_stall_the_sender() {
 /// times the link's rate.
 fn after_a_longer_route(parameters: Parameters, trains: u64) -> (Duration, bool) {
     let (mut path, mut controller) = (Bottleneck::new(Link::usual()), mobile(parameters));
-    let bits = path.link.rate.as_bytes_per_second() * 8 * trains;
-    let rate_ceiling = Some(Rate::from_bits_per_second(bits));
-    controller.adjust(&Adjustment { rate_ceiling, ..Adjustment::default() });
     path.run(&mut controller, milliseconds(3_000), |_, _| {});
+    let rate_ceiling = Some(Rate::from_bytes_per_second(path.link.rate.as_bytes_per_second() * trains));
+    controller.adjust(&Adjustment { rate_ceiling, ..Adjustment::default() });
     path.link.rtt = milliseconds(80);
     path.run(&mut controller, milliseconds(2_000), |_, _| {});
     (controller.path.least_rtt(), controller.neighbour.is_beside())
