@@ -8,6 +8,7 @@ use crate::handover::Handover;
 use crate::jitter::Jitter;
 use crate::loss::GilbertElliott;
 use crate::loss_periods::LossPeriods;
+use crate::pauses::Pauses;
 use crate::queue::Discipline;
 use crate::radio_frames::RadioFrames;
 use crate::rate::RateModel;
@@ -51,6 +52,8 @@ pub struct PathConfig {
     /// The receiver takes packets in at multiples of this time only, as one that is woken for a batch; default zero: at
     /// once.
     pub batch: Duration,
+    /// The receiver does other things in between, and takes nothing in meanwhile; default never.
+    pub pauses: Option<Pauses>,
     /// Bytes that are added to every packet's length where the bottleneck charges it to the rate and the queue,
     /// for callers whose packets lack the headers below them; default zero. 28 stands for IPv4 and UDP.
     pub header: ByteCount,
@@ -128,6 +131,7 @@ impl Default for PathConfig {
             frames: None,
             handover: None,
             batch: Duration::ZERO,
+            pauses: None,
             header: ByteCount::ZERO,
             capacity: DEFAULT_CAPACITY,
         }
@@ -182,6 +186,9 @@ impl PathConfig {
         }
         if let Some(handover) = &self.handover {
             handover.validate()?;
+        }
+        if let Some(pauses) = &self.pauses {
+            pauses.validate()?;
         }
         if let Some(bottleneck) = &self.bottleneck {
             bottleneck.rate.validate()?;

@@ -12,7 +12,7 @@
 //!    corruption, a delay out of order with `correlation`), after it has used the bottleneck's capacity, as on a radio
 //!    link, which may send in blocks (`radio_frames`);
 //! 3. propagation: a delay with or without `jitter` and `handover`s, during which it waits in `flight`, and a receiver
-//!    that may take it in at ticks only.
+//!    that may take it in at ticks only, or have `pauses`.
 //!
 //! All randomness comes from the generator handed in, a stream of its own for each impairment, so that switching one
 //! on leaves the others' packets as they were. [`PathSpec`] describes both directions of a path in text.
@@ -31,6 +31,7 @@
 //! ```
 
 mod aggregation;
+mod alternation;
 mod bottleneck;
 mod config;
 mod correlation;
@@ -43,6 +44,7 @@ mod loss;
 mod loss_periods;
 mod packet;
 mod path;
+mod pauses;
 #[cfg(test)]
 mod property_tests;
 mod queue;
@@ -67,6 +69,7 @@ pub use loss::GilbertElliott;
 pub use loss_periods::LossPeriods;
 pub use packet::{Packet, flip_bit_of};
 pub use path::Path;
+pub use pauses::Pauses;
 pub use queue::{CoDel, Discipline, DropTail};
 pub use radio_frames::RadioFrames;
 pub use rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};

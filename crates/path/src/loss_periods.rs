@@ -5,6 +5,7 @@
 
 use posthaste_units::{Duration, Rng, Time};
 
+use crate::alternation::Alternation;
 use crate::config::ConfigError;
 
 /// A medium that alternates between passing everything and losing everything, both for exponentially distributed times.
@@ -28,46 +29,18 @@ impl LossPeriods {
     }
 }
 
-/// A medium of this kind. It begins in a state that is drawn as the long run has it.
+/// A medium of this kind.
 #[derive(Debug)]
-pub(crate) struct PeriodicLoss {
-    model: LossPeriods,
-    is_bad: bool,
-    /// When the state changes.
-    until: Time,
-    rng: Rng,
-}
+pub(crate) struct PeriodicLoss(Alternation);
 
 impl PeriodicLoss {
-    pub(crate) fn new(model: LossPeriods, mut rng: Rng) -> Self {
-        let is_bad = rng.chance(model.share);
-        let mut medium = Self { model, is_bad, until: Time::ZERO, rng };
-        // Exponential times have no memory: what is left of the first period is a whole one.
-        medium.until = Time::ZERO + medium.length();
-        medium
-    }
-
-    fn length(&mut self) -> Duration {
-        let LossPeriods { share, mean } = self.model;
-        let bad = mean.as_secs_f64();
-        let mean = if self.is_bad { bad } else { bad * (1.0 - share) / share };
-        let seconds = -libm::log(1.0 - self.rng.unit_f64()) * mean;
-        // Without losses the good period is infinite; the clock's end is far enough.
-        if seconds.is_finite() {
-            Duration::from_secs_f64(seconds.min(1e9))
-        } else {
-            Duration::from_secs(1 << 30)
-        }
+    pub(crate) fn new(model: LossPeriods, rng: Rng) -> Self {
+        Self(Alternation::new(model.share, model.mean, rng))
     }
 
     /// True if a packet is lost that leaves the bottleneck at `now`. Times never run back from call to call.
     pub(crate) fn is_lost(&mut self, now: Time) -> bool {
-        while self.until <= now {
-            self.is_bad = !self.is_bad;
-            let length = self.length().max(Duration::from_nanos(1));
-            self.until += length;
-        }
-        self.is_bad
+        self.0.on_until(now).is_some()
     }
 }
 

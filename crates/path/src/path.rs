@@ -12,6 +12,7 @@ use crate::impairment::Medium;
 use crate::jitter::Delays;
 use crate::loss_periods::PeriodicLoss;
 use crate::packet::Packet;
+use crate::pauses::Receiver;
 use crate::radio_frames::Framer;
 use crate::stats::PathStats;
 use crate::ticks::next_tick;
@@ -29,6 +30,7 @@ pub struct Path<P = Bytes> {
     outage: Option<Outage>,
     delays: Delays,
     batch: Duration,
+    receiver: Option<Receiver>,
     under_way: UnderWay<P>,
     stats: PathStats,
 }
@@ -45,6 +47,7 @@ impl<P: Packet> Path<P> {
         let link =
             config.bottleneck.map(|bottleneck| Link::new(&bottleneck, config.header, config.start, &mut rng));
         let (periods, blocks, routes) = (rng.fork(), rng.fork(), rng.fork());
+        let pauses = rng.fork();
         Ok(Self {
             capacity: config.capacity,
             link,
@@ -56,6 +59,7 @@ impl<P: Packet> Path<P> {
             outage: config.outage,
             delays,
             batch: config.batch,
+            receiver: config.pauses.map(|model| Receiver::new(model, pauses)),
             under_way: UnderWay::new(),
             stats: PathStats::default(),
         })
@@ -77,6 +81,12 @@ impl<P: Packet> Path<P> {
     /// The next packet that has arrived by `now`; call until it returns `None`.
     pub fn poll(&mut self, now: Time) -> Option<P> {
         self.advance(now);
+        if let Some(receiver) = &mut self.receiver {
+            let arrival = self.under_way.next_arrival().filter(|&arrival| arrival <= now)?;
+            if !receiver.takes_in(arrival, now) {
+                return None;
+            }
+        }
         let packet = self.under_way.pop(now)?;
         self.stats.delivered += 1;
         self.stats.delivered_bytes += packet.length().get();
@@ -88,7 +98,10 @@ impl<P: Packet> Path<P> {
     pub fn next_timeout(&self) -> Option<Time> {
         let event = self.link.as_ref().and_then(Link::next_event);
         let aggregate = self.aggregator.as_ref().and_then(Aggregator::deadline);
-        event.into_iter().chain(aggregate).chain(self.under_way.next_arrival()).min()
+        let arrival = self.under_way.next_arrival();
+        let taken_in =
+            arrival.map(|arrival| self.receiver.as_ref().map_or(arrival, |receiver| receiver.next(arrival)));
+        event.into_iter().chain(aggregate).chain(taken_in).min()
     }
 
     /// Bytes waiting in the bottleneck's queue, headers included, as of the last call with a time; without the

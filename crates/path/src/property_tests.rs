@@ -79,15 +79,19 @@ fn radio() -> impl Strategy<Value = PathConfig> {
         gap: millis(gap),
     });
     let periods = (0.0..0.5f64, 1u64..9).prop_map(|(share, mean)| LossPeriods { share, mean: millis(mean) });
+    let pauses =
+        (9u64..40, 1u64..9).prop_map(|(every, mean)| Pauses { every: millis(every), mean: millis(mean) });
     let (aggregation, frames) = (prop::option::of(aggregation), prop::option::of(frames));
+    let receiver = (0u64..4, prop::option::of(pauses));
     let (handover, periods) = (prop::option::of(handover), prop::option::of(periods));
-    (aggregation, frames, handover, periods, 0u64..4, 0u64..100).prop_map(
-        |(aggregation, frames, handover, loss_periods, batch, start)| PathConfig {
+    (aggregation, frames, handover, periods, receiver, 0u64..100).prop_map(
+        |(aggregation, frames, handover, loss_periods, (batch, pauses), start)| PathConfig {
             aggregation,
             frames,
             handover,
             loss_periods,
             batch: millis(batch),
+            pauses,
             start: millis(start),
             ..PathConfig::default()
         },

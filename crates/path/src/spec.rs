@@ -14,6 +14,7 @@ use crate::handover::Handover;
 use crate::jitter::Jitter;
 use crate::loss::GilbertElliott;
 use crate::loss_periods::LossPeriods;
+use crate::pauses::Pauses;
 use crate::queue::Discipline;
 use crate::radio_frames::RadioFrames;
 use crate::rate::RateModel;
@@ -52,6 +53,7 @@ pub use table::{SpecError, inline_traces};
 /// | `harq` | `{ probability = "10%", delay = "8ms" }`: blocks that come again, and how much later; needs `tti` | none |
 /// | `handover` | `{ interval = "15s", delay = "50ms", gap = "60ms" }`: another route each `interval`, which adds up to `delay` to the RTT, and loses everything for `gap` ([`Handover`]) | none |
 /// | `batch` | the client takes packets in at multiples of this time only: `"2ms"` | at once |
+/// | `pauses` | `{ every = "200ms", mean = "40ms" }`: the client does other things in between, and takes in what has come once it is back ([`Pauses`]) | none |
 /// | `queue` | `"1bdp"` (times mean rate x `rtt`, one full packet at least), `"64kB"` or `"100ms"` (at the mean rate) | `"1bdp"` |
 /// | `discipline` | `"drop-tail"` or `"codel"` | `"drop-tail"` |
 /// | `codel-target`, `codel-interval` | its parameters | 5 ms, 100 ms |
@@ -94,6 +96,8 @@ pub struct PathSpec {
     pub handover: Option<Handover>,
     /// The client takes packets in at multiples of this time; zero: at once.
     pub batch: Duration,
+    /// When the client takes nothing in; default never.
+    pub pauses: Option<Pauses>,
     /// Size of each bottleneck's queue.
     pub queue: QueueSize,
     /// What each queue does about senders that fill it.
@@ -123,6 +127,7 @@ impl Default for PathSpec {
             frames: None,
             handover: None,
             batch: Duration::ZERO,
+            pauses: None,
             queue: QueueSize::Bdp(1.0),
             discipline: Discipline::default(),
             header: ByteCount::ZERO,
@@ -183,7 +188,7 @@ impl PathSpec {
 
     /// The direction from server to client. A value out of range shows when it is used.
     pub fn down(&self) -> PathConfig {
-        PathConfig { batch: self.batch, ..self.direction(self.rate.as_ref(), self.loss) }
+        PathConfig { batch: self.batch, pauses: self.pauses, ..self.direction(self.rate.as_ref(), self.loss) }
     }
 
     /// The direction from client to server. A value out of range shows when it is used.

@@ -7,6 +7,7 @@ use posthaste_units::Duration;
 use crate::aggregation::Aggregation;
 use crate::handover::Handover;
 use crate::jitter::Distribution;
+use crate::pauses::Pauses;
 use crate::queue::Discipline;
 use crate::rate::RateModel;
 use crate::spec::PathSpec;
@@ -87,6 +88,9 @@ impl PathSpec {
         }
         if !self.batch.is_zero() {
             write!(f, ", taken in each {}", milliseconds(self.batch))?;
+        }
+        if let Some(Pauses { every, mean }) = self.pauses {
+            write!(f, ", a client that pauses for {} each {}", milliseconds(mean), milliseconds(every))?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::aggregation::Aggregation;
 use crate::config::{Outage, Reordering};
 use crate::handover::Handover;
 use crate::jitter::{DEFAULT_JITTER_INTERVAL, Distribution, Jitter};
+use crate::pauses::Pauses;
 use crate::queue::{CoDel, Discipline, DropTail};
 use crate::radio_frames::RadioFrames;
 use crate::rate::{DEFAULT_RATE_INTERVAL, NormalRate, RateModel};
@@ -98,6 +99,8 @@ struct PathTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     batch: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pauses: Option<PausesTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueSize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     discipline: Option<DisciplineName>,
@@ -177,6 +180,14 @@ struct HandoverTable {
     delay: Duration,
     #[serde(default)]
     gap: Duration,
+}
+
+/// The value of `pauses`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PausesTable {
+    every: Duration,
+    mean: Duration,
 }
 
 fn no_correlation() -> Probability {
@@ -267,12 +278,15 @@ impl PathTable {
             spec.handover = Some(Handover { interval, delay: delay / 2, gap });
         }
         spec.batch = self.batch.unwrap_or(spec.batch);
+        if let Some(PausesTable { every, mean }) = self.pauses {
+            spec.pauses = Some(Pauses { every, mean });
+        }
         Ok(())
     }
 
     /// The key that a failed validation is about.
     fn key_of(&self, message: &str) -> &'static str {
-        let is_given: [(&str, &'static str); 9] = [
+        let is_given: [(&str, &'static str); 10] = [
             ("reorder", "reorder"),
             ("burst-time", "burst-time"),
             ("burst", "burst"),
@@ -282,6 +296,7 @@ impl PathTable {
             ("tti", "tti"),
             ("harq", "harq"),
             ("handover", "handover"),
+            ("pauses", "pauses"),
         ];
         let key =
             is_given.into_iter().find(|(begin, _)| message.starts_with(begin)).map_or("", |(_, key)| key);
@@ -570,6 +585,7 @@ impl From<&PathSpec> for PathTable {
                 gap,
             }),
             batch: Some(spec.batch),
+            pauses: spec.pauses.map(|Pauses { every, mean }| PausesTable { every, mean }),
             duplicate: Some(Probability(spec.duplication)),
             corrupt: Some(Probability(spec.corruption)),
             queue: Some(spec.queue),

@@ -164,7 +164,7 @@ fn mistakes_are_named_with_their_line_and_the_valid_choices() {
         unknown.starts_with("line 2: ") && unknown.contains("`los`") && unknown.contains("`loss`"),
         "{unknown}"
     );
-    let cases: [(&str, &str, &str); 24] = [
+    let cases: [(&str, &str, &str); 25] = [
         ("\n\nbase = \"moon\"", "line 3", "good, average"),
         ("rtt = 20", "line 1", "38ms"),
         ("rtt = \"20 parsecs\"", "line 1", "ms"),
@@ -187,6 +187,7 @@ fn mistakes_are_named_with_their_line_and_the_valid_choices() {
         ("\naggregate = { packets = 0 }", "line 2", "a packet at least"),
         ("tti = \"0ms\"", "line 1", "above zero"),
         ("harq = { probability = \"10%\", delay = \"8ms\" }", "line 1", "needs tti"),
+        ("pauses = { every = \"40ms\", mean = \"40ms\" }", "line 1", "below every"),
         ("handover = { interval = \"1s\", gap = \"2s\" }", "line 1", "above its gap"),
         ("trace-start = \"soon\"", "line 1", "`seed` or a time"),
     ];
@@ -301,6 +302,7 @@ const RADIO: &str = r#"
     harq = { probability = "10%", delay = "8ms" }
     handover = { interval = "15s", delay = "50ms", gap = "60ms" }
     batch = "2ms"
+    pauses = { every = "200ms", mean = "40ms" }
 "#;
 
 #[test]
@@ -320,11 +322,14 @@ fn what_radio_links_do_reaches_its_place() {
     let handover = Handover { interval: Duration::from_secs(15), delay: millis(25), gap: millis(60) };
     assert_eq!((down.handover, up.handover), (Some(handover), Some(handover)), "half of the delay each way");
     assert_eq!((down.batch, up.batch), (millis(2), Duration::ZERO), "only the client takes in batches");
+    let pauses = Pauses { every: millis(200), mean: millis(40) };
+    assert_eq!((down.pauses, up.pauses), (Some(pauses), None), "only the client pauses");
     assert_eq!((up.aggregation, up.frames), (down.aggregation, down.frames));
     assert_eq!(
         spec.summary(),
         "10 Mbit/s, RTT 0 ms, loss 1 % in bursts of 20 ms, up to 32 packets or 4 ms at once, blocks of 1 ms, 10 % of \
-         them 8 ms late, another route each 15 s (up to 50 ms more, a gap of 60 ms), taken in each 2 ms, queue 1.5 kB \
+         them 8 ms late, another route each 15 s (up to 50 ms more, a gap of 60 ms), taken in each 2 ms, a client that \
+         pauses for 40 ms each 200 ms, queue 1.5 kB \
          drop-tail"
     );
     // One kind of bursts takes the place of the other.

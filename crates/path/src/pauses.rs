@@ -1,0 +1,57 @@
+//! A receiver that does other things in between.
+//!
+//! A phone's browser runs the page's scripts on the processor that takes packets in. What arrives meanwhile waits in the
+//! socket's buffer, and is acknowledged all at once: for the sender the round trip is longer, and no queue is.
+
+use posthaste_units::{Duration, Rng, Time};
+
+use crate::alternation::Alternation;
+use crate::config::ConfigError;
+
+/// Pauses of the receiver. They and the times between them are distributed exponentially.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    /// From the beginning of one pause to that of the next, in the mean; above `mean`.
+    pub every: Duration,
+    /// How long a pause lasts in the mean, above zero.
+    pub mean: Duration,
+}
+
+impl Pauses {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        if self.mean.is_zero() || self.mean >= self.every {
+            return Err(ConfigError::new("pauses: a mean above zero and below every is needed"));
+        }
+        Ok(())
+    }
+}
+
+/// A receiver with pauses.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pauses: Alternation,
+    /// When the oldest packet that has arrived is taken in.
+    ready: Time,
+}
+
+impl Receiver {
+    pub(crate) fn new(pauses: Pauses, rng: Rng) -> Self {
+        let share = pauses.mean.as_secs_f64() / pauses.every.as_secs_f64();
+        Self { pauses: Alternation::new(share, pauses.mean, rng), ready: Time::ZERO }
+    }
+
+    /// True if the oldest packet, which has arrived at `arrival`, has been taken in by `now`. Arrivals never run back from
+    /// call to call.
+    pub(crate) fn takes_in(&mut self, arrival: Time, now: Time) -> bool {
+        self.ready = self.pauses.on_until(arrival).unwrap_or(arrival);
+        self.ready <= now
+    }
+
+    /// When to ask again, `arrival` being that of the oldest packet.
+    pub(crate) fn next(&self, arrival: Time) -> Time {
+        arrival.max(self.ready)
+    }
+}
+
+#[cfg(test)]
+mod tests;
