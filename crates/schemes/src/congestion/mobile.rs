@@ -19,6 +19,7 @@ mod own_loss;
 mod path;
 mod reach;
 mod response;
+mod stalls;
 mod steps;
 mod without;
 

@@ -9,6 +9,7 @@
 //!   remains), or a link's rate is another ten milliseconds later.
 //! - Shown by: the experiments `mo-cells` and `mo-first-flight`; `docs/results/mobile.md`.
 
+mod backlog;
 mod jump_counts;
 mod opening;
 mod recalled;
@@ -26,10 +27,11 @@ use serde::Deserialize;
 
 use super::initial::{self, Initial};
 use crate::{Entry, value};
+use backlog::Backlog;
 use jump_counts::JumpCounts;
 use opening::{Opening, Showing};
 use recalled::Recalled;
-use train::{Shown, Trains};
+use train::{Glimpses, Shown, Trains};
 
 /// What the policy says of itself.
 pub const TEXT: PolicyText = PolicyText {
@@ -208,6 +210,7 @@ pub struct Measured {
     handshake: Option<(Duration, ByteCount)>,
     flight: Option<Flight>,
     trains: Trains,
+    backlog: Backlog,
     /// 1-RTT bytes acknowledged before the measurement was over.
     acked: ByteCount,
     has_jumped: bool,
@@ -226,6 +229,7 @@ impl Measured {
             handshake: None,
             flight: None,
             trains: Trains::default(),
+            backlog: Backlog::default(),
             acked: ByteCount::ZERO,
             has_jumped: false,
             recalled: Recalled::default(),
@@ -329,7 +333,7 @@ impl Measured {
         let newest = ack.packets.last()?;
         self.acked += ack.packets.iter().map(|packet| packet.bytes).sum::<ByteCount>();
         let has_news = self.trains.on_ack(ack.now, ack.packets);
-        let seen = self.trains.glimpse();
+        let glimpses = self.trains.glimpses();
         let is_complete = self.trains.is_complete(newest.number);
         let shown = self.trains.shown().filter(|_| has_news);
         let may_jump = !self.has_jumped && !has_met_others(ack.now.since(newest.sent_at), ack.rtt.min);
@@ -346,27 +350,47 @@ impl Measured {
         if let Some(shown) = shown.filter(|shown| may_jump && !shown.is_least) {
             self.recalled.on_promise(shown.rate.bytes_in(ack.rtt.min));
         }
-        let answer = answer.or_else(|| self.look_again(seen?));
+        let answer = answer.or_else(|| self.look_again(ack, view, glimpses));
         if is_complete {
             self.phase = Phase::Over;
         }
         answer
     }
 
-    /// A handshake can make a path look slow that is not: a thin uplink, a lost packet, a radio's pause. The first packets
-    /// that are acknowledged apart tell, and what they tell is paced at if it is more. If they agree that the path is too
-    /// slow for a train, it is a ceiling.
-    fn look_again(&mut self, seen: Rate) -> Option<Adjustment> {
-        let flight = self.flight.as_mut().filter(|flight| flight.is_slow)?;
-        let shown = flight.pacing.rate;
-        flight.is_slow = false;
-        if seen.as_bits_per_second() >= shown.as_bits_per_second().saturating_mul(CONTRADICTION) {
-            flight.pacing.rate = self.parameters.unknown_rate.min(seen);
-            return None;
+    /// A handshake can make a path look slow that is not: a thin uplink, a lost packet, a radio's pause, a client that
+    /// computes. The first packets that are acknowledged apart tell, and so does what comes without the queue that it
+    /// would have met on a path so slow. What they tell is paced at if it is more. If they agree that the path is too slow
+    /// for a train, it is a ceiling.
+    fn look_again(
+        &mut self,
+        ack: &AckSample<'_>,
+        view: &PathView,
+        Glimpses { fastest, first }: Glimpses,
+    ) -> Option<Adjustment> {
+        let flight = self.flight.filter(|flight| flight.is_slow)?;
+        let supposed = flight.pacing.rate;
+        let bound = self.backlog.on_ack(ack, supposed);
+        let fastest = fastest.max(bound).map_or(Rate::ZERO, |shown| shown.rate);
+        if fastest.as_bits_per_second() >= supposed.as_bits_per_second().saturating_mul(CONTRADICTION) {
+            return self.refute(flight, fastest, view);
         }
-        flight.pacing.rate = shown.max(seen);
-        let rate_ceiling = (shown < VERY_SLOW).then_some(flight.pacing.rate);
+        let rate = supposed.max(first?.rate);
+        self.flight = Some(Flight { pacing: Pacing { rate, ..flight.pacing }, is_slow: false, ..flight });
+        let rate_ceiling = (supposed < VERY_SLOW).then_some(rate);
         rate_ceiling.map(|_| Adjustment { rate_ceiling, ..Adjustment::default() })
+    }
+
+    /// The path is faster than the handshake looked, `seen` at the least: the rest of the flight is that of a path of which
+    /// nothing is known.
+    fn refute(&mut self, flight: Flight, seen: Rate, view: &PathView) -> Option<Adjustment> {
+        let (rtt, datagram) = self.handshake?;
+        let unknown = self.plan(Showing::Nothing, rtt, datagram);
+        let rate = unknown.pacing.rate.min(seen);
+        let window = rate.bytes_in(rtt).clamp(datagram * UNKNOWN.0, datagram * UNKNOWN.1).max(flight.window);
+        self.flight = Some(Flight { window, pacing: Pacing { rate, ..flight.pacing }, is_slow: false });
+        let grown = window - flight.window;
+        let window = (!grown.is_zero()).then(|| view.congestion.window + grown);
+        window.map(|_| Adjustment { window, ..Adjustment::default() })
     }
 
     /// The window that `shown` justifies, if that is more than there is.
@@ -428,6 +452,9 @@ impl Start for Measured {
                 self.opening.on_early_sent(sent);
             }
             self.trains.on_sent(sent);
+            if let Some(flight) = self.flight.filter(|flight| flight.is_slow) {
+                self.backlog.on_sent(sent, flight.pacing.rate);
+            }
             if self.flight.is_some() {
                 if self.phase == Phase::Opening && self.recalled.is_used() {
                     self.jump_counts.on_jump(sent.now, view.rtt.smoothed);

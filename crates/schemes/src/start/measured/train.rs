@@ -12,10 +12,14 @@ const MOST_TRAINS: usize = 16;
 /// Packets between the first and the last acknowledgement of a train that is believed.
 const LEAST_PACKETS: u64 = 6;
 /// Least time that a train takes to arrive: clocks and schedulers are no finer.
-const LEAST_SPREAD: Duration = Duration::from_micros(500);
+pub(super) const LEAST_SPREAD: Duration = Duration::from_micros(500);
+/// Bytes between two acknowledgements of which they tell a rate: a datagram, more or less.
+const LEAST_GLIMPSE: ByteCount = ByteCount::new(1_000);
 /// How many times the next longest pause between two acknowledgements the longest is, if the medium's delay has stepped in
 /// between. What arrives in lumps has more than one such pause, or nothing between them.
 const STEP: u64 = 4;
+/// A pause that is no gap between lumps of a radio's.
+const LEAST_STALL: Duration = Duration::from_millis(8);
 /// Packets of a train up to which a step is looked for: in a longer one it is a small part, and a lump can be a large one.
 const MOST_STEPPED: usize = 16;
 
@@ -26,6 +30,15 @@ pub(super) struct Shown {
     pub(super) rate: Rate,
     /// True if they arrived faster than can be measured: the rate is that or more.
     pub(super) is_least: bool,
+}
+
+/// What trains show as soon as two of their packets are acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Glimpses {
+    /// The fastest, lower bounds counted.
+    pub(super) fastest: Option<Shown>,
+    /// The first that is no lower bound.
+    pub(super) first: Option<Shown>,
 }
 
 /// Packets that left together.
@@ -94,11 +107,21 @@ impl Train {
         if has_step { (rest, bytes - brought) } else { (spread, bytes) }
     }
 
-    /// The rate between two acknowledgements, however few packets that are.
-    fn glimpse(&self) -> Option<Rate> {
+    /// True if one pause is most of the `spread`: the receiver has done other things, or the radio has. What came before
+    /// and after it came faster.
+    fn has_stalled(&self, spread: Duration) -> bool {
+        let [(pause, _), (next, _)] = self.pauses;
+        pause >= LEAST_STALL && pause > next * STEP && pause * 2 > spread && pause <= spread
+    }
+
+    /// The rate between two acknowledgements, however few packets that are. Of small packets it is a lower bound: the time
+    /// between their acknowledgements is of something else.
+    fn glimpse(&self) -> Option<Shown> {
         let [(began, first), (ended, last)] = self.acked?;
-        let spread = ended.since(began).max(LEAST_SPREAD);
-        (last > first).then(|| Rate::from_transfer(self.bytes_to(last) - self.bytes_to(first), spread))
+        let (spread, bytes) = (ended.since(began), self.bytes_to(last) - self.bytes_to(first));
+        let is_least = spread < LEAST_SPREAD || bytes < LEAST_GLIMPSE;
+        let rate = Rate::from_transfer(bytes, spread.max(LEAST_SPREAD));
+        (last > first).then_some(Shown { rate, is_least })
     }
 
     fn bytes_to(&self, number: u64) -> ByteCount {
@@ -119,7 +142,7 @@ impl Train {
             return None;
         }
         let rate = Rate::from_transfer(bytes, spread.max(LEAST_SPREAD));
-        Some(Shown { rate, is_least: spread < LEAST_SPREAD || self.is_late })
+        Some(Shown { rate, is_least: spread < LEAST_SPREAD || self.is_late || self.has_stalled(spread) })
     }
 }
 
@@ -176,9 +199,10 @@ impl Trains {
         has_news
     }
 
-    /// What the first train shows that has been acknowledged at two times, however short it is.
-    pub(super) fn glimpse(&self) -> Option<Rate> {
-        self.trains.iter().find_map(Train::glimpse)
+    /// What the trains show that have been acknowledged at two times, however short they are.
+    pub(super) fn glimpses(&self) -> Glimpses {
+        let all = self.trains.iter().filter_map(Train::glimpse);
+        Glimpses { first: all.clone().find(|shown| !shown.is_least), fastest: all.max() }
     }
 
     /// True once a flight worth measuring is acknowledged to its end, which `number` is. A smaller one is forgotten.
