@@ -56,13 +56,16 @@ struct Leg {
     handle: ConnectionHandle,
     is_connected: bool,
     watch: Watch,
+    /// What it was when the connection had settled last; `None` once it is gone.
+    snapshot: Option<Snapshot>,
     /// The counters at the end, once the connection is gone.
     last_counters: Counters,
 }
 
 impl Leg {
     fn new(handle: ConnectionHandle) -> Self {
-        Self { handle, is_connected: false, watch: Watch::default(), last_counters: Counters::default() }
+        let (watch, last_counters) = (Watch::default(), Counters::default());
+        Self { handle, is_connected: false, watch, snapshot: None, last_counters }
     }
 }
 
@@ -149,8 +152,11 @@ impl Posthaste {
     fn look(&mut self, now: Time) {
         self.granted = self.granted.max(self.budget.taken());
         for leg in &mut self.legs {
+            leg.snapshot = None;
             if let Some(connection) = self.endpoint.connection(leg.handle) {
-                leg.watch.look(now, &connection.stats());
+                let stats = connection.stats();
+                leg.watch.look(now, &stats);
+                leg.snapshot = Some(snapshot_of(&stats));
             }
         }
     }
@@ -322,13 +328,10 @@ impl Peer for Posthaste {
         }
     }
 
-    /// Sums over the connections, with the first one's RTT.
+    /// Sums over the connections, with the first one's RTT. Nothing has changed since they settled: what changes them settles
+    /// them again.
     fn snapshot(&self) -> Snapshot {
-        self.legs
-            .iter()
-            .filter_map(|leg| Some(snapshot_of(&self.endpoint.connection(leg.handle)?.stats())))
-            .reduce(sum)
-            .unwrap_or_default()
+        self.legs.iter().filter_map(|leg| leg.snapshot).reduce(sum).unwrap_or_default()
     }
 
     fn counters(&self, now: Time) -> Counters {
