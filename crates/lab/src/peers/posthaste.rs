@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
@@ -14,6 +14,7 @@ use posthaste_transport::{
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::Settings;
+use super::buffers::Buffers;
 use super::credit_log::CreditLog;
 use crate::packet::{Body, Packet};
 use crate::peer::{Counters, CreditMoves, Peer, PeerEvent, Read, Snapshot, StreamKey};
@@ -42,6 +43,7 @@ pub(super) struct Posthaste {
     wanted: usize,
     legs: Vec<Leg>,
     batch: Vec<u8>,
+    buffers: Buffers,
     leaving: VecDeque<Packet>,
     events: VecDeque<PeerEvent>,
     /// What this end has permitted the other to send, and not read: the account, and the most that was in it.
@@ -136,6 +138,7 @@ impl Posthaste {
             wanted: connections.clamp(1, MAX_MEMBERS),
             legs: Vec::new(),
             batch: Vec::new(),
+            buffers: Buffers::default(),
             leaving: VecDeque::new(),
             events: VecDeque::new(),
             budget,
@@ -264,9 +267,9 @@ impl Peer for Posthaste {
             return None;
         };
         let size = transmit.segment_size.unwrap_or(transmit.size);
-        self.leaving.extend(
-            self.batch.chunks(size).map(|datagram| Packet::udp(BytesMut::from(datagram), transmit.ecn)),
-        );
+        for datagram in self.batch.chunks(size) {
+            self.leaving.push_back(Packet::udp(self.buffers.datagram(datagram), transmit.ecn));
+        }
         self.leaving.pop_front()
     }
 
