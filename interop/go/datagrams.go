@@ -4,8 +4,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"encoding/json"
 	"flag"
@@ -41,17 +39,12 @@ func datagramClient(arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	pem, err := os.ReadFile(*ca)
+	tlsConfig, err := trusting(*ca, datagramProtocol)
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("%s: no certificate", *ca)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), datagramPatience)
 	defer cancel()
-	tlsConfig := &tls.Config{RootCAs: roots, ServerName: "localhost", NextProtos: []string{datagramProtocol}}
 	connection, err := quic.DialAddr(ctx, *address, tlsConfig, &quic.Config{EnableDatagrams: true})
 	if err != nil {
 		return err
@@ -97,7 +90,7 @@ func datagramServer(arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	identity, err := tls.LoadX509KeyPair(*cert, *key)
+	tlsConfig, err := identified(*cert, *key, datagramProtocol)
 	if err != nil {
 		return err
 	}
@@ -109,7 +102,6 @@ func datagramServer(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	tlsConfig := &tls.Config{Certificates: []tls.Certificate{identity}, NextProtos: []string{datagramProtocol}}
 	listener, err := quic.Listen(socket, tlsConfig, &quic.Config{EnableDatagrams: true})
 	if err != nil {
 		return err

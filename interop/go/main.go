@@ -1,23 +1,25 @@
-// A quic-go HTTP/3 client and server that speak the interop contract (interop/README.md).
+// A quic-go client and server that speak the interop contract (interop/README.md), over HTTP/3 and raw streams.
 package main
 
 import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,19 +28,24 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
+// By the first argument; the others are its own.
+var modes = map[string]func(arguments []string) error{
+	"client":           client,
+	"server":           server,
+	"datagram-client":  datagramClient,
+	"datagram-server":  datagramServer,
+	"bulk-client":      bulkClient,
+	"bulk-server":      bulkServer,
+	"request-client":   requestClient,
+	"request-server":   requestServer,
+	"handshake-client": handshakeClient,
+}
+
 func main() {
-	var err error
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == "client":
-		err = client(os.Args[2:])
-	case len(os.Args) > 1 && os.Args[1] == "server":
-		err = server(os.Args[2:])
-	case len(os.Args) > 1 && os.Args[1] == "datagram-client":
-		err = datagramClient(os.Args[2:])
-	case len(os.Args) > 1 && os.Args[1] == "datagram-server":
-		err = datagramServer(os.Args[2:])
-	default:
-		err = errors.New("usage: peer-quic-go client|server|datagram-client|datagram-server OPTIONS")
+	err := errors.New("usage: peer-quic-go MODE OPTIONS, with one of these modes: " +
+		strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
+	if len(os.Args) > 1 && modes[os.Args[1]] != nil {
+		err = modes[os.Args[1]](os.Args[2:])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -87,15 +94,11 @@ func client(arguments []string) error {
 	if *version == 2 {
 		chosen.version = quic.Version2
 	}
-	pem, err := os.ReadFile(*ca)
+	tlsConfig, err := trusting(*ca)
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("%s: no certificate", *ca)
-	}
-	tlsConfig := &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(8)}
+	tlsConfig.ClientSessionCache = tls.NewLRUClientSessionCache(8)
 	if err := fetchAll(&chosen, tlsConfig, http.MethodGet); err != nil {
 		return err
 	}
@@ -259,7 +262,7 @@ func server(arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	identity, err := tls.LoadX509KeyPair(*cert, *key)
+	tlsConfig, err := identified(*cert, *key)
 	if err != nil {
 		return err
 	}
@@ -273,7 +276,7 @@ func server(arguments []string) error {
 	}
 	http3Server := &http3.Server{
 		Handler:   advertised(http.FileServer(http.Dir(*root)), socket.LocalAddr().(*net.UDPAddr).Port),
-		TLSConfig: http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{identity}}),
+		TLSConfig: http3.ConfigureTLSConfig(tlsConfig),
 	}
 	transport := &quic.Transport{
 		Conn:                socket,

@@ -29,12 +29,15 @@ pub struct Peer {
     toolchain: Toolchain,
 }
 
+/// The peer in Go.
+const QUIC_GO: &str = "quic-go";
+
 /// All of them; a new one is its file and a line here.
 pub const PEERS: [Peer; 6] = [
     Peer { name: "aioquic", client: true, server: true, toolchain: Toolchain::Python },
     Peer { name: "chromium", client: true, server: false, toolchain: Toolchain::Python },
     Peer { name: "curl", client: true, server: false, toolchain: Toolchain::Python },
-    Peer { name: "quic-go", client: true, server: true, toolchain: Toolchain::Go },
+    Peer { name: QUIC_GO, client: true, server: true, toolchain: Toolchain::Go },
     Peer { name: "quiche", client: true, server: true, toolchain: Toolchain::Rust },
     Peer { name: "quinn", client: true, server: true, toolchain: Toolchain::Rust },
 ];
@@ -96,12 +99,23 @@ pub fn build_rust() -> Result<()> {
     build_rust_with(&[])
 }
 
-/// Builds those that take part in benches only, too.
+/// Builds the peers of the benches. Returns the third parties that do not build, each with the reason: a bench goes on
+/// without them.
 ///
 /// # Errors
-/// Something does not build.
-pub fn build_for_benches() -> Result<()> {
-    build_rust_with(&["--features", "benches"])
+/// Those in Rust do not build; one of them is Posthaste itself.
+pub fn build_for_benches() -> Result<Vec<(&'static str, String)>> {
+    build_rust_with(&["--features", "benches"])?;
+    Ok(unless_built(QUIC_GO, build_go()))
+}
+
+fn unless_built(name: &'static str, outcome: Result<()>) -> Vec<(&'static str, String)> {
+    outcome.err().map(|error| (name, format!("it does not build: {error}"))).into_iter().collect()
+}
+
+/// The program of a peer of the benches.
+pub fn bench_binary(name: &str) -> PathBuf {
+    if name == QUIC_GO { go_binary() } else { rust_binary(name) }
 }
 
 fn build_rust_with(features: &[&str]) -> Result<()> {
@@ -122,13 +136,19 @@ fn build_rust_with(features: &[&str]) -> Result<()> {
 }
 
 fn build_go() -> Result<()> {
-    let mut command = Command::new("go");
+    build_go_by("go")
+}
+
+fn build_go_by(tool: &str) -> Result<()> {
+    let mut command = Command::new(tool);
     command
         .current_dir(interop().join("go"))
         .args(["build", "-mod=readonly", "-o"])
         .arg(go_binary())
         .arg(".");
-    run(&mut command)
+    // Without the folder: the message may become part of a page.
+    let status = command.status().map_err(|error| format!("{tool}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{tool} build: {status}").into()) }
 }
 
 /// Makes the virtual environment, unless it has the pinned packages already.
@@ -175,4 +195,25 @@ fn libclang() -> Result<PathBuf> {
         }
     }
     Err("the libclang wheel is missing from interop/.venv: remove that folder and try again".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{QUIC_GO, bench_binary, build_go_by, unless_built};
+
+    #[test]
+    fn without_its_tool_a_third_party_is_named_with_the_reason() {
+        assert_eq!(unless_built(QUIC_GO, Ok(())), []);
+        let missing = unless_built(QUIC_GO, build_go_by("no-such-tool"));
+        let [(name, reason)] = missing.as_slice() else { panic!("{missing:?}") };
+        assert_eq!(*name, "quic-go");
+        assert!(reason.starts_with("it does not build: "), "{reason}");
+        assert!(reason.contains("no-such-tool") && reason.contains("No such file"), "{reason}");
+    }
+
+    #[test]
+    fn benches_find_the_program_of_each_language() {
+        assert!(bench_binary("quic-go").ends_with("bin/peer-quic-go"));
+        assert!(bench_binary("quinn-ring").ends_with("release/peer-quinn-ring"));
+    }
 }

@@ -132,15 +132,13 @@ impl Sampler {
         Self { interval, next: Time::ZERO, times: Vec::new(), columns: Vec::new(), arrived: Vec::new() }
     }
 
-    /// Samples the present state for every sampling time before `until`: nothing changes in between.
-    pub(crate) fn sample_until(&mut self, until: Time, world: &World) {
-        while self.next < until && self.times.len() < MAX_SAMPLES {
-            self.sample(world);
-            self.next += self.interval;
-        }
+    /// The next sampling time, if it is before `until` and there is room for its samples.
+    pub(crate) fn due_before(&self, until: Time) -> Option<Time> {
+        (self.next < until && self.times.len() < MAX_SAMPLES).then_some(self.next)
     }
 
-    fn sample(&mut self, world: &World) {
+    /// Samples the state at the next sampling time.
+    pub(crate) fn sample(&mut self, world: &World) {
         self.times.push(self.next.as_secs_f64());
         let mut row: Vec<Option<f64>> = Vec::with_capacity(self.columns.len());
         self.arrived.resize(world.hosts.len(), 0);
@@ -164,6 +162,7 @@ impl Sampler {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(value);
         }
+        self.next += self.interval;
     }
 
     /// The series; `host_names` and `link_names` name the columns' owners, `None` leaves a host out.

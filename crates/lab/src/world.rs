@@ -182,6 +182,12 @@ impl World {
 
     /// Runs until no application is working, or until `deadline`.
     pub fn run(&mut self, deadline: Time) -> End {
+        let end = self.run_on(deadline);
+        self.catch_up(self.now);
+        end
+    }
+
+    fn run_on(&mut self, deadline: Time) -> End {
         for slot in &mut self.apps {
             slot.app.start(self.now, &mut Touch(&mut self.hosts));
             slot.due = slot.app.next_timeout().unwrap_or(Time::FAR_FUTURE);
@@ -266,13 +272,13 @@ impl World {
                 host.peer.on_packet(self.now, packet);
             }
         }
-        self.links[index].due = self.links[index].path.next_timeout().unwrap_or(Time::FAR_FUTURE);
+        self.links[index].due = self.links[index].path.next_arrival().unwrap_or(Time::FAR_FUTURE);
     }
 
     fn enter_link(&mut self, index: usize, packet: Packet) {
         let link = &mut self.links[index];
         link.path.on_packet(self.now, packet);
-        link.due = link.path.next_timeout().unwrap_or(Time::FAR_FUTURE);
+        link.due = link.path.next_arrival().unwrap_or(Time::FAR_FUTURE);
     }
 
     /// Passes events to applications and packets to links until nothing is left to do at this time.
@@ -313,13 +319,23 @@ impl World {
             host.arrivals.on_settled(self.now, &snapshot);
         }
         let link = &mut self.links[first];
-        link.due = link.path.next_timeout().unwrap_or(Time::FAR_FUTURE);
+        link.due = link.path.next_arrival().unwrap_or(Time::FAR_FUTURE);
     }
 
+    /// Samples the present state for every sampling time before `until`: nothing else changes in between.
     fn sample_until(&mut self, until: Time) {
-        if let Some(mut sampler) = self.sampler.take() {
-            sampler.sample_until(until, self);
-            self.sampler = Some(sampler);
+        let Some(mut sampler) = self.sampler.take() else { return };
+        while let Some(at) = sampler.due_before(until) {
+            self.catch_up(at);
+            sampler.sample(self);
+        }
+        self.sampler = Some(sampler);
+    }
+
+    /// Links are looked at when a packet may arrive; what has left their bottlenecks by `now` counts all the same.
+    fn catch_up(&mut self, now: Time) {
+        for link in &mut self.links {
+            link.path.advance(now);
         }
     }
 }

@@ -60,6 +60,11 @@ impl Delays {
         Self { mean, jitter, current: None, floor: Time::ZERO }
     }
 
+    /// No packet arrives sooner than this after it has entered the medium.
+    pub(crate) fn least(&self) -> Duration {
+        if self.jitter.is_some() { Duration::ZERO } else { self.mean }
+    }
+
     /// When a packet that enters the medium at `now` arrives. Times never run back from call to call.
     /// `added` is what the present route takes longer; packets behind such a route do not overtake each other.
     pub(crate) fn arrival(&mut self, now: Time, added: Duration) -> Time {

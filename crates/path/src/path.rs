@@ -104,6 +104,18 @@ impl<P: Packet> Path<P> {
         event.into_iter().chain(aggregate).chain(taken_in).min()
     }
 
+    /// When [`Path::poll`] may have a packet next; `None` if nothing waits. It may be early, never late. Unlike at
+    /// [`Path::next_timeout`], packets leave the bottleneck in between: whoever reads what is held or counted calls
+    /// [`Path::advance`] before.
+    pub fn next_arrival(&self) -> Option<Time> {
+        let event = self.link.as_ref().and_then(Link::next_event);
+        // With an aggregator, what leaves the bottleneck changes its deadline.
+        let least = if self.aggregator.is_some() { Duration::ZERO } else { self.delays.least() };
+        let propagated = event.map(|departure| departure + least);
+        let aggregate = self.aggregator.as_ref().and_then(Aggregator::deadline);
+        propagated.into_iter().chain(aggregate).chain(self.under_way.next_arrival()).min()
+    }
+
     /// Bytes waiting in the bottleneck's queue, headers included, as of the last call with a time; without the
     /// packet in transmission.
     pub fn queue_bytes(&self) -> ByteCount {

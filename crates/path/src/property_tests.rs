@@ -153,10 +153,20 @@ fn check(path: &Path<Probe>, capacity: ByteCount) {
 
 /// Runs the steps; each delivery with its time.
 fn output(config: &PathConfig, steps: &[Step], seed: u64) -> Vec<(Time, Probe)> {
+    output_at(config, steps, seed, Path::next_timeout)
+}
+
+/// The same by somebody who looks when `next` says.
+fn output_at(
+    config: &PathConfig,
+    steps: &[Step],
+    seed: u64,
+    next: fn(&Path<Probe>) -> Option<Time>,
+) -> Vec<(Time, Probe)> {
     let mut path = Path::new(config.clone(), Rng::from_test_seed(seed)).expect("a valid configuration");
     let (mut now, mut delivered): (Time, Vec<(Time, Probe)>) = (Time::ZERO, Vec::new());
     let mut drain = |path: &mut Path<Probe>, end: Time| {
-        while let Some(due) = path.next_timeout().filter(|&due| due <= end) {
+        while let Some(due) = next(path).filter(|&due| due <= end) {
             while let Some(packet) = path.poll(due) {
                 assert!(packet.sent + config.delay <= due || config.jitter.is_some());
                 assert!(packet.sent <= due, "nothing arrives before it is sent");
@@ -164,7 +174,7 @@ fn output(config: &PathConfig, steps: &[Step], seed: u64) -> Vec<(Time, Probe)> 
             }
             check(path, config.capacity);
             // Every timeout brings something or lies in the past: the clock cannot stand still for ever.
-            assert!(path.next_timeout().is_none_or(|next| next > due));
+            assert!(next(path).is_none_or(|next| next > due));
         }
     };
     for (number, step) in steps.iter().enumerate() {
@@ -220,6 +230,17 @@ proptest! {
             output(&config, &steps, seed)
         };
         prop_assert_eq!(with(true), with(false));
+    }
+
+    /// Who looks at arrivals only, not at departures, misses nothing and is never late.
+    #[test]
+    fn looking_at_arrivals_gives_the_same_packets_at_the_same_times(
+        config in config(),
+        steps in proptest::collection::vec(step(), 1..120),
+        seed in any::<u64>(),
+    ) {
+        let all = output(&config, &steps, seed);
+        prop_assert_eq!(all, output_at(&config, &steps, seed, Path::next_arrival));
     }
 
     /// Switching one impairment on leaves the others' packets as they were.

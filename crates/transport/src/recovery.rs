@@ -7,6 +7,7 @@ mod pto;
 mod sent;
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use posthaste_units::{ByteCount, Duration, Rng, Time};
 use posthaste_wire::frame::AckFrame;
@@ -129,6 +130,19 @@ impl AckOnlyPackets {
     }
 }
 
+/// The ranges of `ack`, oldest first, without those that were `told` before: an ACK frame repeats its ranges for as long as
+/// it has room for them.
+fn news<'a>(
+    told: &'a [RangeInclusive<u64>],
+    ack: &'a AckFrame,
+) -> impl Iterator<Item = &'a RangeInclusive<u64>> {
+    let mut told = told.iter().rev().peekable();
+    ack.ranges.iter().rev().filter(move |range| {
+        while told.next_if(|told| told.end() < range.start()).is_some() {}
+        told.peek().is_none_or(|told| range.start() < told.start() || told.end() < range.end())
+    })
+}
+
 /// No number is to be skipped: none is ever as large.
 const NONE_PLANNED: u64 = u64::MAX;
 
@@ -137,6 +151,9 @@ const SKIP_AFTER: u64 = 16;
 
 /// How many more there may be: few enough that a short connection has a trap, many enough that gaps cost nothing.
 const SKIP_WITHIN: u64 = 512;
+
+/// Ranges of an ACK frame that are compared with those of the next one.
+const TOLD_RANGES: usize = 64;
 
 /// No batch of datagrams begins with a packet number from here on: the last of all must not be used, nor must a close
 /// (RFC 9000 section 12.3).
@@ -147,6 +164,8 @@ const LAST_NUMBER: u64 = varint::MAX - 1024;
 struct Space {
     next_number: u64,
     largest_acked: Option<u64>,
+    /// The newest ranges of the last ACK frame, as it had them. Nothing in them is outstanding or remembered as lost.
+    told: Vec<RangeInclusive<u64>>,
     sent: SentPackets,
     ack_only: AckOnlyPackets,
     lost: LostPackets,
@@ -162,6 +181,7 @@ impl Blank for Space {
     const BLANK: &'static Self = &Self {
         next_number: 0,
         largest_acked: None,
+        told: Vec::new(),
         sent: SentPackets::NONE,
         ack_only: AckOnlyPackets { packets: VecDeque::new() },
         lost: LostPackets::NONE,
@@ -194,7 +214,7 @@ impl Space {
         if ack.ranges.first().is_some_and(|range| *range.end() >= self.next_number) {
             return refuse("acknowledges a packet that was not sent yet");
         }
-        if self.skipped.iter().any(|number| ack.ranges.iter().any(|range| range.contains(number))) {
+        if news(&self.told, ack).any(|range| self.skipped.iter().any(|number| range.contains(number))) {
             return refuse("acknowledges a packet number that was skipped");
         }
         Ok(())
@@ -393,7 +413,8 @@ impl Recovery {
     fn take_acked(&mut self, id: PacketSpace, ack: &AckFrame, path: u32, outcome: &mut AckOutcome) -> Newly {
         let mut newly = Newly::default();
         let largest = ack.ranges.first().map_or(0, |range| *range.end());
-        for range in ack.ranges.iter().rev() {
+        let mut told = std::mem::take(&mut self.spaces[id].told);
+        for range in news(&told, ack) {
             let (first, last) = (*range.start(), *range.end());
             let space = &mut self.spaces[id];
             newly.packets +=
@@ -414,6 +435,9 @@ impl Recovery {
                 self.find_spurious(id, first..=last, largest, outcome);
             }
         }
+        told.clear();
+        told.extend(ack.ranges.iter().take(TOLD_RANGES).cloned());
+        self.spaces[id].told = told;
         newly
     }
 
@@ -527,6 +551,7 @@ impl Recovery {
     /// Gives back room that is not in use.
     pub(crate) fn shrink(&mut self) {
         for space in self.spaces.used() {
+            space.told = Vec::new();
             space.sent.shrink();
             space.ack_only.packets.shrink_to_fit();
             space.lost.shrink();

@@ -135,7 +135,9 @@ impl Part {
 /// Runs the parts. False if one of them failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.prepare {
-        peers::build_for_benches()?;
+        for (peer, reason) in peers::build_for_benches()? {
+            eprintln!("{peer} will not be measured: {reason}");
+        }
         cost::build()?;
         files::build()?;
         return Ok(true);

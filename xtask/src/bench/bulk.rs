@@ -14,6 +14,9 @@ use crate::process::children_cpu;
 /// The slowest goodput worth waiting for, in bytes a second.
 const SLOWEST: u64 = 5_000_000;
 
+/// The greatest that quic-go has, in bytes.
+const GO_UDP_PAYLOAD: u16 = 1452;
+
 /// Of `cargo xtask bench bulk`.
 #[derive(Debug, Args)]
 #[command(
@@ -25,6 +28,10 @@ twice, if other processes had more than 10 % of the processor time meanwhile; th
 `--streams 100 --bytes 10MB` has a hundred streams with as many bytes each at once on one connection, `--connections 100`
 as many connections with one each; quiche's peer has one of both, and no tasks. `--block-on` runs both ends in the future of
 `block_on` itself; else they are in tasks, which the runtime polls more often.
+
+`quic-go` has goroutines for tasks, GOMAXPROCS=1 on the core of its side (the garbage collector runs there, too), Reno, which
+its API does not let programs change, and GSO without GRO. It has nothing like `block_on` and no payload above 1452 bytes, and
+takes no part in either.
 
   cargo xtask bench bulk --prepare                          only build (minutes the first time)
   cargo xtask bench bulk --as-built                         the table, on an idle machine
@@ -72,6 +79,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let mut options = arguments.options.clone();
     if arguments.needs_tasks() {
         options.leave_out("quiche");
+    }
+    if arguments.block_on || arguments.udp_payload > GO_UDP_PAYLOAD {
+        options.leave_out("quic-go");
     }
     let Some(scene) = options.scene()? else { return Ok(true) };
     let samples = options.runs(|peer, round| {

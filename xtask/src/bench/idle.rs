@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::pair::{START_TIMEOUT, Scene};
+use super::pair::{START_TIMEOUT, Scene, ready};
 use super::{chosen, heap, ready_address};
 use crate::Result;
-use crate::peers;
 
 /// Bound for all handshakes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -57,9 +56,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.connections == 0 {
         return Err("--connections: at least 1 is needed".into());
     }
-    let peers = chosen(&arguments.peers)?;
-    eprintln!("building the peers");
-    peers::build_for_benches()?;
+    let mut peers = chosen(&arguments.peers)?;
+    let missing = ready(&peers, false)?;
+    peers.retain(|peer| missing.iter().all(|(name, _)| name != peer));
     let scene = Scene::new()?;
     let mut samples = Vec::new();
     println!("{:<12}{:>14}{:>14}{:>20}", "server", "before kB", "after kB", "kB a connection");

@@ -24,8 +24,8 @@ use clap::Subcommand;
 
 use crate::Result;
 
-/// Peers that have a file in `interop/peers/src/bin`; the first is what ratios relate to.
-const PEERS: [&str; 6] = ["quinn", "quinn-ring", "posthaste", "quiche", "noq", "s2n"];
+/// Peers that have a file in `interop/peers/src/bin`, and the one in `interop/go`; the first is what ratios relate to.
+const PEERS: [&str; 7] = ["quinn", "quinn-ring", "posthaste", "quiche", "noq", "s2n", "quic-go"];
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -95,7 +95,7 @@ fn instructions_of(program: &Path, arguments: &[&str]) -> Result<u64> {
 }
 
 /// The chosen peers, or all.
-fn chosen(names: &[String]) -> Result<Vec<&str>> {
+fn chosen(names: &[String]) -> Result<Vec<&'static str>> {
     if let Some(unknown) = names.iter().find(|name| !PEERS.contains(&name.as_str())) {
         return Err(format!("no peer {unknown:?}; there are {}", PEERS.join(", ")).into());
     }

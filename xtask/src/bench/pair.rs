@@ -42,6 +42,9 @@ pub(super) struct Options {
     /// Peers that do not take part.
     #[arg(skip)]
     left_out: Vec<&'static str>,
+    /// Third parties that are not built, and why.
+    #[arg(skip)]
+    missing: Vec<(&'static str, String)>,
     /// Third parties that have failed in a run, and how: they are not measured.
     #[arg(skip)]
     failed: Vec<(String, String)>,
@@ -63,11 +66,9 @@ pub(super) type Value<F> = fn(&F) -> f64;
 
 impl Options {
     /// Builds the peers, if it is asked for. What the runs need; nothing, if there are to be none.
-    pub(super) fn scene(&self) -> Result<Option<Scene>> {
-        if !self.means.as_built {
-            eprintln!("building the peers");
-            peers::build_for_benches()?;
-        }
+    pub(super) fn scene(&mut self) -> Result<Option<Scene>> {
+        let missing = ready(&self.peers()?, self.means.as_built)?;
+        self.missing.extend(missing);
         if self.means.prepare {
             return Ok(None);
         }
@@ -79,10 +80,11 @@ impl Options {
         self.left_out.push(peer);
     }
 
-    /// The chosen peers, or all, of those that can do what is measured.
-    pub(super) fn peers(&self) -> Result<Vec<&str>> {
+    /// The chosen peers, or all, of those that are there and can do what is measured.
+    pub(super) fn peers(&self) -> Result<Vec<&'static str>> {
         let mut peers = chosen(&self.peers)?;
         peers.retain(|peer| !self.left_out.contains(peer));
+        peers.retain(|peer| self.missing.iter().all(|(name, _)| name != peer));
         if peers.is_empty() { Err("none of the chosen peers can do this".into()) } else { Ok(peers) }
     }
 
@@ -122,14 +124,7 @@ impl Options {
         for table in tables {
             print!("{}", table.plain());
         }
-        let mut note = format!(
-            "Medians with the least and greatest of {} rounds; ratios of medians. A star: other processes had more than \
-             {MAX_OTHERS} % of the processor time in a run.",
-            self.rounds
-        );
-        for (peer, error) in &self.failed {
-            let _ = write!(note, " {peer} is not measured, because it failed: {error}.");
-        }
+        let note = self.note();
         println!("\n{note}");
         if let Some(path) = &self.means.json {
             std::fs::write(path, serde_json::to_string_pretty(samples)?)?;
@@ -141,7 +136,23 @@ impl Options {
         Ok(samples.iter().all(|sample| sample.others <= MAX_OTHERS))
     }
 
-    /// A table with a row for each peer. Each column has its title, what it shows, and its decimals; `ratios` names the
+    /// What is behind the tables.
+    fn note(&self) -> String {
+        let mut note = format!(
+            "Medians with the least and greatest of {} rounds; ratios of medians. A star: other processes had more than \
+             {MAX_OTHERS} % of the processor time in a run.",
+            self.rounds
+        );
+        for (peer, reason) in &self.missing {
+            let _ = write!(note, " {peer} is not measured: {reason}.");
+        }
+        for (peer, error) in &self.failed {
+            let _ = write!(note, " {peer} is not measured, because it failed: {error}.");
+        }
+        note
+    }
+
+    /// A table with a row for each peer that was measured. Each column has its title, what it shows, and its decimals; `ratios` names the
     /// ones that have their ratios to quinn behind them.
     pub(super) fn table<F>(
         &self,
@@ -162,6 +173,9 @@ impl Options {
         }
         let mut rows = Vec::new();
         for peer in self.peers()? {
+            if samples.iter().all(|sample| sample.peer != peer) {
+                continue;
+            }
             let is_void = samples.iter().any(|sample| sample.peer == peer && sample.others > MAX_OTHERS);
             let mut row = vec![format!("{peer}{}", if is_void { "*" } else { "" })];
             for &(title, value, decimals) in columns {
@@ -175,6 +189,24 @@ impl Options {
         }
         Ok(Table { heading, titles, rows })
     }
+}
+
+/// Builds the peers unless they are as built before. Returns those of `peers` that are not there, each with the reason.
+pub(super) fn ready(peers: &[&'static str], as_built: bool) -> Result<Vec<(&'static str, String)>> {
+    let mut missing = if as_built {
+        // Ours is needed, and its first run says that it is missing.
+        let third_parties =
+            peers.iter().filter(|peer| **peer != "posthaste" && !peers::bench_binary(peer).exists());
+        third_parties.map(|&peer| (peer, "it is not built, see --prepare".to_owned())).collect()
+    } else {
+        eprintln!("building the peers");
+        peers::build_for_benches()?
+    };
+    missing.retain(|(peer, _)| peers.contains(peer));
+    for (peer, reason) in &missing {
+        eprintln!("{peer} is not measured: {reason}");
+    }
+    Ok(missing)
 }
 
 /// What all runs need.
@@ -208,7 +240,7 @@ impl Scene {
         mode: &str,
         options: &[String],
     ) -> Result<(Running, String)> {
-        let mut command = on_core(0, &peers::rust_binary(peer));
+        let mut command = on_core(0, &peers::bench_binary(peer));
         command.args([mode, "--listen", "127.0.0.1:0"]).args(options);
         command.arg("--cert").arg(&self.identity.cert).arg("--key").arg(&self.identity.key);
         let mut server = Running::spawn(&mut command, "server", self.folder.path())?;
@@ -218,7 +250,7 @@ impl Scene {
 
     /// A peer's client in `mode`, on the second core.
     pub(super) fn client(&self, peer: &str, mode: &str, address: &str, options: &[&str]) -> Result<Running> {
-        let command: &mut Command = &mut on_core(1, &peers::rust_binary(peer));
+        let command: &mut Command = &mut on_core(1, &peers::bench_binary(peer));
         command.args([mode, "--connect", address]).arg("--ca").arg(&self.identity.ca).args(options);
         Running::spawn(command, "client", self.folder.path())
     }
@@ -299,6 +331,7 @@ mod tests {
             means,
             markdown: None,
             left_out: Vec::new(),
+            missing: Vec::new(),
             failed: Vec::new(),
         }
     }
@@ -317,6 +350,23 @@ mod tests {
         assert_eq!(samples.len(), 2 * (PEERS.len() - 1));
         assert!(samples.iter().all(|sample| sample.peer != "noq"));
         assert_eq!(options.failed, [("noq".to_owned(), "round 1: it broke".to_owned())]);
+        assert!(options.note().ends_with(" noq is not measured, because it failed: round 1: it broke."));
+        let all: Vec<_> = samples.iter().collect();
+        let table = options.table(String::new(), &all, &[("one", |()| 1.0, 0)], &[]).unwrap();
+        let rows: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(rows, ["quinn", "quinn-ring", "posthaste", "quiche", "s2n", "quic-go"]);
+    }
+
+    #[test]
+    fn a_third_party_that_is_not_built_is_not_run_and_told() {
+        let mut options = options();
+        options.missing.push(("quic-go", "it does not build: no tool".to_owned()));
+        let samples = options.runs(|peer, round| run("quic-go", peer, round)).unwrap();
+        assert_eq!(samples.len(), 2 * (PEERS.len() - 1));
+        assert!(options.failed.is_empty(), "it was not even tried");
+        assert!(options.note().ends_with(" quic-go is not measured: it does not build: no tool."));
+        options.peers.push("quic-go".to_owned());
+        assert!(options.peers().is_err(), "nothing is left of what was chosen");
     }
 
     #[test]

@@ -19,7 +19,8 @@ const KINDS: [(u64, u64); 3] = [(1, 8), (10, 2), (100, 1)];
 All peers: both ends are the same library, with one thread (a current-thread runtime) each, server on core 0 and client
 on core 1; windows of 16 MiB, 256 streams permitted, UDP payloads of 1452 bytes, AES-128-GCM, everything else as the
 library has it. Each server answers a stream in a task of its own, each client has as many tasks as are in flight, and
-all use the same calls: open, write, finish, read to the end. (quiche has no tasks: it is called from a loop.)
+all use the same calls: open, write, finish, read to the end. (quiche has no tasks: it is called from a loop. quic-go's are
+goroutines, with GOMAXPROCS=1.)
 `quinn` has aws-lc as Posthaste has, `quinn-ring` has ring as its users get it.
 
 With `--connections N` there is one table: 64 requests in flight, which use N connections of one client in turn. quiche's

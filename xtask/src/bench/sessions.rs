@@ -17,8 +17,8 @@ const KINDS: [(&str, &[&str]); 3] =
 ones, and resumed ones whose requests leave with the first packets (0-RTT). All peers: both ends are the same library, one
 thread each, server on core 0 and client on core 1, 4 connections at a time, AES-128-GCM; key exchange and everything else as
 the library has it. 50 connections come before what is measured. `bench handshakes` has the stacks alone, without sockets.
-A run fails if more than a tenth of the handshakes were of another kind, as far as the library tells. quiche's and
-s2n-quic's peers do not have this.
+A run fails if more than a tenth of the handshakes were of another kind, as far as the library tells. quic-go is the only
+one on Go's TLS; it has GOMAXPROCS=1. quiche's and s2n-quic's peers do not have this.
 
   server us, client us   CPU microseconds of each end for a connection, user and system time
   a second               connections by the clock

@@ -1,5 +1,6 @@
 //! The stacks that the lab drives: ours, rivals, a model of TCP.
 
+mod buffers;
 mod credit_log;
 #[cfg(feature = "experiments")]
 mod noq;

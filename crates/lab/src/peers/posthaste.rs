@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use posthaste_policy::Profile;
 use posthaste_policy::group::MAX_MEMBERS;
 use posthaste_transport::{
@@ -14,6 +14,7 @@ use posthaste_transport::{
 use posthaste_units::{ByteCount, Duration, Rate, Rng, Time};
 
 use super::Settings;
+use super::buffers::Buffers;
 use super::credit_log::CreditLog;
 use crate::packet::{Body, Packet};
 use crate::peer::{Counters, CreditMoves, Peer, PeerEvent, Read, Snapshot, StreamKey};
@@ -42,6 +43,7 @@ pub(super) struct Posthaste {
     wanted: usize,
     legs: Vec<Leg>,
     batch: Vec<u8>,
+    buffers: Buffers,
     leaving: VecDeque<Packet>,
     events: VecDeque<PeerEvent>,
     /// What this end has permitted the other to send, and not read: the account, and the most that was in it.
@@ -56,13 +58,16 @@ struct Leg {
     handle: ConnectionHandle,
     is_connected: bool,
     watch: Watch,
+    /// What it was when the connection had settled last; `None` once it is gone.
+    snapshot: Option<Snapshot>,
     /// The counters at the end, once the connection is gone.
     last_counters: Counters,
 }
 
 impl Leg {
     fn new(handle: ConnectionHandle) -> Self {
-        Self { handle, is_connected: false, watch: Watch::default(), last_counters: Counters::default() }
+        let (watch, last_counters) = (Watch::default(), Counters::default());
+        Self { handle, is_connected: false, watch, snapshot: None, last_counters }
     }
 }
 
@@ -133,6 +138,7 @@ impl Posthaste {
             wanted: connections.clamp(1, MAX_MEMBERS),
             legs: Vec::new(),
             batch: Vec::new(),
+            buffers: Buffers::default(),
             leaving: VecDeque::new(),
             events: VecDeque::new(),
             budget,
@@ -149,8 +155,11 @@ impl Posthaste {
     fn look(&mut self, now: Time) {
         self.granted = self.granted.max(self.budget.taken());
         for leg in &mut self.legs {
+            leg.snapshot = None;
             if let Some(connection) = self.endpoint.connection(leg.handle) {
-                leg.watch.look(now, &connection.stats());
+                let stats = connection.stats();
+                leg.watch.look(now, &stats);
+                leg.snapshot = Some(snapshot_of(&stats));
             }
         }
     }
@@ -258,9 +267,9 @@ impl Peer for Posthaste {
             return None;
         };
         let size = transmit.segment_size.unwrap_or(transmit.size);
-        self.leaving.extend(
-            self.batch.chunks(size).map(|datagram| Packet::udp(BytesMut::from(datagram), transmit.ecn)),
-        );
+        for datagram in self.batch.chunks(size) {
+            self.leaving.push_back(Packet::udp(self.buffers.datagram(datagram), transmit.ecn));
+        }
         self.leaving.pop_front()
     }
 
@@ -322,13 +331,10 @@ impl Peer for Posthaste {
         }
     }
 
-    /// Sums over the connections, with the first one's RTT.
+    /// Sums over the connections, with the first one's RTT. Nothing has changed since they settled: what changes them settles
+    /// them again.
     fn snapshot(&self) -> Snapshot {
-        self.legs
-            .iter()
-            .filter_map(|leg| Some(snapshot_of(&self.endpoint.connection(leg.handle)?.stats())))
-            .reduce(sum)
-            .unwrap_or_default()
+        self.legs.iter().filter_map(|leg| leg.snapshot).reduce(sum).unwrap_or_default()
     }
 
     fn counters(&self, now: Time) -> Counters {

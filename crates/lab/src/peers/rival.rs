@@ -38,10 +38,10 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use aws_lc_rs::hmac;
-use bytes::BytesMut;
 use posthaste_transport::EcnCodepoint;
 use posthaste_units::{ByteCount, Duration, Rng, Time};
 
+use super::buffers::Buffers;
 use super::{OWN_WINDOWS, Settings, Stack};
 use crate::packet::Packet;
 use crate::peer::PeerEvent;
@@ -184,14 +184,16 @@ impl Seeds {
 pub(super) struct Outbox {
     pub(super) packets: VecDeque<Packet>,
     pub(super) events: VecDeque<PeerEvent>,
+    buffers: Buffers,
     is_closed: bool,
 }
 
 impl Outbox {
     /// Adds the datagrams of one buffer, each of `segment` bytes but the last.
     pub(super) fn send(&mut self, datagrams: &[u8], segment: usize, ecn: Option<EcnCodepoint>) {
-        let packets = datagrams.chunks(segment).map(|datagram| Packet::udp(BytesMut::from(datagram), ecn));
-        self.packets.extend(packets);
+        for datagram in datagrams.chunks(segment) {
+            self.packets.push_back(Packet::udp(self.buffers.datagram(datagram), ecn));
+        }
     }
 
     /// Tells the application once that the connection is over.

@@ -38,6 +38,25 @@ fn a_repeated_ack_tells_nobody_anything() {
 }
 
 #[test]
+fn of_an_ack_only_the_ranges_count_that_the_one_before_did_not_have() {
+    // (told before, newest first; in the frame, newest first; what is new, oldest first)
+    type Ranges = &'static [RangeInclusive<u64>];
+    let cases: [(Ranges, Ranges, Ranges); 6] = [
+        (&[], &[4..=5, 0..=2], &[0..=2, 4..=5]),
+        (&[4..=5, 0..=2], &[4..=5, 0..=2], &[]),
+        (&[4..=5, 0..=2], &[4..=6, 0..=2], &[4..=6]),
+        (&[4..=5, 0..=2], &[8..=9, 0..=5], &[0..=5, 8..=9]),
+        // An older frame comes late, and one that has more ranges.
+        (&[4..=9, 0..=2], &[5..=7, 0..=1], &[]),
+        (&[7..=9], &[8..=9, 4..=5, 0..=2], &[0..=2, 4..=5]),
+    ];
+    for (told, ranges, expected) in cases {
+        let found: Vec<_> = news(told, &ack_frame(ranges)).cloned().collect();
+        assert_eq!(found, expected, "{told:?}, then {ranges:?}");
+    }
+}
+
+#[test]
 fn only_the_largest_newly_acknowledged_packet_gives_an_rtt_sample() {
     // spec: rfc9002 5.1 no-sample-from-bare-acks
     // (ranges, packet numbers that are not ack-eliciting) -> sampled
