@@ -81,8 +81,8 @@ struct Working {
 }
 
 /// Reads a request, has it answered and sends the answer. What this future has room for is moved with each request and
-/// kept while it lasts, so nothing large lives across a wait that is not needed behind it. A block, unlike an `async fn`,
-/// has no second place for what it is given.
+/// kept while it lasts, so nothing large lives across a wait that is not needed behind it.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` has a second place for what it is given")]
 pub(super) fn run(
     shared: Arc<Shared>,
     service: Box<dyn AnyService>,
@@ -119,6 +119,7 @@ pub(super) fn run(
 }
 
 /// Reads a request's head and waits until it may be worked on. `None` if there is no request; then the client knows.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` has a second place for what it is given")]
 fn arrive<'s>(
     shared: &'s Shared,
     stream: &mut RequestStream,
