@@ -292,7 +292,20 @@ impl Client {
 
     /// The origin's connection; makes it if there is none that can be used.
     async fn connection(&self, place: &Place) -> Result<Arc<Live>, ClientError> {
-        self.pooled(place, connect::connect(&self.inner, &place.0)).await
+        match self.usable(place) {
+            Some(live) => Ok(live),
+            // Rare, and much larger than all that a request needs: in a box it is no part of every request.
+            None => Box::pin(self.pooled(place, connect::connect(&self.inner, &place.0))).await,
+        }
+    }
+
+    /// The connection at a place of the pool, if it can be used and nobody is making it anew.
+    fn usable(&self, place: &Place) -> Option<Arc<Live>> {
+        let pool = lock(&self.inner.pool);
+        match &*pool.get(place)?.state.try_lock().ok()? {
+            SlotState::Live(live) if live.is_usable() => Some(Arc::clone(live)),
+            _ => None,
+        }
     }
 
     /// The origin's connection number `leg` (from 1 on) beside the `first`; made, if need be, to the same address, and

@@ -165,7 +165,7 @@ fn split(fields: Vec<Field>) -> Result<(Pseudo, HeaderMap), Malformed> {
         let name = HeaderName::from_lowercase(&field.name)
             .ok()
             // The crate `http` takes it for a token's (RFC 9110 section 5.6.2).
-            .filter(|name| !name.as_str().contains('"'))
+            .filter(|name| !name.as_str().bytes().any(|byte| byte == b'"'))
             .ok_or("a field's name is no token in lower case")?;
         let is_sensitive = field.is_sensitive;
         // spec: rfc9114 10.3 invalid-values-malformed
@@ -264,12 +264,11 @@ fn parse_authority(authority: Bytes) -> Result<Authority, Malformed> {
         // spec: rfc9114 4.3.1 no-userinfo
         return Err("a user in the authority");
     }
-    let authority = Authority::from_maybe_shared(authority).map_err(|_| "the authority is none")?;
-    if authority.host().is_empty() {
+    if authority.is_empty() || authority.starts_with(b":") {
         // spec: rfc9114 4.3.1 authority-not-empty
         return Err("the authority names no host");
     }
-    Ok(authority)
+    Authority::from_maybe_shared(authority).map_err(|_| "the authority is none")
 }
 
 /// RFC 3986 section 3.1.

@@ -1,6 +1,6 @@
 //! Priorities of requests, independent of the order in which request, header and `PRIORITY_UPDATE` arrive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::limits::MAX_REMEMBERED_UPDATES;
 use crate::priority::Priority;
@@ -11,51 +11,56 @@ use crate::priority::Priority;
 /// stored, up to [`MAX_REMEMBERED_UPDATES`]; those for finished requests are ignored.
 #[derive(Debug, Default)]
 pub struct Priorities {
-    /// By stream ID: what the last update said, for requests in progress and for those yet to come.
-    updates: BTreeMap<u64, Option<Priority>>,
+    /// Requests in progress, in the order of their stream IDs: what the last update said.
+    current: VecDeque<(u64, Option<Priority>)>,
+    /// What the last updates said of requests that have not arrived, by stream ID.
+    early: BTreeMap<u64, Priority>,
     /// The lowest stream ID that has not arrived.
     next: u64,
-    /// Of `updates`, those for requests yet to come.
-    remembered: usize,
 }
 
 impl Priorities {
     /// Registers the request on `stream`. Requests arrive in the order of their streams; each is reported once.
     pub fn on_arrival(&mut self, stream: u64) -> Option<Priority> {
         self.next = self.next.max(stream.saturating_add(4));
-        if let Some(update) = self.updates.get(&stream) {
-            self.remembered = self.remembered.saturating_sub(1);
-            return *update;
-        }
-        self.updates.insert(stream, None);
-        None
+        let update = if self.early.is_empty() { None } else { self.early.remove(&stream) };
+        self.current.push_back((stream, update));
+        update
     }
 
     /// Returns the effective priority of the request on `stream`: the last update, or else `priority` from its header.
     pub fn on_header(&self, stream: u64, priority: Priority) -> Priority {
-        self.updates.get(&stream).copied().flatten().unwrap_or(priority)
+        let update = self.place(stream).and_then(|place| self.current.get(place)?.1);
+        update.unwrap_or(priority)
     }
 
     /// Applies an update for the request on `stream`; returns true if the request is in progress, and its new priority.
     pub fn on_update(&mut self, stream: u64, priority: Priority) -> bool {
-        let is_to_come = stream >= self.next;
-        match self.updates.get_mut(&stream) {
-            Some(update) => *update = Some(priority),
-            // spec: rfc9218 7 latest-update-kept
-            None if is_to_come && self.remembered < MAX_REMEMBERED_UPDATES => {
-                self.remembered += 1;
-                self.updates.insert(stream, Some(priority));
-            }
-            None => return false,
+        let current = self.place(stream).and_then(|place| self.current.get_mut(place));
+        if let Some((_, update)) = current {
+            *update = Some(priority);
+            return true;
         }
-        !is_to_come
+        // spec: rfc9218 7 latest-update-kept
+        let is_known = self.early.contains_key(&stream);
+        if stream >= self.next && (is_known || self.early.len() < MAX_REMEMBERED_UPDATES) {
+            self.early.insert(stream, priority);
+        }
+        false
     }
 
     /// Removes the finished request on `stream`.
     pub fn on_end(&mut self, stream: u64) {
-        if stream < self.next {
-            self.updates.remove(&stream);
+        if let Some(place) = self.place(stream) {
+            self.current.remove(place);
         }
+        if self.current.is_empty() {
+            self.current = VecDeque::new();
+        }
+    }
+
+    fn place(&self, stream: u64) -> Option<usize> {
+        self.current.binary_search_by_key(&stream, |(stream, _)| *stream).ok()
     }
 }
 
@@ -87,15 +92,15 @@ mod tests {
         priorities.on_arrival(0);
         priorities.on_end(0);
         assert!(!priorities.on_update(0, HIGH));
-        assert!(priorities.updates.is_empty());
+        assert!(priorities.current.is_empty() && priorities.early.is_empty());
         for number in 1..2000 {
             priorities.on_update(number * 4, HIGH);
         }
-        assert_eq!(priorities.updates.len(), MAX_REMEMBERED_UPDATES);
+        assert_eq!(priorities.early.len(), MAX_REMEMBERED_UPDATES);
         assert_eq!(priorities.on_arrival(4), Some(HIGH));
         priorities.on_end(4);
         priorities.on_update(8000, LOW);
-        assert_eq!(priorities.updates.len(), MAX_REMEMBERED_UPDATES, "there is room for another");
+        assert_eq!(priorities.early.len(), MAX_REMEMBERED_UPDATES, "there is room for another");
         priorities.on_update(8, LOW);
         assert_eq!(priorities.on_arrival(8), Some(LOW), "what is remembered can be changed");
     }

@@ -55,21 +55,21 @@ impl PriorityParameters {
         Some(parameters)
     }
 
-    /// Parameters of a message's Priority field; empty if the field is missing or invalid.
-    pub fn of(headers: &HeaderMap) -> Self {
+    /// Parameters of a message's Priority field; `None` if the field is missing, empty if it is invalid.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(&PRIORITY).iter();
-        let Some(first) = values.next() else { return Self::default() };
+        let first = values.next()?;
         let mut joined = Cow::Borrowed(first.as_bytes());
         // Several lines of one field are one list (RFC 9110 section 5.3).
         for value in values {
             joined.to_mut().extend_from_slice(b", ");
             joined.to_mut().extend_from_slice(value.as_bytes());
             if joined.len() > MAX_PRIORITY_VALUE {
-                return Self::default();
+                return Some(Self::default());
             }
         }
         // spec: rfc9218 5 unparsable-is-default
-        Self::parse(&joined).unwrap_or_default()
+        Some(Self::parse(&joined).unwrap_or_default())
     }
 
     /// Priority with these parameters and the others from `base`: the request's where a response names its own
@@ -113,14 +113,14 @@ mod tests {
     fn lines_of_a_field_are_joined_and_parameters_merged() {
         // spec: rfc9218 4 defaults-assumed, 5 unparsable-is-default
         let mut headers = HeaderMap::new();
-        assert_eq!(PriorityParameters::of(&headers).over(Priority::default()), Priority::default());
+        assert_eq!(PriorityParameters::of(&headers), None);
         headers.append("priority", "u=1".parse().unwrap());
         headers.append("priority", "i".parse().unwrap());
-        let request = PriorityParameters::of(&headers).over(Priority::default());
+        let request = PriorityParameters::of(&headers).unwrap().over(Priority::default());
         assert_eq!(request, Priority { urgency: 1, incremental: true });
         let response = PriorityParameters { urgency: Some(6), incremental: None };
         assert_eq!(response.over(request), Priority { urgency: 6, incremental: true });
         headers.append("priority", "?".parse().unwrap());
-        assert_eq!(PriorityParameters::of(&headers), PriorityParameters::default());
+        assert_eq!(PriorityParameters::of(&headers), Some(PriorityParameters::default()));
     }
 }

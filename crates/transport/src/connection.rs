@@ -102,7 +102,8 @@ pub struct Connection {
     pub(crate) history: ConnectionHistory,
     pub(crate) timers: Timers,
     pub(crate) eliciting: Eliciting,
-    /// What recovery has found out and nobody has been told yet; kept for its memory until the connection rests.
+    /// What recovery has found out and nobody has been told yet. The router lends it for most calls; what others make is
+    /// kept for its memory until the connection rests.
     pub(crate) outcome: Option<Box<AckOutcome>>,
     pub(crate) counters: Counters,
     waiting: Waiting,

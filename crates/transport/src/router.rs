@@ -29,6 +29,7 @@ use rustls_pki_types::ServerName;
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::connection::Connection;
 use crate::connection::ids::{LOCAL_ID_LEN, RouteChange};
+use crate::control::outcome::AckOutcome;
 use crate::crypto::{InitialKeys, client_session};
 use crate::events::Event;
 use crate::flow::receive_budget::Account;
@@ -124,6 +125,8 @@ pub struct Endpoint {
     rng: Rng,
     pending: Pending,
     stats: EndpointStats,
+    /// What recovery finds out in a call of a connection: room that all use in turn.
+    outcome: Option<Box<AckOutcome>>,
 }
 
 impl Endpoint {
@@ -164,6 +167,7 @@ impl Endpoint {
             rng,
             pending: Pending::default(),
             stats: EndpointStats::default(),
+            outcome: None,
         }
     }
 
@@ -257,8 +261,9 @@ impl Endpoint {
         // Any header will do for a reset: another version's peer may use a long one.
         // spec: rfc9000 10.3 reset-of-any-form, 10.3.1 token-compared
         if let Some(index) = named.or_else(|| self.resets.find(info.remote, &data)) {
-            let connection = self.slots.get_mut(index);
-            if connection.is_some_and(|connection| connection.on_datagram(now, info, data)) {
+            let Self { slots, outcome, .. } = self;
+            let take_in = |connection: &mut Connection| connection.on_datagram(now, info, data);
+            if slots.get_mut(index).is_some_and(|connection| connection.with_outcome(outcome, take_in)) {
                 self.after_call(now, index);
             }
             return None;
@@ -348,7 +353,7 @@ impl Endpoint {
             self.timers.pop_first();
             self.slots.set_deadline(index, None);
             if let Some(connection) = self.slots.get_mut(index) {
-                connection.on_timeout(now);
+                connection.with_outcome(&mut self.outcome, |connection| connection.on_timeout(now));
             }
             self.after_call(now, index);
         }

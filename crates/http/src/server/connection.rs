@@ -217,9 +217,11 @@ impl Requests {
             self.pings = Some(pings(self.shared.options.keep_alive));
         }
         self.next = send.id().to_wire() + 4;
-        let request = RequestStream::arrived(Arc::clone(&self.visitor), send, recv, &self.shared.options);
+        let visitor = Arc::clone(&self.visitor);
+        let (stream, receiver) = RequestStream::arrived(visitor, send, recv, &self.shared.options);
+        let service = self.service.another();
         // The runtime moves what it is given, several times; a box is moved at little cost.
-        self.tasks.spawn(Box::pin(exchange::run(Arc::clone(&self.shared), self.service.another(), request)));
+        self.tasks.spawn(Box::pin(exchange::run(Arc::clone(&self.shared), service, stream, receiver)));
     }
 }
 

@@ -1,14 +1,16 @@
 //! One request and its response.
 
+use std::future::{Future, poll_fn, ready};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
-use http::{HeaderMap, Method, StatusCode, Version, header};
+use http::{HeaderMap, Method, StatusCode, Uri, Version, header};
 use posthaste_http3::{Code, ConnectProtocol, MessageError, Part};
-use posthaste_service::{EarlyHints, Upgrade, complete, refuse_early};
+use posthaste_service::{Answer, EarlyHints, HintsReceiver, Upgrade, complete, refuse_early};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -18,7 +20,7 @@ use super::slots::Seat;
 use super::visitor::RequestStream;
 use crate::message_stream::{MessageReceiver, ReceiveError};
 use crate::patience::in_time;
-use crate::service::{AccessRecord, AnyService, Outcome, Protocol, Remarks, Request, Response, text};
+use crate::service::{AccessRecord, AnyService, Body, Outcome, Protocol, Remarks, Request, Response, text};
 
 /// Bytes of a request's body that are read and thrown away while it is answered, once the service has dropped the body;
 /// the rest stays where it is.
@@ -53,72 +55,112 @@ impl Served {
     }
 }
 
-/// Reads a request, has it answered and sends the answer.
-pub(super) async fn run(
+/// A request whose head has been read, and that may be worked on.
+struct Arrived<'s> {
+    request: Request,
+    rest: Left,
+    wanted: Wanted,
+    seat: Seat<'s>,
+}
+
+/// What the access log is told of a request.
+struct Asked {
+    method: Method,
+    target: Uri,
+    remarks: Remarks,
+}
+
+/// A request that the service has.
+struct Working {
+    answering: Answer,
+    hinted: HintsReceiver,
+    method: Method,
+    upgrade: Option<Upgrade>,
+    /// The origin of the request is told of its alternative.
+    is_told: bool,
+}
+
+/// Reads a request, has it answered and sends the answer. What this future has room for is moved with each request and
+/// kept while it lasts, so nothing large lives across a wait that is not needed behind it.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` has a second place for what it is given")]
+pub(super) fn run(
     shared: Arc<Shared>,
     service: Box<dyn AnyService>,
-    (mut stream, mut receiver): (RequestStream, MessageReceiver),
-) -> Served {
-    let started = Instant::now();
-    let client = stream.visitor.address;
-    let read = in_time(shared.options.header_timeout, pin!(head(&mut receiver))).await;
-    let request = match read {
-        Some(Ok(request)) => request,
-        // spec: rfc9114 4.1.2 malformed-not-forwarded
-        Some(Err(error)) => {
-            tracing::debug!(%client, %error, "no request");
-            // Rare, and larger than all that the others need: in a box it is no part of every request's task.
-            Box::pin(decline(&shared, stream, &error)).await;
-            return Served::Abandoned;
+    mut stream: RequestStream,
+    receiver: MessageReceiver,
+) -> impl Future<Output = Served> + Send {
+    async move {
+        let started = Instant::now();
+        let arrived = arrive(&shared, &mut stream, receiver).await;
+        let Some(Arrived { request, rest, wanted, mut seat }) = arrived else { return Served::Abandoned };
+        let (stream, seat) = (&mut stream, &mut seat);
+        let mut exchange = Exchange { shared: &shared, stream, seat, responded: None, body_bytes: 0 };
+        let (working, asked) = exchange.begin(service, request);
+        let outcome = exchange.answer(working, (rest, wanted)).await;
+        let duration = started.elapsed();
+        if let (Some(log), Some(Asked { method, target, remarks })) = (&shared.options.access_log, &asked) {
+            log.record(&AccessRecord {
+                client: exchange.stream.visitor.address,
+                protocol: Protocol::Http3,
+                method,
+                target,
+                status: exchange.responded.map(|(status, _)| status),
+                first_byte: exchange.responded.map(|(_, at)| at - started),
+                body_bytes: exchange.body_bytes,
+                duration,
+                tells_http3: false,
+                urgency: Some(exchange.stream.urgency()),
+                outcome: &outcome,
+                remarks,
+            });
         }
-        None => {
-            tracing::debug!(%client, "a request's headers did not arrive in time");
-            Box::pin(end_overdue(&shared, stream, receiver)).await;
-            return Served::Abandoned;
-        }
-    };
-    stream.prioritize(request.headers());
-    let mut seat = shared.budget.slots.seat(client.ip()).await;
-    let is_upgrade = request.extensions().get::<ConnectProtocol>().is_some();
-    // How long a tunnel may be silent is the service's matter.
-    let stall = (!is_upgrade).then_some(shared.options.stall_timeout);
-    let Begun { body, rest, wanted } =
-        match incoming::body(receiver, &stream.visitor, request.headers(), stall).await {
-            Ok(begun) => begun,
-            Err(error) => {
+        Served::of(&outcome, exchange.responded.is_some(), duration)
+    }
+}
+
+/// Reads a request's head and waits until it may be worked on. `None` if there is no request; then the client knows.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` has a second place for what it is given")]
+fn arrive<'s>(
+    shared: &'s Shared,
+    stream: &mut RequestStream,
+    mut receiver: MessageReceiver,
+) -> impl Future<Output = Option<Arrived<'s>>> + Send {
+    async move {
+        let client = stream.visitor.address;
+        let read = in_time(shared.options.header_timeout, pin!(head(&mut receiver))).await;
+        let head = match read {
+            Some(Ok(head)) => head,
+            // spec: rfc9114 4.1.2 malformed-not-forwarded
+            Some(Err(error)) => {
                 tracing::debug!(%client, %error, "no request");
-                Box::pin(decline(&shared, stream, &error.into())).await;
-                return Served::Abandoned;
+                // Rare, and larger than all that the others need: in a box it is no part of every request's task.
+                Box::pin(decline(shared, stream, error)).await;
+                return None;
+            }
+            None => {
+                tracing::debug!(%client, "a request's headers did not arrive in time");
+                Box::pin(end_overdue(shared, stream, receiver)).await;
+                return None;
             }
         };
-    let asked =
-        shared.options.access_log.as_ref().map(|log| (log, request.method().clone(), request.uri().clone()));
-    let (stream, seat) = (&mut stream, &mut seat);
-    let remarks = Remarks::default();
-    let mut request = request.map(|()| body);
-    if asked.is_some() {
-        request.extensions_mut().insert(remarks.clone());
+        stream.prioritize(head.headers());
+        let seat = shared.budget.slots.seat(client.ip()).await;
+        let is_upgrade = head.extensions().get::<ConnectProtocol>().is_some();
+        // How long a tunnel may be silent is the service's matter.
+        let stall = (!is_upgrade).then_some(shared.options.stall_timeout);
+        // Most requests end with their heads: what arrived with it tells.
+        let first = poll_fn(|cx| Poll::Ready(receiver.poll_next(cx))).await;
+        match incoming::body(receiver, first, &stream.visitor, head.headers(), stall) {
+            Ok(Begun { body, rest, wanted }) => {
+                Some(Arrived { request: head.map(|()| body), rest, wanted, seat })
+            }
+            Err(error) => {
+                tracing::debug!(%client, %error, "no request");
+                Box::pin(decline(shared, stream, error.into())).await;
+                None
+            }
+        }
     }
-    let mut exchange = Exchange { shared: &shared, stream, seat, responded: None, body_bytes: 0 };
-    let outcome = exchange.answer(service, request, (rest, wanted)).await;
-    let duration = started.elapsed();
-    if let Some((log, method, target)) = &asked {
-        log.record(&AccessRecord {
-            client,
-            protocol: Protocol::Http3,
-            method,
-            target,
-            status: exchange.responded.map(|(status, _)| status),
-            first_byte: exchange.responded.map(|(_, at)| at - started),
-            body_bytes: exchange.body_bytes,
-            duration,
-            tells_http3: false,
-            urgency: Some(exchange.stream.urgency()),
-            outcome: &outcome,
-            remarks: &remarks,
-        });
-    }
-    Served::of(&outcome, exchange.responded.is_some(), duration)
 }
 
 /// What the client asks for by extended CONNECT (RFC 9220); the request becomes a GET without a body.
@@ -139,7 +181,7 @@ async fn head(receiver: &mut MessageReceiver) -> Result<http::Request<()>, Recei
 }
 
 /// Ends a stream that brought no request.
-async fn decline(shared: &Shared, mut stream: RequestStream, error: &ReceiveError) {
+async fn decline(shared: &Shared, stream: &mut RequestStream, error: ReceiveError) {
     match error {
         // RFC 9114 section 4.2.2 leaves the choice; this says what is wrong.
         ReceiveError::Message(MessageError::TooLarge { .. }) => {
@@ -153,7 +195,7 @@ async fn decline(shared: &Shared, mut stream: RequestStream, error: &ReceiveErro
 }
 
 /// Ends a stream whose request's head is overdue: with a response (RFC 9110 section 15.5.9) if a part of it has come.
-async fn end_overdue(shared: &Shared, mut stream: RequestStream, mut receiver: MessageReceiver) {
+async fn end_overdue(shared: &Shared, stream: &mut RequestStream, mut receiver: MessageReceiver) {
     if receiver.has_begun() {
         // Asks the client to stop without an error (RFC 9114 section 4.1): the response is to be read.
         drop(receiver);
@@ -165,11 +207,15 @@ async fn end_overdue(shared: &Shared, mut stream: RequestStream, mut receiver: M
 }
 
 /// Answers a request of which the service learns nothing.
-async fn refuse(shared: &Shared, mut stream: RequestStream, status: StatusCode) {
+async fn refuse(shared: &Shared, stream: &mut RequestStream, status: StatusCode) {
+    stream.prioritize(&HeaderMap::new());
     let mut response = text(status, "");
     response.headers_mut().insert(header::DATE, shared.date.now());
     let mut seat = shared.budget.slots.seat_without_slot(stream.visitor.address.ip());
-    Outgoing::new(shared, &mut stream, &mut seat).send(response, &mut 0).await;
+    let (head, mut body) = response.into_parts();
+    let mut outgoing = Outgoing::new(shared, stream, &mut seat);
+    outgoing.frame_head(&http::Response::from_parts(head, ()));
+    outgoing.send(&mut body, &mut 0).await;
 }
 
 /// A request that has a slot.
@@ -183,63 +229,84 @@ struct Exchange<'a, 's> {
 }
 
 impl Exchange<'_, '_> {
-    async fn answer(
-        &mut self,
-        service: Box<dyn AnyService>,
-        mut request: Request,
-        (rest, wanted): (Left, Wanted),
-    ) -> Outcome {
+    /// Hands the request to the service.
+    fn begin(&self, service: Box<dyn AnyService>, mut request: Request) -> (Working, Option<Asked>) {
+        let asked = self.shared.options.access_log.is_some().then(|| {
+            let remarks = Remarks::default();
+            request.extensions_mut().insert(remarks.clone());
+            Asked { method: request.method().clone(), target: request.uri().clone(), remarks }
+        });
         let visitor = &self.stream.visitor;
         let early = visitor.early();
         let method = request.method().clone();
         let refused = refuse_early(early.is_some(), &method, request.headers());
         let upgrade = upgrade(&mut request);
-        let alternative = self.shared.alternative.as_ref().filter(|it| it.is_of(request.uri()));
+        let is_told = self.shared.alternative.as_ref().is_some_and(|it| it.is_of(request.uri()));
+        let (hints, hinted) = EarlyHints::channel();
         // spec: rfc9114 10.9 replay-mitigated
-        let (mut response, failure) = if let Err((status, detail)) = refused {
-            drop(request);
-            (text(status, detail), None)
+        let answering: Answer = if let Err((status, detail)) = refused {
+            Box::pin(ready(text(status, detail)))
         } else {
             request.extensions_mut().insert(visitor.peer());
             if let Some(early) = early {
                 request.extensions_mut().insert(early);
             }
-            match self.call(service, request, upgrade.as_ref(), wanted).await {
-                Ok(answer) => answer,
-                Err(gave_up) => return gave_up,
+            // A tunnel has nothing to fetch.
+            if upgrade.is_none() {
+                request.extensions_mut().insert(hints);
             }
+            service.answer(request)
         };
-        let is_tunnel = upgrade.is_some_and(|upgrade| upgrade.conclude(Version::HTTP_3, &mut response));
-        if !is_tunnel {
-            complete(&method, &mut response);
-        }
-        response.headers_mut().entry(header::DATE).or_insert_with(|| self.shared.date.now());
-        if let Some(alternative) = alternative {
-            alternative.tell(response.headers_mut());
-        }
-        self.stream.reprioritize(response.headers(), self.shared.options.rank_by_type);
-        self.responded = Some((response.status(), Instant::now()));
-        let outcome = self.send(response, is_tunnel, rest).await;
+        (Working { answering, hinted, method, upgrade, is_told }, asked)
+    }
+
+    async fn answer(&mut self, working: Working, (rest, wanted): (Left, Wanted)) -> Outcome {
+        let Working { answering, hinted, method, upgrade, is_told } = working;
+        let (response, failure) = match self.call(answering, hinted, upgrade.as_ref(), wanted).await {
+            Ok(answer) => answer,
+            Err(gave_up) => return gave_up,
+        };
+        let (mut body, is_tunnel) = self.respond(response, &method, upgrade, is_told);
+        let outcome = self.send(&mut body, is_tunnel, rest).await;
         match failure {
             Some(failure) if outcome == Outcome::Complete => Outcome::Failed(failure),
             _ => outcome,
         }
     }
 
+    /// Completes the response and begins it with its head; the rest, and whether that is a tunnel.
+    fn respond(
+        &mut self,
+        mut response: Response,
+        method: &Method,
+        upgrade: Option<Upgrade>,
+        is_told: bool,
+    ) -> (Body, bool) {
+        let is_tunnel = upgrade.is_some_and(|upgrade| upgrade.conclude(Version::HTTP_3, &mut response));
+        if !is_tunnel {
+            complete(method, &mut response);
+        }
+        response.headers_mut().entry(header::DATE).or_insert_with(|| self.shared.date.now());
+        if let Some(alternative) = self.shared.alternative.as_ref().filter(|_| is_told) {
+            alternative.tell(response.headers_mut());
+        }
+        self.stream.reprioritize(response.headers(), self.shared.options.rank_by_type);
+        self.responded = Some((response.status(), Instant::now()));
+        let (head, body) = response.into_parts();
+        let mut outgoing = Outgoing::new(self.shared, self.stream, self.seat);
+        outgoing.frame_head(&http::Response::from_parts(head, ()));
+        (body, is_tunnel)
+    }
+
     /// What the service answers; the text says what it did wrong. A client that gives up ends the service's work.
     async fn call(
         &mut self,
-        service: Box<dyn AnyService>,
-        mut request: Request,
+        answering: Answer,
+        mut hinted: HintsReceiver,
         upgrade: Option<&Upgrade>,
         mut wanted: Wanted,
     ) -> Result<(Response, Option<String>), Outcome> {
-        let (hints, mut hinted) = EarlyHints::channel();
-        // A tunnel has nothing to fetch.
-        if upgrade.is_none() {
-            request.extensions_mut().insert(hints);
-        }
-        let mut answering = pin!(AssertUnwindSafe(service.answer(request)).catch_unwind());
+        let mut answering = pin!(AssertUnwindSafe(answering).catch_unwind());
         let mut unwanted = pin!(self.stream.sender.unwanted());
         let mut left = MAX_HINTS;
         let answer = loop {
@@ -248,9 +315,12 @@ impl Exchange<'_, '_> {
                 answer = &mut answering => break answer,
                 fields = hinted.next(), if left > 0 => {
                     left -= 1;
-                    self.ahead(StatusCode::EARLY_HINTS, fields).await?;
+                    // Rare, as the next: in a box it is no part of every request's task.
+                    Box::pin(self.ahead(StatusCode::EARLY_HINTS, fields)).await?;
                 }
-                () = asked_for(&mut wanted) => self.ahead(StatusCode::CONTINUE, HeaderMap::new()).await?,
+                () = asked_for(&mut wanted) => {
+                    Box::pin(self.ahead(StatusCode::CONTINUE, HeaderMap::new())).await?;
+                }
                 reason = &mut unwanted => {
                     self.stream.sender.reset(Code::H3_REQUEST_CANCELLED);
                     return Err(Outcome::Aborted(reason));
@@ -280,8 +350,8 @@ impl Exchange<'_, '_> {
         Outgoing::new(self.shared, self.stream, self.seat).ahead(&head).await
     }
 
-    /// Sends the response, and sees to the rest of the request meanwhile: what breaks the protocol there counts too.
-    async fn send(&mut self, response: Response, is_tunnel: bool, rest: Left) -> Outcome {
+    /// Sends the rest of the response, and sees to that of the request meanwhile: what breaks the protocol there counts too.
+    async fn send(&mut self, body: &mut Body, is_tunnel: bool, rest: Left) -> Outcome {
         let mut outgoing = Outgoing::new(self.shared, self.stream, self.seat);
         if is_tunnel {
             outgoing = outgoing.of_tunnel();
@@ -289,7 +359,7 @@ impl Exchange<'_, '_> {
         let malformed = tokio::select! {
             biased;
             malformed = breach(rest) => malformed,
-            outcome = outgoing.send(response, &mut self.body_bytes) => return outcome,
+            outcome = outgoing.send(body, &mut self.body_bytes) => return outcome,
         };
         self.stream.sender.reset(malformed.code());
         Outcome::Aborted(malformed.to_string())

@@ -4,7 +4,6 @@
 //! exchange, which sees to the rest. So nothing is copied or kept between the transport and the service: data that the
 //! service does not ask for is data that the client has no credit for.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -46,18 +45,18 @@ pub(super) type Left = Option<oneshot::Receiver<Rest>>;
 /// `None` if the client does not wait for a word.
 pub(super) type Wanted = Option<oneshot::Receiver<()>>;
 
-/// The body of a request whose head has been read. A service that waits for more of it waits up to `stall`, or for any time.
+/// The body of a request whose head has been read, and `first` what was found behind it. A service that waits for more of it waits up to `stall`, or for any time.
 ///
 /// # Errors
 /// What follows the head is not what HTTP/3 permits.
-pub(super) async fn body(
-    mut receiver: MessageReceiver,
+pub(super) fn body(
+    receiver: MessageReceiver,
+    first: Poll<Result<Option<Part>, ReceiveError>>,
     visitor: &Arc<Visitor>,
     head: &HeaderMap,
     stall: Option<Duration>,
 ) -> Result<Begun, MessageError> {
-    // Most requests end with their heads: what arrived with it tells.
-    let first = match poll_fn(|cx| Poll::Ready(receiver.poll_next(cx))).await {
+    let first = match first {
         Poll::Pending => None,
         Poll::Ready(Ok(None)) => {
             return Ok(Begun { body: Body::empty(), rest: None, wanted: None });

@@ -15,7 +15,7 @@ use super::Shared;
 use super::slots::{Seat, Waited};
 use super::visitor::{RequestStream, Visitor};
 use crate::message_stream::{MessageSender, unwanted};
-use crate::service::{Body, BodyError, Outcome, Response};
+use crate::service::{Body, BodyError, Outcome};
 
 /// Bytes of one DATA frame, and what a client must take within the stall timeout.
 const FRAME: usize = 64 * 1024;
@@ -62,10 +62,16 @@ impl<'a, 's> Outgoing<'a, 's> {
         })
     }
 
-    /// Sends the response to its end; counts what of the body the transport has taken. A frame is asked of the body when
+    /// Takes a response's head, which leaves with what follows.
+    pub(super) fn frame_head(&mut self, head: &http::Response<()>) {
+        let tables = (&self.visitor.tables, self.sender.id());
+        self.sender.frame(encode::response_with(head, Some(tables)));
+    }
+
+    /// Sends the response to its end, behind its head; counts what of the body the transport has taken. A frame is asked of the body when
     /// the one before it is with the transport, which takes so much as the client leaves room for.
-    pub(super) async fn send(&mut self, response: Response, body_bytes: &mut u64) -> Outcome {
-        let sent = self.try_send(response, body_bytes).await;
+    pub(super) async fn send(&mut self, body: &mut Body, body_bytes: &mut u64) -> Outcome {
+        let sent = self.try_send(body, body_bytes).await;
         sent.map_or_else(
             |(code, outcome)| {
                 // What was sent is not the whole, and must not look like it.
@@ -78,10 +84,8 @@ impl<'a, 's> Outgoing<'a, 's> {
         )
     }
 
-    async fn try_send(&mut self, response: Response, body_bytes: &mut u64) -> Result<(), Cut> {
-        let (head, mut body) = response.into_parts();
-        self.frame_head(&http::Response::from_parts(head, ()));
-        while let Some(frame) = self.next_frame(&mut body).await? {
+    async fn try_send(&mut self, body: &mut Body, body_bytes: &mut u64) -> Result<(), Cut> {
+        while let Some(frame) = self.next_frame(body).await? {
             match frame.into_data() {
                 Ok(data) => self.data(data, body_bytes).await?,
                 Err(frame) => {
@@ -94,7 +98,7 @@ impl<'a, 's> Outgoing<'a, 's> {
                 }
             }
         }
-        drop(body);
+        *body = Body::empty();
         self.seat.give_back();
         // spec: rfc9114 4.1 server-ends-stream
         in_time(self.visitor, self.seat, self.stall, pin!(self.sender.finish())).await?;
@@ -108,11 +112,6 @@ impl<'a, 's> Outgoing<'a, 's> {
         let tail = in_time(self.visitor, self.seat, TAIL_TIMEOUT, pin!(acknowledged)).await;
         // All of it is on its way, and only its place can be needed more.
         tail.map_err(|(code, outcome)| (code.filter(|code| *code == Code::H3_EXCESSIVE_LOAD), outcome))
-    }
-
-    fn frame_head(&mut self, head: &http::Response<()>) {
-        let tables = (&self.visitor.tables, self.sender.id());
-        self.sender.frame(encode::response_with(head, Some(tables)));
     }
 
     async fn data(&mut self, mut data: Bytes, body_bytes: &mut u64) -> Result<(), Cut> {

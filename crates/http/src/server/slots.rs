@@ -4,7 +4,7 @@
 //! waits for, it gives the slot to others and takes one of the places instead. So clients that read slowly, or not at all,
 //! use up places and no slots; and where places run out, the response that has waited longest for its client ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -44,8 +44,9 @@ struct Places {
     most: usize,
     /// How long a response waits at least, before others can need its place more.
     least_wait: Duration,
-    /// In the order in which they were taken.
-    taken: BTreeMap<u64, Place>,
+    /// By number, in the order in which they were taken. Most are given back soon: few are moved for it, as those that stay
+    /// are in front.
+    taken: VecDeque<(u64, Place)>,
     next: u64,
 }
 
@@ -110,32 +111,45 @@ impl Slots {
 
 impl Places {
     fn new(most: usize) -> Self {
-        Self { most: most.max(1), least_wait: LEAST_WAIT, taken: BTreeMap::new(), next: 0 }
+        Self { most: most.max(1), least_wait: LEAST_WAIT, taken: VecDeque::new(), next: 0 }
     }
 
     /// Takes a place, if need be from the one who has waited longest, if that is long. Otherwise an error says from when on
     /// that is so.
     fn take(&mut self, now: Instant) -> Result<u64, Instant> {
         if self.taken.len() >= self.most
-            && let Some(first) = self.taken.first_entry()
+            && let Some((_, first)) = self.taken.front_mut()
         {
-            let until = first.get().since + self.least_wait;
+            let until = first.since + self.least_wait;
             if now < until {
                 return Err(until);
             }
-            if let Some(waiting) = first.remove().waiting {
+            if let Some(waiting) = first.waiting.take() {
                 waiting.wake();
             }
+            self.taken.pop_front();
         }
         let number = self.next;
         self.next += 1;
-        self.taken.insert(number, Place { since: now, waiting: None });
+        self.taken.push_back((number, Place { since: now, waiting: None }));
         Ok(number)
+    }
+
+    /// Gives a place back, if it was not taken away.
+    fn leave(&mut self, number: u64) {
+        if let Some(index) = self.index(number) {
+            self.taken.remove(index);
+        }
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        self.taken.binary_search_by_key(&number, |(number, _)| *number).ok()
     }
 
     /// Ready when another has needed the place.
     fn poll_lost(&mut self, number: u64, cx: &Context<'_>) -> Poll<()> {
-        let Some(place) = self.taken.get_mut(&number) else { return Poll::Ready(()) };
+        let place = self.index(number).and_then(|index| self.taken.get_mut(index));
+        let Some((_, place)) = place else { return Poll::Ready(()) };
         match &mut place.waiting {
             Some(waiting) => waiting.clone_from(cx.waker()),
             None => place.waiting = Some(cx.waker().clone()),
@@ -218,7 +232,7 @@ struct Leaving<'a> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        lock(&self.slots.places).taken.remove(&self.number);
+        lock(&self.slots.places).leave(self.number);
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use posthaste_endpoint::{Connection, RecvStream, SendStream, Side, StreamId};
 use posthaste_http3::qpack::Tables;
 use posthaste_http3::{MessageKind, Priorities, Priority, PriorityParameters};
@@ -14,9 +14,6 @@ use super::{ServerOptions, ranking};
 use crate::message_stream::{MessageReceiver, MessageSender, transport_priority};
 use crate::patience::Progress;
 use crate::service::{Early, Peer, Protocol};
-
-/// The field (RFC 9218 section 5).
-const PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// A client's connection, as its requests see it.
 pub(super) struct Visitor {
@@ -99,37 +96,32 @@ impl RequestStream {
         options: &ServerOptions,
     ) -> (Self, MessageReceiver) {
         let stream = send.id().to_wire();
-        let mut sender = MessageSender::new(send, Side::Server);
+        let sender = MessageSender::new(send, Side::Server);
         let (kind, limit) = (MessageKind::Request, options.max_header_size);
         let mut receiver = MessageReceiver::new(recv, &visitor.connection, kind, limit, &visitor.tables);
         if options.upgrades {
             receiver.permit_extended_connect();
         }
-        let mut priorities = visitor.priorities();
-        // Under the lock, as in `rank`.
-        let ranked = priorities.on_arrival(stream).unwrap_or_default();
-        sender.set_priority(ranked);
-        drop(priorities);
+        let ranked = visitor.priorities().on_arrival(stream).unwrap_or_default();
         (Self { visitor, sender, stream, asked: Priority::default(), ranked }, receiver)
     }
 
-    /// Ranks the response as the request's header says, unless an update said something else.
+    /// Ranks the response as the request's header says, unless an update said something else. Before that nothing may be
+    /// sent: the stream still has the transport's rank.
     pub(super) fn prioritize(&mut self, request: &HeaderMap) {
         // spec: rfc9218 4 defaults-assumed
-        // As it arrived, the stream got the default or what an update had said before.
-        if !request.contains_key(&PRIORITY) {
-            return;
+        if let Some(parameters) = PriorityParameters::of(request) {
+            self.asked = parameters.over(Priority::default());
+            self.visitor.ranks.store(true, Ordering::Relaxed);
         }
-        self.asked = PriorityParameters::of(request).over(Priority::default());
-        self.visitor.ranks.store(true, Ordering::Relaxed);
         self.rank(None);
     }
 
     /// Ranks the response as its own header says: the server knows better (RFC 9218 section 8). Without one, `by_type` has a
     /// client that ranks nothing get what a page needs first.
     pub(super) fn reprioritize(&mut self, response: &HeaderMap, by_type: bool) {
-        if response.contains_key(&PRIORITY) {
-            self.rank(Some(PriorityParameters::of(response)));
+        if let Some(parameters) = PriorityParameters::of(response) {
+            self.rank(Some(parameters));
         } else if by_type && !self.visitor.ranks.load(Ordering::Relaxed) {
             self.asked = ranking::by_type(response);
             self.rank(None);

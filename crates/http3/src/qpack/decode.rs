@@ -9,8 +9,8 @@ use super::table::{ENTRY_OVERHEAD, Table};
 use crate::cursor::Cursor;
 use crate::error::{Code, Error};
 
-/// Lines of a section for which there is room at first.
-const LINES: usize = 16;
+/// Lines of a section for which there is room at first: in less than 1 KiB, which allocators have at hand.
+const LINES: usize = 14;
 
 /// A decoded field; its name and value are not validated.
 #[derive(Debug, Clone, PartialEq, Eq)]

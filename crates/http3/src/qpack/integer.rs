@@ -7,14 +7,17 @@ use crate::cursor::Cursor;
 const MAX: u64 = (1 << 62) - 1;
 
 /// Appends `value` behind the high bits of `flags`, with a prefix of `bits` (1 to 8).
+#[inline]
 pub(super) fn write(buffer: &mut Vec<u8>, flags: u8, bits: u32, value: u64) {
     let most = (1_u64 << bits) - 1;
-    if value < most {
-        buffer.push(flags | value as u8);
-        return;
+    buffer.push(flags | value.min(most) as u8);
+    if value >= most {
+        write_rest(buffer, value - most);
     }
-    buffer.push(flags | most as u8);
-    let mut rest = value - most;
+}
+
+/// What the prefix has no room for, which is seldom anything.
+fn write_rest(buffer: &mut Vec<u8>, mut rest: u64) {
     while rest >= 0x80 {
         buffer.push(rest as u8 | 0x80);
         rest >>= 7;

@@ -6,6 +6,7 @@ use posthaste_wire::Side;
 use posthaste_wire::frame::{AckFrame, AckWindowFrame, CloseFrame, CloseKind};
 
 use crate::connection::Connection;
+use crate::control::outcome::AckOutcome;
 use crate::error::{Fault, PeerError, TransportErrorCode};
 use crate::events::{CloseReason, Event};
 use crate::packet::datagram::PacketContext;
@@ -94,6 +95,19 @@ impl Connection {
             // Until the peer has the request it may wait as long as before (section 8).
             self.recovery.raise_peer_max_ack_delay(request.max_ack_delay);
         }
+    }
+
+    /// Makes a call with room of the router's for what recovery finds out: as much as a connection has seen at once, which
+    /// each would else keep for itself.
+    pub(crate) fn with_outcome<T>(
+        &mut self,
+        room: &mut Option<Box<AckOutcome>>,
+        call: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        std::mem::swap(&mut self.outcome, room);
+        let result = call(self);
+        std::mem::swap(&mut self.outcome, room);
+        result
     }
 
     /// Tells all whom it concerns what recovery has found out: the path's policies, the search for its datagram size,

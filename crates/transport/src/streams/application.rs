@@ -194,17 +194,23 @@ impl Streams {
 
     /// Changes a stream's place in the order of sending.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), LocalError> {
-        if std::mem::replace(&mut self.map.send_half(id)?.priority, priority) == priority {
+        let send = self.map.send_half(id)?;
+        if std::mem::replace(&mut send.priority, priority) == priority {
             return Ok(());
         }
+        // What has nothing to send, as a new stream, stands nowhere.
+        let mut has_place = send.place.is_some();
         if let Found::Live(stream) = self.map.find(id)
             && let Some((urgency, number)) = &mut stream.waits_for_memory
         {
             self.memory_waiters.remove(&(*urgency, *number, id));
             *urgency = priority.urgency;
             self.memory_waiters.insert((*urgency, *number, id));
+            has_place = true;
         }
-        self.refresh(id);
+        if has_place {
+            self.refresh(id);
+        }
         Ok(())
     }
 }
