@@ -98,10 +98,7 @@ impl<P: Packet> Path<P> {
     pub fn next_timeout(&self) -> Option<Time> {
         let event = self.link.as_ref().and_then(Link::next_event);
         let aggregate = self.aggregator.as_ref().and_then(Aggregator::deadline);
-        let arrival = self.under_way.next_arrival();
-        let taken_in =
-            arrival.map(|arrival| self.receiver.as_ref().map_or(arrival, |receiver| receiver.next(arrival)));
-        event.into_iter().chain(aggregate).chain(taken_in).min()
+        event.into_iter().chain(aggregate).chain(self.next_taken_in()).min()
     }
 
     /// When [`Path::poll`] may have a packet next; `None` if nothing waits. It may be early, never late. Unlike at
@@ -113,7 +110,13 @@ impl<P: Packet> Path<P> {
         let least = if self.aggregator.is_some() { Duration::ZERO } else { self.delays.least() };
         let propagated = event.map(|departure| departure + least);
         let aggregate = self.aggregator.as_ref().and_then(Aggregator::deadline);
-        propagated.into_iter().chain(aggregate).chain(self.under_way.next_arrival()).min()
+        propagated.into_iter().chain(aggregate).chain(self.next_taken_in()).min()
+    }
+
+    /// When the receiver takes in the first of the packets under way.
+    fn next_taken_in(&self) -> Option<Time> {
+        let arrival = self.under_way.next_arrival()?;
+        Some(self.receiver.as_ref().map_or(arrival, |receiver| receiver.next(arrival)))
     }
 
     /// Bytes waiting in the bottleneck's queue, headers included, as of the last call with a time; without the
