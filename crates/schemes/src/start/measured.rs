@@ -47,6 +47,10 @@ pub const ENTRY: Entry = Entry::start::<Parameters>(TEXT);
 const UNKNOWN: (u64, u64) = (16, 64);
 /// The same of a slow path: it is paced at what was shown, so that even its most builds no queue.
 const SLOW: (u64, u64) = (10, 200);
+/// The same of a path that a radio's schedule makes look slow, and what it is paced at: where the schedule is that of a slow
+/// link, its queue is long.
+const SCHEDULED: (u64, u64) = (16, 84);
+const SCHEDULED_RATE: Rate = Rate::from_bits_per_second(24_000_000);
 /// Datagrams that leave at once where nothing promises more (RFC 9002 section 7.7).
 const CAREFUL_BURST: u64 = 10;
 /// The rate below which even those may be more than a queue holds, and what leaves at once then. It is too little to
@@ -141,6 +145,13 @@ impl Parameters {
                 format!("{unknown_rate} for a round trip, {} to {} datagrams", UNKNOWN.0, UNKNOWN.1),
             ),
             Constant::new(
+                "first flight, acknowledged whole milliseconds apart",
+                format!(
+                    "{SCHEDULED_RATE} for a round trip, {} to {} datagrams, {CAREFUL_BURST} of them at once",
+                    SCHEDULED.0, SCHEDULED.1
+                ),
+            ),
+            Constant::new(
                 "first flight, slow path",
                 format!(
                     "{}/{} of what was shown for a round trip, {} to {} datagrams",
@@ -150,7 +161,14 @@ impl Parameters {
                     SLOW.1
                 ),
             ),
-            Constant::new("fast", format!("the handshake's datagrams came at {} or more", opening::FAST)),
+            Constant::new(
+                "fast",
+                format!(
+                    "the handshake's datagrams came at {} or more, or the ends of datagrams prove {}",
+                    opening::FAST,
+                    opening::PROVEN_FAST
+                ),
+            ),
             Constant::new("jump", format!("{share} of what trains show, at most {factor} first flights")),
         ];
         if self.history {
@@ -248,6 +266,9 @@ impl Measured {
             Showing::Fast => (of.rate, (of.least, of.most.max(of.least)), of.burst),
             Showing::Together => (of.rate, (of.least, of.least), CAREFUL_BURST),
             Showing::Nothing => (of.unknown_rate, UNKNOWN, CAREFUL_BURST),
+            Showing::Scheduled(rate) => {
+                (self.opening.slow_pace(rate).max(SCHEDULED_RATE), SCHEDULED, CAREFUL_BURST)
+            }
             Showing::Slow(rate) if rate < VERY_SLOW => (rate, SLOW, LEAST_BURST),
             Showing::Slow(rate) => (self.opening.slow_pace(rate), SLOW, CAREFUL_BURST),
         };

@@ -59,20 +59,47 @@ fn a_slow_path_stays_slow() {
 }
 
 #[test]
-fn what_the_ends_prove_is_bounded() {
-    let world = handshake(micros(300), micros(301));
+fn a_path_that_its_ends_prove_to_be_fast_is_fast() {
+    // 20 Mbit/s up: 0.22 ms for what a client sends second, and 0.05 ms for the last acknowledgement.
+    let world = handshake(micros(280), micros(330));
+    let parameters = Parameters::default();
     let pacing = pacing(&world).unwrap();
-    assert!(pacing.rate <= Rate::from_bits_per_second(48 * MBIT), "{}", pacing.rate);
-    assert_eq!(pacing.burst, DATAGRAM * (CAREFUL_BURST - 1));
+    assert_eq!(pacing.rate, parameters.rate);
+    assert_eq!(pacing.burst, DATAGRAM * (parameters.burst - 1));
+    assert_eq!(world.window, parameters.rate.bytes_in(RTT).min(DATAGRAM * parameters.most));
 }
 
 #[test]
 fn ends_acknowledged_at_one_instant_prove_nothing() {
-    for third in [2_000, 1_500] {
-        let world = handshake(micros(2_000), micros(third));
-        // What the second datagram shows without them: five quarters of 400 bytes in 2 ms.
-        assert_eq!(pacing(&world).unwrap().rate, Rate::from_bits_per_second(2 * MBIT), "{third}");
+    for third in [2_500, 1_500] {
+        let world = handshake(micros(2_500), micros(third));
+        // What the second datagram shows without them: five quarters of 400 bytes in 2.5 ms.
+        assert_eq!(pacing(&world).unwrap().rate, Rate::from_bits_per_second(1_600_000), "{third}");
     }
+}
+
+#[test]
+fn whole_milliseconds_are_a_schedule_and_no_rate() {
+    for (second, third) in [(1_000, 1_000), (3_000, 3_000), (4_960, 6_040), (2_000, 4_000)] {
+        let world = handshake(micros(second), micros(third));
+        let pacing = pacing(&world).unwrap();
+        assert_eq!(pacing.rate, SCHEDULED_RATE, "{second}, {third}");
+        assert_eq!(pacing.burst, DATAGRAM * (CAREFUL_BURST - 1), "no more than a slow path's leave at once");
+        assert_eq!(world.window, DATAGRAM * SCHEDULED.1);
+    }
+    // One gap alone may be a whole one by chance, and what comes later than a radio waits is slow.
+    for (second, third) in [(8_000, 16_650), (8_350, 17_000), (11_000, 22_000)] {
+        let world = handshake(micros(second), micros(third));
+        assert!(pacing(&world).unwrap().rate < Rate::from_bits_per_second(MBIT), "{second}, {third}");
+    }
+}
+
+#[test]
+fn a_schedule_is_known_by_the_third_datagram_only() {
+    let mut world = World::new();
+    world.handshake(milliseconds(3));
+    // Five quarters of 400 bytes in 3 ms.
+    assert!(is_near(pacing(&world).map(|pacing| pacing.rate), 1_333_000));
 }
 
 #[test]
