@@ -19,7 +19,6 @@ mod own_loss;
 mod path;
 mod reach;
 mod response;
-mod stalls;
 mod steps;
 mod without;
 

@@ -340,7 +340,7 @@ impl Measured {
         let answer = shown.map(|shown| Adjustment {
             window: may_jump.then(|| self.jump(shown, ack.rtt.min, view)).flatten(),
             // What came faster than can be measured is no bound.
-            rate_ceiling: (!shown.is_least).then_some(shown.at_most),
+            rate_ceiling: (!shown.is_least).then_some(shown.rate),
             ..Adjustment::default()
         });
         self.has_jumped |= answer.is_some();

@@ -12,8 +12,8 @@ const LEAST_WAIT: Duration = Duration::from_secs(2);
 const MOST_ROUNDS: f64 = 63.0;
 /// Rounds between two probes while probes meet neither queue nor congestive loss.
 const FREE_ROUNDS: u64 = 10;
-/// Rounds at most before a probe that follows another because the receiver stalled in that.
-const MOST_DOUBTFUL_ROUNDS: u64 = 8;
+/// Rounds before the first probe if startup has ended below what trains have shown, or where they have shown nothing.
+const DOUBTFUL_ROUNDS: u64 = 1;
 /// What probes try, the next as soon as one has found what it tried.
 const UP_GAINS: [f64; 3] = [1.25, 1.5, 2.0];
 /// The queue that the first gain of a probe may build in a round trip, at most, if there is nothing to find: queues are so
@@ -38,7 +38,7 @@ pub(super) const REST_PART: f64 = 0.5;
 const MOST_DOUBLINGS: u32 = 30;
 
 /// The constants, for people.
-pub(super) fn constants() -> [Constant; 4] {
+pub(super) fn constants() -> [Constant; 3] {
     [
         Constant::new(
             "probe wait",
@@ -49,12 +49,6 @@ pub(super) fn constants() -> [Constant; 4] {
             format!(
                 "{UP_GAINS:?} of the rate, the first at most {UP_QUEUE} of queue a round, the next if {UP_FOUND} of it was \
                  found"
-            ),
-        ),
-        Constant::new(
-            "probes behind a stall",
-            format!(
-                "after twice as many rounds each, up to {MOST_DOUBTFUL_ROUNDS}, where startup has ended in doubt"
             ),
         ),
         Constant::new("rest", "half a BDP for a round, if the least RTT was not seen for 10 s"),
@@ -71,8 +65,6 @@ pub(super) struct Cycle {
     /// The last probe met neither queue nor congestive loss.
     pub(super) was_free: bool,
     pub(super) up_since: Time,
-    /// After how many rounds the present probe began, if it was for a startup that ended in doubt.
-    doubt: Option<u64>,
     /// Which of [`UP_GAINS`].
     gain: usize,
     /// The first of them on this path.
@@ -115,7 +107,6 @@ impl Mobile {
     pub(super) fn start_ease(&mut self, now: Time) {
         if self.state == State::Up {
             self.path.end_cycle();
-            self.doubt_again();
         }
         if self.state == State::Reach {
             self.path.forget_aggregation(now);
@@ -130,16 +121,6 @@ impl Mobile {
         self.cycle.flight_before = self.in_flight;
         self.cycle.rtts_before = self.path.ended_rtts();
         self.enter(State::Ease);
-    }
-
-    /// A probe that followed a startup in doubt has ended. If the receiver stalled in it, that is what it met, and the next
-    /// follows after twice as many rounds.
-    fn doubt_again(&mut self) {
-        let next = self.cycle.doubt.take().map(|rounds| rounds * 2);
-        let has_stalled = self.path.stalls.has_stalled_since(self.cycle.up_since);
-        let next =
-            next.filter(|&rounds| has_stalled && rounds <= MOST_DOUBTFUL_ROUNDS && self.has(Part::Stalls));
-        self.reach.doubt = self.reach.doubt.or(next);
     }
 
     pub(super) fn step_ease(&mut self, sample: &Sample) {
@@ -201,8 +182,8 @@ impl Mobile {
         if self.wants_test() {
             return self.cycle.rounds >= 2;
         }
-        if let Some(rounds) = self.reach.doubt {
-            return self.cycle.rounds >= rounds;
+        if self.reach.is_doubtful {
+            return self.cycle.rounds >= DOUBTFUL_ROUNDS;
         }
         let datagrams = self.path.bdp() / self.datagram();
         let most = if self.cycle.was_free { FREE_ROUNDS as f64 } else { MOST_ROUNDS };
@@ -218,7 +199,7 @@ impl Mobile {
         self.losses.reset_signals();
         self.own.begin_fast(sample.now);
         self.cycle.was_free = self.has(Part::Cascade);
-        self.cycle.doubt = self.reach.doubt.take();
+        self.reach.is_doubtful = false;
         self.cycle.up_since = sample.now;
         self.cycle.gain = 0;
         self.cycle.first_gain = 1.0 + UP_QUEUE.as_secs_f64() / seconds(self.path.least_rtt());

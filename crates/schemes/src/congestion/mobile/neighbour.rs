@@ -11,7 +11,6 @@ use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
 use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};
 use posthaste_units::{ByteCount, Duration, Time};
 
-use super::reach::DOUBTFUL_ROUNDS;
 use super::{Mobile, Part, State};
 use crate::congestion::LossBased;
 use crate::congestion::cubic::{self, CubicIncrease};
@@ -175,9 +174,7 @@ impl Mobile {
         self.neighbour.tests_passed = (self.neighbour.tests_passed + 1).min(TESTS);
         if self.neighbour.tests_passed >= TESTS {
             // What they leave is looked for at once, and what was never theirs.
-            if self.neighbour.is_beside() {
-                self.reach.doubt = Some(DOUBTFUL_ROUNDS);
-            }
+            self.reach.is_doubtful |= self.neighbour.is_beside();
             self.neighbour.shadow = None;
         }
     }

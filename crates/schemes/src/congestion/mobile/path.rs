@@ -3,7 +3,6 @@
 use posthaste_policy::Constant;
 use posthaste_units::{ByteCount, Duration, Time};
 
-use super::stalls::Stalls;
 use super::steps::{self, Arrival, Steps};
 use crate::congestion::model::{Rounds, Sample, Throttled, WindowedMax};
 
@@ -76,7 +75,6 @@ pub(super) struct Path {
     jitter: Duration,
     last_rtt: Duration,
     steps: Steps,
-    pub(super) stalls: Stalls,
     aggregation: Aggregation,
     /// What was sent slowly on purpose says nothing of the path's rate.
     pub(super) throttled: Throttled,
@@ -93,7 +91,6 @@ impl Path {
     /// An ack arrives.
     pub(super) fn update(&mut self, sample: &Sample, rounds: &Rounds, lost: ByteCount, datagram: f64) {
         self.update_rtt(sample, datagram);
-        self.stalls.update(sample, self.bandwidth(), datagram);
         let arrived = (sample.total_delivered + lost).as_f64();
         if let Some(arrival) = self.arrivals.get_mut(self.acks % ARRIVALS) {
             *arrival = (sample.now, arrived);

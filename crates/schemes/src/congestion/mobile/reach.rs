@@ -28,8 +28,6 @@ const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// Separate ranges of loss in a round that can end startup.
 const LOSS_RANGES: u32 = 6;
-/// Rounds before the first probe if startup has ended below what trains have shown, or where they have shown nothing.
-pub(super) const DOUBTFUL_ROUNDS: u64 = 1;
 /// Datagrams in flight, at least, of which a third lost is no chance: at 10 % of loss once in 5,000 flights.
 const LEAST_OVERRUN: f64 = 32.0;
 
@@ -63,8 +61,8 @@ pub(super) struct Reach {
     flight_acked: Option<Time>,
     /// Acks of what left after that.
     later_acks: usize,
-    /// Startup has ended below what trains have shown, or they have shown nothing: a probe is due after so many rounds.
-    pub(super) doubt: Option<u64>,
+    /// Startup has ended below what trains have shown, or they have shown nothing: a probe is due soon.
+    pub(super) is_doubtful: bool,
     full_rate: f64,
     full_rounds: u32,
     /// When a flight was last found to be more than the path holds.
@@ -146,7 +144,7 @@ impl Mobile {
     /// overflows a queue of ten packets. Startup's own queue is drained first, and the probe follows a round later.
     fn probe_or_drain(&mut self, sample: &Sample) {
         if self.path.queue() > self.path.eps() {
-            self.reach.doubt = self.has(Part::EarlyProbe).then_some(DOUBTFUL_ROUNDS);
+            self.reach.is_doubtful = self.has(Part::EarlyProbe);
             self.start_ease(sample.now);
         } else {
             self.start_up(sample);
@@ -162,8 +160,7 @@ impl Mobile {
 
     /// Startup ends. Below a ceiling, or without one, the rate is doubtful: a probe follows soon.
     fn leave_early(&mut self, sample: &Sample) {
-        let is_doubtful = self.has(Part::EarlyProbe) && !self.is_ceiling_reached();
-        self.reach.doubt = is_doubtful.then_some(DOUBTFUL_ROUNDS);
+        self.reach.is_doubtful = self.has(Part::EarlyProbe) && !self.is_ceiling_reached();
         self.start_ease(sample.now);
     }
 

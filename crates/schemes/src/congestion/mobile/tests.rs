@@ -87,7 +87,7 @@ fn a_doubtful_rate_is_probed_at_once() {
     controller.start_hold();
     controller.cycle.rounds = 1;
     assert!(!controller.is_time_to_probe(path.now));
-    controller.reach.doubt = Some(1);
+    controller.reach.is_doubtful = true;
     assert!(controller.is_time_to_probe(path.now));
 }
 

@@ -35,8 +35,6 @@ pub enum Part {
     Room,
     /// The shadow's fall to what arrives where a third is lost.
     Overrun,
-    /// More early probes, where the receiver has stalled in the last.
-    Stalls,
     /// The longer route that a drain test can find.
     Route,
 }

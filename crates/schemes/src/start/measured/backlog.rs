@@ -52,7 +52,6 @@ impl Backlog {
         let more = waiting - waited;
         let met = rtt.saturating_sub(least).max(LEAST_SPREAD);
         let is_due = rate.time_for(more) >= LEAST_QUEUE && self.acked == index + 1;
-        let rate = Rate::from_transfer(more, met);
-        is_due.then_some(Shown { rate, at_most: rate, is_least: true })
+        is_due.then(|| Shown { rate: Rate::from_transfer(more, met), is_least: true })
     }
 }

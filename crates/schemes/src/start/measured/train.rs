@@ -28,8 +28,6 @@ const MOST_STEPPED: usize = 16;
 pub(super) struct Shown {
     /// The rate at which they arrived.
     pub(super) rate: Rate,
-    /// The most that the bottleneck's rate may be by what they show: more than `rate` where they arrived unevenly.
-    pub(super) at_most: Rate,
     /// True if they arrived faster than can be measured: the rate is that or more.
     pub(super) is_least: bool,
 }
@@ -41,45 +39,6 @@ pub(super) struct Glimpses {
     pub(super) fastest: Option<Shown>,
     /// The first that is no lower bound.
     pub(super) first: Option<Shown>,
-}
-
-/// Deviations of a train's length by which it may have come out too long, and how many times its rate that makes at most.
-const DEVIATIONS: f64 = 1.5;
-const MOST_DOUBT: f64 = 2.0;
-
-/// How unevenly a train arrived: sums over its acknowledgements of the squares of the time since the one before, of what
-/// they brought, and of both.
-#[derive(Debug, Clone, Copy, Default)]
-struct Unevenness {
-    times: f64,
-    products: f64,
-    bytes: f64,
-}
-
-impl Unevenness {
-    /// An acknowledgement brings `bytes` after `pause`.
-    fn note(&mut self, pause: Duration, bytes: ByteCount) {
-        let (pause, bytes) = (pause.as_secs_f64(), bytes.as_f64());
-        self.times += pause * pause;
-        self.products += pause * bytes;
-        self.bytes += bytes * bytes;
-    }
-
-    /// The standard deviation of the length of a train that arrived at `rate` bytes a second, in seconds. On a wired link
-    /// each packet takes its time and it is zero; where a radio delivers at random it is a third of the length of ten packets.
-    fn deviation(&self, rate: f64) -> f64 {
-        libm::sqrt((self.times - 2.0 * self.products / rate + self.bytes / (rate * rate)).max(0.0))
-    }
-
-    /// The same without one of the acknowledgements.
-    fn without(self, (pause, bytes): (Duration, ByteCount)) -> Self {
-        let (pause, bytes) = (pause.as_secs_f64(), bytes.as_f64());
-        Self {
-            times: self.times - pause * pause,
-            products: self.products - pause * bytes,
-            bytes: self.bytes - bytes * bytes,
-        }
-    }
 }
 
 /// Packets that left together.
@@ -94,7 +53,6 @@ struct Train {
     acked: Option<[(Time, u64); 2]>,
     /// The two longest pauses between acknowledgements, the longer one first, with the bytes that ended it.
     pauses: [(Duration, ByteCount); 2],
-    unevenness: Unevenness,
     /// The latest acknowledgement was shared with a later train.
     is_late: bool,
 }
@@ -121,9 +79,7 @@ impl Train {
         match self.acked {
             None => self.acked = Some([(now, number); 2]),
             Some([first, latest]) if number > latest.1 && !(is_shared && is_known) => {
-                let (pause, bytes) = (now.since(latest.0), self.bytes_to(number) - self.bytes_to(latest.1));
-                self.note_pause(pause, bytes);
-                self.unevenness.note(pause, bytes);
+                self.note_pause(now.since(latest.0), self.bytes_to(number) - self.bytes_to(latest.1));
                 self.acked = Some([first, (now, number)]);
                 self.is_late = is_shared;
             }
@@ -142,20 +98,20 @@ impl Train {
         }
     }
 
-    /// The pause that is a step of the medium's delay, and what came after it, if the train took `spread` in all.
-    fn step(&self, spread: Duration) -> Option<(Duration, ByteCount)> {
-        let [longest, (next, _)] = self.pauses;
-        let is_step = self.bytes.len() <= MOST_STEPPED
-            && longest.0 > next * STEP
-            && spread.saturating_sub(longest.0) >= LEAST_SPREAD;
-        is_step.then_some(longest)
+    /// Time and bytes between the first acknowledgement and the latest, without a step of the medium's delay.
+    fn spread(&self, [(began, first), (ended, last)]: [(Time, u64); 2]) -> (Duration, ByteCount) {
+        let (spread, bytes) = (ended.since(began), self.bytes_to(last) - self.bytes_to(first));
+        let [(pause, brought), (next, _)] = self.pauses;
+        let rest = spread.saturating_sub(pause);
+        let has_step = self.bytes.len() <= MOST_STEPPED && pause > next * STEP && rest >= LEAST_SPREAD;
+        if has_step { (rest, bytes - brought) } else { (spread, bytes) }
     }
 
     /// True if one pause is most of the `spread`: the receiver has done other things, or the radio has. What came before
     /// and after it came faster.
     fn has_stalled(&self, spread: Duration) -> bool {
         let [(pause, _), (next, _)] = self.pauses;
-        pause >= LEAST_STALL && pause > next * STEP && pause * 2 > spread
+        pause >= LEAST_STALL && pause > next * STEP && pause * 2 > spread && pause <= spread
     }
 
     /// The rate between two acknowledgements, however few packets that are. Of small packets it is a lower bound: the time
@@ -165,7 +121,7 @@ impl Train {
         let (spread, bytes) = (ended.since(began), self.bytes_to(last) - self.bytes_to(first));
         let is_least = spread < LEAST_SPREAD || bytes < LEAST_GLIMPSE;
         let rate = Rate::from_transfer(bytes, spread.max(LEAST_SPREAD));
-        (last > first).then_some(Shown { rate, at_most: rate, is_least })
+        (last > first).then_some(Shown { rate, is_least })
     }
 
     fn bytes_to(&self, number: u64) -> ByteCount {
@@ -173,34 +129,20 @@ impl Train {
         self.bytes.get(index).copied().unwrap_or_default()
     }
 
-    /// The most that the bottleneck's rate may be of which the train shows `rate` in `spread`.
-    fn at_most(&self, rate: Rate, spread: Duration, step: Option<(Duration, ByteCount)>) -> Rate {
-        let (rate, spread) = (rate.as_bytes_per_second() as f64, spread.as_secs_f64());
-        let unevenness = step.map_or(self.unevenness, |step| self.unevenness.without(step));
-        let shortest = (spread - DEVIATIONS * unevenness.deviation(rate)).max(spread / MOST_DOUBT);
-        Rate::from_bytes_per_second((rate * spread / shortest) as u64)
-    }
-
-    /// The rate at which the train arrived, without a step of the medium's delay, if enough of it has been acknowledged.
+    /// The rate at which the train arrived, if enough of it has been acknowledged.
     ///
     /// By number, so that a packet lost within the train does not look like a slower link.
     fn shown(&self) -> Option<Shown> {
-        let [(began, first), (ended, last)] = self.acked?;
-        let step = self.step(ended.since(began));
-        let (pause, brought) = step.unwrap_or_default();
-        let spread = ended.since(began).saturating_sub(pause);
-        let is_least = spread < LEAST_SPREAD;
-        let is_long_enough = !is_least || last + 1 >= self.last();
+        let acked @ [(_, first), (_, last)] = self.acked?;
+        let (spread, bytes) = self.spread(acked);
+        let is_long_enough = spread >= LEAST_SPREAD || last + 1 >= self.last();
         // Packets that left as slowly as they arrived tell the sender's rate.
         let is_spread_by_link = self.ended.since(self.began) * 2 <= spread;
         if last < first + LEAST_PACKETS || spread.is_zero() || !is_long_enough || !is_spread_by_link {
             return None;
         }
-        let spread = spread.max(LEAST_SPREAD);
-        let rate = Rate::from_transfer(self.bytes_to(last) - self.bytes_to(first) - brought, spread);
-        let at_most = self.at_most(rate, spread, step);
-        let has_stalled = step.is_none() && self.has_stalled(spread);
-        Some(Shown { rate, at_most, is_least: is_least || self.is_late || has_stalled })
+        let rate = Rate::from_transfer(bytes, spread.max(LEAST_SPREAD));
+        Some(Shown { rate, is_least: spread < LEAST_SPREAD || self.is_late || self.has_stalled(spread) })
     }
 }
 
@@ -236,7 +178,6 @@ impl Trains {
                 ended: sent.now,
                 acked: None,
                 pauses: Default::default(),
-                unevenness: Unevenness::default(),
                 is_late: false,
             });
         }

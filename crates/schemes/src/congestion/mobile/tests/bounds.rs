@@ -73,7 +73,7 @@ fn a_probe_does_not_begin_on_the_queue_of_startup() {
     for (queue, state) in [(0, State::Up), (8, State::Ease)] {
         let (_, mut controller) = super::settled(Link::usual());
         controller.reach.ceiling = Some(controller.path.bandwidth());
-        controller.reach.doubt = None;
+        controller.reach.is_doubtful = false;
         controller.state = State::Reach;
         let sample = sample_of(controller.path.least_rtt() + milliseconds(queue));
         for _ in 0..8 {
@@ -82,7 +82,7 @@ fn a_probe_does_not_begin_on_the_queue_of_startup() {
         let sample = Sample { sent_at: Time::ZERO + milliseconds(60_000), ..sample };
         controller.step_reach(&sample);
         assert_eq!(controller.state, state, "a queue of {queue} ms");
-        assert_eq!(controller.reach.doubt.is_some(), queue > 0, "a probe follows");
+        assert_eq!(controller.reach.is_doubtful, queue > 0, "a probe follows");
     }
 }
 

@@ -144,32 +144,3 @@ fn the_constants_name_what_counts_as_a_queue() {
         assert!(constants.iter().any(|constant| constant.name == name), "{name}");
     }
 }
-
-/// How long it takes to find the rate of a link of 100 Mbit/s whose receiver stalls again and again in the first 600 ms.
-fn found_behind_stalls(stalls: Duration, parameters: Parameters) -> Duration {
-    let rate = Rate::from_bits_per_second(100_000_000);
-    let link = Link { rate, buffer: ByteCount::new(1_000_000), ..Link::usual() };
-    let (mut path, mut controller) = (Bottleneck::new(link), mobile(parameters));
-    let from = path.now;
-    path.lumps = stalls;
-    path.run(&mut controller, milliseconds(600), |_, _| {});
-    path.lumps = Duration::ZERO;
-    while controller.path.bandwidth() * 8.0 < 90_000_000.0 && path.now < from + milliseconds(10_000) {
-        path.run(&mut controller, milliseconds(5), |_, _| {});
-    }
-    path.now.since(from)
-}
-
-/// What the receiver has not looked at for so long ends startup and the probes behind it as a queue would.
-#[test]
-fn a_startup_that_stalls_have_ended_is_made_up_for() {
-    for stalls in [60, 80, 100].map(milliseconds) {
-        let [with, off] = [Parameters::default(), without(Part::Stalls)]
-            .map(|parameters| found_behind_stalls(stalls, parameters));
-        assert!(with * 2 < off, "{stalls}: {with} {off}");
-    }
-    let none = Duration::ZERO;
-    let [with, off] = [Parameters::default(), without(Part::Stalls)]
-        .map(|parameters| found_behind_stalls(none, parameters));
-    assert_eq!(with, off);
-}
