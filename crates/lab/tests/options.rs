@@ -18,9 +18,9 @@ fn fetch(stack: &str, back: &str) -> FlowResult {
 
 #[test]
 fn ack_requests_relieve_a_thin_way_back() {
-    let (plain, few) = (fetch("mobile", "200kbit"), fetch("mobile@ack=frequency", "200kbit"));
+    let (plain, few) = (fetch("mobile", "100kbit"), fetch("mobile@ack=frequency", "100kbit"));
     let seconds = |flow: &FlowResult| flow.completion.expect("finished");
-    assert!(seconds(&few) < seconds(&plain) * 0.85, "{} instead of {}", seconds(&few), seconds(&plain));
+    assert!(seconds(&few) < seconds(&plain) * 0.5, "{} instead of {}", seconds(&few), seconds(&plain));
     assert!(few.up.packets_received * 2 < plain.up.packets_received);
     // Where acks are no burden they are fewer, too, and nothing is lost by it.
     let (plain, few) = (fetch("mobile", "10mbit"), fetch("mobile@ack=frequency", "10mbit"));

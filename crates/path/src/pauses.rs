@@ -4,12 +4,14 @@
 //! socket's buffer, and is acknowledged all at once: for the sender the round trip is longer, and no queue is.
 
 use posthaste_units::{Duration, Rng, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::alternation::Alternation;
 use crate::config::ConfigError;
 
 /// Pauses of the receiver. They and the times between them are distributed exponentially.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Pauses {
     /// From the beginning of one pause to that of the next, in the mean; above `mean`.
     pub every: Duration,

@@ -99,7 +99,7 @@ struct PathTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     batch: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pauses: Option<PausesTable>,
+    pauses: Option<Pauses>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueSize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,14 +180,6 @@ struct HandoverTable {
     delay: Duration,
     #[serde(default)]
     gap: Duration,
-}
-
-/// The value of `pauses`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PausesTable {
-    every: Duration,
-    mean: Duration,
 }
 
 fn no_correlation() -> Probability {
@@ -278,9 +270,7 @@ impl PathTable {
             spec.handover = Some(Handover { interval, delay: delay / 2, gap });
         }
         spec.batch = self.batch.unwrap_or(spec.batch);
-        if let Some(PausesTable { every, mean }) = self.pauses {
-            spec.pauses = Some(Pauses { every, mean });
-        }
+        spec.pauses = self.pauses.or(spec.pauses);
         Ok(())
     }
 
@@ -585,7 +575,7 @@ impl From<&PathSpec> for PathTable {
                 gap,
             }),
             batch: Some(spec.batch),
-            pauses: spec.pauses.map(|Pauses { every, mean }| PausesTable { every, mean }),
+            pauses: spec.pauses,
             duplicate: Some(Probability(spec.duplication)),
             corrupt: Some(Probability(spec.corruption)),
             queue: Some(spec.queue),
