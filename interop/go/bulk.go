@@ -41,19 +41,11 @@ func bulkServer(arguments []string) error {
 }
 
 func bulkClient(arguments []string) error {
-	oneThread()
 	flags := flag.NewFlagSet("bulk-client", flag.ExitOnError)
-	server := flags.String("connect", "", "the server's UDP address")
-	ca := flags.String("ca", "", "trusted root, PEM")
 	bytes := flags.Uint64("bytes", 0, "bytes to ask for on each stream")
 	streams := flags.Uint64("streams", 1, "streams on each connection, all at once")
 	count := flags.Uint64("connections", 1, "connections")
-	var chosen form
-	chosen.declare(flags)
-	if err := flags.Parse(arguments); err != nil {
-		return err
-	}
-	client, err := newRawClient(*server, *ca, chosen)
+	client, err := newRawClient(flags, arguments)
 	if err != nil {
 		return err
 	}

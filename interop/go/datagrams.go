@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -90,15 +89,7 @@ func datagramServer(arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	tlsConfig, err := identified(*cert, *key, datagramProtocol)
-	if err != nil {
-		return err
-	}
-	address, err := net.ResolveUDPAddr("udp", *listen)
-	if err != nil {
-		return err
-	}
-	socket, err := net.ListenUDP("udp", address)
+	socket, tlsConfig, err := identified(*listen, *cert, *key, datagramProtocol)
 	if err != nil {
 		return err
 	}

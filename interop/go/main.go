@@ -262,15 +262,7 @@ func server(arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	tlsConfig, err := identified(*cert, *key)
-	if err != nil {
-		return err
-	}
-	address, err := net.ResolveUDPAddr("udp", *listen)
-	if err != nil {
-		return err
-	}
-	socket, err := net.ListenUDP("udp", address)
+	socket, tlsConfig, err := identified(*listen, *cert, *key)
 	if err != nil {
 		return err
 	}

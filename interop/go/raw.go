@@ -79,15 +79,7 @@ func rawServer(name string, arguments []string, answer func(*quic.Stream) error)
 		return err
 	}
 	config.Allow0RTT = *early
-	tlsConfig, err := identified(*cert, *key, bulkProtocol)
-	if err != nil {
-		return err
-	}
-	address, err := net.ResolveUDPAddr("udp", *listen)
-	if err != nil {
-		return err
-	}
-	socket, err := net.ListenUDP("udp", address)
+	socket, tlsConfig, err := identified(*listen, *cert, *key, bulkProtocol)
 	if err != nil {
 		return err
 	}
@@ -150,16 +142,25 @@ type rawClient struct {
 	config    *quic.Config
 }
 
-func newRawClient(server, ca string, chosen form) (*rawClient, error) {
+// newRawClient reads the options that all clients have, and those that flags has already.
+func newRawClient(flags *flag.FlagSet, arguments []string) (*rawClient, error) {
+	oneThread()
+	server := flags.String("connect", "", "the server's UDP address")
+	ca := flags.String("ca", "", "trusted root, PEM")
+	var chosen form
+	chosen.declare(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return nil, err
+	}
 	config, err := chosen.config()
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := trusting(ca, bulkProtocol)
+	tlsConfig, err := trusting(*ca, bulkProtocol)
 	if err != nil {
 		return nil, err
 	}
-	address, err := net.ResolveUDPAddr("udp", server)
+	address, err := net.ResolveUDPAddr("udp", *server)
 	if err != nil {
 		return nil, err
 	}

@@ -71,19 +71,11 @@ func readExactly(stream *quic.Stream, expected []byte) error {
 }
 
 func requestClient(arguments []string) error {
-	oneThread()
 	flags := flag.NewFlagSet("request-client", flag.ExitOnError)
-	server := flags.String("connect", "", "the server's UDP address")
-	ca := flags.String("ca", "", "trusted root, PEM")
 	count := flags.Uint64("requests", 0, "requests to make")
 	inFlight := flags.Uint64("in-flight", 1, "requests in flight at once")
 	over := flags.Uint64("connections", 1, "connections, which the requests use in turn")
-	var chosen form
-	chosen.declare(flags)
-	if err := flags.Parse(arguments); err != nil {
-		return err
-	}
-	client, err := newRawClient(*server, *ca, chosen)
+	client, err := newRawClient(flags, arguments)
 	if err != nil {
 		return err
 	}
@@ -146,19 +138,11 @@ func measured(count uint64, work func() error) error {
 }
 
 func handshakeClient(arguments []string) error {
-	oneThread()
 	flags := flag.NewFlagSet("handshake-client", flag.ExitOnError)
-	server := flags.String("connect", "", "the server's UDP address")
-	ca := flags.String("ca", "", "trusted root, PEM")
 	count := flags.Uint64("count", 0, "connections to make")
 	inFlight := flags.Uint64("in-flight", 1, "connections that are made at once")
 	again := flags.String("again", "", "what becomes of sessions: resumed or early")
-	var chosen form
-	chosen.declare(flags)
-	if err := flags.Parse(arguments); err != nil {
-		return err
-	}
-	client, err := newRawClient(*server, *ca, chosen)
+	client, err := newRawClient(flags, arguments)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
-// Certificates, as all modes have them.
+// Certificates and sockets, as all modes have them.
 package main
 
 import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"os"
 )
 
@@ -21,11 +22,16 @@ func trusting(ca string, protocols ...string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, ServerName: "localhost", NextProtos: protocols}, nil
 }
 
-// identified is a server with one certificate chain.
-func identified(cert, key string, protocols ...string) (*tls.Config, error) {
+// identified is a server with one certificate chain, on a socket of its own.
+func identified(listen, cert, key string, protocols ...string) (*net.UDPConn, *tls.Config, error) {
 	identity, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{identity}, NextProtos: protocols}, nil
+	address, err := net.ResolveUDPAddr("udp", listen)
+	if err != nil {
+		return nil, nil, err
+	}
+	socket, err := net.ListenUDP("udp", address)
+	return socket, &tls.Config{Certificates: []tls.Certificate{identity}, NextProtos: protocols}, err
 }

@@ -39,7 +39,8 @@ impl Origin {
         if authority.as_str().contains('@') {
             return Err(fail("a user name in a URL is not supported; remove what stands before the @"));
         }
-        let written = host(authority.as_str());
+        // The crate looks for it each time.
+        let written = authority.host();
         let host = written.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         if host.is_empty() {
             return Err(fail("the URL names no host"));
@@ -55,16 +56,6 @@ impl Origin {
         };
         Ok(Self { host, port })
     }
-}
-
-/// The host in an authority without a user, as it is written. The crate's own function looks for a user first, which takes
-/// much of what it takes to find a connection for a request.
-fn host(authority: &str) -> &str {
-    let end = match authority.strip_prefix('[') {
-        Some(address) => address.bytes().position(|byte| byte == b']').map(|end| end + 2),
-        None => authority.bytes().position(|byte| byte == b':'),
-    };
-    end.and_then(|end| authority.get(..end)).unwrap_or(authority)
 }
 
 impl fmt::Display for Origin {

@@ -29,21 +29,8 @@ impl TraceHash {
         format!("{:016x}", self.0)
     }
 
-    /// Mixes in the words of `bytes`, and a last one with the rest. Within a block, what the words alone decide is worked out
-    /// beside the chain of multiplications, which is what takes the time.
     fn bytes(&mut self, bytes: &[u8]) {
-        let (blocks, rest) = bytes.as_chunks::<32>();
-        for block in blocks {
-            let (words, _) = block.as_chunks::<8>();
-            let [first, second, third, fourth] =
-                std::array::from_fn(|index| u64::from_le_bytes(words[index]));
-            let own = |word: u64| word.rotate_left(17);
-            let state = fold(self.0 ^ first, own(first) ^ second);
-            let state = fold(state, own(second) ^ third);
-            let state = fold(state, own(third) ^ fourth);
-            self.0 = fold(state, own(fourth));
-        }
-        let (words, rest) = rest.as_chunks::<8>();
+        let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
             self.mix(u64::from_le_bytes(*word));
         }
@@ -53,14 +40,9 @@ impl TraceHash {
     }
 
     fn mix(&mut self, word: u64) {
-        self.0 = fold(self.0 ^ word, word.rotate_left(17));
+        let wide = u128::from(self.0 ^ word) * u128::from(MULTIPLIER);
+        self.0 = (wide as u64) ^ ((wide >> 64) as u64).rotate_left(32) ^ word.rotate_left(17);
     }
-}
-
-/// The two halves of a multiplication together, and `other`.
-fn fold(state: u64, other: u64) -> u64 {
-    let wide = u128::from(state) * u128::from(MULTIPLIER);
-    (wide as u64 ^ other) ^ ((wide >> 64) as u64).rotate_left(32)
 }
 
 #[cfg(test)]
@@ -75,22 +57,6 @@ mod tests {
             hash.add(Time::from_nanos(*at), 0, &Packet::udp(BytesMut::from(*bytes), None));
         }
         hash.digits()
-    }
-
-    #[test]
-    fn blocks_are_what_their_words_are_one_by_one() {
-        let bytes: Vec<u8> = (0..200u8).map(|index| index.wrapping_mul(37)).collect();
-        for length in 0..bytes.len() {
-            let (mut at_once, mut by_words) = (TraceHash::EMPTY, TraceHash::EMPTY);
-            at_once.bytes(&bytes[..length]);
-            let (words, rest) = bytes[..length].as_chunks::<8>();
-            for word in words {
-                by_words.mix(u64::from_le_bytes(*word));
-            }
-            let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            by_words.mix(last);
-            assert_eq!(at_once.digits(), by_words.digits(), "{length} bytes");
-        }
     }
 
     #[test]

@@ -152,8 +152,8 @@ impl Options {
         note
     }
 
-    /// A table with a row for each peer that was measured. Each column has its title, what it shows, and its decimals; `ratios` names the
-    /// ones that have their ratios to quinn behind them.
+    /// A table with a row for each peer that was measured. Each column has its title, what it shows, and its decimals;
+    /// `ratios` names the ones that have their ratios to quinn behind them.
     pub(super) fn table<F>(
         &self,
         heading: String,

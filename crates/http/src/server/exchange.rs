@@ -350,7 +350,8 @@ impl Exchange<'_, '_> {
         Outgoing::new(self.shared, self.stream, self.seat).ahead(&head).await
     }
 
-    /// Sends the rest of the response, and sees to that of the request meanwhile: what breaks the protocol there counts too.
+    /// Sends the rest of the response, and sees to that of the request meanwhile: what breaks the protocol there counts,
+    /// too.
     async fn send(&mut self, body: &mut Body, is_tunnel: bool, rest: Left) -> Outcome {
         let mut outgoing = Outgoing::new(self.shared, self.stream, self.seat);
         if is_tunnel {

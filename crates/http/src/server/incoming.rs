@@ -45,7 +45,8 @@ pub(super) type Left = Option<oneshot::Receiver<Rest>>;
 /// `None` if the client does not wait for a word.
 pub(super) type Wanted = Option<oneshot::Receiver<()>>;
 
-/// The body of a request whose head has been read, and `first` what was found behind it. A service that waits for more of it waits up to `stall`, or for any time.
+/// The body of a request whose head has been read, and `first` what was found behind it. A service that waits for more
+/// of it waits up to `stall`, or for any time.
 ///
 /// # Errors
 /// What follows the head is not what HTTP/3 permits.

@@ -68,8 +68,8 @@ impl<'a, 's> Outgoing<'a, 's> {
         self.sender.frame(encode::response_with(head, Some(tables)));
     }
 
-    /// Sends the response to its end, behind its head; counts what of the body the transport has taken. A frame is asked of the body when
-    /// the one before it is with the transport, which takes so much as the client leaves room for.
+    /// Sends the response to its end, behind its head; counts what of the body the transport has taken. A frame is asked of
+    /// the body when the one before it is with the transport, which takes so much as the client leaves room for.
     pub(super) async fn send(&mut self, body: &mut Body, body_bytes: &mut u64) -> Outcome {
         let sent = self.try_send(body, body_bytes).await;
         sent.map_or_else(

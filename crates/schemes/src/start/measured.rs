@@ -189,6 +189,15 @@ struct Flight {
     is_slow: bool,
 }
 
+impl Flight {
+    /// It takes the place of the flight `before`, and the window is as much larger.
+    fn instead_of(self, before: Self, view: &PathView) -> Adjustment {
+        let grown = self.window - before.window;
+        let window = (!grown.is_zero()).then(|| view.congestion.window + grown);
+        Adjustment { window, ..Adjustment::default() }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The handshake, and what leaves before its round trip is known.
@@ -303,9 +312,7 @@ impl Measured {
             self.flight = Some(before);
             return None;
         };
-        let grown = flight.window - before.window;
-        let window = (!grown.is_zero()).then(|| view.congestion.window + grown);
-        Some(Adjustment { window, ..Adjustment::default() })
+        Some(flight.instead_of(before, view))
     }
 
     fn plan_flight(&mut self, now: Time) -> Option<Adjustment> {
@@ -387,10 +394,9 @@ impl Measured {
         let unknown = self.plan(Showing::Nothing, rtt, datagram);
         let rate = unknown.pacing.rate.min(seen);
         let window = rate.bytes_in(rtt).clamp(datagram * UNKNOWN.0, datagram * UNKNOWN.1).max(flight.window);
-        self.flight = Some(Flight { window, pacing: Pacing { rate, ..flight.pacing }, is_slow: false });
-        let grown = window - flight.window;
-        let window = (!grown.is_zero()).then(|| view.congestion.window + grown);
-        window.map(|_| Adjustment { window, ..Adjustment::default() })
+        let refuted = Flight { window, pacing: Pacing { rate, ..flight.pacing }, is_slow: false };
+        self.flight = Some(refuted);
+        Some(refuted.instead_of(flight, view))
     }
 
     /// The window that `shown` justifies, if that is more than there is.
