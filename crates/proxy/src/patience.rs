@@ -1,11 +1,12 @@
 //! How long an upstream may be silent.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tokio::task::coop;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::upload::Upload;
@@ -38,7 +39,9 @@ impl Patience {
                 self.seen = frames;
                 Box::pin(sleep(self.limit))
             });
-            ready!(timer.as_mut().poll(cx));
+            // An upstream whose bytes never end, none of which is an answer, uses up the task's budget ahead of each look
+            // at the timer.
+            ready!(pin!(coop::unconstrained(timer.as_mut())).poll(cx));
             if frames == self.seen && !self.upload.waits_for_client() {
                 return Poll::Ready(());
             }
@@ -50,5 +53,29 @@ impl Patience {
     /// The upstream has said something.
     pub(crate) fn renew(&mut self) {
         self.timer = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use posthaste_service::Body;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::framing::Begun;
+
+    #[tokio::test]
+    async fn a_task_that_always_has_something_to_read_comes_to_its_timeout() {
+        let upload = Upload::new(Begun { first: None, rest: Body::empty() });
+        let mut patience = Patience::new(Duration::from_millis(10), &upload);
+        let reading = poll_fn(|cx| {
+            while let Poll::Ready(read) = coop::poll_proceed(cx) {
+                read.made_progress();
+            }
+            patience.poll(cx)
+        });
+        timeout(Duration::from_secs(10), reading).await.expect("the timeout does not come");
     }
 }
