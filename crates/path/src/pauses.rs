@@ -17,6 +17,10 @@ pub struct Pauses {
     pub every: Duration,
     /// How long a pause lasts in the mean, above zero.
     pub mean: Duration,
+    /// The time that it takes to take a packet in, one after the other: the acknowledgements of what has come in a pause
+    /// come one by one, and not as one. Zero: all at once.
+    #[serde(default)]
+    pub packet: Duration,
 }
 
 impl Pauses {
@@ -32,6 +36,9 @@ impl Pauses {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pauses: Alternation,
+    packet: Duration,
+    /// When the packet that was taken in last is done.
+    free: Time,
     /// When the oldest packet that has arrived is taken in.
     ready: Time,
 }
@@ -39,19 +46,25 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub(crate) fn new(pauses: Pauses, rng: Rng) -> Self {
         let share = pauses.mean.as_secs_f64() / pauses.every.as_secs_f64();
-        Self { pauses: Alternation::new(share, pauses.mean, rng), ready: Time::ZERO }
+        let alternation = Alternation::new(share, pauses.mean, rng);
+        Self { pauses: alternation, packet: pauses.packet, free: Time::ZERO, ready: Time::ZERO }
     }
 
-    /// True if the oldest packet, which has arrived at `arrival`, has been taken in by `now`. Arrivals never run back from
-    /// call to call.
+    /// True if the oldest packet, which has arrived at `arrival`, is taken in by `now`; the next call is of the next packet
+    /// then. Arrivals never run back from call to call.
     pub(crate) fn takes_in(&mut self, arrival: Time, now: Time) -> bool {
-        self.ready = self.pauses.on_until(arrival).unwrap_or(arrival);
-        self.ready <= now
+        let begins = arrival.max(self.free);
+        self.ready = self.pauses.on_until(begins).unwrap_or(begins);
+        let is_taken = self.ready <= now;
+        if is_taken {
+            self.free = self.ready + self.packet;
+        }
+        is_taken
     }
 
     /// When to ask again, `arrival` being that of the oldest packet.
     pub(crate) fn next(&self, arrival: Time) -> Time {
-        arrival.max(self.ready)
+        arrival.max(self.ready).max(self.free)
     }
 }
 

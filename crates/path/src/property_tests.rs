@@ -79,8 +79,11 @@ fn radio() -> impl Strategy<Value = PathConfig> {
         gap: millis(gap),
     });
     let periods = (0.0..0.5f64, 1u64..9).prop_map(|(share, mean)| LossPeriods { share, mean: millis(mean) });
-    let pauses =
-        (9u64..40, 1u64..9).prop_map(|(every, mean)| Pauses { every: millis(every), mean: millis(mean) });
+    let pauses = (9u64..40, 1u64..9, 0u64..2).prop_map(|(every, mean, packet)| Pauses {
+        every: millis(every),
+        mean: millis(mean),
+        packet: millis(packet),
+    });
     let (aggregation, frames) = (prop::option::of(aggregation), prop::option::of(frames));
     let receiver = (0u64..4, prop::option::of(pauses));
     let (handover, periods) = (prop::option::of(handover), prop::option::of(periods));

@@ -53,7 +53,7 @@ pub use table::{SpecError, inline_traces};
 /// | `harq` | `{ probability = "10%", delay = "8ms" }`: blocks that come again, and how much later; needs `tti` | none |
 /// | `handover` | `{ interval = "15s", delay = "50ms", gap = "60ms" }`: another route each `interval`, which adds up to `delay` to the RTT, and loses everything for `gap` ([`Handover`]) | none |
 /// | `batch` | the client takes packets in at multiples of this time only: `"2ms"` | at once |
-/// | `pauses` | `{ every = "200ms", mean = "40ms" }`: the client does other things in between, and takes in what has come once it is back ([`Pauses`]) | none |
+/// | `pauses` | `{ every = "200ms", mean = "40ms", packet = "25us" }`: the client does other things in between, and takes in what has come once it is back, each packet in so long ([`Pauses`]) | none |
 /// | `queue` | `"1bdp"` (times mean rate x `rtt`, one full packet at least), `"64kB"` or `"100ms"` (at the mean rate) | `"1bdp"` |
 /// | `discipline` | `"drop-tail"` or `"codel"` | `"drop-tail"` |
 /// | `codel-target`, `codel-interval` | its parameters | 5 ms, 100 ms |

@@ -1,7 +1,8 @@
 use super::*;
 use crate::{Path, PathConfig};
 
-const PAUSES: Pauses = Pauses { every: Duration::from_millis(200), mean: Duration::from_millis(40) };
+const PAUSES: Pauses =
+    Pauses { every: Duration::from_millis(200), mean: Duration::from_millis(40), packet: Duration::ZERO };
 
 /// When packets arrive that leave one millisecond apart, over so many seconds, in milliseconds of delay.
 fn delays(pauses: Option<Pauses>, seconds: u64) -> Vec<f64> {
@@ -48,4 +49,17 @@ fn a_receiver_without_pauses_waits_for_nothing() {
     let always = Pauses { every: PAUSES.mean, ..PAUSES };
     assert!(always.validate().is_err());
     assert!(Pauses { mean: Duration::ZERO, ..PAUSES }.validate().is_err());
+}
+
+#[test]
+fn packets_that_take_time_are_taken_in_one_after_the_other() {
+    let packet = Duration::from_micros(100);
+    let (all_at_once, one_by_one) =
+        (delays(Some(PAUSES), 1_000), delays(Some(Pauses { packet, ..PAUSES }), 1_000));
+    assert_eq!(all_at_once.len(), one_by_one.len(), "nothing is lost");
+    // A packet leaves each millisecond, so that they come apart by that less the difference of their delays.
+    let least_apart = one_by_one.windows(2).map(|pair| 1.0 + pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    assert!((least_apart - 0.1).abs() < 1e-6, "{least_apart}");
+    let mean = |delays: &[f64]| delays.iter().sum::<f64>() / delays.len() as f64;
+    assert!(mean(&one_by_one) > mean(&all_at_once) + 0.5, "{} {}", mean(&one_by_one), mean(&all_at_once));
 }

@@ -89,8 +89,11 @@ impl PathSpec {
         if !self.batch.is_zero() {
             write!(f, ", taken in each {}", milliseconds(self.batch))?;
         }
-        if let Some(Pauses { every, mean }) = self.pauses {
+        if let Some(Pauses { every, mean, packet }) = self.pauses {
             write!(f, ", a client that pauses for {} each {}", milliseconds(mean), milliseconds(every))?;
+            if !packet.is_zero() {
+                write!(f, " and takes {} for a packet", milliseconds(packet))?;
+            }
         }
         Ok(())
     }

@@ -302,7 +302,7 @@ const RADIO: &str = r#"
     harq = { probability = "10%", delay = "8ms" }
     handover = { interval = "15s", delay = "50ms", gap = "60ms" }
     batch = "2ms"
-    pauses = { every = "200ms", mean = "40ms" }
+    pauses = { every = "200ms", mean = "40ms", packet = "30us" }
 "#;
 
 #[test]
@@ -322,14 +322,14 @@ fn what_radio_links_do_reaches_its_place() {
     let handover = Handover { interval: Duration::from_secs(15), delay: millis(25), gap: millis(60) };
     assert_eq!((down.handover, up.handover), (Some(handover), Some(handover)), "half of the delay each way");
     assert_eq!((down.batch, up.batch), (millis(2), Duration::ZERO), "only the client takes in batches");
-    let pauses = Pauses { every: millis(200), mean: millis(40) };
+    let pauses = Pauses { every: millis(200), mean: millis(40), packet: Duration::from_micros(30) };
     assert_eq!((down.pauses, up.pauses), (Some(pauses), None), "only the client pauses");
     assert_eq!((up.aggregation, up.frames), (down.aggregation, down.frames));
     assert_eq!(
         spec.summary(),
         "10 Mbit/s, RTT 0 ms, loss 1 % in bursts of 20 ms, up to 32 packets or 4 ms at once, blocks of 1 ms, 10 % of \
          them 8 ms late, another route each 15 s (up to 50 ms more, a gap of 60 ms), taken in each 2 ms, a client that \
-         pauses for 40 ms each 200 ms, queue 1.5 kB \
+         pauses for 40 ms each 200 ms and takes 0.03 ms for a packet, queue 1.5 kB \
          drop-tail"
     );
     // One kind of bursts takes the place of the other.

@@ -19,6 +19,7 @@ mod own_loss;
 mod path;
 mod reach;
 mod response;
+mod stall;
 mod steps;
 mod without;
 
@@ -42,6 +43,7 @@ use own_loss::OwnLoss;
 use path::Path;
 use reach::Reach;
 use response::Response;
+use stall::Stalls;
 use without::{Part, Without};
 
 /// What the policy says of itself.
@@ -90,6 +92,7 @@ impl Parameters {
         }
         constants.extend(reach::constants());
         constants.extend(response::constants());
+        constants.extend(stall::constants());
         constants.extend(path::constants());
         constants.extend(loss::constants());
         constants.extend(cycle::constants());
@@ -151,6 +154,7 @@ pub struct Mobile {
     path: Path,
     reach: Reach,
     response: Response,
+    stalls: Stalls,
     cycle: Cycle,
     losses: Losses,
     own: OwnLoss,
@@ -175,6 +179,7 @@ impl Mobile {
             path: Path::default(),
             reach: Reach::default(),
             response: Response::default(),
+            stalls: Stalls::default(),
             cycle: Cycle::default(),
             losses: Losses::default(),
             own: OwnLoss::default(),
@@ -247,6 +252,12 @@ impl Congestion for Mobile {
         self.in_flight = sample.prior_in_flight;
         self.rounds.update(&sample);
         self.reach.note_ack(ack, self.datagram());
+        // Behind startup a stall costs a probe at most, and what is not believed may be somebody's queue.
+        let may_stall = self.state == State::Reach && self.has(Part::Stalls);
+        if may_stall && self.stalls.on_ack(&sample, self.path.least_rtt()) {
+            self.path.replace_last_ack();
+            self.reach.replace_last_ack();
+        }
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
         if let Some(ceiling) = self.reach.ceiling.filter(|_| self.state == State::Reach) {
             self.response.on_ack(ack, ceiling, self.path.least_rtt(), self.datagram());

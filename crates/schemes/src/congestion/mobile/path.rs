@@ -107,6 +107,11 @@ impl Path {
         }
     }
 
+    /// The next ack takes the place of the last.
+    pub(super) fn replace_last_ack(&mut self) {
+        self.acks = self.acks.saturating_sub(1);
+    }
+
     fn update_rtt(&mut self, sample: &Sample, datagram: f64) {
         let rtt = sample.rtt;
         if let Some(recent) = self.recent.get_mut(self.acks % RECENT_ACKS) {

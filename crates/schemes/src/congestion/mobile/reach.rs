@@ -86,6 +86,11 @@ impl Reach {
         self.first_acked.get_or_insert(ack.now);
     }
 
+    /// The next ack takes the place of the last.
+    pub(super) fn replace_last_ack(&mut self) {
+        self.later_acks = self.later_acks.saturating_sub(1);
+    }
+
     /// True once a 1-RTT packet has been acknowledged.
     pub(super) fn has_begun(&self) -> bool {
         self.first_acked.is_some()
@@ -224,6 +229,7 @@ impl Mobile {
         self.losses.forget_bounds();
         self.reach = super::Reach::default();
         self.response = super::Response::default();
+        self.stalls = super::Stalls::default();
         self.state = State::Reach;
     }
 }

@@ -8,6 +8,7 @@ use crate::testing::{Bottleneck, DATAGRAM, Link, loss, milliseconds, packet, ste
 mod bounds;
 mod parts;
 mod radio;
+mod stalls;
 
 fn mobile(parameters: Parameters) -> Mobile {
     let limits = PathLimits { max_datagram_size: DATAGRAM, initial_window: DATAGRAM * 10, seed: 3 };

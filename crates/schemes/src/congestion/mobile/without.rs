@@ -37,6 +37,8 @@ pub enum Part {
     Overrun,
     /// The longer route that a drain test can find.
     Route,
+    /// Acks behind a wait that count as one in startup.
+    Stalls,
 }
 
 /// The parts that are off.

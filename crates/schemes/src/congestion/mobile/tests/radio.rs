@@ -5,7 +5,13 @@ use super::{mobile, round, settled};
 use crate::testing::{DATAGRAM, Link, ack, milliseconds, packet, steady_rtt};
 
 /// A packet that left then is acknowledged after `rtt`.
-fn acknowledge(controller: &mut Mobile, number: u64, sent_at: Time, bytes: ByteCount, rtt: Duration) {
+pub(super) fn acknowledge(
+    controller: &mut Mobile,
+    number: u64,
+    sent_at: Time,
+    bytes: ByteCount,
+    rtt: Duration,
+) {
     let packets = [posthaste_policy::sample::PacketSample { bytes, ..packet(number, sent_at) }];
     let delivered = DATAGRAM * (number + 1);
     controller.on_ack(&AckSample { delivered, ..ack(sent_at + rtt, &packets, steady_rtt(rtt), 1) });
