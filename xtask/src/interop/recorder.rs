@@ -35,7 +35,8 @@ pub(crate) struct Plan {
     pub(crate) silence: Option<(Duration, Duration)>,
     /// The client's side changes once, in the midst of the transfer.
     pub(crate) rebinding: Option<Rebinding>,
-    /// Nothing but the client's first datagram passes for so long: the server must wait, too.
+    /// Nothing but the client's first datagram passes until so long after the server's first, and without one for twice as
+    /// long: the server must wait, too.
     pub(crate) mute_client: Option<Duration>,
     /// After so many datagrams down, nothing passes by way of the client's first socket any more.
     pub(crate) first_socket_dies: Option<u64>,
@@ -140,6 +141,8 @@ struct State {
     down: Draws,
     /// Since the first datagram.
     began: Option<Instant>,
+    /// When the server's first datagram came.
+    answered: Option<Instant>,
 }
 
 struct Shared {
@@ -172,7 +175,13 @@ impl State {
             Way::Down => (&mut self.seen.down, &mut self.down),
         };
         flow.datagrams += 1;
-        let muted = plan.mute_client.is_some_and(|span| way == Way::Up && flow.datagrams > 1 && since < span);
+        if way == Way::Down {
+            self.answered.get_or_insert(now);
+        }
+        let muted = plan.mute_client.is_some_and(|span| {
+            let is_early = self.answered.map_or(since < span * 2, |at| now - at < span);
+            way == Way::Up && flow.datagrams > 1 && is_early
+        });
         let silent =
             plan.silence.is_some_and(|(on, off)| since.as_nanos() % (on + off).as_nanos() >= on.as_nanos());
         if muted || silent {
@@ -255,7 +264,7 @@ impl Recorder {
         let local = listener.local_addr()?;
         let mut rng = Rng::from_test_seed(seed);
         let (up, down) = (Draws::new(&plan, &mut rng), Draws::new(&plan, &mut rng));
-        let state = Mutex::new(State { seen: Seen::default(), up, down, began: None });
+        let state = Mutex::new(State { seen: Seen::default(), up, down, began: None, answered: None });
         let shared = Arc::new(Shared { plan, listener, upstream, state });
         let task = tokio::spawn(carry(Arc::clone(&shared)));
         Ok(Self { local, shared, task })

@@ -5,7 +5,7 @@ use super::*;
 fn state(plan: &Plan) -> State {
     let mut rng = Rng::from_test_seed(1);
     let (up, down) = (Draws::new(plan, &mut rng), Draws::new(plan, &mut rng));
-    State { seen: Seen::default(), up, down, began: None }
+    State { seen: Seen::default(), up, down, began: None, answered: None }
 }
 
 /// A Retry of version 1: no length field, so that everything is one packet.
@@ -43,6 +43,29 @@ fn silence_comes_and_goes() {
         (0..9).map(|second| state.judge(&plan, Way::Up, &mut [0x40; 9], start + span * second)).collect();
     assert_eq!(passes, [true, true, true, true, true, false, false, true, true]);
     assert_eq!(state.seen.up.silenced, 2);
+}
+
+#[test]
+fn a_client_is_muted_until_a_while_after_the_answer() {
+    let span = Duration::from_millis(1_000);
+    let plan = Plan { mute_client: Some(span), ..Plan::default() };
+    let start = Instant::now();
+    let passes = |answer: Option<u32>| -> Vec<bool> {
+        let mut state = state(&plan);
+        (0..7_u32)
+            .map(|half| {
+                let now = start + span / 2 * half;
+                if answer == Some(half) {
+                    state.judge(&plan, Way::Down, &mut [0x40; 9], now);
+                }
+                state.judge(&plan, Way::Up, &mut [0x40; 9], now)
+            })
+            .collect()
+    };
+    assert_eq!(passes(Some(1)), [true, false, false, true, true, true, true]);
+    // A server that is late for its answer has to wait as well.
+    assert_eq!(passes(Some(3)), [true, false, false, false, false, true, true]);
+    assert_eq!(passes(None), [true, false, false, false, true, true, true]);
 }
 
 #[test]
