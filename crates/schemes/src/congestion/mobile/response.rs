@@ -16,6 +16,8 @@ use crate::congestion::model::Sample;
 
 /// Acks in a row that must show it: radio links delay single ones.
 const ACKS: usize = 12;
+/// Acks that come more than so many times as fast as the link count as one.
+const FASTEST: f64 = 2.0;
 /// The delay beyond the sender's own queue that counts, at least, and in jitters.
 const LEAST_EXCESS: Duration = Duration::from_millis(6);
 const JITTERS: f64 = 2.0;
@@ -61,6 +63,9 @@ pub(super) struct Response {
     /// Delays of the last acks beyond the own queue, and what had arrived by then: a ring.
     excess: [(f64, f64); ACKS],
     acks: usize,
+    /// When the last of them came that counts by itself, and what has arrived since, in seconds of the link's rate.
+    counted_at: Time,
+    uncounted: f64,
     /// Less has arrived than the link could have delivered.
     is_short: bool,
 }
@@ -85,10 +90,17 @@ impl Response {
             }
             self.own = (self.own - pause.as_secs_f64()).max(0.0) + seconds;
             self.arrived += seconds;
+            self.uncounted += seconds;
             self.sent += (packet.number - number) as f64 * datagram / rate;
             (sent_at, number) = (packet.sent_at, packet.number);
         }
         self.newest = Some((sent_at, number));
+        // No link delivers so fast: they have waited for the receiver, and the last one the least.
+        if ack.now.since(self.counted_at).as_secs_f64() * FASTEST < self.uncounted {
+            self.acks = self.acks.saturating_sub(1);
+        } else {
+            (self.counted_at, self.uncounted) = (ack.now, 0.0);
+        }
         let possible = self.sent.min(ack.now.since(self.acked_from).as_secs_f64());
         self.is_short = possible * rate > LEAST_COMPARED * datagram && self.arrived < ARRIVED * possible;
         if let Some(excess) = self.excess.get_mut(self.acks % ACKS) {

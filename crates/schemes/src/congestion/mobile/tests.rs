@@ -393,6 +393,13 @@ fn others_are_told_by_delay_beyond_the_own_queue_or_by_what_does_not_arrive() {
     assert!(!response(|number| Duration::from_micros(200) * number, 100).is_crowded(milliseconds(8)));
     let stepped = |number| if number < 50 { none } else { milliseconds(60) };
     assert!(!is_crowded(&stepped, 100), "a delay that steps and stays");
+    let lump = |last: u64, late| milliseconds(late) + Link::usual().rate.time_for(DATAGRAM) * last;
+    let lumps = |number| match number {
+        0..52 => none,
+        52..60 => lump(59 - number, 45),
+        _ => lump(63 - number, 65),
+    };
+    assert!(!is_crowded(&lumps, 100), "a receiver that did not look twice");
 }
 
 #[test]
