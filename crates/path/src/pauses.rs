@@ -37,9 +37,7 @@ impl Pauses {
 pub(crate) struct Receiver {
     pauses: Alternation,
     packet: Duration,
-    /// When the packet that was taken in last is done.
-    free: Time,
-    /// When the oldest packet that has arrived is taken in.
+    /// From when on the oldest packet that has arrived can be taken in.
     ready: Time,
 }
 
@@ -47,24 +45,24 @@ impl Receiver {
     pub(crate) fn new(pauses: Pauses, rng: Rng) -> Self {
         let share = pauses.mean.as_secs_f64() / pauses.every.as_secs_f64();
         let alternation = Alternation::new(share, pauses.mean, rng);
-        Self { pauses: alternation, packet: pauses.packet, free: Time::ZERO, ready: Time::ZERO }
+        Self { pauses: alternation, packet: pauses.packet, ready: Time::ZERO }
     }
 
     /// True if the oldest packet, which has arrived at `arrival`, is taken in by `now`; the next call is of the next packet
     /// then. Arrivals never run back from call to call.
     pub(crate) fn takes_in(&mut self, arrival: Time, now: Time) -> bool {
-        let begins = arrival.max(self.free);
+        let begins = arrival.max(self.ready);
         self.ready = self.pauses.on_until(begins).unwrap_or(begins);
         let is_taken = self.ready <= now;
         if is_taken {
-            self.free = self.ready + self.packet;
+            self.ready += self.packet;
         }
         is_taken
     }
 
     /// When to ask again, `arrival` being that of the oldest packet.
     pub(crate) fn next(&self, arrival: Time) -> Time {
-        arrival.max(self.ready).max(self.free)
+        arrival.max(self.ready)
     }
 }
 

@@ -191,10 +191,10 @@ struct Flight {
 
 impl Flight {
     /// It takes the place of the flight `before`, and the window is as much larger.
-    fn instead_of(self, before: Self, view: &PathView) -> Adjustment {
+    fn instead_of(self, before: Self, view: &PathView) -> Option<Adjustment> {
         let grown = self.window - before.window;
         let window = (!grown.is_zero()).then(|| view.congestion.window + grown);
-        Adjustment { window, ..Adjustment::default() }
+        window.map(|_| Adjustment { window, ..Adjustment::default() })
     }
 }
 
@@ -312,7 +312,7 @@ impl Measured {
             self.flight = Some(before);
             return None;
         };
-        Some(flight.instead_of(before, view))
+        flight.instead_of(before, view)
     }
 
     fn plan_flight(&mut self, now: Time) -> Option<Adjustment> {
@@ -396,7 +396,7 @@ impl Measured {
         let window = rate.bytes_in(rtt).clamp(datagram * UNKNOWN.0, datagram * UNKNOWN.1).max(flight.window);
         let refuted = Flight { window, pacing: Pacing { rate, ..flight.pacing }, is_slow: false };
         self.flight = Some(refuted);
-        Some(refuted.instead_of(flight, view))
+        refuted.instead_of(flight, view)
     }
 
     /// The window that `shown` justifies, if that is more than there is.

@@ -41,8 +41,8 @@ pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
         "crowded link",
         format!(
-            "{ACKS} acks delayed ever more, {LEAST_EXCESS} or more beyond the own queue, or less than {ARRIVED} of what could \
-             arrive: startup ends at {PART} of rate x RTT"
+            "{ACKS} acks delayed ever more, {LEAST_EXCESS} or more beyond the own queue (what comes {FASTEST} times as fast as \
+             the link is one), or less than {ARRIVED} of what could arrive: startup ends at {PART} of rate x RTT"
         ),
     )]
 }

@@ -5,7 +5,7 @@ use super::mobile;
 use super::radio::acknowledge;
 use crate::testing::{DATAGRAM, milliseconds};
 
-/// Startup's state once a flight that left within 20 ms, behind a first one, is acknowledged by twenty acks that come `apart`
+/// The state once a flight that left within 20 ms, behind a first one, is acknowledged by twenty acks that come `apart`
 /// from each other, the first of them `wait` after it was due. The path has 40 ms.
 fn state_after(parameters: Parameters, wait: Duration, apart: Duration) -> State {
     let mut controller = mobile(Parameters { shadow: false, ..parameters });
