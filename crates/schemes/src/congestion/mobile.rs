@@ -15,12 +15,14 @@ mod control;
 mod cycle;
 mod loss;
 mod neighbour;
+mod outage;
 mod own_loss;
 mod path;
 mod reach;
 mod response;
 mod stall;
 mod steps;
+mod verdict;
 mod without;
 
 use posthaste_policy::sample::{AckSample, LossSample, PathLoss, RttView, SentSample, SpuriousSample};
@@ -42,7 +44,7 @@ use neighbour::Neighbour;
 use own_loss::OwnLoss;
 use path::Path;
 use reach::Reach;
-use response::Response;
+use response::{Link, Response};
 use stall::Stalls;
 use without::{Part, Without};
 
@@ -92,9 +94,11 @@ impl Parameters {
         }
         constants.extend(reach::constants());
         constants.extend(response::constants());
+        constants.extend(verdict::constants());
         constants.extend(stall::constants());
         constants.extend(path::constants());
         constants.extend(loss::constants());
+        constants.extend(outage::constants());
         constants.extend(cycle::constants());
         constants.extend(neighbour::constants());
         constants.extend(control::constants());
@@ -260,7 +264,9 @@ impl Congestion for Mobile {
         }
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
         if let Some(ceiling) = self.reach.ceiling.filter(|_| self.state == State::Reach) {
-            self.response.on_ack(ack, ceiling, self.path.least_rtt(), self.datagram());
+            let (least_rtt, datagram) = (self.path.least_rtt(), self.datagram());
+            let link = Link { rate: ceiling, least_rtt, datagram, may_be_away: self.has(Part::Outage) };
+            self.response.on_ack(ack, &link);
         }
         if self.neighbour.is_beside() {
             // What others send comes in steps, too.

@@ -171,7 +171,9 @@ impl Mobile {
     }
 
     pub(super) fn step_hold(&mut self, sample: &Sample) {
-        if self.has(Part::Rest) && self.path.is_least_rtt_old(sample.now) {
+        if self.is_refuted(sample) {
+            self.resume_reach();
+        } else if self.has(Part::Rest) && self.path.is_least_rtt_old(sample.now) {
             self.enter(State::Rest);
         } else if self.is_time_to_probe(sample.now) {
             if self.wants_test() { self.start_ease(sample.now) } else { self.start_up(sample) }

@@ -4,6 +4,7 @@ use posthaste_policy::sample::{LossSample, PacketSample, SpuriousSample};
 use posthaste_policy::{Constant, LossCause};
 use posthaste_units::{ByteCount, Time};
 
+use super::outage::Run;
 use super::own_loss::OwnLoss;
 use super::{Mobile, Part, State};
 use crate::congestion::model::Sample;
@@ -48,6 +49,8 @@ pub(super) struct Losses {
     ranges: u32,
     pub(super) ranges_last_round: u32,
     last_lost: Option<u64>,
+    /// Those in a row that have been lost with it.
+    run: Run,
     /// The same packet, if it met no queue and is the only one for long enough to be chance.
     chance: Option<u64>,
     delivered: ByteCount,
@@ -70,6 +73,7 @@ impl Default for Losses {
             ranges: 0,
             ranges_last_round: 0,
             last_lost: None,
+            run: Run::default(),
             chance: None,
             delivered: ByteCount::ZERO,
             episode: None,
@@ -201,7 +205,8 @@ impl Mobile {
         let mut total = loss.lost - loss.bytes;
         let has_queue = self.path.peak_queue() > self.path.eps();
         let mut cause = if self.own.is_known() { LossCause::Path } else { LossCause::Unknown };
-        let mut is_overrun = false;
+        let rate = self.reach.ceiling.unwrap_or(0.0).max(self.path.bandwidth()) / self.datagram();
+        let (mut is_overrun, mut is_outage) = (false, false);
         for packet in loss.packets {
             total += packet.bytes;
             if let Some(episode) = &mut self.losses.episode {
@@ -210,6 +215,7 @@ impl Mobile {
             self.own.on_lost(packet.sent_at, has_queue);
             self.losses.note();
             let continues = self.losses.last_lost.is_some_and(|last| packet.number == last + 1);
+            is_outage |= self.losses.run.on_lost(packet, continues, rate) && self.has(Part::Outage);
             let is_near = |last: u64| packet.number < last.saturating_add(LEAST_COUNTED);
             let is_chance =
                 self.has(Part::Chance) && !has_queue && !self.losses.last_lost.is_some_and(is_near);
@@ -224,7 +230,7 @@ impl Mobile {
             }
         }
         if self.state == State::Reach {
-            self.hold_back(loss, is_overrun);
+            self.hold_back(loss, is_overrun && !is_outage);
         }
         self.tell_neighbour(loss);
         cause

@@ -11,6 +11,7 @@ use posthaste_policy::sample::{AckSample, LossSample, SpuriousSample};
 use posthaste_policy::{Adjustment, Congestion, Constant, PathLimits};
 use posthaste_units::{ByteCount, Duration, Time};
 
+use super::verdict::Verdict;
 use super::{Mobile, Part, State};
 use crate::congestion::LossBased;
 use crate::congestion::cubic::{self, CubicIncrease};
@@ -62,6 +63,8 @@ pub(super) struct Neighbour {
     tests_failed: u32,
     tests_passed: u32,
     tested_at: Time,
+    /// Startup has found the link crowded, and that may still prove wrong.
+    pub(super) verdict: Option<Verdict>,
     /// What the shadow lifts the window to; zero where it does not.
     pub(super) lift: f64,
     /// The largest window that the rate can fill.
@@ -221,6 +224,7 @@ impl Mobile {
     /// more.
     pub(super) fn join_others(&mut self, sample: &Sample, window: f64) {
         self.neighbour.begin_shadow(self.limits, window);
+        self.neighbour.verdict = self.note_verdict(sample);
         self.neighbour.heard_from = sample.now + sample.smoothed_rtt;
         self.neighbour.fits_from = self.neighbour.heard_from;
         self.neighbour.tests_failed = TESTS;

@@ -63,6 +63,8 @@ pub(super) struct Reach {
     later_acks: usize,
     /// Startup has ended below what trains have shown, or they have shown nothing: a probe is due soon.
     pub(super) is_doubtful: bool,
+    /// Startup has ended beside others that were none, and goes on.
+    pub(super) is_resumed: bool,
     full_rate: f64,
     full_rounds: u32,
     /// When a flight was last found to be more than the path holds.
@@ -221,6 +223,15 @@ impl Mobile {
         let Some(ceiling) = self.reach.ceiling else { return grown };
         let most = CEILING_GAIN * ceiling * self.path.least_rtt().as_secs_f64();
         grown.min(most.max(self.window))
+    }
+
+    /// Startup goes on from where it stands, below what trains have shown. It does not look for others again: what it has
+    /// seen of this path's delay says nothing of them.
+    pub(super) fn resume_reach(&mut self) {
+        let Reach { ceiling, first_acked, flight_acked, overrun_at, .. } = self.reach;
+        self.reach =
+            Reach { ceiling, first_acked, flight_acked, overrun_at, is_resumed: true, ..Reach::default() };
+        self.state = State::Reach;
     }
 
     /// Back to startup, as if the path were new: its capacity is unknown again.

@@ -11,6 +11,7 @@ use posthaste_policy::Constant;
 use posthaste_policy::sample::{AckSample, PacketSpace};
 use posthaste_units::{Duration, Time};
 
+use super::outage::is_outage;
 use super::{Mobile, Part};
 use crate::congestion::model::Sample;
 
@@ -47,12 +48,24 @@ pub(super) fn constants() -> [Constant; 1] {
     )]
 }
 
+/// The link, as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Link {
+    /// Bytes a second.
+    pub(super) rate: f64,
+    pub(super) least_rtt: Duration,
+    /// Bytes.
+    pub(super) datagram: f64,
+    /// An outage is no sign of others.
+    pub(super) may_be_away: bool,
+}
+
 /// The first flights and their acks, since the link's rate is known. Seconds are reals here.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Response {
     /// When the newest acknowledged packet was sent, and its number.
     newest: Option<(Time, u64)>,
-    /// When the first of them, or the first after a pause of half a round trip, was sent and when it was acknowledged.
+    /// When the first of them, or the first after an outage or a pause of half a round trip, was sent and when it was acknowledged.
     sent_from: Time,
     acked_from: Time,
     /// The queue that the sender's own packets make, seconds.
@@ -71,8 +84,9 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// An ack arrives from a link of `rate` bytes a second with a least RTT of `least`.
-    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>, rate: f64, least: Duration, datagram: f64) {
+    /// An ack arrives from `link`.
+    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>, link: &Link) {
+        let Link { rate, least_rtt: least, datagram, may_be_away } = *link;
         let Some(newest) = ack.packets.last().filter(|_| ack.space == PacketSpace::Data) else { return };
         let delay = ack.now.since(newest.sent_at).saturating_sub(least).as_secs_f64();
         let Some((mut sent_at, mut number)) = self.newest else {
@@ -84,7 +98,8 @@ impl Response {
         let known = number;
         for packet in ack.packets.iter().filter(|packet| packet.number > known) {
             let (seconds, pause) = (packet.bytes.as_f64() / rate, packet.sent_at.since(sent_at));
-            if pause > least / 2 {
+            let is_away = may_be_away && is_outage(packet.number - number, pause, rate / datagram);
+            if is_away || pause > least / 2 {
                 (self.sent_from, self.acked_from) = (packet.sent_at, ack.now);
                 (self.sent, self.arrived) = (0.0, 0.0);
             }
@@ -135,7 +150,8 @@ impl Response {
 impl Mobile {
     /// True if startup has met a link that others fill.
     pub(super) fn is_link_crowded(&self) -> bool {
-        self.parameters.shadow && self.has(Part::Crowded) && self.response.is_crowded(self.path.jitter())
+        let may_be = self.parameters.shadow && self.has(Part::Crowded) && !self.reach.is_resumed;
+        may_be && self.response.is_crowded(self.path.jitter())
     }
 
     /// Startup ends beside others.

@@ -6,6 +6,7 @@ use super::*;
 use crate::testing::{Bottleneck, DATAGRAM, Link, loss, milliseconds, packet, steady_rtt};
 
 mod bounds;
+mod outages;
 mod parts;
 mod radio;
 mod stalls;
@@ -366,8 +367,9 @@ fn response(delay: impl Fn(u64) -> Duration, lost: u64) -> response::Response {
         let now = sent_at + link.rtt + delay(number);
         let packets = [crate::testing::packet(number, sent_at)];
         let ack = crate::testing::ack(now, &packets, crate::testing::steady_rtt(link.rtt), 1);
-        let rate = link.rate.as_bytes_per_second() as f64;
-        response.on_ack(&ack, rate, link.rtt, DATAGRAM.as_f64());
+        let (rate, datagram) = (link.rate.as_bytes_per_second() as f64, DATAGRAM.as_f64());
+        let known = response::Link { rate, least_rtt: link.rtt, datagram, may_be_away: true };
+        response.on_ack(&ack, &known);
     }
     response
 }

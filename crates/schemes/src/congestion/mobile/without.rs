@@ -39,11 +39,15 @@ pub enum Part {
     Route,
     /// Acks behind a wait that count as one in startup.
     Stalls,
+    /// Startup that goes on where a crowded link proves to be none.
+    Revision,
+    /// Packets in a row that an outage has lost.
+    Outage,
 }
 
 /// The parts that are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Without(u16);
+pub struct Without(u32);
 
 impl Without {
     /// True if `part` is off.
