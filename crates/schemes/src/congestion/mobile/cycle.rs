@@ -172,7 +172,7 @@ impl Mobile {
 
     pub(super) fn step_hold(&mut self, sample: &Sample) {
         if self.is_refuted(sample) {
-            self.resume_reach();
+            self.go_on_alone();
         } else if self.has(Part::Rest) && self.path.is_least_rtt_old(sample.now) {
             self.enter(State::Rest);
         } else if self.is_time_to_probe(sample.now) {

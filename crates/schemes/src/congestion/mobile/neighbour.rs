@@ -26,7 +26,7 @@ const LEAST_DRAINED: Duration = Duration::from_millis(12);
 /// What a round trip may change by in such an ease on a longer route, as a part of that queue.
 const ROUTE_PART: u64 = 4;
 /// How long others are taken to be there before the next test.
-const TEST_INTERVAL: Duration = Duration::from_secs(5);
+pub(super) const TEST_INTERVAL: Duration = Duration::from_secs(5);
 /// The window beside others, at most, in bandwidth-delay products (`DefaultCwndGain` of the BBR draft); a probe's gain
 /// takes the place of one of them.
 const WINDOW: f64 = 2.0;
@@ -63,7 +63,7 @@ pub(super) struct Neighbour {
     tests_failed: u32,
     tests_passed: u32,
     tested_at: Time,
-    /// Startup has found the link crowded, and that may still prove wrong.
+    /// What has begun the shadow, while it may prove wrong.
     pub(super) verdict: Option<Verdict>,
     /// What the shadow lifts the window to; zero where it does not.
     pub(super) lift: f64,
@@ -155,7 +155,7 @@ impl Mobile {
             self.pass_test(sample.now);
             self.start_hold();
         } else if self.cycle.rounds >= 2 {
-            self.fail_test(sample.now);
+            self.fail_test(sample);
         }
     }
 
@@ -183,7 +183,8 @@ impl Mobile {
     }
 
     /// Somebody else holds the queue, or the route is longer. In both cases the rate has not fallen.
-    fn fail_test(&mut self, now: Time) {
+    fn fail_test(&mut self, sample: &Sample) {
+        let now = sample.now;
         self.path.raise_bandwidth(self.cycle.rate_before);
         if self.has(Part::Route) && self.is_route_longer() {
             self.path.renew_least_rtt(now);
@@ -201,6 +202,7 @@ impl Mobile {
                 // Not what the test has left in flight.
                 let flight = self.cycle.flight_before.max(self.path.bdp()).max(self.minimum_pipe());
                 self.neighbour.begin_shadow(self.limits, flight);
+                self.neighbour.verdict = self.test_verdict(sample);
             }
             self.losses.reset_short();
         }
@@ -224,7 +226,7 @@ impl Mobile {
     /// more.
     pub(super) fn join_others(&mut self, sample: &Sample, window: f64) {
         self.neighbour.begin_shadow(self.limits, window);
-        self.neighbour.verdict = self.note_verdict(sample);
+        self.neighbour.verdict = self.startup_verdict(sample);
         self.neighbour.heard_from = sample.now + sample.smoothed_rtt;
         self.neighbour.fits_from = self.neighbour.heard_from;
         self.neighbour.tests_failed = TESTS;

@@ -1,9 +1,9 @@
-//! A crowded link that proves to be none.
+//! Others that prove to be none.
 //!
-//! Startup finds others by a delay that grows (`response.rs`), and so does a medium whose delay steps, as between
-//! satellites or on a radio link. What tells them apart is how the delay goes again. A queue empties at the link's rate,
-//! whoever has filled it, so that what arrives behind it is as far apart as it takes on the link. A delay that the medium
-//! takes back lets everything of a moment arrive at once.
+//! Startup finds others by a delay that grows (`response.rs`), and a drain test by one that stays (`neighbour.rs`). A medium
+//! whose delay steps shows both, as between satellites or on a radio link. What tells it apart is how the delay goes again.
+//! A queue empties at the link's rate, whoever has filled it, so that what arrives behind it is as far apart as it takes
+//! on the link. A delay that the medium takes back lets everything of a moment arrive at once.
 
 use posthaste_policy::Constant;
 use posthaste_units::{Duration, Time};
@@ -11,27 +11,30 @@ use posthaste_units::{Duration, Time};
 use super::{Mobile, Neighbour, Part};
 use crate::congestion::model::Sample;
 
-/// Round trips in which a verdict can be refuted.
+/// Round trips in which startup's verdict can be refuted.
 const ROUNDS: u64 = 3;
+/// The same of drain tests: the time until the next.
+const TIME: Duration = super::neighbour::TEST_INTERVAL;
+/// The part of the queue that must have gone at once, one in so many: a delay can step back in several steps.
+const FALLEN_PART: u64 = 4;
 /// How many times as fast as the link what arrives has not waited in its queue: trains may have shown too little.
 const FASTEST: f64 = 2.0;
 
 /// The constants, for people.
 pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
-        "no crowded link",
+        "no others",
         format!(
-            "a queue that goes within {ROUNDS} round trips, half of it at once ({FASTEST} times as fast as the link): \
-             startup goes on"
+            "a queue that goes within {ROUNDS} round trips, or {TIME} after a drain test, 1/{FALLEN_PART} of it at once \
+             ({FASTEST} times as fast as the link): startup goes on, or a probe follows"
         ),
     )]
 }
 
-/// What startup has found, while it may be wrong.
+/// A queue that has been taken for that of others, while it may be none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
     until: Time,
-    /// The queue that it was by.
     queue: Duration,
     /// What counted as none.
     eps: Duration,
@@ -57,30 +60,46 @@ impl Verdict {
 }
 
 impl Mobile {
-    /// Startup has found a crowded link: what may still refute that.
-    pub(super) fn note_verdict(&self, sample: &Sample) -> Option<Verdict> {
-        let (queue, eps) = (self.path.delay_of(sample.rtt), self.path.strict_eps());
+    /// Startup has found others by the delay of this ack.
+    pub(super) fn startup_verdict(&self, sample: &Sample) -> Option<Verdict> {
         // Who has lost much of a flight has met a full queue.
-        let may_be_wrong = queue > eps && !self.reach.is_overrun() && self.has(Part::Revision);
-        let until = sample.now + sample.smoothed_rtt * ROUNDS;
-        let began = (sample.sent_at, sample.now);
-        may_be_wrong.then_some(Verdict { until, queue, eps, began, bytes: 0.0, fallen: Duration::ZERO })
+        let may_be_wrong = !self.reach.is_overrun();
+        self.verdict(sample, sample.smoothed_rtt * ROUNDS).filter(|_| may_be_wrong)
+    }
+
+    /// Drain tests have.
+    pub(super) fn test_verdict(&self, sample: &Sample) -> Option<Verdict> {
+        self.verdict(sample, TIME)
+    }
+
+    fn verdict(&self, sample: &Sample, time: Duration) -> Option<Verdict> {
+        let (queue, eps) = (self.path.delay_of(sample.rtt), self.path.strict_eps());
+        let (until, began) = (sample.now + time, (sample.sent_at, sample.now));
+        let verdict = Verdict { until, queue, eps, began, bytes: 0.0, fallen: Duration::ZERO };
+        (queue > eps && self.has(Part::Revision)).then_some(verdict)
     }
 
     /// An ack arrives in a hold: true, once, if nobody is there after all.
     pub(super) fn is_refuted(&mut self, sample: &Sample) -> bool {
-        let rate = self.reach.ceiling.unwrap_or(0.0);
+        let Some(rate) = self.reach.ceiling else { return false };
         let Some(verdict) = self.neighbour.verdict.as_mut().filter(|verdict| sample.now <= verdict.until)
         else {
             return false;
         };
         verdict.on_ack(sample, rate);
-        let has_fallen = verdict.fallen >= verdict.queue / 4;
+        let has_fallen = verdict.fallen >= verdict.queue / FALLEN_PART;
         let is_gone = self.path.queue() <= verdict.eps.min(verdict.queue / 2);
-        let is_refuted = has_fallen && is_gone && self.cycle.rounds >= 1 && !self.reach.is_overrun();
-        if is_refuted {
-            self.neighbour = Neighbour::default();
+        has_fallen && is_gone && self.cycle.rounds >= 1 && !self.reach.is_overrun()
+    }
+
+    /// Nobody is there: startup goes on, or where half of what trains have shown is known, the next probe comes.
+    pub(super) fn go_on_alone(&mut self) {
+        self.neighbour = Neighbour::default();
+        self.neighbour.was_looked_for = true;
+        if self.is_alone() || self.reach.is_resumed {
+            self.reach.is_doubtful = true;
+        } else {
+            self.resume_reach();
         }
-        is_refuted
     }
 }

@@ -55,9 +55,13 @@ fn what_an_outage_has_lost_could_not_have_arrived() {
     assert!(is_crowded(true, &|number| number % 3 == 2), "a full queue");
 }
 
-/// The state after startup has found a link of 10 Mbit/s and 40 ms crowded by a queue of 20 ms, and that is gone again in
-/// packets that left one each 2 ms: `arrives` says how long behind the first of these each is acknowledged.
-fn state_after_a_verdict(parameters: Parameters, arrives: impl Fn(u64) -> Duration) -> State {
+/// The controller after `find` has found others on a link of 10 Mbit/s and 40 ms by a queue of 20 ms, and that is gone
+/// again in packets that left one each 2 ms: `arrives` says how long behind the first of these each is acknowledged.
+fn after_a_verdict(
+    parameters: Parameters,
+    find: impl Fn(&mut Mobile, &Sample),
+    arrives: impl Fn(u64) -> Duration,
+) -> Mobile {
     let (mut controller, start) = (mobile(parameters), Time::ZERO + milliseconds(1_000));
     let rate_ceiling = Some(Link::usual().rate);
     controller.adjust(&Adjustment { rate_ceiling, ..Adjustment::default() });
@@ -66,27 +70,48 @@ fn state_after_a_verdict(parameters: Parameters, arrives: impl Fn(u64) -> Durati
     }
     let (sent_at, now) = (start + milliseconds(20), start + milliseconds(80));
     let rtt = milliseconds(60);
-    let sample = Sample { sent_at, now, rtt, smoothed_rtt: rtt, ..round(now, 60_000.0, 0.0) };
-    controller.leave_to_others(&sample);
+    find(&mut controller, &Sample { sent_at, now, rtt, smoothed_rtt: rtt, ..round(now, 60_000.0, 0.0) });
     assert!(controller.neighbour.is_beside() && controller.state == State::Hold);
     controller.cycle.rounds = 1;
     for number in 0..20 {
         let sent_at = sent_at + milliseconds(2 * number);
         acknowledge(&mut controller, 11 + number, sent_at, DATAGRAM, (now + arrives(number)).since(sent_at));
     }
-    assert_eq!(controller.neighbour.is_beside(), controller.state == State::Hold);
-    controller.state
+    controller
+}
+
+/// What left within 20 ms arrives together, and what leaves then has met nothing.
+fn stepped_back(number: u64) -> Duration {
+    milliseconds(if number <= 10 { 0 } else { 2 * (number - 10) })
 }
 
 #[test]
 fn startup_goes_on_where_the_delay_of_a_crowded_link_is_gone_at_once() {
-    // What left within 20 ms arrives together, and what leaves then has met nothing.
-    let stepped_back = |number: u64| milliseconds(if number <= 10 { 0 } else { 2 * (number - 10) });
-    assert_eq!(state_after_a_verdict(Parameters::default(), stepped_back), State::Reach);
-    assert_eq!(state_after_a_verdict(without(Part::Revision), stepped_back), State::Hold);
+    let state = |parameters, arrives: &dyn Fn(u64) -> Duration| {
+        let controller = after_a_verdict(parameters, Mobile::leave_to_others, arrives);
+        assert_eq!(controller.neighbour.is_beside(), controller.state == State::Hold);
+        controller.state
+    };
+    assert_eq!(state(Parameters::default(), &stepped_back), State::Reach);
+    assert_eq!(state(without(Part::Revision), &stepped_back), State::Hold);
     // Others go, and their queue empties at the link's rate.
     let emptied = |number: u64| milliseconds(number.max((2 * number).saturating_sub(20)));
-    assert_eq!(state_after_a_verdict(Parameters::default(), emptied), State::Hold);
+    assert_eq!(state(Parameters::default(), &emptied), State::Hold);
     // They stay.
-    assert_eq!(state_after_a_verdict(Parameters::default(), |number| milliseconds(2 * number)), State::Hold);
+    assert_eq!(state(Parameters::default(), &|number| milliseconds(2 * number)), State::Hold);
+}
+
+#[test]
+fn drain_tests_are_refuted_by_a_delay_that_is_gone_at_once() {
+    let find = |controller: &mut Mobile, sample: &Sample| {
+        controller.path.set_bandwidth(1_000_000.0);
+        controller.start_hold();
+        controller.neighbour.begin_shadow(controller.limits, 60_000.0);
+        controller.neighbour.verdict = controller.test_verdict(sample);
+    };
+    let controller = after_a_verdict(Parameters::default(), find, stepped_back);
+    assert!(!controller.neighbour.is_beside());
+    assert_eq!(controller.state, State::Up, "a probe follows");
+    let controller = after_a_verdict(Parameters::default(), find, |number| milliseconds(2 * number));
+    assert!(controller.neighbour.is_beside());
 }
