@@ -105,6 +105,7 @@ fn startup_goes_on_where_the_delay_of_a_crowded_link_is_gone_at_once() {
 fn drain_tests_are_refuted_by_a_delay_that_is_gone_at_once() {
     let find = |controller: &mut Mobile, sample: &Sample| {
         controller.path.set_bandwidth(1_000_000.0);
+        controller.start_ease(sample.now);
         controller.start_hold();
         controller.neighbour.begin_shadow(controller.limits, 60_000.0);
         controller.neighbour.verdict = controller.test_verdict(sample);
