@@ -5,8 +5,8 @@
 //!   flows that fill the queue no more than a CUBIC would take.
 //! - Source: ours, of the shape of draft-ietf-ccwg-bbr-06: a rate model, probes upwards, drains, a bound on what is in
 //!   flight. Startup is Rapid Start's (draft-kazuho-ccwg-rapid-start-02) below what a start policy has measured. Drain
-//!   test and shadow are in `neighbour.rs`, the test of a crowded link in `response.rs`, the judgement of losses in
-//!   `loss.rs` and `own_loss.rs`.
+//!   test and shadow are in `neighbour.rs`, the test of a crowded link in `response.rs`, what refutes both in
+//!   `verdict.rs`, the judgement of losses in `loss.rs`, `own_loss.rs` and `outage.rs`.
 //! - Use when: clients are on radio links, or nothing is known of their paths.
 //! - Breaks when: loss is beyond 10 % (then every loss counts), or several share a buffer of a few milliseconds.
 //! - Shown by: the experiments `mo-cells`, `mo-pairs` and `mo-first-flight`; `docs/results/mobile.md`.

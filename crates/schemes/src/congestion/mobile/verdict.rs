@@ -2,7 +2,7 @@
 //!
 //! Startup finds others by a delay that grows (`response.rs`), and a drain test by one that stays (`neighbour.rs`). A medium
 //! whose delay steps shows both, as between satellites or on a radio link. What tells it apart is how the delay goes again.
-//! A queue empties at the link's rate, whoever has filled it, so that what arrives behind it is as far apart as it takes
+//! A queue empties at the rate of the link, be it of others, so that what arrives behind it is as far apart as it takes
 //! on the link. A delay that the medium takes back lets everything of a moment arrive at once.
 
 use posthaste_policy::Constant;
