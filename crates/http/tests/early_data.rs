@@ -134,8 +134,8 @@ async fn a_server_whose_limits_have_changed_takes_no_early_data() {
         visit(&Client::new(ClientOptions::new(stranger(&client))), second).await;
         let endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let connection = endpoint.connect_early(&client, second, "127.0.0.1").await.unwrap();
-        // Rejected, too, says that sessions were there and early data was possible: what was not is none. (Whether it
-        // is possible still cannot be asked: the handshake may be complete by now.)
+        // Either outcome says that early data was offered; without a session it is `None`. `may_send_early` cannot be
+        // asked here: the handshake may be complete by now.
         assert_eq!(connection.handshake().await.unwrap(), expected, "{after:?}");
     }
 }

@@ -44,7 +44,7 @@ use neighbour::Neighbour;
 use own_loss::OwnLoss;
 use path::Path;
 use reach::Reach;
-use response::{Link, Response};
+use response::{KnownLink, Response};
 use stall::Stalls;
 use without::{Part, Without};
 
@@ -265,7 +265,7 @@ impl Congestion for Mobile {
         self.path.update(&sample, &self.rounds, ack.lost, self.datagram());
         if let Some(ceiling) = self.reach.ceiling.filter(|_| self.state == State::Reach) {
             let (least_rtt, datagram) = (self.path.least_rtt(), self.datagram());
-            let link = Link { rate: ceiling, least_rtt, datagram, may_be_away: self.has(Part::Outage) };
+            let link = KnownLink { rate: ceiling, least_rtt, datagram, may_be_away: self.has(Part::Outage) };
             self.response.on_ack(ack, &link);
         }
         if self.neighbour.is_beside() {

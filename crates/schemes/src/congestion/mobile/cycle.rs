@@ -171,7 +171,7 @@ impl Mobile {
     }
 
     pub(super) fn step_hold(&mut self, sample: &Sample) {
-        if self.is_refuted(sample) {
+        if self.refutes_verdict(sample) {
             self.go_on_alone();
         } else if self.has(Part::Rest) && self.path.is_least_rtt_old(sample.now) {
             self.enter(State::Rest);

@@ -50,7 +50,7 @@ pub(super) fn constants() -> [Constant; 1] {
 
 /// The link, as far as it is known.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Link {
+pub(super) struct KnownLink {
     /// Bytes a second.
     pub(super) rate: f64,
     pub(super) least_rtt: Duration,
@@ -85,8 +85,8 @@ pub(super) struct Response {
 
 impl Response {
     /// An ack arrives from `link`.
-    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>, link: &Link) {
-        let Link { rate, least_rtt: least, datagram, may_be_away } = *link;
+    pub(super) fn on_ack(&mut self, ack: &AckSample<'_>, link: &KnownLink) {
+        let KnownLink { rate, least_rtt: least, datagram, may_be_away } = *link;
         let Some(newest) = ack.packets.last().filter(|_| ack.space == PacketSpace::Data) else { return };
         let delay = ack.now.since(newest.sent_at).saturating_sub(least).as_secs_f64();
         let Some((mut sent_at, mut number)) = self.newest else {

@@ -368,7 +368,7 @@ fn response(delay: impl Fn(u64) -> Duration, lost: u64) -> response::Response {
         let packets = [crate::testing::packet(number, sent_at)];
         let ack = crate::testing::ack(now, &packets, crate::testing::steady_rtt(link.rtt), 1);
         let (rate, datagram) = (link.rate.as_bytes_per_second() as f64, DATAGRAM.as_f64());
-        let known = response::Link { rate, least_rtt: link.rtt, datagram, may_be_away: true };
+        let known = response::KnownLink { rate, least_rtt: link.rtt, datagram, may_be_away: true };
         response.on_ack(&ack, &known);
     }
     response

@@ -8,13 +8,12 @@
 use posthaste_policy::Constant;
 use posthaste_units::{Duration, Time};
 
+use super::neighbour::TEST_INTERVAL;
 use super::{Mobile, Neighbour, Part};
 use crate::congestion::model::Sample;
 
 /// Round trips in which startup's verdict can be refuted.
 const ROUNDS: u64 = 3;
-/// The same of drain tests: the time until the next.
-const TIME: Duration = super::neighbour::TEST_INTERVAL;
 /// The part of the queue that must have gone at once, one in so many: a delay can step back in several steps.
 const FALLEN_PART: u64 = 4;
 /// How many times as fast as the link what arrives has not waited in its queue: trains may have shown too little.
@@ -25,7 +24,7 @@ pub(super) fn constants() -> [Constant; 1] {
     [Constant::new(
         "no others",
         format!(
-            "a queue that goes within {ROUNDS} round trips, or {TIME} after a drain test, 1/{FALLEN_PART} of it at once \
+            "a queue that goes within {ROUNDS} round trips, or {TEST_INTERVAL} after a drain test, 1/{FALLEN_PART} of it at once \
              ({FASTEST} times as fast as the link): startup goes on, or a probe follows"
         ),
     )]
@@ -62,25 +61,24 @@ impl Verdict {
 impl Mobile {
     /// Startup has found others by the delay of this ack.
     pub(super) fn startup_verdict(&self, sample: &Sample) -> Option<Verdict> {
-        // Who has lost much of a flight has met a full queue.
-        let may_be_wrong = !self.reach.is_overrun();
-        self.verdict(sample, sample.smoothed_rtt * ROUNDS).filter(|_| may_be_wrong)
+        self.verdict(sample, sample.smoothed_rtt * ROUNDS)
     }
 
-    /// Drain tests have.
+    /// Drain tests have; they can be refuted until the next.
     pub(super) fn test_verdict(&self, sample: &Sample) -> Option<Verdict> {
-        self.verdict(sample, TIME)
+        self.verdict(sample, TEST_INTERVAL)
     }
 
+    /// None if nothing can refute it: who has lost much of a flight in startup has met a full queue.
     fn verdict(&self, sample: &Sample, time: Duration) -> Option<Verdict> {
         let (queue, eps) = (self.path.delay_of(sample.rtt), self.path.strict_eps());
+        let may_be_wrong = queue > eps && !self.reach.is_overrun() && self.has(Part::Revision);
         let (until, began) = (sample.now + time, (sample.sent_at, sample.now));
-        let verdict = Verdict { until, queue, eps, began, bytes: 0.0, fallen: Duration::ZERO };
-        (queue > eps && self.has(Part::Revision)).then_some(verdict)
+        may_be_wrong.then_some(Verdict { until, queue, eps, began, bytes: 0.0, fallen: Duration::ZERO })
     }
 
-    /// An ack arrives in a hold: true, once, if nobody is there after all.
-    pub(super) fn is_refuted(&mut self, sample: &Sample) -> bool {
+    /// An ack arrives in a hold: true if it shows that nobody is there after all.
+    pub(super) fn refutes_verdict(&mut self, sample: &Sample) -> bool {
         let Some(rate) = self.reach.ceiling else { return false };
         let Some(verdict) = self.neighbour.verdict.as_mut().filter(|verdict| sample.now <= verdict.until)
         else {
@@ -89,7 +87,7 @@ impl Mobile {
         verdict.on_ack(sample, rate);
         let has_fallen = verdict.fallen >= verdict.queue / FALLEN_PART;
         let is_gone = self.path.queue() <= verdict.eps.min(verdict.queue / 2);
-        has_fallen && is_gone && self.cycle.rounds >= 1 && !self.reach.is_overrun()
+        has_fallen && is_gone && self.cycle.rounds >= 1
     }
 
     /// Nobody is there: startup goes on, or where half of what trains have shown is known, the next probe comes.

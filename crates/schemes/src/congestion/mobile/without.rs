@@ -39,7 +39,7 @@ pub enum Part {
     Route,
     /// Acks behind a wait that count as one in startup.
     Stalls,
-    /// Startup that goes on where a crowded link proves to be none.
+    /// The end of a shadow where others prove to be none.
     Revision,
     /// Packets in a row that an outage has lost.
     Outage,

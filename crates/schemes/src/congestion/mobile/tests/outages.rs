@@ -3,13 +3,10 @@
 use posthaste_policy::sample::PacketSample;
 
 use super::super::*;
+use super::parts::without;
 use super::radio::acknowledge;
 use super::{mobile, round};
 use crate::testing::{DATAGRAM, Link, ack, loss, milliseconds, packet, steady_rtt};
-
-fn without(part: Part) -> Parameters {
-    Parameters { without: [part].into_iter().collect(), ..Parameters::default() }
-}
 
 /// The window, in datagrams, once those of a flight of 200 are lost. They left one each `apart`, over a link that trains
 /// have shown to carry 100 Mbit/s.
@@ -39,7 +36,7 @@ fn what_an_outage_has_lost_could_not_have_arrived() {
     let is_crowded = |may_be_away, is_lost: &dyn Fn(u64) -> bool| {
         let (mut response, rate) = (response::Response::default(), link.rate.as_bytes_per_second() as f64);
         let of = Link { rtt: milliseconds(200), ..link };
-        let known = response::Link { rate, least_rtt: of.rtt, datagram: DATAGRAM.as_f64(), may_be_away };
+        let known = response::KnownLink { rate, least_rtt: of.rtt, datagram: DATAGRAM.as_f64(), may_be_away };
         for number in (0..200).filter(|number| !is_lost(*number)) {
             let sent_at = Time::ZERO + milliseconds(1_000) + link.rate.time_for(DATAGRAM) * number;
             // Each waits for 3 ms: of a full queue that is enough to tell.

@@ -4,7 +4,7 @@ use super::super::*;
 use super::{mobile, stretch};
 use crate::testing::{Bottleneck, DATAGRAM, Link, milliseconds};
 
-fn without(part: Part) -> Parameters {
+pub(super) fn without(part: Part) -> Parameters {
     Parameters { without: [part].into_iter().collect(), ..Parameters::default() }
 }
 

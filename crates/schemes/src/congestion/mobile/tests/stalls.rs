@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::mobile;
+use super::parts::without;
 use super::radio::acknowledge;
 use crate::testing::{DATAGRAM, milliseconds};
 
@@ -25,8 +26,7 @@ fn state_after(parameters: Parameters, wait: Duration, apart: Duration) -> State
 fn what_a_receiver_acknowledges_at_once_after_a_pause_does_not_end_startup() {
     let (pause, apart) = (milliseconds(60), Duration::from_micros(50));
     assert_eq!(state_after(Parameters::default(), pause, apart), State::Reach);
-    let without = Parameters { without: [Part::Stalls].into_iter().collect(), ..Parameters::default() };
-    assert_ne!(state_after(without, pause, apart), State::Reach);
+    assert_ne!(state_after(without(Part::Stalls), pause, apart), State::Reach);
 }
 
 #[test]
