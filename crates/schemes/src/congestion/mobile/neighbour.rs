@@ -1,7 +1,9 @@
 //! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's, unless it did not move with the flight of one that has half of the link or more: then the route is longer.
+//! else's, unless it did not move with the flight of one that has half of the link or more: then the route is longer. One
+//! of which half has gone stands no longer; where the rate seemed to fall, most of what was drained must have gone with it,
+//! because a queue that others share falls by the own share of that alone.
 //! After two tests in a row that find one, or at once where startup has met a crowded link (`response.rs`), a shadow says
 //! what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
 //! the window, which may then hold two bandwidth-delay products as BBR's does, and lifts it where that is less than a
@@ -25,6 +27,8 @@ const TESTS: u32 = 2;
 const LEAST_DRAINED: Duration = Duration::from_millis(12);
 /// What a round trip may change by in such an ease on a longer route, as a part of that queue.
 const ROUTE_PART: u64 = 4;
+/// Where the rate seemed to fall, the part of what an ease has drained that the queue must have become shorter by.
+const GONE: f64 = 0.75;
 /// How long others are taken to be there before the next test.
 pub(super) const TEST_INTERVAL: Duration = Duration::from_secs(5);
 /// The window beside others, at most, in bandwidth-delay products (`DefaultCwndGain` of the BBR draft); a probe's gain
@@ -32,9 +36,9 @@ pub(super) const TEST_INTERVAL: Duration = Duration::from_secs(5);
 const WINDOW: f64 = 2.0;
 /// How far the shadow lifts the window, in what the rate yields in a present round trip.
 const LIFT: f64 = 1.25;
-/// The steepness of the shadow's curve, twice CUBIC's (RFC 9438 section 4.2): rests and drain tests cost this flow what a
-/// CUBIC does not pay, and one that comes late would not reach its share within half a minute.
-const STEEPNESS: f64 = 0.8;
+/// The steepness of the shadow's curve, three times CUBIC's (RFC 9438 section 4.2): rests and drain tests cost this flow
+/// what a CUBIC does not pay, and one that comes late would not reach its share within half a minute.
+const STEEPNESS: f64 = 1.2;
 /// Own loss below which each loss in a queue counts, as it does for CUBIC.
 const LITTLE_LOSS: f64 = 0.005;
 /// The part of a round trip that is lost where the shadow stands far above what there is for this flow: many have begun
@@ -48,7 +52,8 @@ pub(super) fn constants() -> [Constant; 1] {
         format!(
             "a shadow CUBIC (c {STEEPNESS}) bounds {WINDOW} BDP and lifts to {LIFT} of rate x RTT, from {TESTS} drain \
              tests that find a queue to {TESTS} that do not, {TEST_INTERVAL} apart; it falls to what arrives where a third \
-             is lost. Of one that has half of the link, a queue that moves by less than 1/{ROUTE_PART} of what a test \
+             is lost. A queue of which half is gone has been drained; where the rate seemed to fall it must have fallen by \
+             {GONE} of what was. Of one that has half of the link, a queue that moves by less than 1/{ROUTE_PART} of what a test \
              drains ({LEAST_DRAINED} or more) is a longer route"
         ),
     )]
@@ -150,13 +155,30 @@ impl Mobile {
         if self.cycle.rounds < 1 || !self.rounds.started && self.cycle.rounds < 2 {
             return;
         }
-        let is_empty = self.path.queue() <= self.path.strict_eps().max(self.cycle.queue_before / 2);
-        if is_empty {
+        if self.is_queue_drained() {
             self.pass_test(sample.now);
             self.start_hold();
         } else if self.cycle.rounds >= 2 {
             self.fail_test(sample);
         }
+    }
+
+    /// True if no queue stands at the end of an ease, or one that was twice as long and that went as the own would. Steps
+    /// of the medium's delay are as likely to have made the rate seem to fall.
+    fn is_queue_drained(&self) -> bool {
+        let (queue, before) = (self.path.queue(), self.cycle.queue_before);
+        if queue <= self.path.strict_eps() {
+            return true;
+        }
+        let is_doubtful = self.cycle.rate_before > 0.0 && queue > self.path.eps() && self.has(Part::Drained);
+        let expected = if is_doubtful { GONE * self.drained().min(before).as_secs_f64() } else { 0.0 };
+        queue <= before / 2 && before.saturating_sub(queue).as_secs_f64() >= expected
+    }
+
+    /// What the flight has fallen by since the ease began, in time at the rate that is believed now.
+    fn drained(&self) -> Duration {
+        let bytes = (self.cycle.flight_before - self.in_flight).max(0.0);
+        Duration::from_secs_f64(bytes / self.path.bandwidth().max(1.0))
     }
 
     /// True if a test has found a queue and the next must say whether it was chance.
@@ -213,8 +235,7 @@ impl Mobile {
     /// it, and one that others were filling would have become longer before. Who has a small part of the link cannot tell:
     /// its flight makes hardly any of the queue.
     fn is_route_longer(&self) -> bool {
-        let bytes = (self.cycle.flight_before - self.in_flight).max(0.0);
-        let drained = Duration::from_secs_f64(bytes / self.path.bandwidth().max(1.0));
+        let drained = self.drained();
         let [Some(now), _] = self.path.ended_rtts() else { return false };
         let [Some(before), Some(earlier)] = self.cycle.rtts_before else { return false };
         let is_near = |rtt: Duration| rtt.abs_diff(before) <= drained / ROUTE_PART;

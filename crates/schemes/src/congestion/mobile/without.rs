@@ -43,6 +43,8 @@ pub enum Part {
     Revision,
     /// Packets in a row that an outage has lost.
     Outage,
+    /// The doubt about a fall of the rate whose queue falls by less than was drained.
+    Drained,
 }
 
 /// The parts that are off.
