@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use posthaste_path::ConfigError;
 use posthaste_transport::{MemoryStore, PathMemory};
-use posthaste_units::Time;
+use posthaste_units::{Duration, Time};
 
 use crate::apps::{self, Responder, Stage, Warmed};
 use crate::measure::Arrivals;
@@ -85,24 +85,30 @@ fn build<'a>(
     let base = if spec.name.is_empty() { spec.stack.to_string() } else { spec.name.clone() };
     let name = if spec.count == 1 { base } else { format!("{base} {}", copy + 1) };
     let wrong = |error| RunError::Workload { flow: name.clone(), error };
+    let start = Time::ZERO + spec.start + drawn_within(spec.start_within, world);
     let (app, clients, servers) = if let Some((warm_up, settings)) = returning(spec, settings) {
         let (mut stages, all) = warm_ups(spec, warm_up, &route, (&settings, seed), world)?;
         let (clients, servers) = connect(spec, &spec.workload, &route, &settings, world);
         let rng = world.rng().fork();
         stages.push(Stage { workload: spec.workload.clone(), clients: clients.clone(), rng });
-        let (first, last) = (Time::ZERO + warm_up.start.unwrap_or(spec.start), Time::ZERO + spec.start);
-        let app = Warmed::new(stages, first, last, warm_up.pause).map_err(wrong)?;
+        let first = warm_up.start.map_or(start, |first| Time::ZERO + first);
+        let app = Warmed::new(stages, first, start, warm_up.pause).map_err(wrong)?;
         let app = world.add_app(Box::new(app), &[&all[..], &clients].concat());
         (app, clients, servers)
     } else {
         let (clients, servers) = connect(spec, &spec.workload, &route, settings, world);
         let rng = world.rng().fork();
-        let app = apps::client(&spec.workload, &clients, Time::ZERO + spec.start, rng).map_err(wrong)?;
+        let app = apps::client(&spec.workload, &clients, start, rng).map_err(wrong)?;
         (world.add_app(app, &clients), clients, servers)
     };
     world.set_background(app, spec.background);
     world.add_app(Box::new(Responder::default()), &servers);
     Ok(Flow { spec, name, app, clients, servers })
+}
+
+/// A time from nothing to `most`. Nothing is drawn where there is nothing to draw: other runs stay as they are.
+fn drawn_within(most: Duration, world: &mut World) -> Duration {
+    if most.is_zero() { Duration::ZERO } else { Duration::from_nanos(world.rng().below(most.as_nanos())) }
 }
 
 /// The warm-up of a flow whose stack makes something of it, and what all its connections share.

@@ -33,6 +33,7 @@ impl RunSpec {
             stack,
             workload: WorkloadSpec::Bulk { object, read_rate: None },
             start: Duration::ZERO,
+            start_within: Duration::ZERO,
             background: false,
             count: 1,
             warm_up: None,
@@ -99,6 +100,9 @@ pub struct FlowSpec {
     /// When it begins.
     #[serde(default)]
     pub start: Duration,
+    /// How much later than that it may begin: the seed draws it, evenly. Nothing unless given.
+    #[serde(default)]
+    pub start_within: Duration,
     /// The run does not wait for it.
     #[serde(default)]
     pub background: bool,

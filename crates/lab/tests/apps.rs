@@ -28,6 +28,7 @@ fn flow(stack: &str, workload: WorkloadSpec) -> FlowSpec {
         stack: stack.parse().expect("a stack"),
         workload,
         start: Duration::ZERO,
+        start_within: Duration::ZERO,
         background: false,
         count: 1,
         warm_up: None,
@@ -78,6 +79,21 @@ fn small_exchanges_take_a_round_trip_each_and_the_pauses_in_between() {
     }
     assert_same(flow.completion.expect("finished"), 0.05 + 20.0 * 0.05 + 19.0 * 0.03);
     assert_same(flow.completion.expect("finished") - 0.05, workload(toml).least_time(RTT).as_secs_f64());
+}
+
+#[test]
+fn a_flow_begins_when_the_seed_says() {
+    let object = workload("kind = \"bulk\"\nobject = \"1kB\"");
+    let late = FlowSpec { start_within: Duration::from_secs(2), ..flow("cubic", object) };
+    let spec = spec(None, vec![FlowSpec { start: Duration::from_secs(1), ..late }]);
+    let begins = |seed| {
+        let result = run(&spec, seed, None).expect("a sound description");
+        assert_same(result.flows[0].completion.expect("finished"), 0.1);
+        result.virtual_seconds - 0.1
+    };
+    let starts: Vec<_> = (0..20).map(begins).collect();
+    assert!(starts.iter().all(|start| (1.0..3.1).contains(start)), "{starts:?}");
+    assert!(starts.iter().any(|start| *start < 1.7) && starts.iter().any(|start| *start > 2.3), "{starts:?}");
 }
 
 #[test]

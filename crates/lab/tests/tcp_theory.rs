@@ -29,6 +29,7 @@ fn ratio_to_mathis(p: f64) -> (f64, u64) {
         stack: "tcp:newreno".parse().expect("a stack"),
         workload: WorkloadSpec::Bulk { object: ByteCount::new(u64::MAX / 4), read_rate: None },
         start: Duration::ZERO,
+        start_within: Duration::ZERO,
         background: false,
         count: 1,
         warm_up: None,

@@ -26,6 +26,7 @@ fn spec(path: PathSpec, stack: &str, object: u64, deadline: Duration) -> RunSpec
         stack: stack.parse().expect("a stack"),
         workload: WorkloadSpec::Bulk { object: ByteCount::new(object), read_rate: None },
         start: Duration::ZERO,
+        start_within: Duration::ZERO,
         background: false,
         count: 1,
         warm_up: None,

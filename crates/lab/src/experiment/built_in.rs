@@ -1,7 +1,7 @@
 //! The experiments and published figures that come with Posthaste.
 
 /// Name and text of each experiment, in the order in which they are listed.
-pub(super) const EXPERIMENTS: [(&str, &str); 78] = [
+pub(super) const EXPERIMENTS: [(&str, &str); 79] = [
     ("smoke", include_str!("../../experiments/smoke.toml")),
     ("hs-simple", include_str!("../../experiments/hs-simple.toml")),
     ("hs-calibrated", include_str!("../../experiments/hs-calibrated.toml")),
@@ -66,6 +66,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 78] = [
     ("mo-first-flight", include_str!("../../experiments/mo-first-flight.toml")),
     ("mo-grid", include_str!("../../experiments/mo-grid.toml")),
     ("mo-grid-large", include_str!("../../experiments/mo-grid-large.toml")),
+    ("mo-beside", include_str!("../../experiments/mo-beside.toml")),
     ("mo-busy", include_str!("../../experiments/mo-busy.toml")),
     ("mo-move", include_str!("../../experiments/mo-move.toml")),
     ("mo-options", include_str!("../../experiments/mo-options.toml")),
