@@ -66,7 +66,7 @@ pub(super) const EXPERIMENTS: [(&str, &str); 79] = [
     ("mo-first-flight", include_str!("../../experiments/mo-first-flight.toml")),
     ("mo-grid", include_str!("../../experiments/mo-grid.toml")),
     ("mo-grid-large", include_str!("../../experiments/mo-grid-large.toml")),
-    ("mo-beside", include_str!("../../experiments/mo-beside.toml")),
+    ("mo-next-to", include_str!("../../experiments/mo-next-to.toml")),
     ("mo-busy", include_str!("../../experiments/mo-busy.toml")),
     ("mo-move", include_str!("../../experiments/mo-move.toml")),
     ("mo-options", include_str!("../../experiments/mo-options.toml")),
