@@ -1,9 +1,10 @@
 //! Flows that fill the queue, beside which a model of the path alone gets too little or takes too much.
 //!
 //! Drain test: after an ease what is in flight is less than fills the path. A queue that still stands then is somebody
-//! else's, unless it did not move with the flight of one that has half of the link or more: then the route is longer. One
-//! of which half has gone stands no longer; where the rate seemed to fall, most of what was drained must have gone with it,
-//! because a queue that others share falls by the own share of that alone.
+//! else's, unless half of it has gone, or it did not move with the flight of one that has half of the link or more: then
+//! the route is longer. Where the rate seemed to fall, most of what was drained must have gone with it, because a queue
+//! that others share falls by this flow's share of that alone.
+//!
 //! After two tests in a row that find one, or at once where startup has met a crowded link (`response.rs`), a shadow says
 //! what one flow of that kind would hold: a CUBIC of our own that is told of each ack and each congestive loss. It bounds
 //! the window, which may then hold two bandwidth-delay products as BBR's does, and lifts it where that is less than a
@@ -163,8 +164,9 @@ impl Mobile {
         }
     }
 
-    /// True if no queue stands at the end of an ease, or one that was twice as long and that went as the own would. Steps
-    /// of the medium's delay are as likely to have made the rate seem to fall.
+    /// True if no queue stands at the end of an ease, or one that was twice as long before. Where the rate seemed to fall it
+    /// must also have gone as this flow's own would, except within the steps of the medium's delay: those make a rate seem
+    /// to fall, too.
     fn is_queue_drained(&self) -> bool {
         let (queue, before) = (self.path.queue(), self.cycle.queue_before);
         if queue <= self.path.strict_eps() {
