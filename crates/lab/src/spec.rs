@@ -100,7 +100,8 @@ pub struct FlowSpec {
     /// When it begins.
     #[serde(default)]
     pub start: Duration,
-    /// How much later than that it may begin: the seed draws it, evenly. Nothing unless given.
+    /// How much later than that it may begin: the seed draws it, evenly. Nothing unless given. The
+    /// physical limit is that of a start without it, which is another where a link's rate changes.
     #[serde(default)]
     pub start_within: Duration,
     /// The run does not wait for it.
